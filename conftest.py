@@ -68,10 +68,10 @@ def _features() -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _no_waiting() -> Iterator[None]:
     """Let releases of exponential mechanisms return at once: tests make thousands of them.
-    `tests/framework/test_pacing.py` tests how long they wait otherwise.
+    `tests/trusted/test_pacing.py` tests how long they wait otherwise.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opendp_bayes.framework.pacing.sleep", lambda seconds: None)
+        patch.setattr("opendp_bayes.trusted.pacing.sleep", lambda seconds: None)
         yield
 
 

@@ -13,8 +13,8 @@ from reporting import table
 from scipy.stats import mannwhitneyu
 
 import opendp_bayes as ob
-from opendp_bayes.framework import pacing
-from opendp_bayes.framework.spaces import PosteriorSpace
+from opendp_bayes.trusted import pacing
+from opendp_bayes.trusted.spaces import PosteriorSpace
 
 #: Records and categories.
 SETTINGS = ((1000, 2), (100, 3), (1000, 5))

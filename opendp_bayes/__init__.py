@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opendp_bayes import papers as papers
-    from opendp_bayes.accounting.account import LedgerError as LedgerError
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.composition import (
         privacy_loss_distribution as privacy_loss_distribution,
@@ -19,70 +18,6 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.profile import privacy_profile as privacy_profile
     from opendp_bayes.auditing.audit import audit as audit
     from opendp_bayes.auditing.results import Audit as Audit
-    from opendp_bayes.framework.constructors import (
-        make_gaussian_parameters as make_gaussian_parameters,
-    )
-    from opendp_bayes.framework.constructors import (
-        make_hellinger_exponential as make_hellinger_exponential,
-    )
-    from opendp_bayes.framework.constructors import make_knorm_parameters as make_knorm_parameters
-    from opendp_bayes.framework.constructors import (
-        make_laplace_parameters as make_laplace_parameters,
-    )
-    from opendp_bayes.framework.constructors import make_permute_and_flip as make_permute_and_flip
-    from opendp_bayes.framework.constructors import (
-        make_smooth_hellinger_exponential as make_smooth_hellinger_exponential,
-    )
-    from opendp_bayes.framework.constructors import (
-        then_gaussian_parameters as then_gaussian_parameters,
-    )
-    from opendp_bayes.framework.constructors import (
-        then_hellinger_exponential as then_hellinger_exponential,
-    )
-    from opendp_bayes.framework.constructors import then_knorm_parameters as then_knorm_parameters
-    from opendp_bayes.framework.constructors import (
-        then_laplace_parameters as then_laplace_parameters,
-    )
-    from opendp_bayes.framework.constructors import then_permute_and_flip as then_permute_and_flip
-    from opendp_bayes.framework.constructors import (
-        then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
-    )
-    from opendp_bayes.framework.context import ReleaseInterrupted as ReleaseInterrupted
-    from opendp_bayes.framework.context import enable as enable
-    from opendp_bayes.framework.context import posterior as posterior
-    from opendp_bayes.framework.counts import make_categorical_counts as make_categorical_counts
-    from opendp_bayes.framework.counts import then_categorical_counts as then_categorical_counts
-    from opendp_bayes.framework.drawing import measured_sampler as measured_sampler
-    from opendp_bayes.framework.grouped_counts import grouped_release as grouped_release
-    from opendp_bayes.framework.grouped_counts import make_grouped_counts as make_grouped_counts
-    from opendp_bayes.framework.grouped_counts import then_grouped_counts as then_grouped_counts
-    from opendp_bayes.framework.hellinger_scores import (
-        make_hellinger_scores as make_hellinger_scores,
-    )
-    from opendp_bayes.framework.hellinger_scores import selected_counts as selected_counts
-    from opendp_bayes.framework.hellinger_scores import (
-        then_hellinger_scores as then_hellinger_scores,
-    )
-    from opendp_bayes.framework.ledger import Ledger as Ledger
-    from opendp_bayes.framework.left_out import DROP as DROP
-    from opendp_bayes.framework.levels import levels as levels
-    from opendp_bayes.framework.measurements import make_mechanism as make_mechanism
-    from opendp_bayes.framework.measurements import then_mechanism as then_mechanism
-    from opendp_bayes.framework.on_disk import on_disk as on_disk
-    from opendp_bayes.framework.opening import context as context
-    from opendp_bayes.framework.posteriors import make_beta_binomial as make_beta_binomial
-    from opendp_bayes.framework.posteriors import (
-        make_dirichlet_multinomial as make_dirichlet_multinomial,
-    )
-    from opendp_bayes.framework.posteriors import then_beta_binomial as then_beta_binomial
-    from opendp_bayes.framework.posteriors import (
-        then_dirichlet_multinomial as then_dirichlet_multinomial,
-    )
-    from opendp_bayes.framework.survey_query import survey as survey
-    from opendp_bayes.framework.vectors import make_count_map as make_count_map
-    from opendp_bayes.framework.vectors import make_count_vector as make_count_vector
-    from opendp_bayes.framework.vectors import then_count_map as then_count_map
-    from opendp_bayes.framework.vectors import then_count_vector as then_count_vector
     from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.inference.combine import combine as combine
@@ -130,6 +65,56 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
     from opendp_bayes.planning.smallest import smallest_size as smallest_size
+    from opendp_bayes.questions.categorical_counts import (
+        make_categorical_counts as make_categorical_counts,
+    )
+    from opendp_bayes.questions.categorical_counts import (
+        then_categorical_counts as then_categorical_counts,
+    )
+    from opendp_bayes.questions.constructors import (
+        make_gaussian_parameters as make_gaussian_parameters,
+    )
+    from opendp_bayes.questions.constructors import (
+        make_hellinger_exponential as make_hellinger_exponential,
+    )
+    from opendp_bayes.questions.constructors import (
+        make_knorm_parameters as make_knorm_parameters,
+    )
+    from opendp_bayes.questions.constructors import (
+        make_laplace_parameters as make_laplace_parameters,
+    )
+    from opendp_bayes.questions.constructors import (
+        make_permute_and_flip as make_permute_and_flip,
+    )
+    from opendp_bayes.questions.constructors import (
+        make_smooth_hellinger_exponential as make_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.questions.constructors import (
+        then_gaussian_parameters as then_gaussian_parameters,
+    )
+    from opendp_bayes.questions.constructors import (
+        then_hellinger_exponential as then_hellinger_exponential,
+    )
+    from opendp_bayes.questions.constructors import (
+        then_knorm_parameters as then_knorm_parameters,
+    )
+    from opendp_bayes.questions.constructors import (
+        then_laplace_parameters as then_laplace_parameters,
+    )
+    from opendp_bayes.questions.constructors import (
+        then_permute_and_flip as then_permute_and_flip,
+    )
+    from opendp_bayes.questions.constructors import (
+        then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
+    )
+    from opendp_bayes.questions.grouped_counts import grouped_release as grouped_release
+    from opendp_bayes.questions.grouped_counts import make_grouped_counts as make_grouped_counts
+    from opendp_bayes.questions.grouped_counts import then_grouped_counts as then_grouped_counts
+    from opendp_bayes.questions.left_out import DROP as DROP
+    from opendp_bayes.questions.levels import levels as levels
+    from opendp_bayes.questions.posterior_query import enable as enable
+    from opendp_bayes.questions.posterior_query import posterior as posterior
+    from opendp_bayes.questions.survey_query import survey as survey
     from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts
     from opendp_bayes.results.counts_from_elsewhere import noisy_tables as noisy_tables
@@ -137,32 +122,112 @@ if TYPE_CHECKING:
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.results.survey import Survey as Survey
     from opendp_bayes.results.tree_posterior import tree_posterior as tree_posterior
+    from opendp_bayes.trusted.account import LedgerError as LedgerError
+    from opendp_bayes.trusted.drawing import measured_sampler as measured_sampler
+    from opendp_bayes.trusted.hellinger_scores import (
+        make_hellinger_scores as make_hellinger_scores,
+    )
+    from opendp_bayes.trusted.hellinger_scores import selected_counts as selected_counts
+    from opendp_bayes.trusted.hellinger_scores import (
+        then_hellinger_scores as then_hellinger_scores,
+    )
+    from opendp_bayes.trusted.ledger import Ledger as Ledger
+    from opendp_bayes.trusted.measurements import make_mechanism as make_mechanism
+    from opendp_bayes.trusted.measurements import then_mechanism as then_mechanism
+    from opendp_bayes.trusted.on_disk import on_disk as on_disk
+    from opendp_bayes.trusted.opening import context as context
+    from opendp_bayes.trusted.posteriors import make_beta_binomial as make_beta_binomial
+    from opendp_bayes.trusted.posteriors import (
+        make_dirichlet_multinomial as make_dirichlet_multinomial,
+    )
+    from opendp_bayes.trusted.posteriors import then_beta_binomial as then_beta_binomial
+    from opendp_bayes.trusted.posteriors import (
+        then_dirichlet_multinomial as then_dirichlet_multinomial,
+    )
+    from opendp_bayes.trusted.submitting import ReleaseInterrupted as ReleaseInterrupted
+    from opendp_bayes.trusted.vectors import make_count_map as make_count_map
+    from opendp_bayes.trusted.vectors import make_count_vector as make_count_vector
+    from opendp_bayes.trusted.vectors import then_count_map as then_count_map
+    from opendp_bayes.trusted.vectors import then_count_vector as then_count_vector
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "accounting.account": ("LedgerError",),
     "accounting.calibration": ("calibrate",),
     "accounting.composition": ("privacy_loss_distribution",),
     "accounting.exact": ("exact_loss",),
-    "accounting.profile": ("PrivacyProfile", "privacy_profile"),
+    "accounting.profile": (
+        "PrivacyProfile",
+        "privacy_profile",
+    ),
     "auditing.audit": ("audit",),
     "auditing.results": ("Audit",),
-    "mathematics.conjugate": ("binomial_beta", "multinomial_dirichlet"),
-    "framework.context": ("ReleaseInterrupted", "enable", "posterior"),
-    "framework.drawing": ("measured_sampler",),
-    "framework.counts": ("make_categorical_counts", "then_categorical_counts"),
-    "framework.on_disk": ("on_disk",),
-    "framework.opening": ("context",),
-    "results.grouped_release": ("GroupedRelease",),
-    "framework.grouped_counts": ("grouped_release", "make_grouped_counts", "then_grouped_counts"),
-    "framework.posteriors": (
-        "make_beta_binomial",
-        "make_dirichlet_multinomial",
-        "then_beta_binomial",
-        "then_dirichlet_multinomial",
+    "inference": (
+        "NoiseAwarePosterior",
+        "noise_aware_posterior",
     ),
-    "framework.constructors": (
+    "inference.combine": ("combine",),
+    "inference.levels.levels_posterior": (
+        "LevelPosterior",
+        "LevelsPosterior",
+    ),
+    "inference.log_likelihood": (
+        "LogLikelihood",
+        "log_likelihood",
+    ),
+    "inference.survey_tables.estimates_of_copies": ("combine_estimates",),
+    "inference.survey_tables.posterior_of_tables": ("survey_posterior",),
+    "inference.survey_tables.survey_posterior": ("SurveyPosterior",),
+    "mathematics.conjugate": (
+        "binomial_beta",
+        "multinomial_dirichlet",
+    ),
+    "mathematics.hellinger": (
+        "bhattacharyya_angle",
+        "hellinger_distance",
+    ),
+    "mathematics.sensitivity": (
+        "global_sensitivity",
+        "local_sensitivity",
+        "smooth_sensitivity",
+    ),
+    "mathematics.sensitivity_tables": (
+        "SensitivityCurves",
+        "sensitivity_curves",
+    ),
+    "mechanisms": (
+        "GaussianParameters",
+        "HellingerExponential",
+        "KNormParameters",
+        "LaplaceParameters",
+        "Mechanism",
+        "PermuteAndFlip",
+        "SmoothHellingerExponential",
+    ),
+    "mechanisms.privacy_loss": ("PrivacyLoss",),
+    "mechanisms.registry": (
+        "available_mechanisms",
+        "load_mechanism",
+    ),
+    "planning.compare": ("Plan",),
+    "planning.error_law": (
+        "ErrorLaw",
+        "error_law",
+    ),
+    "planning.least_error": (
+        "LeastError",
+        "least_error",
+    ),
+    "planning.plan": ("plan",),
+    "planning.smallest": (
+        "smallest_epsilon",
+        "smallest_size",
+    ),
+    "questions.categorical_counts": (
+        "make_categorical_counts",
+        "then_categorical_counts",
+    ),
+    "questions.constructors": (
         "make_gaussian_parameters",
         "make_hellinger_exponential",
         "make_knorm_parameters",
@@ -176,53 +241,54 @@ _HOME = {
         "then_permute_and_flip",
         "then_smooth_hellinger_exponential",
     ),
-    "framework.left_out": ("DROP",),
-    "framework.ledger": ("Ledger",),
-    "framework.levels": ("levels",),
-    "framework.measurements": ("make_mechanism", "then_mechanism"),
-    "framework.hellinger_scores": (
+    "questions.grouped_counts": (
+        "grouped_release",
+        "make_grouped_counts",
+        "then_grouped_counts",
+    ),
+    "questions.left_out": ("DROP",),
+    "questions.levels": ("levels",),
+    "questions.posterior_query": (
+        "enable",
+        "posterior",
+    ),
+    "questions.survey_query": ("survey",),
+    "release_format.promise": ("Promise",),
+    "results.counts_from_elsewhere": (
+        "noisy_counts",
+        "noisy_tables",
+    ),
+    "results.grouped_release": ("GroupedRelease",),
+    "results.release": ("Release",),
+    "results.survey": ("Survey",),
+    "results.tree_posterior": ("tree_posterior",),
+    "trusted.account": ("LedgerError",),
+    "trusted.drawing": ("measured_sampler",),
+    "trusted.hellinger_scores": (
         "make_hellinger_scores",
         "selected_counts",
         "then_hellinger_scores",
     ),
-    "framework.survey_query": ("survey",),
-    "framework.vectors": (
+    "trusted.ledger": ("Ledger",),
+    "trusted.measurements": (
+        "make_mechanism",
+        "then_mechanism",
+    ),
+    "trusted.on_disk": ("on_disk",),
+    "trusted.opening": ("context",),
+    "trusted.posteriors": (
+        "make_beta_binomial",
+        "make_dirichlet_multinomial",
+        "then_beta_binomial",
+        "then_dirichlet_multinomial",
+    ),
+    "trusted.submitting": ("ReleaseInterrupted",),
+    "trusted.vectors": (
         "make_count_map",
         "make_count_vector",
         "then_count_map",
         "then_count_vector",
     ),
-    "mathematics.hellinger": ("bhattacharyya_angle", "hellinger_distance"),
-    "mechanisms": (
-        "GaussianParameters",
-        "HellingerExponential",
-        "KNormParameters",
-        "LaplaceParameters",
-        "Mechanism",
-        "PermuteAndFlip",
-        "SmoothHellingerExponential",
-    ),
-    "inference": ("NoiseAwarePosterior", "noise_aware_posterior"),
-    "inference.combine": ("combine",),
-    "inference.log_likelihood": ("LogLikelihood", "log_likelihood"),
-    "inference.levels.levels_posterior": ("LevelPosterior", "LevelsPosterior"),
-    "inference.survey_tables.estimates_of_copies": ("combine_estimates",),
-    "inference.survey_tables.posterior_of_tables": ("survey_posterior",),
-    "inference.survey_tables.survey_posterior": ("SurveyPosterior",),
-    "mechanisms.registry": ("available_mechanisms", "load_mechanism"),
-    "planning.compare": ("Plan",),
-    "planning.error_law": ("ErrorLaw", "error_law"),
-    "planning.least_error": ("LeastError", "least_error"),
-    "planning.plan": ("plan",),
-    "planning.smallest": ("smallest_epsilon", "smallest_size"),
-    "mechanisms.privacy_loss": ("PrivacyLoss",),
-    "release_format.promise": ("Promise",),
-    "results.counts_from_elsewhere": ("noisy_counts", "noisy_tables"),
-    "results.release": ("Release",),
-    "results.survey": ("Survey",),
-    "results.tree_posterior": ("tree_posterior",),
-    "mathematics.sensitivity_tables": ("SensitivityCurves", "sensitivity_curves"),
-    "mathematics.sensitivity": ("global_sensitivity", "local_sensitivity", "smooth_sensitivity"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

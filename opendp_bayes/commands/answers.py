@@ -9,17 +9,13 @@ import polars as pl
 from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
-from opendp_bayes.commands.files import Source, labelled_by_type, scan_columns
 from opendp_bayes.commands.query import without_uncounted
-from opendp_bayes.framework.asked import Asked, ask
-from opendp_bayes.framework.columns import check_new, covers, public_values
-from opendp_bayes.framework.ledger import Ledger
-from opendp_bayes.framework.opening import check_room, context
-from opendp_bayes.framework.question import Question
-from opendp_bayes.framework.shares_of_questions import Division, joint_levels
-from opendp_bayes.framework.spaces import groups_and_labels
-from opendp_bayes.framework.survey_query import SurveyQuery
 from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
+from opendp_bayes.questions.asked import Asked, ask
+from opendp_bayes.questions.columns import check_new, covers, public_values
+from opendp_bayes.questions.question import Question
+from opendp_bayes.questions.shares_of_questions import Division, joint_levels
+from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, identity, place_of
 from opendp_bayes.release_format.merging import neighbours
@@ -27,6 +23,10 @@ from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnersPrivacy
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
 from opendp_bayes.report.statements import named, notes
+from opendp_bayes.trusted.files import Source, labelled_by_type, scan_columns
+from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.opening import check_room, context
+from opendp_bayes.trusted.spaces import groups_and_labels
 
 #: An error of the library: the argument that it is about, its value, and what is wrong.
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)

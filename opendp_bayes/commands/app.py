@@ -20,7 +20,7 @@ from opendp_bayes.commands import plan_command as plan
 from opendp_bayes.commands import release_command as release
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.output import LikeStandardOutput, echo
-from opendp_bayes.framework.temporary_files import sweep
+from opendp_bayes.trusted.temporary_files import sweep
 
 
 def _arriving(format_help: Callable[..., None]) -> Callable[..., None]:

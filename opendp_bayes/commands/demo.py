@@ -64,7 +64,7 @@ def demo(
 
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
-    from opendp_bayes.framework.interrupts import deferred_interrupts
+    from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     enable_features("contrib", "honest-but-curious")
     try:
@@ -112,8 +112,8 @@ def _survey() -> "pl.DataFrame":
 def _penguin_releases(penguins: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
     from opendp.context import unit_of
 
-    from opendp_bayes.framework.context import posterior
-    from opendp_bayes.framework.on_disk import on_disk
+    from opendp_bayes.questions.posterior_query import posterior
+    from opendp_bayes.trusted.on_disk import on_disk
 
     with on_disk(penguins) as scan:
         context = _context(scan, penguins.schema, unit_of(contributions=1), releases=1)
@@ -123,8 +123,8 @@ def _penguin_releases(penguins: "pl.DataFrame") -> Iterator[tuple[str, "Release"
 def _survey_releases(survey: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
     from opendp.context import unit_of
 
-    from opendp_bayes.framework.context import posterior
-    from opendp_bayes.framework.on_disk import on_disk
+    from opendp_bayes.questions.posterior_query import posterior
+    from opendp_bayes.trusted.on_disk import on_disk
 
     size = survey.height  # published with the survey
     with on_disk(survey) as scan:

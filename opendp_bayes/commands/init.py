@@ -27,8 +27,8 @@ else:
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes.commands.files import Source
     from opendp_bayes.release_format.data import Value as Label
+    from opendp_bayes.trusted.files import Source
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -124,14 +124,14 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no --owner d.toml -o q.toml
     """
-    from opendp_bayes.commands.files import (
+    from opendp_bayes.commands.query import budget, labels_of
+    from opendp_bayes.trusted.files import (
         STANDARD_INPUT,
         named_columns,
         scan_columns,
         scannable,
         source,
     )
-    from opendp_bayes.commands.query import budget, labels_of
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
@@ -235,7 +235,7 @@ def _lines(
     """Write the specification, without the facts of the data where they are `owned`; decisions that
     are left to the user are comments.
     """
-    from opendp_bayes.framework.columns import covers
+    from opendp_bayes.questions.columns import covers
 
     yield f"title = {_text(f'Report on {title}')}"
     yield 'text = ""  # where the data are from'
@@ -304,7 +304,7 @@ def _columns(
     """
     import polars as pl
 
-    from opendp_bayes.commands.files import countable_type
+    from opendp_bayes.trusted.files import countable_type
 
     for name, dtype in schema.items():
         plain, known = countable_type(dtype), listed.get(name)

@@ -11,7 +11,7 @@ from opendp_bayes.commands.output import display, echo
 from opendp_bayes.commands.owned import fail_missing
 
 if TYPE_CHECKING:
-    from opendp_bayes.accounting.account import Account
+    from opendp_bayes.trusted.account import Account
 
 
 def ledger(
@@ -70,7 +70,7 @@ def ledger(
     """
     from opendp_bayes.display import terminal
     from opendp_bayes.display.ledger_sheet import ledger_sheet
-    from opendp_bayes.framework.ledger import read_accounts
+    from opendp_bayes.trusted.ledger import read_accounts
 
     with option_errors():
         if epsilon is not None or rho is not None or delta is not None:
@@ -92,7 +92,7 @@ def ledger(
 def _set_total(
     file: Path, dataset: str | None, epsilon: float | None, rho: float | None, delta: float | None
 ) -> None:
-    from opendp_bayes.framework.ledger import Ledger, read_accounts
+    from opendp_bayes.trusted.ledger import Ledger, read_accounts
 
     known = read_accounts(file) if file.exists() else {}
     if dataset in known or (dataset is None and known):

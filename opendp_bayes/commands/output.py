@@ -19,7 +19,7 @@ from typing import Any
 import typer
 
 from opendp_bayes.commands.errors import fail, say
-from opendp_bayes.framework import removals
+from opendp_bayes.trusted import removals
 
 #: Exit code of a command that did what it was to do, but could not write its result.
 NOT_WRITTEN = 3

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from opendp_bayes.commands.errors import fail, option_errors
 
 if TYPE_CHECKING:
-    from opendp_bayes.commands.files import Source
-    from opendp_bayes.framework.ledger import Ledger
     from opendp_bayes.report.owner_file import OwnerFile
+    from opendp_bayes.trusted.files import Source
+    from opendp_bayes.trusted.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Owned:
         """The ledger of the owner's file, which is made where `make` says so, or of the options;
         its entries bear a title. Exits with a message where it cannot be used.
         """
-        from opendp_bayes.accounting.account import LONGEST
-        from opendp_bayes.framework.ledger import Ledger
+        from opendp_bayes.trusted.account import LONGEST
+        from opendp_bayes.trusted.ledger import Ledger
 
         note = "".join(c for c in title if c.isprintable())[:LONGEST]
         if self.facts is not None and self.given is not None:
@@ -75,7 +75,7 @@ def readable(found: "Source", ledger: "Ledger | None") -> "Iterator[Source]":
     """A source that can be read more than once (`files.scannable`); enters in the ledger where its
     first lines cannot be read.
     """
-    from opendp_bayes.commands.files import scannable
+    from opendp_bayes.trusted.files import scannable
 
     with ExitStack() as opened:
         with refusals_entered(ledger):

@@ -10,17 +10,17 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import enable_features
 
 from opendp_bayes.commands.errors import fail
-from opendp_bayes.commands.files import Source, scan_columns
 from opendp_bayes.display.wording import where_counted
-from opendp_bayes.framework.columns import covers
-from opendp_bayes.framework.context import PosteriorQuery, posterior
-from opendp_bayes.framework.ledger import Ledger
-from opendp_bayes.framework.opening import context
 from opendp_bayes.mathematics.validation import as_positive
+from opendp_bayes.questions.columns import covers
+from opendp_bayes.questions.posterior_query import PosteriorQuery, posterior
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import OTHER, spare
 from opendp_bayes.report.owner_file import OwnerFile, OwnersColumn, answered
 from opendp_bayes.report.specification import Unmatched
+from opendp_bayes.trusted.files import Source, scan_columns
+from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.opening import context
 
 _MOST_CONTRIBUTIONS = 2**31 - 1  # OpenDP counts rows, two for each change, in 32 bits
 

@@ -207,7 +207,6 @@ def release(
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
     from opendp_bayes.commands import query
-    from opendp_bayes.commands.files import labelled_by_type, source
     from opendp_bayes.commands.owned import (
         opened_data,
         readable,
@@ -216,8 +215,9 @@ def release(
     )
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
-    from opendp_bayes.framework.interrupts import deferred_interrupts
-    from opendp_bayes.framework.opening import check_room
+    from opendp_bayes.trusted.files import labelled_by_type, source
+    from opendp_bayes.trusted.interrupts import deferred_interrupts
+    from opendp_bayes.trusted.opening import check_room
 
     owned = opened_data(file, ledger, dataset)
     with option_errors():

@@ -17,7 +17,7 @@ from opendp_bayes.commands.owned import (
 
 if TYPE_CHECKING:
     from opendp_bayes.display.sheet import Sheet
-    from opendp_bayes.framework.survey_query import SurveyQuery
+    from opendp_bayes.questions.survey_query import SurveyQuery
     from opendp_bayes.report.owner_file import OwnerFile
     from opendp_bayes.report.report_document import Report
     from opendp_bayes.report.specification import Specification
@@ -42,10 +42,10 @@ def carried_out(
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
     from opendp_bayes.commands.answers import before_reading, field_errors, survey_of
-    from opendp_bayes.commands.files import source
     from opendp_bayes.commands.progress_bar import waiting
-    from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report.lines import located
+    from opendp_bayes.trusted.files import source
+    from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     owned = opened_data(data, ledger, dataset)
     text, asked = _read(path, owned.facts, joint)
@@ -84,10 +84,10 @@ def foreseen(
         survey_of,
         survey_without_data,
     )
-    from opendp_bayes.commands.files import labelled_by_type, source
     from opendp_bayes.commands.progress_bar import waiting
-    from opendp_bayes.framework.interrupts import deferred_interrupts
     from opendp_bayes.report.lines import located
+    from opendp_bayes.trusted.files import labelled_by_type, source
+    from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     owned = opened_data(data, ledger, dataset)
     text, asked = _read(path, owned.facts)
@@ -122,8 +122,8 @@ def _read(
     path: Path, owner: "OwnerFile | None", joint: bool = False
 ) -> "tuple[str, Specification]":
     """The specification in a file, with the facts of the owner of the data, and its text."""
-    from opendp_bayes.commands.files import EXTENSIONS
     from opendp_bayes.report.specification_text import read_specification
+    from opendp_bayes.trusted.files import EXTENSIONS
 
     if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
         fail(f"{path}: is a file with data; name the specification first, then the data.")

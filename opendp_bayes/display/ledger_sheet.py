@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from opendp_bayes.accounting.account import Account, Entry, Loss
 from opendp_bayes.display.sheet import Body, Column, Marked, Row, Sheet, Table
+from opendp_bayes.trusted.account import Account, Entry, Loss
 
 _COLUMNS = (
     *(Column(heading, number=False) for heading in ("Data set", "Time (UTC)", "Entry", "For")),

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from opendp_bayes.accounting.account import Loss
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.release_format.labels import are_same, distinct, place_of
@@ -27,6 +26,7 @@ from opendp_bayes.report.specification import (
     Values,
     says,
 )
+from opendp_bayes.trusted.account import Loss
 
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 #: Mechanisms that every question may name.

@@ -11,10 +11,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from opendp_bayes.accounting.account import Loss
 from opendp_bayes.display.sheet import CONTROLS
 from opendp_bayes.mathematics.validation import each_once
-from opendp_bayes.report.encodings import problems_of_text
 from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
 from opendp_bayes.report.owner_file import (
     OwnerFile,
@@ -33,6 +31,8 @@ from opendp_bayes.report.specification import (
     Specification,
     Unmatched,
 )
+from opendp_bayes.trusted.account import Loss
+from opendp_bayes.trusted.encodings import problems_of_text
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from opendp_bayes.accounting.account import (
+from opendp_bayes.trusted.account import (
     Account,
     Entry,
     LedgerError,

@@ -4,7 +4,14 @@ from fractions import Fraction
 
 import pytest
 
-from opendp_bayes.accounting.account import Account, Entry, LedgerError, Loss, accounts_of, line_of
+from opendp_bayes.trusted.account import (
+    Account,
+    Entry,
+    LedgerError,
+    Loss,
+    accounts_of,
+    line_of,
+)
 
 UNIT = "contributions: 3"
 

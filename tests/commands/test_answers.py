@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from opendp_bayes.commands.answers import survey_of
-from opendp_bayes.commands.files import source
 from opendp_bayes.report.lines import SpecificationError, located
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.results.survey import Survey
+from opendp_bayes.trusted.files import source
 
 TEXT = """\
 title = "Groups"

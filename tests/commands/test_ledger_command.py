@@ -58,7 +58,7 @@ def test_refuses_before_the_records_are_read(command):
 
 
 def test_refuses_what_another_process_spent_meanwhile(monkeypatch):
-    from opendp_bayes.commands.files import Source
+    from opendp_bayes.trusted.files import Source
 
     run("ledger", "b", "--epsilon", 1)
 

@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.commands import files, output
-from opendp_bayes.framework.context import PosteriorQuery
+from opendp_bayes.commands import output
+from opendp_bayes.questions.posterior_query import PosteriorQuery
 from opendp_bayes.results.release import Release
+from opendp_bayes.trusted import files
 from tests.helpers.command_line import run
 from tests.helpers.sweeps import some_of
 

@@ -18,7 +18,7 @@ import opendp_bayes as ob
 from opendp_bayes.commands import main as cli
 from opendp_bayes.commands import release_command
 from opendp_bayes.commands.app import app
-from opendp_bayes.framework.context import PosteriorQuery
+from opendp_bayes.questions.posterior_query import PosteriorQuery
 from tests.helpers.command_line import run
 
 VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10 + [None] * 4 + ["zz"] * 6

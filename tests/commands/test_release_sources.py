@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
-from opendp_bayes.commands.files import Source
-from opendp_bayes.commands.text import header_of
-from opendp_bayes.framework.context import PosteriorQuery
+from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.trusted.csv_text import header_of
+from opendp_bayes.trusted.files import Source
 from tests.helpers.command_line import run
 
 # Noise of scale 2e-3 at most differs from 0 with probability below e^-499.

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 import opendp_bayes as ob
 from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.commands.app import app
-from opendp_bayes.commands.files import source
 from opendp_bayes.commands.output import NewFile
-from opendp_bayes.framework.boundary import ReleaseError
-from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes.trusted.boundary import ReleaseError
+from opendp_bayes.trusted.files import source
 from tests.helpers.command_line import run
 
 SPECIFICATION = """\

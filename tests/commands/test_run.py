@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
-from opendp_bayes.commands.files import Source
-from opendp_bayes.framework.survey_query import SurveyQuery
+from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.report.specification_text import read_specification, tomllib
+from opendp_bayes.trusted.files import Source
 from tests.helpers.command_line import run
 
 QUESTION = """\

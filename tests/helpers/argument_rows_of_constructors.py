@@ -340,6 +340,6 @@ QUERIES += rows(
     vary("privacy_loss", dp.loss_of(epsilon=2.0), SMALLER),
     vary("split_evenly_over", 2, LARGER),
     vary("split_by_weights", [1, 3], SMALLER, split_by_weights=[1, 9], split_evenly_over=None),
-    vary("ledger", "b.ledger", REFUSED),  # tests/framework/test_ledger.py has what it does
+    vary("ledger", "b.ledger", REFUSED),  # tests/trusted/test_ledger.py has what it does
     vary("margins", [dp.polars.Margin(by=["t"], max_length=9)], DIFFERENT, space_of_queries),
 )

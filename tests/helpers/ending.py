@@ -20,8 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from opendp_bayes.framework import removals
-from opendp_bayes.framework.temporary_files import TemporaryFile
+from opendp_bayes.trusted import removals
+from opendp_bayes.trusted.temporary_files import TemporaryFile
 
 KEPT: list[Any] = []  # until the interpreter ends
 

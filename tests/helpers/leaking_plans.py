@@ -14,9 +14,9 @@ import polars as pl
 from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
-from opendp_bayes.framework import query_plan
-from opendp_bayes.framework.query_plan import counts_of_frame
-from opendp_bayes.framework.question import Question
+from opendp_bayes.questions.counts_of_frame import counts_of_frame
+from opendp_bayes.questions.question import Question
+from opendp_bayes.trusted import stable_plans as query_plan
 
 C = pl.col
 SCHEMA = {"p": pl.Int64, "x": pl.Float64, "s": pl.String, "i": pl.Int64}

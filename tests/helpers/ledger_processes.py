@@ -15,9 +15,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from opendp_bayes.accounting.account import LedgerError, Loss
-from opendp_bayes.framework import ledger_file as module
-from opendp_bayes.framework.ledger import Ledger, read_accounts
+from opendp_bayes.trusted import ledger_file as module
+from opendp_bayes.trusted.account import LedgerError, Loss
+from opendp_bayes.trusted.ledger import Ledger, read_accounts
 
 STEP, UNIT = Loss(epsilon=0.125), "contributions: 1"
 #: Of a disk that is full, and of a user who may not write.

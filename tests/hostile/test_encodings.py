@@ -12,10 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.commands import files, text
 from opendp_bayes.commands.app import app
-from opendp_bayes.commands.text import decoded, header_of, read_all
-from opendp_bayes.report.encodings import HIDDEN
+from opendp_bayes.trusted import csv_text as text
+from opendp_bayes.trusted import files
+from opendp_bayes.trusted.csv_text import decoded, header_of, read_all
+from opendp_bayes.trusted.encodings import HIDDEN
 from tests.helpers.byte_sequences import MARKED, SLOW, tried
 from tests.helpers.command_line import run
 from tests.helpers.sources import SOURCES

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.account import LedgerError, Loss, accounts_of
-from opendp_bayes.framework.ledger import read_accounts
+from opendp_bayes.trusted.account import LedgerError, Loss, accounts_of
+from opendp_bayes.trusted.ledger import read_accounts
 from tests.helpers.checked_apart import checked_apart
 
 TOTAL = b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}'

@@ -16,8 +16,8 @@ from opendp.mod import Measure
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
 from opendp_bayes.display.wording import guarantee, stated_loss
-from opendp_bayes.framework.budget import as_entry, name_of, unit_in_words
 from opendp_bayes.release_format.promise import MEASURES
+from opendp_bayes.trusted.budget import as_entry, name_of, unit_in_words
 from tests.helpers.releases import promise
 
 LOSSES: dict[str, dict[str, float]] = {

@@ -13,12 +13,12 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.account import LedgerError, accounts_of
-from opendp_bayes.framework import plan_gate
 from opendp_bayes.mathematics.telling import DEEPEST
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.results.reading_results import format_of, release_from_json
+from opendp_bayes.trusted import plan_gate
+from opendp_bayes.trusted.account import LedgerError, accounts_of
 from opendp_bayes_smoothed.release import SmoothedRelease
 from tests.helpers.command_line import run
 from tests.helpers.releases import promise

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.framework.ledger import read_accounts
+from opendp_bayes.trusted.ledger import read_accounts
 from tests.helpers.command_line import run
 
 OWNER = """\

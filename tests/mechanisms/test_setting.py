@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.framework.spaces import PosteriorSpace
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.trusted.spaces import PosteriorSpace
 
 PRIOR = (1.0, 0.5, 2.0)
 

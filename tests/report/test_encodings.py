@@ -5,9 +5,14 @@ from encodings.aliases import aliases
 
 import pytest
 
-from opendp_bayes.report.encodings import HIDDEN, as_encoding, as_separator, problems_of_text
 from opendp_bayes.report.lines import SpecificationError
 from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes.trusted.encodings import (
+    HIDDEN,
+    as_encoding,
+    as_separator,
+    problems_of_text,
+)
 from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows
 
 ROWS = rows(PAGE.read_text(encoding="utf-8"))

@@ -15,11 +15,11 @@ from statsmodels.datasets import anes96, fair
 
 import opendp_bayes as ob
 from opendp_bayes.commands.answers import survey_of
-from opendp_bayes.commands.files import source
 from opendp_bayes.report.page import _scale, rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.report.statements import promise
+from opendp_bayes.trusted.files import source
 
 VOTES = ["Clinton", "Dole"]
 ELECTION = """

@@ -11,11 +11,11 @@ import pytest
 from statsmodels.datasets import anes96
 
 from opendp_bayes.commands.answers import before_reading, survey_of
-from opendp_bayes.commands.files import source
 from opendp_bayes.report.lines import FieldError, SpecificationError
 from opendp_bayes.report.page import rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes.trusted.files import source
 from tests.report.test_page import Page, made
 
 LEVELS = """

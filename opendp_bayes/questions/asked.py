@@ -1,0 +1,231 @@
+"""A question put to a query: the chain to the posterior, and the measurement of a mechanism that
+fits a budget.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, TypeVar
+
+from opendp.context import Context, Query
+from opendp.core import new_function
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import (
+    ChangeOneIdDistance,
+    FrameDistance,
+    Function,
+    Measurement,
+    SymmetricIdDistance,
+    Transformation,
+)
+
+from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.mathematics.validation import as_distance
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.questions.counts_of_frame import CountsOfFrame, counts_of_frame
+from opendp_bayes.questions.fitting import (
+    Fit,
+    Option,
+    draws_noise,
+    fit_of,
+    mechanism_for_groups,
+)
+from opendp_bayes.questions.grouped_counts import grouped_release
+from opendp_bayes.questions.priors import NUMBER, with_prior
+from opendp_bayes.questions.question import Countable, Question
+from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import Release
+from opendp_bayes.trusted.boundary import descriptor_of, guarded
+from opendp_bayes.trusted.budget import (
+    as_tuple,
+    delta_of,
+    loss_in,
+    relative_to_budget,
+    shown,
+)
+from opendp_bayes.trusted.interrupts import interruptible
+from opendp_bayes.trusted.measurements import measurement_of
+from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
+from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
+
+R = TypeVar("R", Release, GroupedRelease)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question put to a query.
+
+    Attributes
+    ----------
+    question : what is asked, with the prior that `"auto"` stood for.
+    base : the query with the budget and the Context; `counts` starts at its space.
+    counts : from there to the counts.
+    frame : the same, where the query is on a polars frame.
+    posterior : from the counts to the posterior, which `space` describes.
+    d_in : the records that one privacy unit changes, or adds and removes.
+    fit : a mechanism, or the one that fits a budget.
+    postprocess : from the release of the measurement to what the user gets; None where that is it.
+    kept : the fixed rule by which the plan keeps rows of each identifier; empty without one.
+    """
+
+    question: Question
+    base: Query
+    counts: Transformation
+    frame: CountsOfFrame | None
+    posterior: Transformation
+    space: PosteriorSpace
+    d_in: int
+    fit: Fit
+    postprocess: Function | None
+    kept: str
+
+    @property
+    def chain(self) -> Transformation:
+        """Chain the counts and the posterior, from the space of the base query."""
+        return self.counts >> self.posterior
+
+    @property
+    def truncated(self) -> bool:
+        """True if the plan limits the rows of each identifier, as it must where the privacy unit is
+        an identifier, or a plan before it did.
+        """
+        metric = self.counts.input_metric
+        inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+        return bool(self.kept) or isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
+
+    def measurement(self, budget: Any, counts: Transformation | None = None) -> Measurement:
+        """The measurement on the space of the base query, with the smallest scale whose loss is
+        within `budget`, in the measure of the query; its attribute `param` is the scale. It begins
+        with another transformation to the counts where one is given.
+
+        Several of them compose. Raises `ValueError` if no scale satisfies the budget.
+        """
+        setting = self.fitted(budget)
+        setting.check_informative()
+        chain = self.chain if counts is None else counts >> self.posterior
+        measurement = chain >> measurement_of(
+            setting, self.space, self.base._output_measure, delta=self._delta(budget)
+        )
+        if self.postprocess is not None:
+            measurement = measurement >> self.postprocess
+        measurement.param = setting.mechanism.scale
+        return measurement
+
+    @cached_property
+    def fitted(self) -> Callable[[Any], Setting]:
+        """The function from a budget to the mechanism of its measurement, which is searched for
+        once. No field: what caches of losses hold is out of everybody's reach.
+        """
+        return lru_cache(maxsize=None)(self._fitted)
+
+    def _fitted(self, budget: Any) -> Setting:
+        if isinstance(self.fit, Mechanism):
+            setting = Setting.of(self.fit, self.space.size, self.space.prior)
+            spent = loss_in(self.base._output_measure)(self._loss(setting, budget))
+            limits = as_tuple(budget)
+            if any(loss > limit for loss, limit in zip(spent, limits, strict=True)):
+                raise ValueError(
+                    f"mechanism={self.fit}: its privacy loss {shown(spent)} exceeds the budget of"
+                    f" the query, {shown(limits)}. Raise its scale, or name the mechanism to have"
+                    " the scale found."
+                )
+            return setting
+        loss = relative_to_budget(self.base._output_measure, budget)
+        with interruptible():
+            return self.fit(lambda setting: loss(setting, self.d_in))
+
+    def loss(self, budget: Any) -> PrivacyLoss:
+        """The loss of the measurement for `budget`, of one privacy unit of the Context."""
+        return self._loss(self.fitted(budget), budget)
+
+    def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
+        loss = feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
+        return replace(loss)  # a value that nobody can change for others
+
+    def restated(self, released: R, budget: Any, once: str = "") -> R:
+        """Restate a release of the measurement for `budget`, which promises for one record, with
+        the promise to one privacy unit of the Context. `once` says which rows were kept where they
+        were limited by no fixed rule.
+        """
+        promise = replace(
+            released.promise,
+            d_in=self.d_in,
+            loss=self.loss(budget),
+            truncated=self.truncated,
+            kept=self.kept or (once if self.truncated else ""),
+        )
+        return released.with_promise(promise)
+
+    def _delta(self, budget: Any) -> float:
+        return delta_of(self.base._output_measure, budget)
+
+
+def ask(
+    query: Any,
+    question: Question,
+    mechanism: str | Mechanism = "auto",
+    options: Mapping[str, Option] | None = None,
+    *,
+    noise_only: bool = False,
+) -> Asked:
+    """Put a question to an OpenDP query on a polars frame, or to any other `Countable`.
+
+    `mechanism` and `options` are those of `posterior`; with `noise_only`, `"auto"` chooses noise on
+    the counts. Raises `ValueError`/`TypeError` for
+    arguments that do not fit each other or the query. Reads no data.
+    """
+    if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
+        frame = counts_of_frame(query, question)
+        counts, base, kept = frame.transformation, frame.base, frame.limits.kept
+    elif isinstance(query, Countable):
+        frame = None
+        counts, base = query.counts_of(question)
+        kept = getattr(query, "kept", "")
+    else:
+        kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
+        raise TypeError(
+            f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
+        )
+    given, counted = dict(options or {}), descriptor_of(counts.output_domain, CountsSpace, "counts")
+    question = with_prior(question, counted, lambda: draws_noise(mechanism, given, counted))
+    prior = NUMBER if question.learned else question.prior
+    posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)
+    space = descriptor_of(posterior.output_domain, PosteriorSpace, "posterior")
+    postprocess = _marked(question)
+    if groups_and_labels(space.categories)[0]:
+        if space.size is None:
+            mechanism, given = mechanism_for_groups(mechanism, given)
+        postprocess = grouped_release(posterior.output_domain)
+    d_in = _records(posterior.map(counts.map(base._d_in)))
+    fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
+    return Asked(question, base, counts, frame, posterior, space, d_in, fit, postprocess, kept)
+
+
+def _marked(question: Question) -> Function | None:
+    """State of a release that its posterior learns its prior, and which labels its categories
+    merge: nothing of the draw changes. None where there is nothing to state.
+    """
+    parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
+    if not question.learned and not parts:
+        return None
+
+    def marked(release: Release) -> Release:
+        return replace(release, learned_prior=question.learned, ordered=ordered, parts=parts)
+
+    return new_function(guarded(marked, "release"), TO="ExtrinsicObject")
+
+
+def _records(d_in: Any) -> int:
+    """The records that one privacy unit changes, or adds and removes; `ValueError` for none, where
+    any mechanism has a loss of 0 and the smallest noise there is.
+    """
+    records = as_distance(d_in)
+    if records == 0:
+        raise ValueError(
+            "query: its privacy unit has no records (d_in=0), so nothing would be protected and the"
+            " counts be released as they are. Let contributions=, changes=, every number of a Bound"
+            " and what the plan truncates to be at least 1."
+        )
+    return records

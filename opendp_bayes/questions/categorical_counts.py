@@ -1,0 +1,180 @@
+"""TODO."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import polars as pl
+from opendp.domains import _lazyframe_from_domain
+from opendp.metrics import (
+    change_one_distance,
+)
+from opendp.mod import (
+    Domain,
+    LazyFrameDomain,
+    Metric,
+    Transformation,
+    VectorDomain,
+)
+
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.questions.cells_of import cells_of
+from opendp_bayes.questions.question import Categories, Columns, Policy, Question
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.trusted.boundary import require_features
+from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.trusted.chaining import to_then
+from opendp_bayes.trusted.counting import (
+    _counted_distance,
+    _is_of_changes,
+    checked_size,
+    counting,
+    make_counts_of_cells,
+)
+from opendp_bayes.trusted.kept_rows import RowLimits
+
+
+def make_categorical_counts(
+    input_domain: Domain,
+    input_metric: Metric,
+    *,
+    column: Columns | None = None,
+    categories: Categories | None = None,
+    size: int | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
+) -> Transformation:
+    """Count the records of each category of one column, or of each cell of a joint table.
+
+    Parameters
+    ----------
+    input_domain : a `LazyFrameDomain`; or a `VectorDomain` of text, integers or booleans, each of
+        which is a record.
+    input_metric : `symmetric_distance()`, `change_one_distance()`, or
+        `frame_distance(symmetric_distance())` with Bounds; `make_stable_lazyframe` gives the latter
+        after a plan, after truncation by identifier included. For a vector,
+        `insert_delete_distance()` and `hamming_distance()` too.
+    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
+        A list of them asks for their joint table, whose labels are tuples with one value of each
+        column, the last column changing fastest. Left out for a vector.
+    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
+        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
+        labels.
+    size : the number of records, where it is public: required under `change_one_distance()` (and
+        wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
+        change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
+    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
+        which is appended. Required if the column is nullable.
+    unknown : label of the category in which values outside the categories are counted, in like
+        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
+        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
+        such records out, where their number is private.
+    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
+        counts; by default every combination of labels. Leave out only combinations that are
+        publicly known to be impossible.
+    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
+        or a new one, which is appended. Required if `cells` leaves any combination out, since a
+        record may be there all the same.
+
+    The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
+    and neighbour relation. The stability map returns the number of records changed, or added and
+    removed (`docs/proofs.md`, "Counts").
+
+    Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
+    """
+    require_features("make_categorical_counts")
+    is_vector = isinstance(input_domain, VectorDomain)
+    if (column is None) != is_vector:
+        raise TypeError(
+            f"column={column!r}: must be left out, because a vector has no columns."
+            if is_vector
+            else "column=None: must be the name of a column of the frame, or a list of names."
+        )
+    question = Question.of(
+        _VALUES if column is None else column,
+        categories=categories,
+        nulls=nulls,
+        unknown=unknown,
+        size=size,
+        cells=cells,
+        elsewhere=elsewhere,
+    )
+    make = _make_counts_of_vector if is_vector else make_counts
+    return make(input_domain, input_metric, question, "make_categorical_counts")
+
+
+def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
+    """The transformation from a frame to the counts that a question asks for, with the stability
+    map of `make_categorical_counts`.
+
+    Raises `ValueError`/`TypeError` for a question that does not fit the space.
+    """
+    cells = cells_in_frame(domain, metric, question)
+    return make_counts_of_cells(domain, metric, cells, RowLimits(), made_by)
+
+
+def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
+    """The cells in which a question counts the records of a frame.
+
+    Raises `ValueError`/`TypeError` for a question that does not fit the space.
+    """
+    if not isinstance(domain, LazyFrameDomain):
+        raise TypeError(
+            f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame,"
+            " infer=True)` makes."
+        )
+    _counted_distance(domain, metric)
+    schema = _lazyframe_from_domain(domain).collect_schema()
+    is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
+    return cells_of(
+        question,
+        schema,
+        lambda column: domain.get_series_domain(column).nullable,
+        checked_size(question.size, is_public=is_public),
+    )
+
+
+#: What messages call the column of a vector, which has no name.
+_VALUES = "values"
+
+
+_ATOMS = {
+    "String": pl.String(),
+    "bool": pl.Boolean(),
+    "i32": pl.Int32(),
+    "i64": pl.Int64(),
+    "u32": pl.UInt32(),
+    "u64": pl.UInt64(),
+}
+
+
+def _make_counts_of_vector(
+    domain: Domain, metric: Metric, question: Question, made_by: str
+) -> Transformation:
+    """Count the categories of a vector, whose elements are the records; OpenDP lets no null in."""
+    public_size = cast(VectorDomain, domain).size
+    dtype = _ATOMS.get(str(domain.carrier_type).removeprefix("Vec<").removesuffix(">"))
+    if dtype is None:
+        raise TypeError(
+            f"input_domain={domain}: must be a vector of text, integers or booleans, as in"
+            " `dp.vector_domain(dp.atom_domain(T=str))`."
+        )
+    _counted_distance(domain, metric)
+    size = question.size
+    if public_size is not None:
+        if size not in (None, public_size):
+            raise ValueError(f"size={size!r}: must be {public_size}, that of the input domain.")
+        size = public_size
+    is_public = public_size is not None or _is_of_changes(metric)
+    cells = cells_of(
+        question, {_VALUES: dtype}, lambda _: False, checked_size(size, is_public=is_public)
+    )
+
+    def count(values: list[Value]) -> Integers:
+        return cells.counts(pl.Series(_VALUES, values, dtype).to_frame().group_by(_VALUES).len())
+
+    return counting(domain, metric, cells.space, count, made_by)
+
+
+then_categorical_counts = to_then(make_categorical_counts)

@@ -1,0 +1,126 @@
+"""A categorical column: which values it can hold, and in which category each is counted."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import check_cells
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import distinct, look_alike
+
+
+def public_values(
+    column: str, dtype: pl.DataType, categories: Any, argument: str = "categories"
+) -> tuple[Value, ...]:
+    """The categories before any bucket, or the values given as another argument, checked against
+    the type of the column.
+    """
+    if not (
+        isinstance(dtype, (pl.Enum, pl.Categorical))
+        or dtype in (pl.String, pl.Boolean)
+        or dtype.is_integer()
+    ):
+        name = "by" if argument == "keys" else "column"
+        raise TypeError(
+            f"{name}={told(column)}: has type {dtype}; must be Enum, String, Categorical, integer"
+            " or"
+            " Boolean. Bin or cast it in the plan."
+        )
+    labels = _labels(column, dtype, categories, argument)
+    shown = f"{argument}={told(labels)}"
+    for label in labels:
+        _check_fits(label, dtype, shown)
+    possible = set(dtype.categories.to_list() if isinstance(dtype, pl.Enum) else labels)
+    if absent := [label for label in labels if label not in possible]:
+        raise ValueError(
+            f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
+        )
+    if len(distinct(labels)) < len(labels):
+        raise ValueError(f"{shown}: must not repeat a label.")
+    return tuple(labels)
+
+
+#: A margin says that they are public, not what they are; OpenDP reads them.
+_FROM_A_MARGIN = (
+    " Where a margin makes them public, OpenDP's own query for group lengths says what they are"
+    " (docs/guarantee.md, 'Keys and sizes from a margin')."
+)
+
+
+def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> list[Any]:
+    """Categories or keys of a column, at least one: those given, or those that the type of the
+    column makes public.
+    """
+    if categories is None and dtype == pl.Boolean:
+        return [True, False]
+    if categories is None:
+        if not isinstance(dtype, pl.Enum):
+            raise ValueError(
+                f"{argument}=None: column {column!r} of type {dtype} does not say publicly which"
+                f" {argument} there are. Pass {argument}=, or cast the column to pl.Enum in the"
+                f" plan.{_FROM_A_MARGIN if argument == 'keys' else ''}"
+            )
+        categories = dtype.categories.to_list()
+    if isinstance(categories, (pl.Series, np.ndarray)):
+        categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
+    if isinstance(categories, str) or not isinstance(categories, Sequence):
+        raise TypeError(
+            f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']."
+        )
+    if not categories:
+        raise ValueError(
+            f"{argument}=[]: must name at least one"
+            f" {'category' if argument == 'categories' else 'key that is not None'}."
+        )
+    check_cells(argument, len(categories))
+    return list(categories)
+
+
+def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
+    expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
+    if type(label) is not expected:
+        plain = label is None or isinstance(label, (str, int, float))
+        found = repr(label) if plain else type(label).__name__
+        raise TypeError(
+            f"{shown}: {found} does not fit a column of type {dtype}; each must be"
+            f" {expected.__name__}."
+        )
+    if isinstance(label, int) and not -(2**63) <= label < 2**63:
+        raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
+
+
+def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
+    """True if the type excludes values outside the categories."""
+    if isinstance(dtype, pl.Enum):
+        return set(dtype.categories.to_list()) <= set(categories)
+    return dtype == pl.Boolean and len(categories) == 2
+
+
+def _check_label(name: str, label: object) -> None:
+    if type(label) not in (str, int, bool):  # a subclass could print as another label does
+        raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
+
+
+def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
+    """Refuse a bucket, which would be a new category beside `labels`, that is meant to be one of
+    these, or to be `DROP`.
+    """
+    meant = look_alike(label, labels)
+    if meant is not None:
+        raise ValueError(
+            f"{name}={label!r}: would be a new category beside {meant!r}, which reads the same."
+            f" Write {name}={meant!r} to count them there, or give the new one another name."
+        )
+    if isinstance(label, str) and label.upper() == "DROP":
+        raise ValueError(
+            f"{name}={told(label)}: would be a new category of that name. Give it another name, or"
+            " one"
+            f" of the categories; {_or_drop(name)}"
+        )
+
+
+def _or_drop(name: str) -> str:
+    return f"or {name}=ob.DROP to leave them out, where the number of records is private."

@@ -1,0 +1,96 @@
+"""The cells of a joint table: of all combinations of labels, or of those that are possible."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.questions.columns import check_new
+from opendp_bayes.questions.question import Question
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import identity, place_of, places_of
+
+#: Combinations of labels that a table may have, those without a cell included.
+LARGEST_TABLE = 1 << 22
+
+
+def table_of(
+    labels: Sequence[tuple[Value, ...]], question: Question
+) -> tuple[tuple[Label, ...], Integers]:
+    """The cells of a joint table, tuples of labels, and the number of the cell of every combination
+    of labels, an array with an axis for each column.
+
+    `labels` are those of each column, with the buckets for nulls and unknown values. Raises
+    `ValueError`/`TypeError` for cells that do not fit them.
+    """
+    shape = tuple(map(len, labels))
+    check_combinations("column", [variable.column for variable in question.variables], shape)
+    places = list(map(places_of, labels))
+    if question.cells is None:
+        if question.elsewhere is not None:
+            raise ValueError(
+                f"elsewhere={question.elsewhere!r}: every combination of labels has a cell; it"
+                " belongs to cells=, which leaves some out."
+            )
+        return tuple(product(*labels)), np.arange(math.prod(shape)).reshape(shape)
+    cells = [_as_cell(cell, len(shape), "cells") for cell in question.cells]
+    index = np.full(shape, -1)
+    for number, cell in enumerate(cells):
+        absent = [x for x, place in zip(cell, places, strict=True) if identity(x) not in place]
+        if absent:
+            raise ValueError(
+                f"cells: {cell!r} has {absent[0]!r}, which is not a label of its column."
+            )
+        at = tuple(place[identity(label)] for label, place in zip(cell, places, strict=True))
+        if index[at] >= 0:
+            raise ValueError(f"cells: {cell!r} is there twice.")
+        index[at] = number
+    return _completed(cells, index, question.elsewhere)
+
+
+def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
+    """Raise `ValueError` for more combinations of labels than an index has room for."""
+    if math.prod(shape) > LARGEST_TABLE:
+        raise ValueError(
+            f"{argument}={list(columns)!r}: has {math.prod(shape)} combinations of labels; must"
+            f" have at most {LARGEST_TABLE}."
+        )
+
+
+def _completed(
+    cells: list[tuple[Value, ...]], index: Integers, elsewhere: Any
+) -> tuple[tuple[Label, ...], Integers]:
+    """Complete the table with a cell for the records of every combination that has none; raise
+    `ValueError` where there is no such cell.
+    """
+    if elsewhere is not None:
+        elsewhere = _as_cell(elsewhere, index.ndim, "elsewhere")
+        place = place_of(elsewhere, cells)
+        if place is None:
+            check_new("elsewhere", elsewhere, cells)
+            place, cells = len(cells), [*cells, elsewhere]
+        index[index < 0] = place
+    if np.any(index < 0):
+        raise ValueError(
+            f"elsewhere=None: cells= leaves out {np.count_nonzero(index < 0)} of {index.size}"
+            " combinations of labels, and a record may be in one of them all the same. Pass"
+            " elsewhere= with the cell to count it in: one of cells, or a new one, such as"
+            f" elsewhere={('impossible',) * index.ndim!r}."
+        )
+    if len(cells) < 2:
+        raise ValueError(f"cells={cells!r}: must be at least 2 with that of elsewhere=.")
+    return tuple(cells), index
+
+
+def _as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
+    """A cell as a tuple of labels, one for each column."""
+    if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
+        raise TypeError(
+            f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
+        )
+    if any(type(label) not in (str, int, bool) for label in cell):
+        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int or bool).")
+    return tuple(cell)

@@ -1,0 +1,271 @@
+"""Posterior queries in an OpenDP Context: the user's plan, then counts, posterior and a mechanism
+whose scale fits the budget.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Generic, Literal, TypeVar, overload
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import Measurement
+
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.questions.asked import Asked, ask
+from opendp_bayes.questions.fitting import Option
+from opendp_bayes.questions.question import Categories, Columns, Countable, Policy, Question
+from opendp_bayes.questions.summary import described, summary_of
+from opendp_bayes.release_format.data import Key, Value
+from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import Release
+from opendp_bayes.trusted.boundary import require_features
+from opendp_bayes.trusted.budget import check_query_budget
+from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.spaces import Prior
+from opendp_bayes.trusted.submitting import released_by, submitted
+
+R = TypeVar("R", Release, GroupedRelease)
+
+
+# `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
+@overload
+def posterior(  # type: ignore[overload-overlap]
+    query: Query | LazyFrameQuery | Countable,
+    column: Columns,
+    *,
+    keys: None = None,
+    prior: Prior | Literal["auto", "learned"] = "auto",
+    ordered: Sequence[str] | None = None,
+    categories: Categories | None = None,
+    size: int | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Option,
+) -> "PosteriorQuery[Release]": ...
+
+
+@overload
+def posterior(
+    query: Query | LazyGroupByQuery | Countable,
+    column: Columns,
+    *,
+    keys: Sequence[Key] | None = None,
+    prior: Prior | Literal["auto", "learned"] = "auto",
+    ordered: Sequence[str] | None = None,
+    categories: Categories | None = None,
+    size: int | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Option,
+) -> "PosteriorQuery[GroupedRelease]": ...
+
+
+@deferred_interrupts()
+def posterior(
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    column: Columns,
+    *,
+    keys: Sequence[Key] | None = None,
+    prior: Prior | Literal["auto", "learned"] = "auto",
+    ordered: Sequence[str] | None = None,
+    categories: Categories | None = None,
+    size: int | None = None,
+    nulls: Policy | None = None,
+    unknown: Policy | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+    elsewhere: Sequence[Value] | None = None,
+    mechanism: str | Mechanism = "auto",
+    **options: Option,
+) -> "PosteriorQuery[Any]":
+    """Ask a Context for the posterior of the category probabilities of one column; `.release()`
+    debits the Context and returns a `Release`.
+
+    A list of columns asks for the posterior of the cells of their joint table, whose labels are
+    tuples (`posterior.marginal`, `posterior.conditional`). After `query.group_by(column)` the
+    posterior of every group is asked for at once, for the budget of one query, and `.release()`
+    returns a `GroupedRelease`.
+
+    Parameters
+    ----------
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
+        casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin.
+    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
+        A list of them asks for their joint table, whose labels are tuples with one value of each
+        column, the last column changing fastest.
+    categories : the public labels, in the order of the counts. Not needed for a Boolean column, or
+        an Enum of polars, which carries its own: one that was made from the data is the data. For a
+        joint table, a mapping from columns to their labels.
+    keys : for a query per group, the public groups, as values of the columns that the query is
+        grouped by, tuples where these are several. None among the values makes the nulls a group
+        too, the last if there is one such column. Not needed for Enums of polars, which carry their
+        own. Rows with any other value are in no group: they are counted in a cell of their own,
+        which no grouped release contains.
+    prior : a positive number for every category, or one for each, buckets included: in the order of
+        the categories, or as a mapping from their labels. `"learned"` learns it from the release,
+        for noise on the counts and without groups; `plug_in` has a prior of 1 then. `"auto"` is
+        learned of ten or more categories where that can be, and 1 elsewhere (`docs/prior.md`).
+    ordered : the columns whose categories are in order, such as `["age"]`: a learned prior has
+        smooth effects along them. With it `"auto"` is learned, however few categories there are.
+    size : the number of records, where it is public: required where the privacy unit changes
+        records (and wherever a margin says `invariant="lengths"`), refused otherwise. With groups,
+        the number of all records; those of the groups are private.
+    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
+        which is appended. Required if the column is nullable.
+    unknown : label of the category in which values outside the categories are counted, in like
+        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
+        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
+        such records out, where their number is private.
+    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
+        counts; by default every combination of labels. Leave out only combinations that are
+        publicly known to be impossible.
+    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
+        or a new one, which is appended. Required if `cells` leaves any combination out, since a
+        record may be there all the same.
+    mechanism : the name of a built-in or installed mechanism, whose scale is found from the budget
+        of the query; or a mechanism value, which is used as it is and must fit into the budget.
+        `"auto"` chooses by public things only. It takes discrete Laplace noise where the number of
+        rows is private or there are two categories, otherwise K-norm noise. It takes Gaussian noise
+        where its expected error is smaller, as under most budgets in ρ. Where the public number of
+        rows is small, it takes the mechanism with the smallest expected error (`docs/choosing.md`).
+    **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.
+        Without any, `smooth_hellinger_exponential` uses the γ with the smallest expected error for
+        equal proportions (`calibrate`).
+
+    Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before
+    any data is read or budget spent.
+    """
+    require_features("posterior")
+    question = Question.of(
+        column,
+        categories=categories,
+        nulls=nulls,
+        unknown=unknown,
+        prior=prior,
+        ordered=ordered,
+        size=size,
+        cells=cells,
+        elsewhere=elsewhere,
+        keys=keys,
+    )
+    return PosteriorQuery(ask(query, question, mechanism, options))
+
+
+class PosteriorQuery(Query, Generic[R]):
+    """A query made by `posterior`. `resolve` gives the measurement, `param` its scale, `release`
+    the `Release` or `GroupedRelease`.
+    """
+
+    def __init__(self, asked: Asked) -> None:
+        base = asked.base
+        super().__init__(asked.chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._asked = asked
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the measurement, with the smallest scale whose loss is within the budget of the
+        query.
+
+        Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are
+        there because OpenDP's queries have them, and change nothing.
+        """
+        check_query_budget(self._d_out)
+        return self._asked.measurement(self._d_out)
+
+    def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
+        """Describe the release that the query would make and its debit, as a polars frame of one
+        row. Reads no data and spends nothing.
+
+        Parameters
+        ----------
+        guess_size : a public guess of the number of records, where that is private; nothing but
+            `interval_width` depends on it. Without it that column is null.
+
+        The columns are:
+
+        * `column` and `aggregate`: the question, and the `prior` that its posterior has;
+        * `categories`: whether they, and the keys of groups, were given or are those of the type of
+          the column, with a reminder that an Enum must not be made from the data;
+        * `nulls` and `unknown`: the label under which records without a value and with another one
+          are counted, or that they are left out or cannot occur;
+        * `mechanism` and its `scale`;
+        * `neighbours` and `d_in`: the records that one privacy unit changes, or adds and removes;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure;
+        * `interval_width`: the expected width of a 95 % interval for balanced proportions, mean
+          over categories. Groups are taken to be of equal sizes, without other rows.
+
+        Raises `ValueError` if the query has no budget, no scale satisfies it, or a public number of
+        records is guessed.
+
+        >>> import opendp.prelude as dp
+        >>> import polars as pl
+        >>> import opendp_bayes as ob
+        >>> dp.enable_features("contrib", "honest-but-curious")
+        >>> context = dp.Context.compositor(
+        ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40}),
+        ...     privacy_unit=dp.unit_of(contributions=1),
+        ...     privacy_loss=dp.loss_of(epsilon=0.5),
+        ...     split_evenly_over=1,
+        ... )
+        >>> query = ob.posterior(context.query(), "vote", categories=[True, False], nulls=False)
+        >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
+        [('LaplaceParameters', 2.0, 0.5)]
+        """
+        return summary_of(self._asked, self._fitted(), self._asked.loss(self._d_out), guess_size)
+
+    def __repr__(self) -> str:
+        try:
+            setting = self._fitted()
+        except ValueError as error:
+            return f"PosteriorQuery({error})"
+        return described(self._asked, setting, self._asked.loss(self._d_out))
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
+        """Make the release and debit the Context, after checking that its remaining budget
+        suffices.
+
+        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
+        not depend on them. Ctrl-C stops the search for a scale and the counting at once, with
+        nothing debited. Later it waits for the release, which is debited then, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
+        """
+        return released_by(self, data, self._released)
+
+    @deferred_interrupts()
+    def _fitted(self) -> Setting:
+        check_query_budget(self._d_out)
+        return self._asked.fitted(self._d_out)
+
+    def _released(self, context: Context) -> R:
+        released: R = submitted(context, self.resolve(), self._d_in)
+        return self._asked.restated(released, self._d_out)
+
+
+class _BayesNamespace:
+    """`query.bayes`: the functions of this package that take a query, as methods."""
+
+    def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
+        self._query: Any = query
+
+    def posterior(self, column: Columns, **arguments: Any) -> PosteriorQuery[Any]:
+        """`opendp_bayes.posterior(query, column, ...)`."""
+        return posterior(self._query, column, **arguments)
+
+
+def enable() -> None:
+    """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`, also
+    after `group_by`.
+
+    Calling it again changes nothing.
+    """
+    LazyFrameQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
+    LazyGroupByQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]

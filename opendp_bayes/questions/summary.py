@@ -1,0 +1,144 @@
+"""Describe the release that a query would make and its debit: nothing is read, nothing is spent."""
+
+import math
+
+import numpy as np
+import polars as pl
+
+from opendp_bayes.display.wording import prior_said
+from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.mechanisms.neighbours import relation_of
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.planning.expected_error import PartError, error_of_part
+from opendp_bayes.questions.asked import Asked
+from opendp_bayes.questions.left_out import LeftOut
+from opendp_bayes.trusted.budget import loss_in, shown
+from opendp_bayes.trusted.spaces import groups_and_labels
+
+
+def summary_of(
+    asked: Asked, setting: Setting, loss: PrivacyLoss, guess_size: int | None
+) -> pl.DataFrame:
+    """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and its
+    loss for one privacy unit.
+    """
+    space, mechanism = asked.space, setting.mechanism
+    if guess_size is not None:
+        guess_size = as_size(guess_size, "guess_size")
+        if space.size is not None:
+            raise ValueError(
+                f"guess_size={guess_size}: the number of records, {space.size}, is public; leave it"
+                " out."
+            )
+    spent = shown(loss_in(asked.base._output_measure)(loss))
+    records = guess_size if space.size is None else space.size
+    row = {
+        "column": ", ".join(asked.question.columns),
+        "aggregate": _aggregate(asked),
+        "categories": _where_from(asked),
+        "prior": prior_said(
+            _prior(asked), learned=asked.question.learned, ordered=asked.question.ordered or ()
+        ),
+        "nulls": _where_counted(asked, "nulls"),
+        "unknown": _where_counted(asked, "unknown"),
+        "mechanism": type(mechanism).__name__,
+        "scale": mechanism.scale,
+        "neighbours": relation_of(space.size),
+        "d_in": asked.d_in,
+        "epsilon": loss.epsilon,
+        "delta": loss.delta,
+        "rho": loss.rho,
+        "debits": f"{spent} ({asked.base._output_measure})",
+        "interval_width": None if records is None else _width(asked, setting, records),
+    }
+    numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
+    return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64})
+
+
+def described(asked: Asked, setting: Setting, loss: PrivacyLoss) -> str:
+    """Describe the query in one line, without anything that takes time to compute."""
+    size = "" if asked.space.size is None else f", size={asked.space.size}"
+    spent = shown(loss_in(asked.base._output_measure)(loss))
+    columns = ", ".join(map(repr, asked.question.columns))
+    return (
+        f"PosteriorQuery({_aggregate(asked).lower()} of {columns}, {_shown_prior(asked)},"
+        f" mechanism={setting.mechanism}, relation={relation_of(asked.space.size)!r}{size},"
+        f" d_in={asked.d_in}, debits={spent} ({asked.base._output_measure}))"
+    )
+
+
+def _shown_prior(asked: Asked) -> str:
+    """The arguments of the prior: one number where all are equal."""
+    prior, ordered = _prior(asked), asked.question.ordered
+    if asked.question.learned:
+        return "prior='learned'" + (f", ordered={list(ordered)}" if ordered else "")
+    return f"prior={prior[0] if len(set(prior)) == 1 else list(prior)}"
+
+
+def _prior(asked: Asked) -> tuple[float, ...]:
+    """The prior of the categories, of one group where there are groups."""
+    _, labels = groups_and_labels(asked.space.categories)
+    return asked.space.prior[: len(labels) or None]
+
+
+def _aggregate(asked: Asked) -> str:
+    groups, labels = groups_and_labels(asked.space.categories)
+    k = len(labels) if groups else asked.space.k
+    kind = f"{k} cells" if asked.space.axes else f"{k} categories"
+    return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
+
+
+def _where_counted(asked: Asked, policy: str) -> str:
+    """The label that nulls or other values are counted under, of several columns by name."""
+    fates = {}
+    for variable in asked.question.variables:
+        label = getattr(variable, policy)
+        fate = "cannot occur" if label is None else repr(label)
+        fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
+    return _by_name(fates)
+
+
+def _where_from(asked: Asked) -> str:
+    """Say where the labels of categories and groups are from, of several columns by name."""
+    question = asked.question
+    given: dict[str, object] = {of.column: of.categories for of in question.variables}
+    if groups_and_labels(asked.space.categories)[0]:
+        given["groups"] = question.keys
+    columns = () if asked.frame is None else asked.frame.cells.columns
+    boolean = {column.column for column in columns if column.dtype == pl.Boolean}
+    return _by_name(
+        {
+            name: "given"
+            if labels is not None
+            else "of its type"
+            if name in boolean
+            else "of its type; an Enum that was made from the data is the data"
+            for name, labels in given.items()
+        }
+    )
+
+
+def _by_name(said: dict[str, str]) -> str:
+    """What is said of several columns, once where it is the same of all."""
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{name}: {one}" for name, one in said.items())
+
+
+def balanced_error(asked: Asked, setting: Setting, records: int, error: PartError) -> float:
+    """An expected error at balanced proportions, of the categories of one group where there are
+    groups.
+    """
+    space = asked.space
+    groups, labels = groups_and_labels(space.categories)
+    cells = space.k - 1 if groups else space.k
+    counts = np.zeros(space.k, dtype=np.int64)
+    counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
+    part = slice(0, len(labels) if groups else space.k)
+    return error_of_part(error, setting, counts, part)
+
+
+def _width(asked: Asked, setting: Setting, records: int) -> float:
+    width = balanced_error(asked, setting, records, "interval_width")
+    return width if math.isfinite(width) else math.nan

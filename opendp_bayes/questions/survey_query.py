@@ -1,0 +1,340 @@
+"""Several posterior queries in one: one budget, one composition, one debit."""
+
+import math
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from opendp.combinators import make_composition
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import Measurement
+
+from opendp_bayes.mathematics.rounding import divided
+from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.validation import check_cells, check_results
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.planning.expected_error import PartError
+from opendp_bayes.planning.joint_error import noise_variance
+from opendp_bayes.questions.asked import Asked, ask
+from opendp_bayes.questions.counts_of_frame import CountsOfFrame
+from opendp_bayes.questions.merged_cells import warn_of_places
+from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
+from opendp_bayes.questions.same_rows import frames_of_the_same_rows
+from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
+from opendp_bayes.questions.summary import described, summary_of
+from opendp_bayes.results.survey import Survey
+from opendp_bayes.trusted.boundary import require_features
+from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
+from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.one_pass import in_one_pass
+from opendp_bayes.trusted.stable_plans import ungrouped
+from opendp_bayes.trusted.submitting import released_by, submitted
+
+_A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
+
+
+@deferred_interrupts()
+def survey(
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    questions: Mapping[str, Mapping[str, Any]],
+    share: Share = "equal",
+    *,
+    error: PartError = "total_variation",
+    guess_size: int | None = None,
+) -> "SurveyQuery":
+    """Ask a Context several questions of the same records for one budget; `.release()` debits the
+    Context once and returns a `Survey`, a mapping of releases.
+
+    Parameters
+    ----------
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
+        casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget
+        is that of all questions together.
+    questions : from the name of each question to a mapping of its arguments: `column`, a column or
+        a list of them, and as needed others of `posterior`. These are `categories`, `nulls`,
+        `unknown`, `prior`, `ordered`, `size`, `cells`, `elsewhere`, `mechanism` and its options.
+        `merge`, a mapping from each new label to the categories (of a joint table, cells) that are
+        counted in it, each category once, asks for merged categories. `by`, a column or a list of
+        columns, asks for the posterior of every group, `keys`, of a query on a frame that is not
+        grouped itself. `share` is the question's weight among equal ones, 1 unless given. `levels`
+        makes questions of ordered categories and groups of them.
+    share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
+        every question by name; `"equal_errors"`, so that the expected errors of all questions are
+        equal, or `"smallest_error"`, so that their mean is smallest. The budget, and its δ, are
+        divided in proportion; no rounding makes the parts exceed it. `"smallest_error"` by the
+        error `"total_variation"` takes into account what tables that share columns, and levels,
+        tell each other in one posterior, by least squares.
+    error : the error that shares by errors go by, a field of `ExpectedError`: `"total_variation"`,
+        of the estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of
+        many categories, since it is never above 1; or `"interval_width"`. It is the one expected at
+        balanced proportions and depends on public sizes, priors and the budget alone.
+    guess_size : a public guess of the number of records, where that is private, for shares by
+        errors.
+
+    Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
+    not fit each other or the Context, and for more than 200 questions or 50 000 cells of all,
+    before any data is read or budget spent. Warns where two questions count the nulls or unknown
+    values of a column in different places.
+
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> context = dp.Context.compositor(
+    ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40, "member": [True, False] * 50}),
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=1,
+    ... )
+    >>> both = {"categories": [True, False], "nulls": False}
+    >>> query = ob.survey(
+    ...     context.query(),
+    ...     {"vote": {"column": "vote", **both}, "members": {"column": "member", **both}},
+    ...     share={"vote": 3, "members": 1},
+    ... )
+    >>> answers = query.release()
+    >>> {name: release.epsilon for name, release in answers.items()}, answers.loss.epsilon
+    ({'vote': 0.75, 'members': 0.25}, 1.0)
+    """
+    require_features("survey")
+    if not isinstance(questions, Mapping):
+        raise TypeError(
+            "questions: must be a mapping from names to arguments of `posterior`, as in"
+            f" {{'vote': dict(column='vote')}}, not {type(questions).__name__}."
+        )
+    if not questions:
+        raise ValueError("questions: must hold at least one.")
+    check_results("questions", len(questions))
+    grouped_by: tuple[str, ...] = ()
+    if isinstance(query, LazyGroupByQuery):
+        query, grouped_by = ungrouped(query)
+    asked, cells = {}, 0
+    for name, of in questions.items():
+        asked[name] = _asked(query, grouped_by, name, of)
+        cells += asked[name].space.k
+        check_cells("questions", cells)
+    weights = {name: of["share"] for name, of in questions.items() if "share" in of}
+    division = Division(share, error, guess_size, weights)
+    division.check(asked)
+    warn_of_places({name: of.question for name, of in asked.items()})
+    return SurveyQuery(asked, division)
+
+
+class SurveyQuery(Query):
+    """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
+
+    def __init__(self, asked: Mapping[str, Asked], division: Division) -> None:
+        base = next(iter(asked.values())).base
+        super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
+        self._asked, self._division = dict(asked), division
+
+    @property
+    def questions(self) -> dict[str, Asked]:
+        """The questions by name."""
+        return dict(self._asked)
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the composition of the measurements of all questions, each with the smallest scale
+        whose loss is within its share of the budget of the query.
+
+        Raises `ValueError` if the query has no budget or a question finds no scale within its
+        share. The arguments are there because OpenDP's queries have them, and change nothing.
+        """
+        alike = self._frames
+        together, counts = in_one_pass(alike) if alike else (None, [None] * len(self._asked))
+        parts = []
+        for (name, (asked, part)), start in zip(self._shared().items(), counts, strict=True):
+            try:
+                parts.append(asked.measurement(part, start))
+            except ValueError as error:
+                raise _of_question(name, error) from None
+        measurement: Any = make_composition(parts)
+        if together is not None:
+            measurement = together >> measurement
+        loss = as_tuple(measurement.map(self._d_in))
+        limits = as_tuple(self._d_out)
+        if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
+            raise ValueError(
+                f"questions: OpenDP adds their losses up to {shown(loss)}, more than the budget of"
+                f" the query, {shown(limits)}. Ask fewer questions, or in several surveys."
+            )
+        return measurement
+
+    @deferred_interrupts()
+    def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
+        """Describe the releases that the survey would make and their debits, as a polars frame with
+        a row for each question. Reads no data and spends nothing.
+
+        `guess_size` is a public guess of a private number of records; without it there is no
+        `interval_width`. The columns are:
+
+        * `question`, its name, with its `column`, `aggregate` and `prior`;
+        * `categories`: whether they, and the keys of groups, were given or are those of the type of
+          the column, with a reminder that an Enum must not be made from the data;
+        * `nulls` and `unknown`: the label under which records without a value and with another one
+          are counted, or that they are left out or cannot occur;
+        * `mechanism` and its `scale`;
+        * `neighbours` and `d_in`: the records that one privacy unit changes, or adds and removes;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure;
+        * `interval_width`: the expected width of a 95 % interval for balanced proportions.
+
+        Tables and levels that one posterior estimates together have two more, by least squares at
+        the noise of each: `joint_error`, the error of its shares then, as a part of that of the
+        table alone; and `others_without`, how many times larger the errors of the others would be
+        without it.
+
+        Raises `ValueError` if the query has no budget, a question finds no scale within its share,
+        or a public number of records is guessed.
+        """
+        rows = []
+        for name, (asked, part) in self._shared().items():
+            row = summary_of(asked, asked.fitted(part), asked.loss(part), guess_size)
+            rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
+        return pl.concat(rows).with_columns(*self._together())
+
+    def _together(self) -> list[pl.Series]:
+        """Columns that say what tables tell each other, null for what is not estimated together."""
+        settings = self.settings
+        together = estimated_together(self._settled[0], settings)
+        found: dict[str, list[float]] = {}
+        if together is not None:
+            variances = np.array([noise_variance(settings[name]) for name in together.names])
+            each = together.ratios(variances), together.others_without(variances)
+            found = dict(zip(together.names, np.column_stack(each).tolist(), strict=True))
+        rows = [found.get(name, [None, None]) for name in self._asked]
+        return [
+            pl.Series(column, [row[at] for row in rows], dtype=pl.Float64)
+            for at, column in enumerate(("joint_error", "others_without"))
+        ]
+
+    def __repr__(self) -> str:
+        lines = []
+        try:
+            for name, (asked, part) in self._shared().items():
+                lines.append(f"{name!r}: {described(asked, asked.fitted(part), asked.loss(part))}")
+        except ValueError as error:
+            return f"SurveyQuery({error})"
+        return "SurveyQuery({{{}}})".format(",\n ".join(lines))
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Survey:
+        """Make all releases in one measurement and debit the Context once, after checking that its
+        remaining budget suffices.
+
+        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
+        not depend on them. Ctrl-C stops everything while a question is still to be counted, with
+        nothing debited. Later it waits for the releases, which are debited then, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries them.
+        """
+        return released_by(self, data, self._released)
+
+    def _released(self, context: Context) -> Survey:
+        drawn = submitted(context, self.resolve(), self._d_in)
+        # Rows that no fixed rule keeps are the same in this survey, and in no other release.
+        once = f"rows drawn once for survey {secrets.token_hex(4)}" if self._frames else ""
+        releases = [
+            asked.restated(released, part, once)
+            for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
+        ]
+        columns = tuple(
+            tuple(variable.column for variable in asked.question.variables)
+            for asked in self._asked.values()
+        )
+        return Survey(tuple(self._asked), tuple(releases), columns)
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The part of the budget that each question gets, by name; they add up to 1.
+
+        Shares by errors are computed when first needed. Raises `ValueError` where there are none.
+        """
+        asked, weights = self._settled
+        total = math.fsum(weights)
+        return {name: weight / total for name, weight in zip(asked, weights, strict=True)}
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The mechanism of each question, by name, with the smallest scale that its part of the
+        budget buys. Raises `ValueError` where there is none.
+        """
+        return {name: asked.fitted(part) for name, (asked, part) in self._shared().items()}
+
+    @cached_property
+    def _frames(self) -> list[CountsOfFrame]:
+        """The counts of all questions where one pass counts for all of them; otherwise none."""
+        return frames_of_the_same_rows(self._asked.values())
+
+    @cached_property
+    def _settled(self) -> tuple[dict[str, Asked], tuple[float, ...]]:
+        check_query_budget(self._d_out)
+        return self._division.settled(self._asked)
+
+    def _shared(self) -> dict[str, tuple[Asked, Any]]:
+        """Every question with its part of the budget."""
+        settled, weights = self._settled
+        limits = as_tuple(self._d_out)
+        finite = [min(limit, sys.float_info.max) for limit in limits]
+        parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
+        return {
+            name: (asked, part if isinstance(self._d_out, tuple) else part[0])
+            for (name, asked), part in zip(settled.items(), parts, strict=True)
+        }
+
+
+def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Asked:
+    """One question, put to the query, whose frame may be grouped for all questions."""
+    if type(name) is not str:
+        raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"questions[{name!r}]={told(arguments)}: must be {_A_QUESTION}.")
+    if "column" not in arguments:
+        unknown = [key for key in arguments if key not in ARGUMENTS]
+        hint = "".join(meant(key, ["column"]) for key in unknown)
+        raise TypeError(
+            f"questions[{name!r}]: must be {_A_QUESTION}; its keys are"
+            f" {told(list(arguments))}.{hint}"
+        )
+    given = {key: value for key, value in arguments.items() if key != "share"}
+    by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
+    question = {key: given.pop(key) for key in ARGUMENTS if key in given}
+    try:
+        asked = Question.of(**question)
+        if by is not None:
+            _check_by(query, grouped_by, by)
+            grouped_by = (by,) if isinstance(by, str) else tuple(by)
+        if isinstance(query, LazyFrameQuery):  # of one plan, whatever a question groups by
+            asked = replace(asked, by=grouped_by)
+        elif grouped_by:
+            query = query.group_by(*grouped_by)
+        return ask(query, asked, mechanism, given)
+    except (TypeError, ValueError) as error:
+        raise _of_question(name, error) from None
+
+
+def _check_by(query: Any, grouped_by: tuple[str, ...], by: Any) -> None:
+    if grouped_by or not hasattr(query, "group_by"):
+        raise ValueError(
+            f"by={told(by)}: belongs to a query that is not grouped itself; pass `context.query()`."
+        )
+    names = [by] if isinstance(by, str) else by
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise TypeError(
+            f"by={told(by)}: must be the name of a column, a str, or a list of names; compute it"
+            " in the plan first."
+        )
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"by={told(by)}: must name at least one column, and each once.")
+
+
+def _of_question(name: str, error: Exception) -> Exception:
+    """The error with the question that it belongs to."""
+    return type(error)(f"questions[{name!r}]: {error}")

@@ -1,0 +1,71 @@
+"""Counts of several questions of one frame, so that it crosses from OpenDP into Python once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from opendp.metrics import frame_distance, symmetric_distance
+from opendp.mod import Domain, Metric, Transformation
+from opendp.transformations import make_user_transformation
+
+from opendp_bayes.mathematics.validation import Integers, as_distance
+from opendp_bayes.questions.counts_of_frame import CountsOfFrame
+from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
+from opendp_bayes.trusted.cells import Cells, counted
+from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
+from opendp_bayes.trusted.interrupts import interruptible
+from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.spaces import CountsOfSeveral
+
+
+def in_one_pass(frames: Sequence[CountsOfFrame]) -> tuple[Transformation, list[Transformation]]:
+    """Count for several questions to one query: the transformation to the counts of all, and those
+    from there to the counts of each.
+    """
+    first, several = frames[0], CountsOfSeveral(tuple(each.cells.space for each in frames))
+    cells = [each.cells for each in frames]
+    together = _make_counts_of_several(*first.stable.output_space, cells, first.limits, several)
+    return first.stable >> together, [_make_one_of(several, at) for at in range(len(frames))]
+
+
+def _make_counts_of_several(
+    domain: Domain,
+    metric: Metric,
+    cells: Sequence[Cells],
+    limits: RowLimits,
+    several: CountsOfSeveral,
+) -> Transformation:
+    if metric != frame_distance(symmetric_distance()):
+        raise ValueError(f"input_metric={metric}: must be frame_distance(symmetric_distance()).")
+
+    def function(frame: pl.LazyFrame) -> tuple[Integers, ...]:
+        with interruptible():
+            counts = counted(cells, frame, limits)
+        return tuple(each.space.counts(one) for each, one in zip(cells, counts, strict=True))
+
+    return make_user_transformation(
+        domain,
+        metric,
+        several.domain,
+        several.metric,
+        guarded(function, "survey: counting"),
+        guarded_map(records_of_bounds, "survey"),
+    )
+
+
+def _make_one_of(several: CountsOfSeveral, at: int) -> Transformation:
+    space = several.spaces[at]
+
+    def function(value: Any) -> Integers:
+        if not isinstance(value, tuple) or len(value) != len(several.spaces):
+            raise ContractError(f"the input must hold counts of {len(several.spaces)} questions.")
+        return space.counts(value[at])
+
+    return make_user_transformation(
+        several.domain,
+        several.metric,
+        space.domain,
+        space.metric,
+        guarded(function, "survey: counting"),
+        guarded_map(lambda d_in: records_of_moved(space, as_distance(d_in)), "survey"),
+    )

@@ -1,0 +1,324 @@
+"""`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
+
+import math
+from collections.abc import Collection, Sequence
+from numbers import Number
+from typing import Any, TypeVar
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.domains import lazyframe_domain
+from opendp.extras.polars import Bound, LazyFrameQuery, Margin, _series_domain_from_field
+from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
+from opendp.mod import (
+    ChangeOneIdDistance,
+    FrameDistance,
+    Measure,
+    Metric,
+    OpenDPException,
+    SymmetricIdDistance,
+)
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_positive, as_size
+from opendp_bayes.trusted.boundary import Unchanging, require_features
+from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
+from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.scanned_frames import scanned
+
+#: OpenDP counts rows, two for each change, in 32 bits.
+_MOST_ROWS = 2**31 - 1
+C = TypeVar("C", bound="CheckedContext")
+
+
+class CheckedContext(Unchanging, Context):
+    """An OpenDP Context made by `context`. Its releases, of OpenDP's own queries too, are entered
+    in its `ledger`, if any, before they are handed out, whichever of its methods makes them.
+
+    Its attributes stay as they are. It is neither copied nor pickled, and a process that is forked
+    from the one that opened it gets no answer from it, because the budget is counted in one place.
+    """
+
+    ledger: Ledger | None
+
+    @classmethod
+    def over(
+        cls: type[C],
+        made: Context,
+        ledger: Ledger | None = None,
+        alive: Any = None,
+        **attributes: Any,
+    ) -> C:
+        """Take over a Context that OpenDP made, and that nobody else has.
+
+        Parameters
+        ----------
+        made : the Context.
+        ledger : in which every release is entered.
+        alive : an object to keep for as long as anybody has the Context or an answer of it.
+        attributes : further attributes, by name.
+        """
+        ours = cls.__new__(cls)
+        queryable = handed_out_queryable(made, ledger, alive)
+        vars(ours).update(vars(made), queryable=queryable, ledger=ledger, **attributes)
+        return ours
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "context: cannot be copied or pickled, because its budget is counted in one place. Open"
+            " a Context where it is needed, with one ledger for all."
+        )
+
+    def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
+        """Return a query with the next share of the budget, or with the loss given.
+
+        Parameters
+        ----------
+        kwargs : the loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
+            divide its budget itself; otherwise none.
+
+        Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
+        """
+        if self.d_mids is None:
+            given = {name: value for name, value in kwargs.items() if value is not None}
+            kwargs = {name: _at_least_0(value, name) for name, value in given.items()}
+        elif kwargs:
+            raise ValueError(
+                f"query: takes no {', '.join(kwargs)}, because the Context divides its budget"
+                " itself. Leave it out, or open the Context without split_evenly_over and"
+                " split_by_weights."
+            )
+        elif not self.d_mids:
+            raise ValueError(
+                f"query: the budget of the Context, which was divided for"
+                f" {len(self.d_mids_consumed)} queries ({_listed(self.d_mids_consumed)}), is spent;"
+                " nothing is left for another. Keep the releases that were made, or divide the next"
+                " Context's budget by more queries, as in split_evenly_over="
+                f"{len(self.d_mids_consumed) + 1}."
+            )
+        return super().query(**kwargs)
+
+
+def context(
+    frame: Any,
+    *,
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    margins: Sequence[Margin] | None = None,
+    ledger: Ledger | None = None,
+) -> CheckedContext:
+    """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
+
+    Parameters
+    ----------
+    frame : a polars LazyFrame, which is read when something is released; or data in memory, a
+        polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
+        else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
+        for `opendp_bayes_engines.context`. Data in memory are written to a private temporary file
+        (`on_disk`), which is there for as long as the Context. Integers of 8 and 16 bits are
+        widened, and what pandas and Arrow take for categories becomes text, because it may be read
+        off the data.
+    privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with
+        `identifier=` where people own several rows.
+    privacy_loss : `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, finite and greater than 0, with or
+        without `delta=`, at least 0 and below 1.
+    split_evenly_over : the number of queries that share the budget equally.
+    split_by_weights : a positive weight for each query, in their order. Without either, each query
+        says what it spends, `context.query(epsilon=0.5)`.
+    margins : what is publicly known of the data, as in OpenDP (`docs/guarantee.md`, "Margins and
+        invariants").
+    ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
+        entered before it is handed out. It refuses, before data are read, what it has no room for.
+
+    Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing, and
+    `RuntimeError`, without a cause, for a frame that cannot be read. Reads no rows of a LazyFrame.
+
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> votes = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
+    >>> context = ob.context(
+    ...     votes,
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=2,
+    ... )
+    >>> ob.posterior(context.query(), "vote", nulls=False).release().epsilon
+    0.5
+    """
+    require_features("context")
+    arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
+    if margins is not None and not _is_sequence_of(Margin, margins):
+        raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
+    check_ledger(ledger)
+    data, file = scanned(frame)
+    schema = data.collect_schema()
+    check_identifier(arguments["privacy_unit"][0], schema)
+    made = Context.compositor(
+        data,
+        **arguments,
+        domain=lazyframe_domain([_series_domain(*field) for field in schema.items()]),
+        margins=margins,
+    )
+    return CheckedContext.over(made, ledger, alive=file)
+
+
+def check_room(query: Query) -> None:
+    """Raise `LedgerError` where the ledger of the query's Context would refuse its release now, and
+    what else `resolve` raises. Reads no data.
+    """
+    measurement, context = query.resolve(), query._context
+    if isinstance(context, CheckedContext) and context.ledger is not None:
+        context.ledger.check(*debit_of(context)(measurement))
+
+
+def check_ledger(given: Any) -> None:
+    """Raise `TypeError` for what is no ledger."""
+    if not (given is None or isinstance(given, Ledger)):
+        raise TypeError(
+            f"ledger={told(given)}: must be a Ledger, as in ob.Ledger('budget.ledger', epsilon=3)."
+        )
+
+
+def _series_domain(name: str, dtype: pl.DataType) -> Any:
+    try:
+        return _series_domain_from_field((name, dtype))
+    except (OpenDPException, ValueError):
+        raise TypeError(
+            f"frame: column {name!r} has type {dtype}, for which OpenDP has no domain. Drop the"
+            " column or convert it first."
+        ) from None
+
+
+def opening_arguments(
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None,
+    split_by_weights: Sequence[float] | None,
+) -> dict[str, Any]:
+    """Check the arguments of `context` other than its frame, and return them by name, as
+    `dp.Context.compositor` takes them.
+
+    Raises `ValueError`/`TypeError` for what is no privacy unit, no loss or no split.
+    """
+    unit, loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
+    _check_split(split_evenly_over, split_by_weights)
+    return {
+        "privacy_unit": unit,
+        "privacy_loss": loss,
+        "split_evenly_over": split_evenly_over,
+        "split_by_weights": split_by_weights,
+    }
+
+
+def check_identifier(metric: Metric, columns: Collection[str]) -> None:
+    """Raise `ValueError` where the identifier of a privacy unit is not among the columns."""
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+        return
+    for name in inner.identifier.meta.root_names():
+        if name not in columns:
+            raise ValueError(
+                # Not which there are: of a file without a header, they are somebody's record.
+                f"privacy_unit: identifier={name!r} is not a column of the frame, which has"
+                f" {len(columns)}; its schema names them."
+            )
+
+
+def _as_unit(given: Any) -> tuple[Metric, Any]:
+    """The unit, if it is at least one row or identifier."""
+    metric, distance = _as_pair(given, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    if inner in (change_one_distance(), hamming_distance()) or isinstance(
+        inner, ChangeOneIdDistance
+    ):
+        return metric, _as_rows(distance, "changes")
+    if inner not in (symmetric_distance(), insert_delete_distance()) and not isinstance(
+        inner, SymmetricIdDistance
+    ):
+        raise ValueError(
+            f"privacy_unit={metric}: must be dp.unit_of(contributions=...) or"
+            " dp.unit_of(changes=...)."
+        )
+    if not isinstance(metric, FrameDistance):
+        return metric, _as_rows(distance, "contributions")
+    for bound in distance:
+        if not isinstance(bound, Bound):
+            raise TypeError(f"contributions: {told(bound)} must be a number or a dp.polars.Bound.")
+        for limit in ("per_group", "num_groups"):
+            if getattr(bound, limit) is not None:
+                _as_rows(getattr(bound, limit), f"contributions: Bound.{limit}")
+    return metric, distance
+
+
+def _as_rows(value: Any, name: str) -> int:
+    if (isinstance(value, int) and value < 1) or not as_size(value, name) <= _MOST_ROWS:
+        raise ValueError(f"{name}={value!r}: must be between 1 and {_MOST_ROWS}.")
+    return int(value)
+
+
+def _as_loss(given: Any) -> tuple[Measure, Any]:
+    """The loss, if it is one that can be spent."""
+    measure, loss = _as_pair(given, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
+    for pure, name in ((max_divergence(), "epsilon"), (zero_concentrated_divergence(), "rho")):
+        if measure == pure:
+            return measure, as_positive(loss, name)
+        if measure == approximate(pure):
+            return measure, (as_positive(loss[0], name), _at_least_0(loss[1], "delta", 1.0))
+    raise ValueError(
+        f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"
+        " or without delta=."
+    )
+
+
+def _at_least_0(value: Any, name: str, below: float = math.inf) -> float:
+    """Check a number from 0 on: OpenDP's own queries for public facts take a loss of 0."""
+    if type(value) in (int, float) and value == 0:
+        return 0.0
+    if not (isinstance(value, (int, float)) and (math.isnan(value) or value < 0)):
+        number = as_positive(value, name)
+        if number < below:
+            return number
+    limit = "finite" if below == math.inf else f"less than {below:g}"
+    raise ValueError(f"{name}={value!r}: must be at least 0 and {limit}.")
+
+
+def _check_split(evenly: Any, weights: Any) -> None:
+    if evenly is not None and weights is not None:
+        raise ValueError(
+            "split_evenly_over, split_by_weights: both are given; give one, or neither."
+        )
+    if evenly is not None:
+        as_size(evenly, "split_evenly_over", "queries")
+    if weights is not None:
+        if not (_is_sequence_of(Number, weights) and weights):
+            raise TypeError(
+                f"split_by_weights={told(weights)}: must be a sequence of numbers, one for each"
+                " query."
+            )
+        for at, weight in enumerate(weights):
+            as_positive(weight, f"split_by_weights[{at}]")
+
+
+def _is_sequence_of(kind: type, given: Any) -> bool:
+    return isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
+
+
+def _as_pair(given: Any, name: str, example: str, kind: type) -> tuple[Any, Any]:
+    is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], kind)
+    if not is_pair:
+        raise TypeError(f"{name}={told(given)}: must be what OpenDP makes, as in {example}.")
+    return given[0], given[1]
+
+
+def _listed(losses: Sequence[Any]) -> str:
+    return ", ".join(map(str, losses[:3])) + (", ..." if len(losses) > 3 else "")

@@ -1,0 +1,132 @@
+"""OpenDP's polars queries: the user's plan, read from the query and made a stable transformation,
+then the counts that are asked for.
+"""
+
+import io
+import json
+from typing import cast
+
+import polars as pl
+from opendp.context import Query
+from opendp.domains import _lazyframe_from_domain
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.metrics import frame_distance, symmetric_distance
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    FrameDistance,
+    Metric,
+    OpenDPException,
+    SymmetricIdDistance,
+    Transformation,
+)
+from opendp.transformations import make_stable_lazyframe
+
+from opendp_bayes.mathematics.validation import check_cells
+from opendp_bayes.questions.question import Question
+from opendp_bayes.trusted.boundary import silenced
+from opendp_bayes.trusted.counting import records_of_bounds
+from opendp_bayes.trusted.plan_gate import check_plan
+
+
+def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
+    """The user's plan as a stable transformation to `frame_distance(symmetric_distance())`, and the
+    query with the budget and the Context that it belongs to.
+    """
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    base: Query = object.__getattribute__(query, "_query")
+    _check_types(plan)
+    domain, metric = cast(tuple[Domain, Metric], base._chain)
+    check_plan(plan, _lazyframe_from_domain(domain), base._d_in)
+    output = "FrameDistance<SymmetricDistance>"
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    try:
+        if isinstance(inner, ChangeOneIdDistance):
+            # OpenDP moves from change-one to symmetric identifiers only in a step of its own.
+            identity = make_stable_lazyframe(
+                domain, metric, _lazyframe_from_domain(domain), MO=output
+            )
+            stable = identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
+        else:
+            stable = make_stable_lazyframe(domain, metric, plan, MO=output)
+    except OpenDPException as error:
+        if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+            advice = (
+                "with an identifier as the privacy unit, its plan must limit the rows of each, as"
+                " in `context.query().truncate_per_group(3)`."
+            )
+        else:
+            advice = (
+                "the privacy unit must be contributions= or changes=, and every step of the plan"
+                " one that OpenDP supports."
+            )
+        said = (error.message or "").partition('""If you would like')[0].strip()
+        raise ValueError(
+            f"query: {advice} OpenDP does not find this plan stable under {metric}: {said}"
+        ) from None
+    if stable.output_metric == frame_distance(symmetric_distance()):
+        # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
+        records_of_bounds(stable.map(base._d_in))
+    return stable, base
+
+
+def _check_number(query: LazyFrameQuery, question: Question) -> None:
+    """Raise `ValueError` for a type with more categories than can be asked for, which OpenDP would
+    take long to look at.
+    """
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    _check_types(plan)
+    schema = plan.collect_schema()
+    for variable in question.variables:
+        kind = schema.get(variable.column) if isinstance(variable.column, str) else None
+        if variable.categories is None and isinstance(kind, pl.Enum):
+            check_cells("categories", len(kind.categories))
+
+
+def _check_types(plan: pl.LazyFrame) -> None:
+    """Raise `ValueError` for a plan that fails on every frame: OpenDP would find it stable, and the
+    release would fail. Only the names and types of the columns take part.
+    """
+    try:
+        plan.collect_schema()
+    except pl.exceptions.PolarsError as error:
+        # Not which columns there are: of a CSV file without a header, they are somebody's record.
+        cause = str(error).partition("\n")[0].partition("; valid columns")[0]
+    else:
+        return
+    raise ValueError(
+        f"query: its plan cannot be carried out on any data; polars says: {cause}. If it has"
+        " `truncate_num_groups`, pass keep='first' or keep='last': without, the plan that OpenDP"
+        " makes is not valid."
+    )
+
+
+def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]:
+    """The query before `group_by` and the columns it groups by; `ValueError` unless these are
+    columns by name.
+
+    Polars does not give back the plan of a group-by, so it is read from the serialised one. The
+    plan holds no data.
+    """
+    grouped = object.__getattribute__(query, "_lgb_plan").agg([])
+    try:
+        with silenced():  # polars will drop the JSON form; the rule below notices if it changes
+            node = json.loads(grouped.serialize(format="json"))["GroupBy"]
+            plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
+            keys = [key["Column"] for key in node["keys"] if key.keys() == {"Column"}]
+    except Exception as error:  # noqa: BLE001 - polars promises no kind
+        raise ValueError(
+            "query: its plan cannot be read back from `group_by`; leave out infinite and undefined"
+            f" literals and Python functions. ({error})"
+        ) from None
+    if not keys or len(keys) < len(node["keys"]) or len(set(keys)) < len(keys):
+        raise ValueError(
+            "query: must group by columns, by name and each once. Compute a column in the plan"
+            " first: `query.with_columns(adult=pl.col('age') > 17).group_by('adult')`."
+        )
+    if plan.group_by(keys).agg([]).serialize() != grouped.serialize():
+        raise ValueError(
+            "query: its plan is not read back from `group_by` as it was, or groups with options;"
+            " use `group_by(column, ...)` alone."
+        )
+    return LazyFrameQuery(plan, object.__getattribute__(query, "_query")), tuple(keys)

@@ -1,0 +1,150 @@
+"""Gaussian noise as a measurement: drawn by OpenDP, with the scale of the map; the measures."""
+
+import math
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.trusted import drawing
+from opendp_bayes.trusted.drawing import drawer
+from opendp_bayes.trusted.spaces import PosteriorSpace
+from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
+
+PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
+APPROX, APPROX_ZCDP = dp.approximate(PURE), dp.approximate(ZCDP)
+SIZES = [6, None]
+COUNTS = np.array([2, 1, 3])
+
+
+def space(size: int | None) -> Any:
+    return PosteriorSpace(("a", "b", "c"), size, (1.0, 1.0, 1.0))
+
+
+def made(size: int | None, measure: Any = ZCDP, scale: float = 2.0, **options: Any) -> Any:
+    of = space(size)
+    return ob.make_gaussian_parameters(of.domain, of.metric, measure, scale, **options)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("scale", [2.0, 0.1, 7.3])
+def test_opendp_s_noise_has_the_scale_of_the_map(
+    size: int | None, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What adds the noise has, by OpenDP's own account, the loss that the measurement states."""
+    calls, results = [], []
+    make = drawing.make_gaussian
+
+    def spy(*arguments: Any) -> Any:
+        calls.append(arguments)
+        results.append(make(*arguments))
+        return results[-1]
+
+    monkeypatch.setattr(drawing, "make_gaussian", spy)
+    measurement = made(size, scale=scale)
+    release = measurement(COUNTS + 1.0)
+    [(_, _, drawn_with)], [noise] = calls, results
+    assert drawn_with == scale == release.mechanism.scale
+    assert noise.output_measure == ZCDP
+    for d_in in (1, 2, 5):
+        moved = math.sqrt(2 if size is not None else 1) * d_in
+        assert measurement.map(d_in) == pytest.approx(noise.map(moved), rel=1e-14)
+
+
+@pytest.mark.parametrize(("size", "scale"), some_of(product(SIZES, [0.6, 1.9]), 2))
+def test_opendp_s_noise_has_the_law_that_is_accounted_for(size: int | None, scale: float) -> None:
+    """Chi-square at `oracles.FALSE_ALARM`; rejected where the scale is off by 30 %."""
+    draw = drawer(Setting.of(ob.GaussianParameters(scale), size, np.ones(3)))
+    drawn = draw(COUNTS, 15_000) - COUNTS
+    reach = math.ceil(12 * scale)
+    for index in range(3):
+        observed = Counter(drawn[:, index].tolist())
+        for factor, wrong in ((1.0, False), (0.7, True), (1.3, True)):
+            weights = {
+                z: math.exp(-((z / factor / scale) ** 2) / 2) for z in range(-reach, reach + 1)
+            }
+            total = math.fsum(weights.values())
+            law = {z: weight / total for z, weight in weights.items()}
+            assert oracles.rejects(observed, law) is wrong
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_maps(size: int | None) -> None:
+    moved = 2 if size is not None else 1
+    for measure, expressed in ((ZCDP, lambda rho: rho), (APPROX_ZCDP, lambda rho: (rho, 0.0))):
+        measurement = made(size, measure)
+        assert [measurement.map(d) for d in (0, 1, 3)] == [
+            expressed(moved * d**2 / 8) for d in (0, 1, 3)
+        ]
+    approximate = made(size, APPROX, delta=1e-6)
+    profile = ob.privacy_profile(ob.GaussianParameters(2.0), size=size, prior=[1.0] * 3)
+    epsilon, delta = approximate.map(1)
+    assert delta == 1e-6
+    assert epsilon == profile.epsilon(1e-6)
+    assert profile(epsilon) <= 1e-6
+    smoothed = made(size, dp.smoothed_max_divergence())
+    assert smoothed.map(1).delta(0.5) == pytest.approx(profile(0.5), rel=1e-12)
+    assert smoothed.map(1).epsilon(1e-6) == pytest.approx(epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize(("measure", "options"), [(PURE, {}), (APPROX, {})])
+@pytest.mark.parametrize("size", SIZES)
+def test_refused_where_it_has_no_epsilon(measure: Any, options: Any, size: int | None) -> None:
+    with pytest.raises(ValueError, match=r"has no ε without δ\. Use zero_concentrated_div"):
+        made(size, measure, **options)
+
+
+@pytest.mark.parametrize("total", [None, "private"])
+def test_totals(total: Any) -> None:
+    release = made(6, total=total, scale=0.01)(COUNTS + 1.0)
+    assert release.counts == release.drawn == (2, 1, 3)
+    assert release.mechanism == ob.GaussianParameters(0.01, total)
+    by_then = ob.then_gaussian_parameters(ZCDP, 0.01, total=total)
+    assert by_then(*(space(6).domain, space(6).metric)).map(1) == pytest.approx(1e4)
+
+
+FRAME = pl.LazyFrame({"vote": ["a", "b", "b"] * 100}, schema={"vote": pl.Enum(["a", "b"])})
+
+
+@pytest.mark.parametrize("unit", [{"changes": 1}, {"contributions": 1}])
+@pytest.mark.parametrize(
+    "budget", [{"rho": 0.1}, {"rho": 0.1, "delta": 1e-6}, {"epsilon": 1.0, "delta": 1e-6}]
+)
+def test_by_name_in_a_context(unit: Any, budget: Any) -> None:
+    """The whole budget is used, and no more."""
+    context = dp.Context.compositor(
+        data=FRAME,
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(**budget),
+        split_evenly_over=1,
+    )
+    public = {"size": 300} if "changes" in unit else {}
+    release = ob.posterior(
+        context.query(), "vote", mechanism="gaussian_parameters", nulls="a", **public
+    ).release()
+    assert isinstance(release.mechanism, ob.GaussianParameters)
+    spent = release.rho if "rho" in budget else release.epsilon
+    asked = budget.get("rho", budget.get("epsilon"))
+    assert asked * (1 - 1e-6) <= spent <= asked
+    assert release.delta == (1e-6 if "epsilon" in budget else 0)
+    assert (sum(release.counts) == 300) or not public
+
+
+def test_by_name_under_a_pure_budget_it_is_refused() -> None:
+    context = dp.Context.compositor(
+        data=FRAME,
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    with pytest.raises(ValueError, match=r"has no ε without δ\. Give delta as well, or rho"):
+        ob.posterior(
+            context.query(), "vote", mechanism="gaussian_parameters", nulls="a", size=300
+        ).release()

@@ -1,0 +1,536 @@
+"""The boundary to OpenDP's core: no callback ends the interpreter or shows data, no map is believed
+unchecked, no missing feature is a riddle.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import threading
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.boundary import (
+    _SILENCE,
+    ContractError,
+    checked_map,
+    descriptor_of,
+    guarded,
+    require_features,
+    silenced,
+)
+from opendp_bayes.trusted.spaces import CountsSpace
+
+PRIVATE = "row-4711-diagnosis"
+PURE = dp.max_divergence()
+
+# --- what reaches the analyst, in an interpreter of its own
+
+PROGRAM = """
+import dataclasses, itertools, json, sys, traceback
+from typing import ClassVar
+sys.modules["sklearn"] = None  # the prelude would load it, which takes a second
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import opendp_bayes as ob
+from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.mechanisms import registry
+
+_, private, *places = sys.argv
+dp.enable_features("contrib", "honest-but-curious")
+KINDS = {
+    "ValueError": ValueError,
+    "PanicException": pl.exceptions.PanicException,
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "SystemExit": SystemExit,
+}
+FRESH = range(21, 31)
+armed, place = None, places[0]  # the exception that is raised next, and where
+runs = 0
+
+
+def visit(here):
+    if armed is not None and here == place:
+        raise armed
+
+
+@dataclasses.dataclass(frozen=True)
+class Visited:
+    scale: float
+    name: ClassVar[str] = "visited"
+
+    def check(self, *, size, prior): ...
+    def log_pmf(self, counts, prior): ...
+
+    def sample(self, counts, prior, size=1):
+        visit("sampling")
+        return np.asarray(counts)[None]
+
+    def proven_loss(self, d_in, *, size, prior, delta=0.0):
+        if d_in in FRESH:  # at which a map is not checked when it is built
+            visit("privacy map")
+        if self.scale not in (1.0, 2.0**60):  # not tried before the search
+            visit("calibration")
+        return ob.PrivacyLoss(d_in / self.scale, d_in / self.scale, d_in / self.scale)
+
+
+count = Cells.counts
+Cells.counts = lambda *given: (visit("counting"), visit("survey: counting"), count(*given))[2]
+registry._known["visited"] = Visited
+data = pl.LazyFrame({"x": [True, True, False]})
+arguments = {"column": "x", "categories": [True, False], "nulls": True}
+counts = ob.make_categorical_counts(
+    dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments
+)
+posterior = counts >> ob.then_beta_binomial(prior=1.0)
+measurement = posterior >> ob.then_mechanism(dp.max_divergence(), Visited(1.0))
+context = dp.Context.compositor(
+    data=data,
+    privacy_unit=dp.unit_of(contributions=1),
+    privacy_loss=dp.loss_of(epsilon=float("inf")),
+)
+
+
+def run():
+    global runs
+    runs += 1
+    if place == "privacy map":
+        measurement.map(FRESH[runs])  # the loss at a distance is computed once
+    elif place == "calibration":
+        ob.posterior(context.query(epsilon=0.7), mechanism="visited", **arguments).release()
+    elif place == "survey: counting":
+        ob.survey(context.query(epsilon=0.7), {"one": arguments, "two": arguments}).resolve()(data)
+    else:
+        measurement(data)
+
+
+def everything_in(error):
+    pending, done = [error], []
+    while pending:
+        error = pending.pop()
+        if error is not None and error not in done:
+            done.append(error)
+            yield from (str(error), repr(error), repr(error.args))
+            yield from getattr(error, "__notes__", [])
+            yield from traceback.format_exception(error)
+            pending += [error.__cause__, error.__context__]
+
+
+for place, kind in itertools.product(places, KINDS):
+    armed, seen, raised = KINDS[kind](private), "", None
+    try:
+        run()
+    except BaseException as error:
+        raised, seen = type(error).__name__, "".join(everything_in(error))
+    armed = None
+    run()
+    found = {"raised": raised, "seen": seen, "after": measurement.map(2)}
+    print(json.dumps([place, kind, found]), flush=True)
+"""
+
+KINDS = ["ValueError", "PanicException", "KeyboardInterrupt", "SystemExit"]
+READING, PUBLIC = ("counting", "survey: counting", "sampling"), ("privacy map", "calibration")
+
+
+@cache
+def answers(places):
+    """What an interpreter reports in which each kind of exception is raised at each of `places` in
+    turn, by place and kind; all that it printed; and how it ended.
+    """
+    command = [sys.executable, "-c", PROGRAM, PRIVATE, *places]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    lines = [json.loads(line) for line in process.stdout.splitlines()]
+    return (
+        {(place, kind): found for place, kind, found in lines},
+        process.stdout + process.stderr,
+        process.returncode,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", READING)
+def test_a_failing_callback_leaves_the_interpreter_alive_and_the_data_unseen(place, kind):
+    found, printed, code = answers(READING)
+    assert code == 0, printed[-600:]
+    found = found[place, kind]
+    assert found["raised"] == "OpenDPException"
+    assert "failed. The cause is withheld, because it may depend on the data" in found["seen"]
+    assert PRIVATE not in found["seen"] + printed
+    assert found["after"] == 2.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", PUBLIC)
+def test_an_interrupted_privacy_map_leaves_the_interpreter_alive(place, kind):
+    """Maps and searches for a scale run inside OpenDP too: a Ctrl-C then must not end the
+    interpreter. What they read is public.
+    """
+    found, printed, code = answers(PUBLIC)
+    assert (place, kind) in found, f"the interpreter ended with {code}: {printed[-600:]}"
+    assert found[place, kind]["raised"] is not None
+    assert found[place, kind]["after"] == 2.0
+
+
+# --- guarded
+
+
+def failing(error):
+    def callback(_):
+        raise error
+
+    return guarded(callback, "counting")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyboardInterrupt(PRIVATE),
+        SystemExit(PRIVATE),
+        ValueError(PRIVATE),
+        pl.exceptions.ComputeError(PRIVATE),
+    ],
+)
+def test_guarded_withholds_the_cause(error):
+    with pytest.raises(
+        RuntimeError,
+        match=r"counting failed\. The cause is withheld, because it may depend on the data",
+    ) as caught:
+        failing(error)(None)
+    assert PRIVATE not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_guarded_silences_warnings():
+    def callback(value):
+        warnings.warn(PRIVATE, stacklevel=1)
+        return np.log(np.array([0.0, -1.0])).size
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert guarded(callback, "counting")(None) == 2
+    assert not seen
+
+
+def test_the_filter_of_warnings_is_there_once_however_many_blocks_run():
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with silenced(), silenced():
+                pass
+        assert warnings.filters.count(_SILENCE) == 1
+        assert warnings.filters[0] is _SILENCE
+
+
+def test_guarded_passes_results_and_public_messages():
+    assert guarded(lambda value: value + 1, "adding")(1) == 2
+    with pytest.raises(RuntimeError, match=r"^size is public$") as caught:
+        failing(ContractError("size is public"))(None)
+    assert caught.value.__context__ is None
+
+
+# --- members that are none
+
+BITS = pl.LazyFrame({"x": [True, False, True, True]})
+
+
+def counts_of_bits(size: int | None = None) -> Any:
+    metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
+    return ob.make_categorical_counts(
+        dp.domain_of(BITS, infer=True),
+        metric,
+        column="x",
+        categories=[True, False],
+        nulls=True,
+        size=size,
+    )
+
+
+def posterior(size: int | None = 4) -> Any:
+    return counts_of_bits(size) >> ob.then_beta_binomial(prior=1.0)
+
+
+# Looks like nothing else, so that finding it in a message means that data got there
+VALUE = 31_415_926.5
+WRONG = {
+    "wrong k": (np.array([VALUE, 1.0, 1.0]), "must be a float64 array of 2 concentrations"),
+    "NaN": (np.array([np.nan, VALUE]), "must be a float64 array of 2 concentrations"),
+    "infinite": (np.array([np.inf, VALUE]), "must be a float64 array of 2 concentrations"),
+    "integers": (np.array([31_415_926, 1]), "must be a float64 array of 2 concentrations"),
+    "negative": (np.array([-VALUE, 7.0]), "must hold 2 non-negative whole numbers"),
+    "other size": (
+        np.array([VALUE, 1.0]),
+        "the number of records is not size=4, the public number that was declared",
+    ),
+    "text": ("31415926", "must be a float64 array of 2 concentrations"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_members_give_a_public_message_without_data(name):
+    value, message = WRONG[name]
+    measurement = ob.make_laplace_parameters(*posterior().output_space, PURE, 1.0)
+    with pytest.raises(OpenDPException, match=message) as caught:
+        measurement(value)
+    assert "31415926" not in str(caught.value)
+    assert "31_415_926" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value", [np.array([1, 2, 3]), np.array([np.nan, 1.0]), np.array([-1, 5]), np.array([2.5, 1.5])]
+)
+def test_wrong_counts_give_a_public_message(value):
+    counts = counts_of_bits()
+    for then in (ob.then_beta_binomial(prior=1.0), ob.then_count_vector()):
+        after = counts.output_space >> then
+        with pytest.raises(
+            OpenDPException, match="must hold 2 non-negative whole numbers, one for each category"
+        ):
+            after(value)
+
+
+# --- feature flags
+
+
+def context():
+    return dp.Context.compositor(
+        data=BITS,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+
+
+CALLERS = {
+    "make_categorical_counts": lambda _, __: posterior(),
+    "make_count_vector": lambda counts, _: ob.make_count_vector(*counts.output_space),
+    "make_dirichlet_multinomial": lambda counts, _: ob.make_dirichlet_multinomial(
+        *counts.output_space, prior=1.0
+    ),
+    "make_beta_binomial": lambda counts, _: ob.make_beta_binomial(*counts.output_space, prior=1.0),
+    "make_mechanism": lambda counts, post: ob.make_laplace_parameters(
+        *post.output_space, PURE, 1.0
+    ),
+}
+
+
+@pytest.mark.parametrize("feature", ["contrib", "honest-but-curious"])
+@pytest.mark.parametrize("caller", [*CALLERS, "posterior"])
+def test_a_missing_feature_is_named_with_what_to_type(caller, feature):
+    post, query = posterior(None), context().query()
+    counts = counts_of_bits()
+    call = CALLERS.get(
+        caller, lambda _, __: ob.posterior(query, "x", categories=[True, False], nulls=True)
+    )
+    dp.disable_features(feature)
+    with pytest.raises(
+        ValueError,
+        match=(
+            rf"{caller} builds on.*enabled first: {feature}\. Run `import opendp.prelude as dp;"
+            r" dp\.enable_features\('contrib', 'honest"
+        ),
+    ):
+        call(counts, post)
+    dp.enable_features(feature)
+    call(counts, post)
+
+
+def test_both_missing_features_are_named():
+    dp.disable_features("contrib", "honest-but-curious")
+    with pytest.raises(ValueError, match="enabled first: contrib, honest-but-curious"):
+        require_features("test")
+
+
+# --- maps
+
+MAPS = {
+    "NaN": (
+        lambda d: (math.nan if d == 2 else float(d),),
+        r"returned \(nan,\) at d_in=2; every bound must be a number of at least 0",
+    ),
+    "negative": (
+        lambda d: (-1.0 if d else 0.0,),
+        r"returned \(-1.0,\) at d_in=1; every bound must be",
+    ),
+    "not a number": (lambda d: ("1",), r"returned \('1',\) at d_in=0; every bound must be"),
+    "None": (lambda d: (None,), r"returned \(None,\) at d_in=0; every bound must be"),
+    "positive at 0": (lambda d: (1.0,), r"returned \(1.0,\) at d_in=0; it must be 0 there"),
+    "delta at 0": (
+        lambda d: (float(d), 1e-9),
+        r"returned \(0.0, 1e-09\) at d_in=0; it must be 0 there",
+    ),
+    "decreasing": (
+        lambda d: (1.0 / d if d else 0.0,),
+        r"falls from \(1.0,\) to \(0.5,\) at d_in=2; it must not decrease",
+    ),
+    "decreasing far out": (
+        lambda d: (float(d if d < 60 else 1),),
+        r"falls from \(16.0,\) to \(1.0,\) at d_in=64; it must not decrease",
+    ),
+    "delta decreasing": (
+        lambda d: (float(d), 1 / d if d else 0.0),
+        r"falls from \(1.0, 1.0\) to \(2.0, 0.5\) at d_in=2",
+    ),
+    "infinite, then less": (
+        lambda d: (math.inf if d == 1 else 0.0,),
+        r"falls from \(inf,\) to \(0.0,\) at d_in=2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_maps_that_cannot_be_right_are_refused(name):
+    privacy_map, message = MAPS[name]
+    with pytest.raises(ValueError, match=rf"Mechanism: its privacy map {message}"):
+        checked_map(privacy_map, "Mechanism")
+
+
+@pytest.mark.parametrize("distance", [0, 1, 2, 3, 4, 8, 16, 64])
+def test_maps_are_checked_at_small_distances_and_some_larger(distance):
+    with pytest.raises(ValueError, match=rf"returned \(nan,\) at d_in={distance};"):
+        checked_map(lambda d: (math.nan if d == distance else float(d),), "Mechanism")
+
+
+def test_maps_that_may_be_right_are_kept():
+    checked = checked_map(lambda d: (d, 0), "Mechanism")
+    assert checked(3) == (3.0, 0.0)
+    assert checked_map(lambda d: (math.inf if d else 0.0,), "EHDL")(1) == (math.inf,)
+
+
+def test_a_map_is_checked_at_every_distance():
+    checked = checked_map(lambda d: (math.nan if d == 5 else float(d),), "Mechanism")
+    with pytest.raises(ValueError, match=r"returned \(nan,\) at d_in=5"):
+        checked(5)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A mechanism with the loss it is told."""
+
+    scale: float
+    loss: Any
+    name: ClassVar[str] = "plugin"
+
+    def check(self, *, size, prior): ...
+
+    def log_pmf(self, counts, prior): ...
+
+    def sample(self, counts, prior, size=1):
+        return np.asarray(counts)[None]
+
+    def proven_loss(self, d_in, *, size, prior, delta=0.0):
+        value = self.loss(d_in)
+        return ob.PrivacyLoss(epsilon=value, rho=value, range=value)
+
+
+@pytest.mark.parametrize("measure", [PURE, dp.zero_concentrated_divergence(), dp.approximate(PURE)])
+@pytest.mark.parametrize(
+    "name",
+    ["NaN", "negative", "positive at 0", "decreasing", "decreasing far out", "infinite, then less"],
+)
+def test_a_plugin_with_an_impossible_map_makes_no_measurement(name, measure):
+    with pytest.raises(ValueError, match=r"Plugin: its privacy map (returned|falls from)"):
+        posterior() >> ob.then_mechanism(measure, Plugin(1.0, lambda d: MAPS[name][0](d)[0]))
+
+
+def test_a_plugin_s_map_is_checked_when_it_is_used():
+    measurement = posterior() >> ob.then_mechanism(
+        PURE, Plugin(1.0, lambda d: math.nan if d == 5 else float(d))
+    )
+    assert measurement.map(4) == 4.0
+    with pytest.raises(OpenDPException, match="its privacy map returned"):
+        measurement.map(5)
+
+
+def test_descriptor_of_names_what_is_needed():
+    with pytest.raises(
+        ValueError, match=r"input_domain=AtomDomain\(T=i32\): must be the output of make_thing"
+    ):
+        descriptor_of(dp.atom_domain(T="i32"), int, "make_thing")
+    with pytest.raises(ValueError, match="input_domain=mine: must be the output of make_thing"):
+        descriptor_of(dp.user_domain("mine", lambda _: True, "text"), int, "make_thing")
+    space = CountsSpace(("a", "b"), 5)
+    assert descriptor_of(space.domain, CountsSpace, "make_thing") == space
+    forged = dp.user_domain(CountsSpace(("a", "b"), 6).identifier, lambda _: True, space)
+    with pytest.raises(ValueError, match="must be the output of make_thing"):
+        descriptor_of(forged, CountsSpace, "make_thing")
+
+
+# --- warnings, in several threads
+
+
+def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
+    """The first that ends leaves the other silent, and the second leaves the process as it was."""
+    started, entered, left = threading.Event(), threading.Event(), threading.Event()
+
+    def first(value: Any) -> None:
+        started.set()
+        entered.wait(10)
+
+    def second(value: Any) -> None:
+        entered.set()
+        left.wait(10)
+        warnings.warn(PRIVATE, stacklevel=1)
+
+    def work() -> None:
+        guarded(first, "counting")(None)
+        left.set()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        thread = threading.Thread(target=work)
+        thread.start()
+        started.wait(10)
+        guarded(second, "counting")(None)
+        thread.join()
+        assert not seen
+        warnings.warn("after", stacklevel=1)
+        assert [str(warning.message) for warning in seen] == ["after"]
+
+
+def test_a_warning_of_a_thread_that_a_callback_started_is_not_shown() -> None:
+    """As polars starts some, which call functions of the user's plan."""
+
+    def callback(value: Any) -> None:
+        thread = threading.Thread(target=lambda: warnings.warn(PRIVATE, stacklevel=1))
+        thread.start()
+        thread.join()
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        guarded(callback, "counting")(None)
+    assert not seen
+
+
+def test_warnings_are_neither_shown_nor_raised_in_many_threads() -> None:
+    def callback(value: Any) -> float:
+        for _ in range(20):
+            warnings.warn(PRIVATE, stacklevel=1)
+            value = float(np.sqrt(np.float64(-1.0)))
+        return value
+
+    def work() -> None:
+        for _ in range(20):
+            results.append(guarded(callback, "counting")(None))
+
+    for action in ("always", "error"):
+        results: list[float] = []
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter(action)  # type: ignore[arg-type]
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert not seen
+        assert len(results) == 160

@@ -1,0 +1,74 @@
+"""The sampler of a measurement, many draws at a time: the law that is accounted for."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.trusted.boundary import ContractError
+from opendp_bayes.trusted.drawing import drawer, measured_sampler
+from tests.helpers import oracles
+
+PRIOR = np.array([1.0, 0.5, 2.0])
+COUNTS = (1, 2, 3)
+DRAWS = 8000
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ob.LaplaceParameters(1.0),
+        ob.LaplaceParameters(1.0, "floored"),
+        ob.LaplaceParameters(1.0, total="bounded"),
+        ob.LaplaceParameters(1.0, "floored", "truncated"),
+        ob.KNormParameters(1.0),
+        ob.HellingerExponential(0.3),
+        ob.PermuteAndFlip(0.3),
+    ],
+    ids=repr,
+)
+def test_the_law_is_the_mechanism_s(mechanism: Any) -> None:
+    """Rejected where the scale is off by 30 %."""
+    sample = measured_sampler(mechanism, size=6, prior=PRIOR)
+    drawn = sample(COUNTS, PRIOR, DRAWS)
+    assert drawn.shape == (DRAWS, 3)
+    observed: Counter[Any] = Counter(map(tuple, drawn.tolist()))
+    assert not oracles.rejects(observed, oracles.law_of(mechanism, COUNTS, tuple(PRIOR)))
+    for factor in (0.7, 1.3):
+        wrong = type(mechanism)(**{**vars(mechanism), "scale": factor * mechanism.scale})
+        assert oracles.rejects(observed, oracles.law_of(wrong, COUNTS, tuple(PRIOR)))
+
+
+def test_draws_of_another_package_s_noise_may_be_negative() -> None:
+    """Where it states its law and projects what it draws; a refusal would depend on the data."""
+
+    class Doubled(ob.LaplaceParameters):
+        def project(self, drawn: Any, size: int | None) -> Any:
+            return 2 * np.maximum(drawn, 0)
+
+    draw = drawer(Setting.of(Doubled(5.0, total="private"), None, PRIOR))
+    assert draw(np.array([0, 40, 0]), 200).min() < 0
+    sample = measured_sampler(Doubled(5.0, total="private"), size=None, prior=PRIOR)
+    assert sample([0, 40, 0], PRIOR, 200).min() == 0
+
+
+def test_a_sampler_may_return_counts_of_zero() -> None:
+    class Empty(ob.LaplaceParameters):
+        def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+            return np.tile([0, 6, 0], (size, 1))
+
+    draw = drawer(Setting.of(Empty(1.0), 6, PRIOR))
+    assert draw(np.array(COUNTS), 2).tolist() == [[0, 6, 0]] * 2
+
+
+def test_a_sampler_that_returns_something_else_is_refused() -> None:
+    class Broken(ob.LaplaceParameters):
+        def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:
+            return np.full((size, 3), -1)
+
+    draw = drawer(Setting.of(Broken(1.0), 6, PRIOR))
+    with pytest.raises(ContractError, match=r"non-negative integers of shape \(draws, k\)"):
+        draw(np.array(COUNTS), 2)

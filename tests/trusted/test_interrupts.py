@@ -1,0 +1,424 @@
+"""Ctrl-C never ends the interpreter in a release, never loses one that was debited, and is always
+delivered.
+"""
+
+# ruff: noqa: PT012 - what a block under pytest.raises does until it is left is what is tested
+
+import ctypes
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.questions import asked
+from opendp_bayes.questions import posterior_query as context_module
+from opendp_bayes.questions import survey_query as survey_module
+from opendp_bayes.trusted.boundary import ReleaseError
+from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+from tests import helpers
+
+VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
+
+
+def strike() -> None:
+    """Ctrl-C here: Python calls the handler before the next line."""
+    signal.raise_signal(signal.SIGINT)
+
+
+# --- the two blocks
+
+
+def test_an_interrupt_waits_for_the_end_of_the_block() -> None:
+    done = False
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
+        strike()
+        done = True
+    assert done
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_blocks_may_be_nested() -> None:
+    reached = []
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
+        with deferred_interrupts():
+            strike()
+            reached.append("inner")
+        reached.append("outer")
+    assert reached == ["inner", "outer"]
+
+
+def test_without_an_interrupt_nothing_happens() -> None:
+    with deferred_interrupts(), interruptible():
+        pass
+    with pytest.raises(ValueError, match="own"), deferred_interrupts():
+        raise ValueError("own")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_replaces_the_error_that_it_caused() -> None:
+    with pytest.raises(KeyboardInterrupt) as caught, deferred_interrupts():
+        strike()
+        raise ReleaseError("the callback failed")
+    assert caught.value.__suppress_context__
+
+
+def test_it_strikes_at_once_where_it_may_and_is_delivered_again_at_the_end() -> None:
+    """What it raises there is caught on the way, by the guard of the callback."""
+    reached = []
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
+        try:
+            with interruptible():
+                strike()
+                reached.append("after it")
+        except KeyboardInterrupt:
+            reached.append("guard")
+        strike()
+        reached.append("closed again")
+    assert reached == ["guard", "closed again"]
+
+
+def test_one_that_waits_strikes_where_it_may() -> None:
+    reached = []
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
+        strike()
+        reached.append("held")
+        with interruptible():
+            reached.append("not reached")
+    assert reached == ["held"]
+
+
+def test_it_waits_for_opendp_inside_of_interruptible_code() -> None:
+    reached = []
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts(), interruptible():
+        with deferred_interrupts():
+            strike()
+            reached.append("OpenDP")
+        reached.append("not reached")
+    assert reached == ["OpenDP"]
+
+
+def test_it_waits_for_the_finaliser_of_an_object_of_opendp() -> None:
+    finaliser = eval("lambda strike: strike() or 'whole'", {"__name__": "opendp.mod"})  # noqa: S307
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts(), interruptible():
+        assert finaliser(lambda: signal.raise_signal(signal.SIGINT)) == "whole"
+
+
+def test_a_handler_of_the_users_own_is_asked_once_and_need_not_raise() -> None:
+    asked = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
+    try:
+        with pytest.raises(ValueError, match="own"), deferred_interrupts():
+            strike()
+            with interruptible():
+                assert asked == [signal.SIGINT], "told as soon as it may raise"
+            raise ValueError("own")
+        with deferred_interrupts():
+            strike()
+            assert len(asked) == 1
+        assert len(asked) == 2
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with deferred_interrupts():
+            strike()
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_leave_the_handler_alone() -> None:
+    seen = []
+
+    def work() -> None:
+        with deferred_interrupts(), interruptible():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+
+
+def test_another_thread_does_not_open_the_block_of_the_main_thread() -> None:
+    opened, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with interruptible():
+            opened.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=work)
+    done = False
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
+        thread.start()
+        assert opened.wait(10)
+        strike()
+        done = True
+        leave.set()
+        thread.join()
+    assert done
+
+
+POLARS = """
+import ctypes, signal, polars
+def handler():
+    action = (ctypes.c_void_p * 128)()
+    ctypes.CDLL(None).sigaction(signal.SIGINT, None, action)
+    return action[0]
+before = handler()
+signal.signal(signal.SIGINT, signal.default_int_handler)
+print(handler() == before)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no sigaction")
+def test_the_handler_of_polars_stays() -> None:
+    """It stops a scan, and is not Python's."""
+
+    def handler() -> int | None:
+        """The address of the function that the system calls: the first field."""
+        action = (ctypes.c_void_p * 128)()
+        ctypes.CDLL(None).sigaction(signal.SIGINT, None, action)
+        return action[0]
+
+    polars = handler()
+    with deferred_interrupts():
+        assert handler() == polars
+    assert handler() == polars
+    control = subprocess.run(
+        [sys.executable, "-c", POLARS], capture_output=True, text=True, check=True
+    )
+    assert control.stdout == "False\n", "signal.signal alone does remove it"
+
+
+# --- releases
+
+
+def context(releases: int = 2) -> Any:
+    return dp.Context.compositor(
+        data=VOTES,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=releases,
+    )
+
+
+def test_an_interrupt_while_counting_stops_the_release_and_spends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = context()
+    query = ob.posterior(whole.query(), "vote", nulls="a")
+    reached = []
+
+    def collect(*_: Any, **__: Any) -> None:
+        strike()
+        reached.append("rest of the scan")
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt) as caught:
+        patch.setattr(pl.LazyFrame, "collect", collect)
+        query.release()
+    assert type(caught.value) is KeyboardInterrupt
+    assert not reached
+    assert whole.current_privacy_loss() == []
+    assert query.release().k == 2, "the budget is there"
+
+
+def test_an_interrupt_after_the_counting_carries_the_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = context()
+    mechanism = ob.LaplaceParameters(2.0, "floored", "private")
+    query = ob.posterior(whole.query(), "vote", nulls="a", mechanism=mechanism)
+    draw = ob.LaplaceParameters.draw
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        strike()
+        return draw(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ob.LaplaceParameters, "draw", interrupted)
+        with pytest.raises(ob.ReleaseInterrupted, match=r"sys\.last_value\.release") as caught:
+            query.release()
+    assert isinstance(caught.value, KeyboardInterrupt)
+    assert caught.value.release.mechanism == mechanism
+    assert caught.value.release.d_in == 1
+    assert len(whole.current_privacy_loss()) == 1
+
+
+def test_an_interrupt_stops_the_search_for_a_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = ob.posterior(context().query(), "vote", nulls="a", mechanism="laplace_parameters")
+
+    def search(_: Any) -> None:
+        strike()
+        pytest.fail("the search went on")
+
+    monkeypatch.setattr(query, "_asked", replace(query._asked, fit=search))
+    with pytest.raises(KeyboardInterrupt):
+        query.resolve()
+
+
+@pytest.mark.parametrize("asking", ["one question", "a survey"])
+def test_an_interrupt_waits_for_the_measurement(
+    asking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenDP is never left in the middle of making one."""
+    questions = {"votes": {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}}
+    query: Any = (
+        ob.posterior(context().query(), **questions["votes"])
+        if asking == "one question"
+        else ob.survey(context().query(), questions)
+    )
+    made, make = [], asked.measurement_of
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        found = make(*arguments, **options)
+        strike()
+        made.append(found)
+        return found
+
+    monkeypatch.setattr(asked, "measurement_of", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        query.resolve()
+    assert made
+
+
+QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "call"),
+    [
+        (context_module, "ask", lambda query: ob.posterior(query, **QUESTION)),
+        (survey_module, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
+        (asked.Asked, "fitted", lambda query: ob.posterior(query, **QUESTION).summarize()),
+        (asked.Asked, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
+        (
+            asked.Asked,
+            "fitted",
+            lambda query: ob.survey(query, {"votes": QUESTION}).summarize(),
+        ),
+    ],
+    ids=["posterior", "survey", "summary", "repr", "summary of a survey"],
+)
+def test_an_interrupt_waits_for_what_a_query_asks_of_opendp(
+    place: Any, name: str, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached, original = [], getattr(place, name)
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        strike()
+        reached.append(name)
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(place, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        call(context().query())
+    assert reached
+
+
+# --- in a process of their own
+
+IN_THE_GLUE = """
+import signal, sys
+sys.modules["sklearn"] = None  # the prelude would load it, which takes a second
+import opendp._convert, opendp.prelude as dp, polars as pl
+import opendp_bayes as ob
+from opendp_bayes.framework import interrupts
+
+if sys.argv[1] == "unprotected":
+    interrupts._set_handler = lambda handler: None
+dp.enable_features("contrib", "honest-but-curious")
+votes = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
+context = dp.Context.compositor(
+    data=votes,
+    privacy_unit=dp.unit_of(contributions=1),
+    privacy_loss=dp.loss_of(epsilon=1.0),
+    split_evenly_over=1,
+)
+query = ob.posterior(context.query(), "vote", nulls="a")
+invoke = opendp._convert.c_to_py
+def interrupted(*args):
+    if sys._getframe(1).f_code.co_name == "_invoke_py_callback":
+        signal.raise_signal(signal.SIGINT)
+    return invoke(*args)
+opendp._convert.c_to_py = interrupted
+try:
+    query.release()
+except KeyboardInterrupt as error:
+    print(type(error).__name__, len(context.current_privacy_loss()), flush=True)
+"""
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_an_interrupt_between_opendp_and_a_callback(protected: bool) -> None:
+    """The control shows that without the protection it does end the interpreter."""
+    result = subprocess.run(
+        [sys.executable, "-c", IN_THE_GLUE, "protected" if protected else "unprotected"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if protected:
+        assert result.returncode == 0, result.stderr
+        assert result.stdout == "KeyboardInterrupt 0\n"
+    else:
+        assert result.returncode < 0, "ended by a signal, SIGABRT or SIGSEGV"
+
+
+def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, int]]:
+    """How `number` releases ended that were interrupted at random moments; most take 10 to 100 ms.
+
+    Whatever the moments are, every outcome but those below is an error.
+    """
+    rng = random.Random(seed)
+    outcomes: Counter[tuple[str, bool, int]] = Counter()
+    program = Path(helpers.__file__).with_name("interrupted.py")
+    with subprocess.Popen(
+        [sys.executable, program, str(number)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        try:
+            for _ in range(number):
+                assert child.stdout.readline() == "now\n", child.stderr.read()
+                time.sleep(0.15 * rng.random() ** 2)
+                child.send_signal(signal.SIGINT)
+                line = child.stdout.readline()
+                assert line, child.stderr.read()
+                outcomes[tuple(json.loads(line))] += 1
+            assert child.wait(timeout=60) == 0
+        finally:
+            child.kill()
+    return outcomes
+
+
+#: Nothing made and nothing debited; or made, debited and returned, or carried by the exception.
+CONSISTENT = {("stopped", False, 0), ("returned", True, 1), ("carried", True, 1)}
+
+
+@pytest.mark.slow
+def test_a_thousand_releases_interrupted_at_random_moments() -> None:
+    outcomes: Counter[tuple[str, bool, int]] = Counter()
+    for seed in range(5):
+        outcomes += interrupted_at_random(200, seed)
+    assert set(outcomes) == CONSISTENT, "and every one of them occurs"
+    assert outcomes.total() == 1000

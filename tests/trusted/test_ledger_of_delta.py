@@ -1,0 +1,95 @@
+"""A ledger with a δ, and what its second call finds: the file as the first one left it."""
+
+from pathlib import Path
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.account import Loss
+
+DATA = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
+UNIT = "contributions: 1"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "b.ledger"
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_a_total_is_another_where_only_its_delta_is(path: Path, kind: str) -> None:
+    ob.Ledger(path, **{kind: 1.0}, delta=1e-6)  # type: ignore[arg-type]
+    assert ob.Ledger(path, **{kind: 1.0}, delta=1e-6).total.delta == 1e-6  # type: ignore[arg-type]
+    for delta in (None, 2e-6):
+        with pytest.raises(ValueError, match=f"{kind}=1.0: the total of 'b' in .*δ = 1e-06"):
+            ob.Ledger(path, **{kind: 1.0}, delta=delta)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_a_total_that_is_changed_has_its_own_delta(path: Path, kind: str) -> None:
+    ledger = ob.Ledger(path, **{kind: 1.0}, delta=1e-6)  # type: ignore[arg-type]
+    ledger.set_total(**{kind: 2.0}, delta=1e-5)  # type: ignore[arg-type]
+    assert (ledger.total.value, ledger.total.delta) == (2.0, 1e-5)
+    ledger.set_total(**{kind: 2.0})  # type: ignore[arg-type]
+    assert (ledger.total.value, ledger.total.delta) == (2.0, 0.0)
+    for delta in (1.0, 1, 1.5, -1e-9, True):
+        with pytest.raises(ValueError, match=r"delta=.*: must be a number, at least 0 and below 1"):
+            ledger.set_total(**{kind: 2.0}, delta=delta)  # type: ignore[arg-type]
+
+
+def test_the_delta_of_a_release_is_entered_and_limits_the_next(path: Path) -> None:
+    ledger = ob.Ledger(path, epsilon=9.0, delta=1.5e-6, note="why")
+    context = ob.context(
+        DATA,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=9.0, delta=1e-5),
+        ledger=ledger,
+    )
+    asked = {"column": "vote", "nulls": False, "mechanism": "gaussian_parameters"}
+    first = ob.posterior(context.query(epsilon=1.0, delta=1e-6), **asked).release()
+    assert first.delta == pytest.approx(1e-6)
+    assert (ledger.spent.epsilon, ledger.spent.delta) == (first.epsilon, first.delta)
+    with pytest.raises(ob.LedgerError, match="would exceed what the ledger has left"):
+        ob.posterior(context.query(epsilon=1.0, delta=1e-6), **asked).release()
+    second = ob.posterior(context.query(epsilon=1.0, delta=4e-7), **asked).release()
+    assert ledger.spent.delta >= first.delta + second.delta
+    assert [entry.note for entry, _ in ledger.account.entries if entry] == ["", "why", "why"]
+
+
+def test_a_line_after_a_torn_one_is_a_line_of_its_own(path: Path) -> None:
+    """Also where the torn one is whole, but for its line feed."""
+    ledger = ob.Ledger(path, dataset="a", epsilon=2.0, delta=1e-5)
+    for torn in (path.read_bytes().rstrip(b"\n"), path.read_bytes() + b'{"ledger":1,"at":"20'):
+        path.write_bytes(torn)
+        before = ledger.account.entries
+        ledger.set_total(epsilon=3.0, delta=1e-5)
+        assert len(ledger.account.entries) == len(before) + 1
+        assert ledger.total.epsilon == 3.0
+        assert path.read_bytes().startswith(torn + b"\n{")
+    with ledger.entered(Loss(epsilon=0.5), UNIT):
+        pass
+    assert ledger.remaining == Loss(epsilon=0.5)
+
+
+def test_the_only_data_set_of_a_file_is_meant_whatever_the_file_is_called(path: Path) -> None:
+    ob.Ledger(path, dataset="census", epsilon=1.0)
+    assert ob.Ledger(path, epsilon=1.0).dataset == "census"
+    assert ob.Ledger(path).dataset == "census"
+    assert len(path.read_bytes().splitlines()) == 1
+
+
+def test_a_file_that_became_shorter_or_longer_takes_no_entry(path: Path) -> None:
+    ledger = ob.Ledger(path, dataset="a", epsilon=1.0)
+    for changed in (lambda text: text + text, lambda text: text[:-1], lambda _: b""):
+        text = path.read_bytes()
+
+        def enter(change: bytes) -> None:
+            with ledger.entered(Loss(epsilon=0.25), UNIT):
+                path.write_bytes(change)
+
+        with pytest.raises(ob.LedgerError, match="written to since it was locked"):
+            enter(changed(text))
+        path.write_bytes(text)
+    assert ledger.spent.epsilon == 0.0

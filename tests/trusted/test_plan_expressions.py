@@ -1,0 +1,199 @@
+"""The gate and every expression that polars makes: accepted for a reason, or refused by name; what
+is accepted does not move with other rows.
+"""
+
+import itertools
+import re
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from opendp_bayes.trusted import plan_gate, plan_values
+from opendp_bayes.trusted.plan_gate import check_plan
+from tests.helpers import every_expression as every
+from tests.helpers import every_function
+
+
+def outcome(expr: pl.Expr) -> str | None:
+    """None if the gate accepts it, otherwise what it says; anything else is an error."""
+    empty = pl.LazyFrame(schema=every.SCHEMA)
+    try:
+        check_plan(empty.with_columns(z=expr), empty)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_a_categorical_is_read_by_its_label_alone():
+    c = pl.col("c")
+    by_label = [c, c.alias("d"), c.is_null(), c.is_not_null(), c.cast(pl.String)]
+    assert [outcome(expr) for expr in (*by_label, c.cast(pl.Enum(["a"])))] == [None] * 6
+    for expr in (c == "a", c.fill_null("a"), c.cast(pl.Int64), c.replace("a", "b")):
+        assert "'c' is a Categorical, whose codes are read here" in str(outcome(expr))
+
+
+#: Methods whose expressions are accepted, for the receivers and arguments that fit.
+ACCEPTED = {
+    *[
+        "add",
+        "alias",
+        "and_",
+        "cast",
+        "clip",
+        "cut",
+        "eq",
+        "eq_missing",
+        "fill_nan",
+        "floordiv",
+        "ge",
+        "gt",
+        "is_finite",
+        "is_infinite",
+    ],
+    *[
+        "is_nan",
+        "is_not_nan",
+        "is_not_null",
+        "is_null",
+        "le",
+        "lt",
+        "mod",
+        "mul",
+        "ne",
+        "ne_missing",
+        "not_",
+        "or_",
+        "replace",
+    ],
+    *["replace_strict", "sub", "xor"],
+    *[
+        "dt.century",
+        "dt.day",
+        "dt.hour",
+        "dt.iso_year",
+        "dt.microsecond",
+        "dt.millennium",
+        "dt.millisecond",
+    ],
+    *[
+        "dt.minute",
+        "dt.month",
+        "dt.nanosecond",
+        "dt.ordinal_day",
+        "dt.quarter",
+        "dt.second",
+        "dt.week",
+    ],
+    *["dt.weekday", "dt.year"],
+}
+
+
+def test_every_method_is_known():
+    """A new polars has to be looked at: what is in neither list fails here."""
+    found = {name for name, _ in every.methods(("f",))}
+    known = set((Path(__file__).parent / "every_method.txt").read_text().split())
+    assert found == known
+    assert known >= ACCEPTED
+
+
+#: Functions of polars whose expressions are accepted, for the arguments that fit.
+ACCEPTED_FUNCTIONS = {"col": 1, "from_epoch": 1, "lit": 8, "sql_expr": 1, "when": 2}
+
+
+def test_every_function_is_known():
+    assert every_function.functions() == set(every_function.FUNCTIONS)
+
+
+def test_every_function_is_accepted_for_a_reason_or_refused_by_name():
+    """Labels are also those of `every.MORE`: what is accepted is seen not to move with rows."""
+    accepted = Counter()
+    for label, expr in every_function.examples().items():
+        said = outcome(expr)
+        assert label in every.MORE
+        if said is None:
+            accepted[label[3 : label.index("(")]] += 1
+        else:
+            assert re.match(r"query: with_columns: \S.* (docs/guarantee\.md lists)", said), label
+            assert "agg " not in said, label  # but the name of the aggregation
+    assert accepted == ACCEPTED_FUNCTIONS
+
+
+@pytest.fixture(
+    scope="module", params=[("f", "c"), pytest.param(every.RECEIVERS, marks=pytest.mark.slow)]
+)
+def receivers(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    of: tuple[str, ...] = request.param
+    return of
+
+
+def test_every_expression_is_accepted_for_a_reason_or_refused_by_name(receivers):
+    for label, expr in every.expressions(receivers).items():
+        said = outcome(expr)
+        if said is not None:
+            assert re.match(r"query: with_columns: \S.* (docs/guarantee\.md lists)", said), label
+        elif label not in every.MORE:
+            method = label.partition(".")[2].partition("(")[0]
+            trivial = {
+                "meta.undo_aliases",
+                "shrink_dtype",
+                "meta.as_expression",
+                "pipe",
+                "set_sorted",
+            }
+            assert method in ACCEPTED | trivial, label
+
+
+def test_what_is_accepted_does_not_move_with_other_rows(receivers):
+    """In processes of their own, since one process keeps the codes that it has given."""
+    exprs = every.expressions(receivers)
+    accepted = [label for label, expr in exprs.items() if outcome(expr) is None]
+    codes = ["cut.to_physical", "cut.cast(int)", "Categorical.cast(int)"]
+    assert len(accepted) > 90
+    assert not set(codes) & set(accepted)
+    here, there = (
+        every.in_a_process(order, receivers, accepted + codes)
+        for order in ("as they are", "the other way round")
+    )
+    assert [label for label in accepted if here[label] != there[label]] == []
+    assert sum(isinstance(here[label], list) for label in accepted) > 50  # not errors alone
+    assert all(here[label] != there[label] for label in codes), "codes must be seen to move"
+
+
+@pytest.mark.slow
+def test_what_opendp_accepts_is_accepted_or_a_known_fault():
+    """OpenDP's list and ours: every expression it lets through beyond ours is one of codes, of
+    a Categorical, or `to_physical`, which would be the same for a number; or of what floats show of
+    their batch.
+    """
+    exprs = every.expressions(every.RECEIVERS)
+    by_opendp = every.in_a_process("OpenDP", every.RECEIVERS, list(exprs))
+    let_through = [label for label, accepted in by_opendp.items() if accepted]
+    assert len(let_through) > 300
+    beyond = {label: said for label in let_through if (said := outcome(exprs[label]))}
+    faults = [
+        "Categorical",
+        "division with floats rounds",
+        "of a float to String shows the sign of zero",
+        "of a float to Enum shows the sign of zero",
+    ]
+    found = [[fault for fault in faults if fault in said] for said in beyond.values()]
+    assert all(found), beyond
+    assert sorted(set(itertools.chain(*found))) == sorted(faults)
+    assert {"cut.to_physical", "cut.cast(int)", "Categorical.cast(int)"} <= set(beyond)
+
+
+@pytest.mark.parametrize("label", every.MORE)
+def test_an_expression_is_called_what_polars_calls_it(label):
+    """By this name columns are followed through a plan."""
+    if outcome(every.MORE[label]) is not None:
+        return
+    empty = pl.LazyFrame(schema=every.SCHEMA)
+    written = plan_gate.written(empty.select(every.MORE[label]))["Select"]["expr"][0]
+    value = plan_values.value_of(
+        plan_values.Rows(frozenset(["c"]), plan=plan_gate.written(empty)), written
+    )
+    schema = empty.select(every.MORE[label]).collect_schema()
+    assert [value.name] == schema.names()
+    assert value.coded == (schema.dtypes()[0] == pl.Categorical)

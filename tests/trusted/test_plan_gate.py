@@ -1,0 +1,219 @@
+"""The gate for plans: what depends on other rows is refused by name."""
+
+import itertools
+import json
+import subprocess
+import sys
+from typing import Any
+
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.trusted import plan_gate, plan_values
+from opendp_bayes.trusted import stable_plans as query_plan
+from opendp_bayes.trusted.plan_gate import check_plan
+from tests.helpers import leaking_plans
+from tests.helpers.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted
+from tests.helpers.plan_queries import OF_I, query
+
+
+@pytest.mark.parametrize("name", LEAKS)
+def test_codes_of_categories_are_refused(name):
+    plan, arguments, message = LEAKS[name]
+    with pytest.raises(ValueError, match=f"query: {message}"):
+        ob.posterior(plan(query()), **arguments)
+
+
+def test_codes_of_categories_are_refused_at_every_door():
+    message = "with_columns: to_physical reads the codes of a Categorical"
+    made = query().with_columns(b=CUT.to_physical())
+    with pytest.raises(ValueError, match=rf"questions\['codes'\]: query: {message}"):
+        ob.survey(made, {"codes": B})
+    with pytest.raises(ValueError, match=message):
+        ob.survey(made, {"codes": OF_I | {"by": "b", "keys": [0, 1]}})
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(made, ["b", "i"], categories={"b": [0, 1], "i": [0, 1]}, nulls=0, unknown=0)
+    ob.enable()
+    with pytest.raises(ValueError, match=message):
+        made.bayes.posterior(**B)
+    with pytest.raises(ValueError, match=message):
+        made.group_by("b").bayes.posterior(**OF_I, keys=[0, 1])
+
+
+def test_without_the_gate_one_record_moves_a_thousand():
+    """The negative control: OpenDP accepts them all, and the distance it states is 1."""
+    few, more = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, leaking_plans.__file__, which],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        for which in ("as they are", "one more")
+    )
+    moved = {
+        name: sum(abs(a - b) for a, b in zip(few[name], more[name], strict=True)) for name in LEAKS
+    }
+    assert few["cut to codes"] == [1000, 0]
+    assert more["cut to codes"] == [1, 1000]
+    assert all(number >= 999 for number in moved.values()), moved
+
+
+# What is refused, by name, and the remedy.
+REFUSED = {
+    "division": (
+        lambda q: q.with_columns(i=C("i") / 10),
+        "with_columns: division with floats rounds otherwise where a batch has one row",
+    ),
+    "floor": (lambda q: q.filter(C("x") // 2 == 1), "filter: division with floats rounds"),
+    "rest": (lambda q: q.select("i", x=C("i") % C("x")), "select: division with floats rounds"),
+    "sign of zero": (
+        lambda q: q.with_columns(s=(0 - C("x")).cast(pl.String)),
+        "with_columns: cast of a float to String shows the sign of zero",
+    ),
+    "sign of zero, filled": (
+        lambda q: q.with_columns(s=(0 - C("x")).fill_null("none").cast(pl.String)),
+        "with_columns: fill_null of floats with text shows the sign of zero",
+    ),
+    "codes": (
+        lambda q: q.with_columns(i=CATEGORICAL.to_physical()),
+        "with_columns: to_physical reads the codes of a Categorical",
+    ),
+    "over": (lambda q: q.with_columns(i=C("i").sum().over("s")), "with_columns: over looks at"),
+    "rank": (lambda q: q.with_columns(i=C("i").rank()), "with_columns: rank is not among the"),
+    "shift": (lambda q: q.filter(C("i").shift() == 1), "filter: shift is not among the"),
+    "cum": (lambda q: q.select(i=C("i").cum_sum()), "select: cum_sum is not among the"),
+    "text": (lambda q: q.with_columns(i=C("s").str.contains("a")), "with_columns: str.contains is"),
+    "len": (lambda q: q.with_columns(i=pl.len()), "with_columns: len is not among"),
+    "forward": (
+        lambda q: q.with_columns(i=C("i").fill_null(strategy="forward")),
+        "fill_null_with_strategy.forward looks at other rows. Use `fill_null` with a value",
+    ),
+    "qcut": (lambda q: q.with_columns(i=C("x").qcut(2)), "Use `cut` with public breaks"),
+    "breaks": (
+        lambda q: q.with_columns(i=C("x").cut([1.0], include_breaks=True)),
+        "cut with include_breaks is not among the steps",
+    ),
+    "series": (
+        lambda q: q.with_columns(i=pl.lit(pl.Series([1, 2, 3, 4]))),
+        "series has a value for each position",
+    ),
+    "selector": (
+        lambda q: q.with_columns(pl.all()),
+        "with_columns: selector names columns by a rule",
+    ),
+    "format": (
+        lambda q: q.with_columns(i=C("s").str.to_date()),
+        "str.strptime without a format infers one from all rows. Pass format=",
+    ),
+    "mapping": (
+        lambda q: q.with_columns(i=C("i").replace(C("i"), C("p"))),
+        "replace by values of rows is not among",
+    ),
+    "mapping to a Categorical": (
+        lambda q: q.with_columns(
+            i=C("s").replace_strict(["a"], pl.Series(["b"], dtype=pl.Categorical), default=None)
+        ),
+        "categorical makes a Categorical",
+    ),
+    "decimal": (lambda q: q.with_columns(i=C("s").cast(pl.Decimal(9, 2))), "decimal is not among"),
+    "operator": (lambda q: q.with_columns(i=C("i") ** 2), "with_columns: pow.generic is not among"),
+    "sort": (lambda q: q.sort("i"), "query: sort is not among the steps"),
+    "unique": (lambda q: q.unique(), "query: distinct is not among the steps"),
+    "head": (lambda q: q.head(3), "query: slice is not among the steps"),
+    "index": (lambda q: q.with_row_index(), "query: map_function"),
+    "constants": (lambda q: q.select(i=pl.lit(1)), "select: select of constants alone makes one"),
+    "conditions": (
+        lambda q: q.filter(C("i") > 0, C("x") > 0),
+        "filter: all_horizontal joins the conditions of a filter.* Join them by `&`",
+    ),
+    "drop_nulls": (
+        lambda q: q.drop_nulls("s"),
+        r"all_horizontal .*instead of `drop_nulls\('x'\)` write `filter\(pl\.col\('x'\)\.is_not",
+    ),
+    "first": (
+        lambda q: q.group_by("s").agg(C("i").first()),
+        r"group_by: first depends on the order of rows\. Keep one row",
+    ),
+    "window in a group": (
+        lambda q: q.group_by("s").agg(C("i").max().over("x").max()),
+        "group_by: over looks at other rows",
+    ),
+    "sum of floats": (
+        lambda q: q.group_by("s").agg(i=C("x").sum()),
+        "group_by: Float64 in group_by is no number to group by or to add up",
+    ),
+    "infinite": (
+        lambda q: q.filter(C("x") < float("inf")).group_by("s").agg(C("i").max()),
+        "group_by: an infinite or undefined literal before group_by",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_looks_at_other_rows_is_refused(name):
+    plan, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(plan(query()), **OF_I)
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        ({"Filter": {"input": {}, "more": 1}}, "a step of unknown form"),
+        ({"A": 1, "B": 2}, "a step of unknown form is not among"),
+        ({"Alias": [{"Function": {"input": [], "function": "IsNew"}}, "b"]}, "is_new is not among"),
+        ({"Function": {"input": [], "function": "FillNull", "new": 1}}, "unknown arguments"),
+        ({"BinaryExpr": {"left": "Len", "op": "New", "right": "Len"}}, "new is not among"),
+    ],
+)
+def test_forms_that_are_not_known_are_refused(node, message):
+    """A later polars may write other steps, and arguments that change what a step means."""
+    read = plan_gate._rows if "Filter" in node else plan_values.value_of
+    arguments = (
+        (node, {}, frozenset()) if "Filter" in node else (plan_values.Rows(frozenset()), node)
+    )
+    with pytest.raises(ValueError, match=message):
+        read(*arguments)
+
+
+def test_a_plan_of_another_frame_is_refused():
+    """Its types would be those of that frame, not those of the data."""
+    made = query(s=pl.Enum(["a", "b"]))
+    other = pl.LazyFrame(schema=SCHEMA).with_columns(b=C("s").cast(pl.Enum(["a", "b"])))
+    given = type(made)(other, object.__getattribute__(made, "_query"))
+    with pytest.raises(ValueError, match="query: a frame with other columns or types than the"):
+        ob.posterior(given, "b", nulls="a")
+
+
+def test_a_plan_that_cannot_be_written_is_refused():
+    class Unwritable:
+        def __reduce__(self) -> Any:
+            raise TypeError
+
+    held = Unwritable()
+    plan = pl.LazyFrame(schema=SCHEMA).with_columns(
+        b=C("i").map_elements(lambda value: (held, value)[1], return_dtype=pl.Int64)
+    )
+    with pytest.raises(ValueError, match="query: polars cannot write its plan down"):
+        check_plan(plan, pl.LazyFrame(schema=SCHEMA))
+
+
+def test_without_the_gate_division_moves_more_than_one_row(monkeypatch):
+    """The negative control: 49.0 / 49.0 is 1 in a batch of one row, and below 1 in others."""
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    asked = {"column": "b", "categories": [True, False], "nulls": False}
+
+    def counts(rows: int) -> list[int]:
+        frame = pl.DataFrame([(1, 49.0, "a", 0)] * rows, schema=SCHEMA, orient="row")
+        return counted(frame, lambda q: q.with_columns(b=C("x") / 49.0 >= 1), asked)
+
+    found = [counts(rows) for rows in range(1, 2 * pl.thread_pool_size() + 2)]
+    moved = [
+        sum(abs(a - b) for a, b in zip(few, more, strict=True))
+        for few, more in itertools.pairwise(found)
+    ]
+    assert max(moved) > 1

@@ -1,0 +1,206 @@
+"""Limits on the rows of an identifier: which steps may look at several rows, and which not."""
+
+import itertools
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.trusted import stable_plans as query_plan
+from tests.helpers.leaking_plans import CUT, SCHEMA, C, counted
+from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda q: q.truncate_per_group(2),
+        lambda q: q.truncate_per_group(2, keep="first"),
+        lambda q: q.truncate_per_group(2, keep="last"),
+        lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy([C("x") * 2])),
+        lambda q: q.truncate_per_group(2, by=["s"]).truncate_num_groups(2, by=["s"], keep="first"),
+        lambda q: q.truncate_per_group(2, by=["s", "i"]).truncate_num_groups(
+            3, by=["s", "i"], keep="last"
+        ),
+        lambda q: q.with_columns(s=C("s").cast(pl.Enum(["a"]))).truncate_per_group(2),
+        lambda q: q.group_by("p").agg(pl.len(), i=C("i").max(), n=C("s").n_unique()),
+        lambda q: q.group_by("p").agg(C("i").sum(), m=C("i").count(), n=C("x").is_null().sum()),
+        lambda q: q.group_by("p").agg(i=C("i").null_count()),
+        lambda q: q.filter(C("x") < float("inf")).truncate_per_group(2),
+        lambda q: q.filter(
+            pl.int_range(pl.len()).over("p") < 2, pl.struct("s").rank("dense").over("p") < 3
+        ),
+    ],
+)
+def test_limits_on_the_rows_of_an_identifier_are_accepted(plan):
+    assert ob.posterior(plan(query(of_persons())), **OF_I).release().d_in > 0
+
+
+def test_limits_by_codes_are_refused():
+    """In the order of codes, which rows of a person are kept depends on the rows of others."""
+    made = query(of_persons()).with_columns(bin=CUT)
+    for limited in (
+        made.truncate_per_group(1, keep=dp.polars.SortBy(["bin"])),
+        made.truncate_per_group(1, by=["bin"]).truncate_num_groups(2, by=["bin"], keep="first"),
+    ):
+        with pytest.raises(ValueError, match="filter: 'bin' is a Categorical, whose codes are"):
+            ob.posterior(limited, **OF_I)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        pl.int_range(pl.len()).over("p", order_by="i") < 1,
+        pl.int_range(pl.len()).over("p") < C("i"),
+        C("i").over("p") < 1,
+        C("i").sum().over("p") < 1,
+        C("i").rank("ordinal").over("p") < 1,
+        pl.int_range(pl.len()).sort_by(C("i").max().over("x")).over("p") < 1,
+        (pl.int_range(pl.len()).over("p") < 1) & (C("i") > 0),
+        pl.int_range(pl.len()).over("p") != 1,
+        pl.int_range(pl.len()).reverse().sort_by("i").over("p") < 1,
+        pl.int_range(pl.len()).sort_by("i").shuffle().over("p") < 1,
+    ],
+)
+def test_other_windows_are_refused(predicate):
+    with pytest.raises(ValueError, match=r"filter: over looks at other rows\. Only `truncate"):
+        ob.posterior(query(of_persons()).filter(predicate), **OF_I)
+
+
+#: Of 1.5 OpenDP 0.16 counts one row, and polars keeps two, numbered 0 and 1.
+BROKEN = [
+    (1.5, "1.5"),
+    (np.float32(1.5), "1.5"),
+    (True, "True"),
+    ("9", "'9'"),
+    (float("inf"), "Float"),
+    (pl.lit(1) + pl.lit(1), "BinaryExpr"),
+]
+
+
+@pytest.mark.parametrize(("limit", "shown"), BROKEN)
+def test_limits_that_are_not_one_whole_number_are_refused(limit, shown):
+    message = rf"filter: a limit of {shown} is not one whole number, .* Pass one, as in `truncate"
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(query(of_persons()).truncate_per_group(limit), **OF_I)
+
+
+@pytest.mark.parametrize("limit", [2, np.int64(2), np.uint8(2), pl.lit(2, pl.Int128)])
+def test_whole_numbers_of_any_type_are_limits(limit):
+    released = ob.posterior(query(of_persons()).truncate_per_group(limit), **OF_I).release()
+    assert released.d_in == 2
+
+
+def test_without_the_gate_a_limit_of_one_and_a_half_keeps_two_rows(monkeypatch):
+    """The negative control: OpenDP would state a distance of 1."""
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    of_one = {name: values * 2 for name, values in {"p": [1], "x": [0.5], "s": ["a"]}.items()}
+    made = query(of_persons()).truncate_per_group(1.5, keep="first")
+    assert ob.posterior(made, **OF_I).release().d_in == 1
+    plan = lambda q: q.truncate_per_group(1.5, keep="first")  # noqa: E731
+    assert counted({**of_one, "i": [0, 1]}, plan, OF_I, of_persons()) == [1, 1]
+
+
+SEVERAL = dp.polars.SortBy(["i", "s"])
+
+
+def test_limits_in_the_order_of_several_columns_are_refused():
+    """One person of one row moved 13 of 41 rows, and up to six rows of a person were kept."""
+    made = query(of_persons()).truncate_per_group(1, keep=SEVERAL)
+    message = "filter: sort_by of several columns numbers rows of other identifiers too, in polars"
+    with pytest.raises(ValueError, match=f"{message} 1.36. Sort by one column, computed from them"):
+        ob.posterior(made, **OF_I)
+
+
+def test_without_the_gate_the_order_of_several_columns_moves_other_persons(monkeypatch):
+    """The negative control, in every order of the rows of two persons, none of which tie."""
+    frame = pl.DataFrame(
+        [(1, 0.5, "b", 1), (3, 0.5, "b", 1), (1, 0.5, "a", 0), (1, 0.5, "a", 1)],
+        schema=SCHEMA,
+        orient="row",
+    )
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    counts = [
+        counted(
+            pl.DataFrame(rows, schema=SCHEMA, orient="row"),
+            lambda q: q.truncate_per_group(1, keep=SEVERAL),
+            OF_I,
+            of_persons(),
+        )
+        for rows in itertools.permutations(frame.rows())
+    ]
+    assert len(set(map(tuple, counts))) > 1  # the order of rows decides
+
+
+SEEDED = pl.int_range(pl.len()).shuffle(seed=5).over("p") < 1
+
+
+def test_limits_by_a_seed_are_refused():
+    with pytest.raises(ValueError, match=r"filter: shuffle\(seed=5\) draws .* Leave the seed out"):
+        ob.posterior(query(of_persons()).filter(SEEDED), **OF_I)
+
+
+def test_without_the_gate_a_seed_lets_one_person_more_move_others(monkeypatch):
+    """The negative control: at the same place of a frame without a fixed order are other rows. It
+    is sorted by two columns, which do not say in which order rows that tie are.
+    """
+    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    rng = np.random.default_rng(1)
+    persons, values = rng.permutation(np.repeat(np.arange(4000), 5)), rng.integers(0, 16, 20_000)
+    columns = {"p": persons, "x": values % 3 * 1.0, "s": values.astype(str), "i": values}
+    frame = pl.DataFrame(columns, schema=SCHEMA)
+    one_more = pl.concat([frame.head(1).with_columns(p=pl.lit(-1, pl.Int64)), frame])
+    every_value = OF_I | {"categories": list(range(16))}
+    here, there = (
+        counted(
+            of.lazy().sort("x", C("i") // 8), lambda q: q.filter(SEEDED), every_value, of_persons()
+        )
+        for of in (frame, one_more)
+    )
+    assert sum(there) - sum(here) == 1
+    assert np.abs(np.subtract(here, there)).sum() > 1
+
+
+def test_a_limit_without_the_identifier_is_refused():
+    """By OpenDP, whose Bounds are about identifiers."""
+    made = query(of_persons()).filter(pl.int_range(pl.len()).over("s") < 2)
+    with pytest.raises(ValueError, match="failed to find identifier column"):
+        ob.posterior(made, **OF_I)
+
+
+def test_bounds_on_groups_that_were_computed_anew():
+    """A person has one row in one group, and many in as many groups of another column. OpenDP 0.16
+    keeps the Bound on the first when the second takes its name, and would state a distance of 1.
+    """
+    one_group = of_persons(Bound(by=[], per_group=1), Bound(by=["s"], per_group=1, num_groups=1))
+    renamed = query(one_group).with_columns(s=C("i"))
+    message = "'s' was computed anew, and the Bounds of the privacy unit or of an earlier step"
+    with pytest.raises(ValueError, match=f"filter: {message}.* Give the new column another name"):
+        ob.posterior(renamed.truncate_per_group(1, by=["s"]), **OF_I)
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(
+            query(one_group).select("p", "i", s=C("i")).truncate_per_group(1, by=["s"]), **OF_I
+        )
+    groups = dp.unit_of(contributions=[Bound(by=["s"], per_group=9, num_groups=1)])
+    with pytest.raises(ValueError, match=f"group_by: {message}"):
+        ob.posterior(query(groups).with_columns(s=C("i")).group_by("s").agg(i=C("i").max()), **OF_I)
+    named = query(one_group).with_columns(t=C("i")).truncate_per_group(1, by=["s"])
+    assert ob.posterior(named, **OF_I).release().d_in == 1
+
+
+def test_a_seed_of_the_session_does_not_decide_which_rows_are_kept():
+    """Otherwise one person more in front moves the rows of the others, and the distance says 1.
+
+    That two draws of one of 4 rows for each of 60 persons agree has a chance of 4 ** -60.
+    """
+    rows = [(p, 0.5, "a", 100 * p + i) for p in range(60) for i in range(4)]
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    every_row = OF_I | {"categories": [row[3] for row in rows]}
+    kept = []
+    for _ in range(2):
+        pl.set_random_seed(7)
+        kept.append(counted(frame, lambda q: q.truncate_per_group(1), every_row, of_persons()))
+    assert kept[0] != kept[1]
+    assert sum(kept[0]) == sum(kept[1]) == 60

@@ -1,0 +1,205 @@
+"""The gate from step to step: what earlier steps said is still known after others, of every column
+and on either side of an operator.
+"""
+
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.kept_rows import RowLimits, require_order
+from tests.helpers.leaking_plans import CUT, C
+from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
+
+NUMBERED = pl.int_range(pl.len()).over("p")
+#: Three rows of each person, said on either side.
+THREE = {
+    "<": NUMBERED < 3,
+    "<=": NUMBERED <= 2,
+    ">": pl.lit(3) > NUMBERED,
+    ">=": pl.lit(2) >= NUMBERED,
+}
+#: All rows but the first ones, of which there may be any number.
+THE_REST = {
+    "<": pl.lit(3) < NUMBERED,
+    "<=": pl.lit(2) <= NUMBERED,
+    ">": NUMBERED > 3,
+    ">=": NUMBERED >= 2,
+}
+
+
+@pytest.mark.parametrize("operator", THREE)
+def test_a_limit_stands_on_the_greater_side_of_every_comparison(operator: str) -> None:
+    limited = query(of_persons()).filter(THREE[operator])
+    assert ob.posterior(limited, **OF_I).release().d_in == 3
+    plan = object.__getattribute__(limited, "polars_plan")
+    assert RowLimits.of(plan).kept == "the first 3 rows of each p"
+    with pytest.raises(ValueError, match="filter: over looks at other rows"):
+        ob.posterior(query(of_persons()).filter(THE_REST[operator]), **OF_I)
+
+
+#: A person has one row in each group of `s`, and is in one.
+ONE_GROUP = of_persons(Bound(by=[], per_group=1), Bound(by=["s"], per_group=1, num_groups=1))
+STALE = "'s' was computed anew, and the Bounds of the privacy unit or of an earlier step"
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda q: q.with_columns(s=C("i")).with_columns(x=C("x") * 2),
+        lambda q: q.with_columns(s=C("i"), x=C("x") * 2),
+        lambda q: q.with_columns(s=C("i")).filter(C("x") > 0),
+        lambda q: q.with_columns(s=C("i")).select("p", "i", "s"),
+    ],
+)
+def test_a_column_that_was_computed_anew_stays_so_after_other_steps(plan: Any) -> None:
+    renamed = plan(query(ONE_GROUP))
+    for limited in (
+        renamed.truncate_per_group(1, by=["s"]),
+        renamed.truncate_per_group(1, by=["i", "s"]),
+        renamed.truncate_per_group(1, by=["s", "i"]),
+        renamed.truncate_num_groups(1, by=["s"], keep="first"),
+        renamed.truncate_num_groups(1, by=["i", "s"], keep="first"),
+    ):
+        with pytest.raises(ValueError, match=f"filter: {STALE}"):
+            ob.posterior(limited, **OF_I)
+
+
+@pytest.mark.parametrize(
+    "limited",
+    [
+        lambda q: q.truncate_per_group(1, by=["s"]),
+        lambda q: q.truncate_num_groups(1, by=["s"], keep="first"),
+        lambda q: q.truncate_num_groups(1, by=["i", "s"], keep="first"),
+        lambda q: q.truncate_per_group(1, by=["s"]).truncate_per_group(1, by=["i"]),
+        lambda q: q.truncate_per_group(1, by=["i"]).truncate_per_group(1, by=["s"]),
+    ],
+)
+def test_bounds_of_every_step_before_are_about_the_columns_of_then(limited: Any) -> None:
+    """A limit by another column, later or earlier, does not make them be forgotten."""
+    made = limited(query(of_persons()))
+    with pytest.raises(ValueError, match=f"group_by: {STALE}"):
+        ob.posterior(made.with_columns(s=C("i")).group_by("s", "p").agg(i=C("i").max()), **OF_I)
+
+
+def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
+    """The second one too, and columns that are expressions."""
+    for by in (["s"], [C("s")], ["i", "s"], [C("x"), C("s")]):
+        unit = dp.unit_of(
+            contributions=[Bound(by=["x"], per_group=2, num_groups=1), Bound(by=by, per_group=1)]
+        )
+        anew = query(unit).with_columns(s=C("i"))
+        with pytest.raises(ValueError, match=f"group_by: {STALE}"):
+            ob.posterior(anew.group_by("s").agg(i=C("i").max()), **OF_I)
+
+
+def test_groups_by_a_categorical_are_still_coded() -> None:
+    grouped = query().with_columns(bin=CUT).group_by("bin", "p").agg(i=C("i").max())
+    with pytest.raises(ValueError, match="with_columns: 'bin' is a Categorical, whose codes are"):
+        ob.posterior(grouped.with_columns(i=C("bin").cast(pl.Int64)), **OF_I)
+
+
+def test_a_name_that_was_coded_is_free_for_other_values() -> None:
+    """What `select` leaves out is not coded any more, nor what `with_columns` replaces."""
+    for plan in (
+        lambda q: q.select("i", bin=C("i") + 1).filter(C("bin") > 0),
+        lambda q: q.with_columns(bin=C("i") + 1).filter(C("bin") > 0),
+    ):
+        assert ob.posterior(plan(query().with_columns(bin=CUT)), **OF_I).release().d_in == 1
+    coded = query().with_columns(bin=CUT).select("i", "bin")
+    with pytest.raises(ValueError, match="filter: 'bin' is a Categorical"):
+        ob.posterior(coded.filter(C("bin") == "a"), **OF_I)
+
+
+def test_a_select_may_hold_constants_beside_a_column() -> None:
+    for exprs in (("i", pl.lit(1).alias("one")), (pl.lit(1).alias("one"), "i")):
+        assert ob.posterior(query().select(*exprs), **OF_I).release().d_in == 1
+    mixed = query().select(i=C("i") + pl.lit(1))
+    assert ob.posterior(mixed, **OF_I).release().d_in == 1
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_every_seed_is_one(seed: int) -> None:
+    """Also 0, which Python takes for nothing."""
+    seeded = pl.int_range(pl.len()).shuffle(seed=seed).over("p") < 1
+    with pytest.raises(ValueError, match=rf"filter: shuffle\(seed={seed}\) draws"):
+        ob.posterior(query(of_persons()).filter(seeded), **OF_I)
+
+
+def test_windows_that_give_lists_or_other_rows_are_no_limits() -> None:
+    for strategy in ("join", "explode"):
+        numbers: Any = pl.int_range(pl.len())
+        predicate = numbers.over("p", mapping_strategy=strategy) < 2
+        with pytest.raises(ValueError, match=r"over looks at other rows|cannot be carried out"):
+            ob.posterior(query(of_persons()).filter(predicate), **OF_I)
+
+
+def test_keys_of_floats_and_of_several_values_are_refused() -> None:
+    """Whatever is aggregated: the number of rows alone, or another column."""
+    for aggregated in (pl.len().alias("i"), C("i").max()):
+        with pytest.raises(ValueError, match="group_by: Float64 in group_by"):
+            ob.posterior(query().group_by("x").agg(aggregated), **OF_I)
+
+
+def test_every_part_of_an_expression_is_looked_at() -> None:
+    """Of a condition, both values and the predicate; of a division, either side."""
+    coded = query().with_columns(bin=CUT)
+    for value in (
+        pl.when(C("bin") == "a").then(1).otherwise(0),
+        pl.when(C("bin").is_null()).then(C("i").sum()).otherwise(0),
+        pl.when(C("bin").is_null()).then(0).otherwise(C("i").sum()),
+        pl.when(C("i") == C("i").sum()).then(1).otherwise(0),
+    ):
+        with pytest.raises(ValueError, match=r"with_columns: ('bin' is a Categorical|sum is)"):
+            ob.posterior(coded.with_columns(i=value), **OF_I)
+    for division in (C("i") // C("x"), C("x") // C("i"), C("i") % C("x"), C("x") % C("i")):
+        with pytest.raises(ValueError, match="with_columns: division with floats"):
+            ob.posterior(query().with_columns(i=division), **OF_I)
+    for kind in (pl.String, pl.Enum(["0.5"])):
+        with pytest.raises(ValueError, match="cast of a float to"):
+            ob.posterior(query().with_columns(t=C("x").cast(kind)), **OF_I)
+
+
+def test_the_type_that_a_mapping_returns_is_looked_at() -> None:
+    mapped = C("s").replace_strict({"a": "b"}, default="c", return_dtype=pl.Categorical)
+    with pytest.raises(ValueError, match="categorical makes a Categorical"):
+        ob.posterior(query().with_columns(b=mapped), **OF_I)
+
+
+def test_no_rule_is_said_of_a_key_that_is_computed_beside_a_named_one() -> None:
+    for by in (["s", C("i") % 2], [C("i") % 2, "s"]):
+        limited = query(of_persons()).truncate_per_group(2, by=by, keep="first")
+        plan = object.__getattribute__(limited, "polars_plan")
+        assert RowLimits.of(plan).kept == ""
+
+
+@pytest.mark.parametrize("order", [None, "none", "left", "right"])
+def test_a_join_that_keeps_the_order_of_one_side_alone_has_none(order: Any) -> None:
+    """Rows of one side that match several of the other are in no order."""
+    frame = pl.LazyFrame({"p": [1, 1, 2], "i": [0, 1, 2]})
+    names = pl.LazyFrame({"p": [1, 2], "name": ["x", "y"]})
+    joined = frame.join(names, on="p", maintain_order=order)
+    with pytest.raises(Exception, match="no fixed order"):
+        require_order(joined.filter(NUMBERED < 2))
+    for kept in ("left_right", "right_left"):
+        require_order(frame.join(names, on="p", maintain_order=kept).filter(NUMBERED < 2))
+
+
+@pytest.mark.parametrize("subset", [None, ["p"], ["p", "i"]])
+def test_unique_rows_are_in_order_where_that_is_asked_for_whatever_they_go_by(subset: Any) -> None:
+    frame = pl.LazyFrame({"p": [1, 1, 2], "i": [0, 1, 2]})
+    require_order(frame.unique(subset, maintain_order=True).filter(NUMBERED < 2))
+    with pytest.raises(Exception, match="no fixed order"):
+        require_order(frame.unique(subset).filter(NUMBERED < 2))
+
+
+@pytest.mark.parametrize("unit", [{"contributions": 1}, {"changes": 1}])
+def test_rows_in_any_number_of_groups_are_refused_before_data_are_read(unit: Any) -> None:
+    """One row in each group of `s`, and in as many of them as there are."""
+    by_person = dp.unit_of(**unit, identifier="p")
+    limited = query(by_person).truncate_per_group(1, by=["s"])
+    for made in (limited, query(dp.unit_of(contributions=[Bound(by=["s"], per_group=1)]))):
+        with pytest.raises(ValueError, match=r"^d_in=.*no Bound limits the number of records"):
+            ob.posterior(made, **OF_I)

@@ -1,0 +1,212 @@
+"""Counts after random plans of accepted steps move by no more than is stated, by brute force: rows
+and persons that are added, removed and changed, one and several.
+"""
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+from opendp_bayes.questions.counts_of_frame import counts_of_frame
+from opendp_bayes.questions.question import Question
+from tests.helpers.leaking_plans import CUT, SCHEMA, C
+
+Row = tuple[Any, ...]
+Plan = Callable[[Any], Any]
+
+EXPRESSIONS = {
+    "i": [
+        C("i") + 1,
+        C("i") // 2,
+        (C("i") * 3) % 4,
+        C("i").fill_null(2),
+        C("x").fill_nan(0.0).cast(pl.Int64),
+        C("s").replace_strict({"a": 0, "b": 1}, default=3),
+        C("i").replace({0: 1, 1: 0}),
+        C("i").clip(0, 2),
+    ],
+    "x": [C("x") * 2, 1 - C("i") * 2 + C("x"), C("i").cast(pl.Float64)],
+    "s": [
+        CUT.cast(pl.String),
+        C("s") + C("s"),
+        C("i").cast(pl.String),
+        C("x").cut([0.0, 1.0], labels=["a", "b", "c"]).cast(pl.Enum(["a", "b"])).cast(pl.String),
+    ],
+    "bin": [C("x").cut([0.0, 1.0], labels=["a", "b", "c"]), C("i").cut([1], labels=["a", "b"])],
+}
+CONDITIONS = [C("i") > 0, C("x").is_finite(), C("s") == "a", C("x") <= C("i"), C("i").is_not_null()]
+#: Of rows alone: a row that comes or goes changes one row of a group.
+GROUPED: list[Plan] = [
+    lambda q: q.group_by("s").agg(i=C("i").max(), x=pl.len(), bin=C("i").count()),
+    lambda q: q.group_by("s", "p").agg(i=C("i").sum(), x=C("i").min(), bin=pl.len()),
+    lambda q: q.group_by(s=C("i").cast(pl.String)).agg(
+        i=C("s").n_unique(), x=pl.len(), bin=pl.len()
+    ),
+    lambda q: q.group_by("i").agg(s=C("s").min(), x=pl.len(), bin=C("x").is_null().sum()),
+]
+#: Of the rows of an identifier.
+LIMITS: list[Plan] = [
+    lambda q: q.truncate_per_group(2, keep="first"),
+    lambda q: q.truncate_per_group(1, keep="last"),
+    lambda q: q.truncate_per_group(1, keep=dp.polars.SortBy(["i"])),
+    lambda q: q.truncate_per_group(1, by=["s"], keep="first").truncate_num_groups(
+        3, by=["s"], keep="first"
+    ),
+    lambda q: q.group_by("p").agg(i=C("i").max(), x=pl.len(), s=C("s").min(), bin=pl.len()),
+    lambda q: q.group_by("p").agg(i=C("i").sum(), x=C("i").count(), s=C("s").max(), bin=pl.len()),
+    lambda q: (
+        q.truncate_per_group(2, keep="first")
+        .group_by("p", "s")
+        .agg(i=C("i").min(), x=pl.len(), bin=C("i").n_unique())
+    ),
+    lambda q: (
+        q.truncate_per_group(3, keep="last")
+        .group_by("p", "i")
+        .agg(s=C("s").max(), x=C("s").n_unique(), bin=pl.len())
+    ),
+]
+COUNTED = [
+    {"column": "i", "categories": [0, 1, 2], "unknown": "other", "nulls": "none"},
+    {"column": "s", "categories": ["a", "b", "aa"], "unknown": "other", "nulls": "none"},
+    {"column": ["i", "s"], "categories": {"i": [0, 1], "s": ["a"]}, "unknown": "o", "nulls": "n"},
+    {"column": "bin", "categories": ["a", "b"], "unknown": "other", "nulls": "none"},
+]
+
+
+def random_plan(source: random.Random, last: list[Plan], keep_all: bool) -> tuple[Plan, Any]:
+    """A plan of accepted steps that ends in one of some, and what is counted after it."""
+    names = [source.choice(list(EXPRESSIONS)) for _ in range(source.randint(1, 4))]
+    steps = [(name, source.choice(EXPRESSIONS[name])) for name in names]
+    conditions = [None if keep_all else source.choice([None, *CONDITIONS]) for _ in steps]
+    end, asked = source.choice(last), source.choice(COUNTED)
+
+    def plan(made: Any) -> Any:
+        made = made.with_columns(bin=C("x").cut([1.0], labels=["a", "b"]))
+        for (name, expr), condition in zip(steps, conditions, strict=True):
+            made = made.with_columns(expr.alias(name))
+            made = made if condition is None else made.filter(condition)
+        return end(made)
+
+    return plan, asked
+
+
+def a_record(source: random.Random, person: int) -> Row:
+    return (
+        person,
+        source.choice([0.5, 2.0, -1.0, float("nan"), None, -0.0]),
+        source.choice(["a", "b", "c", None]),
+        source.choice([0, 1, 2, 3, None]),
+    )
+
+
+def with_more(source: random.Random, records: list[Row], more: list[Row]) -> list[Row]:
+    """The records with others among them, anywhere."""
+    made = list(records)
+    for record in more:
+        made.insert(source.randrange(len(made) + 1), record)
+    return made
+
+
+def of_rows(source: random.Random, records: list[Row], units: int) -> list[Row]:
+    return with_more(source, records, [a_record(source, 99) for _ in range(units)])
+
+
+def of_changes(source: random.Random, records: list[Row], units: int) -> list[Row]:
+    places = source.sample(range(len(records)), units)
+    return [
+        a_record(source, record[0]) if at in places else record for at, record in enumerate(records)
+    ]
+
+
+def of_persons(source: random.Random, records: list[Row], units: int) -> list[Row]:
+    rows = [a_record(source, 90 + unit) for unit in range(units) for _ in range(4)]
+    return with_more(source, records, rows)
+
+
+def of_changed_persons(source: random.Random, records: list[Row], units: int) -> list[Row]:
+    """Persons go, and as many others come, with other rows in other places."""
+    gone = source.sample(sorted({record[0] for record in records}), units)
+    return of_persons(source, [record for record in records if record[0] not in gone], units)
+
+
+SAME: list[Plan] = [lambda q: q]
+#: After which the number of rows is private.
+FEWER: list[Plan] = [lambda q: q.filter(C("s") != "c"), lambda q: q.filter(C("i").is_not_null())]
+#: The unit, its neighbours, how a plan ends, and whether it keeps all rows.
+NEIGHBOURS = {
+    "rows": ({"contributions": 1}, of_rows, SAME, False),
+    "three rows": ({"contributions": 3}, of_rows, SAME, False),
+    "groups of rows": ({"contributions": 1}, of_rows, GROUPED, False),
+    "groups of three rows": ({"contributions": 3}, of_rows, GROUPED, False),
+    "changes, public size": ({"changes": 1}, of_changes, SAME, True),
+    "two changes, public size": ({"changes": 2}, of_changes, SAME, True),
+    "two changes": ({"changes": 2}, of_changes, FEWER, False),
+    "groups after two changes": ({"changes": 2}, of_changes, GROUPED, False),
+    "persons": ({"contributions": 1, "identifier": "p"}, of_persons, LIMITS, False),
+    "two persons": ({"contributions": 2, "identifier": "p"}, of_persons, LIMITS, False),
+    "changed persons": ({"changes": 1, "identifier": "p"}, of_changed_persons, LIMITS, False),
+    "two changed persons": ({"changes": 2, "identifier": "p"}, of_changed_persons, LIMITS, False),
+}
+
+
+def counts_of(records: list[Row], plan: Plan, asked: Any, unit: Any, public: bool) -> Any:
+    """The counts before noise, and how far the map says that they move, in L1."""
+    frame = pl.DataFrame(records, schema=SCHEMA, orient="row")
+    context = dp.Context.compositor(
+        data=frame.lazy(),
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    size = len(records) if public else None
+    found = counts_of_frame(plan(context.query()), Question.of(**asked, size=size))
+    counts, base = found.transformation, found.base
+    each = 2 if "change-one" in str(counts.output_metric) else 1
+    return counts(frame.lazy()).tolist(), each * counts.map(base._d_in)
+
+
+def moves(name: str, rounds: int) -> list[tuple[int, int]]:
+    """How far random neighbours moved the counts, both ways, and how far the map says."""
+    unit, neighbour, last, public = NEIGHBOURS[name]
+    units = unit.get("contributions") or unit["changes"]
+    source, found = random.Random(f"{name} 2026"), []
+    for _ in range(rounds):
+        plan, asked = random_plan(source, last, public)
+        records = [a_record(source, person) for person in range(5) for _ in range(3)]
+        both = [records, neighbour(source, records, units)]
+        source.shuffle(both)  # what is added the one way is removed the other
+        try:
+            (here, stated), (there, same) = (
+                counts_of(of, plan, asked, unit, public) for of in both
+            )
+        except (TypeError, ValueError) as error:
+            if not re.search("its plan cannot|has type|does not fit|'bin'|Float64", str(error)):
+                raise  # the others are plans that do not fit what is counted
+            continue
+        assert stated == same
+        found.append((sum(abs(a - b) for a, b in zip(here, there, strict=True)), stated))
+    return found
+
+
+@pytest.mark.parametrize("rounds", [12, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_counts_after_random_plans_move_by_no_more_than_stated(name, rounds):
+    found = moves(name, rounds)
+    assert all(moved <= stated for moved, stated in found)
+    assert len(found) > rounds // 3
+    # No bound is idle: some plan moves by all of it, by several units at once by half of it.
+    wanted = 0.5 if 2 in NEIGHBOURS[name][0].values() or "three" in name else 1.0
+    assert max(moved / stated for moved, stated in found) >= (wanted if rounds > 100 else 0.25)
+
+
+@pytest.mark.parametrize("name", ["rows", "groups of rows", "two changes", "persons"])
+def test_more_units_than_stated_are_noticed(name, monkeypatch):
+    """The negative control: six times as many as the unit says."""
+    unit, neighbour, last, public = NEIGHBOURS[name]
+    more = (unit, lambda *given: neighbour(*given[:2], 6 * given[2]), last, public)
+    monkeypatch.setitem(NEIGHBOURS, name, more)
+    assert any(moved > stated for moved, stated in moves(name, 12))

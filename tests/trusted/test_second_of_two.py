@@ -1,0 +1,419 @@
+"""The second of two: buckets, questions, columns, shares and calls that differ from the first."""
+
+import math
+import warnings
+from itertools import permutations
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.scores import score_change
+from opendp_bayes.questions import summary as summary_module
+from opendp_bayes.questions.same_rows import frames_of_the_same_rows
+from opendp_bayes.questions.shares_of_questions import _sharing_columns
+from opendp_bayes.trusted.cells import CategoricalColumn
+from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
+from opendp_bayes.trusted.opening import check_identifier
+from opendp_bayes.trusted.scanned_frames import scanned
+from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
+
+Bound = dp.polars.Bound
+TOWNS, SEXES = ["york", "bath", "wells"], ["m", "f"]
+FRAME = pl.DataFrame(
+    {
+        "town": ["york"] * 7 + ["bath"] * 5 + ["wells"] * 4 + ["?"] * 2 + [None] * 9,
+        "sex": ["m", "f", "f"] * 9,
+        "year": pl.Series([3, 1, 2] * 9, dtype=pl.Int64),
+    }
+)
+TOWN: dict[str, Any] = {"column": "town", "categories": TOWNS, "nulls": "york", "unknown": "wells"}
+SEX: dict[str, Any] = {"column": "sex", "categories": SEXES, "nulls": "f", "unknown": "f"}
+YEAR: dict[str, Any] = {"column": "year", "categories": [1, 2, 3], "nulls": 1, "unknown": 2}
+
+
+def query(frame: Any = None, loss: dict[str, float] | None = None, **unit: Any) -> Any:
+    """With so little noise that a draw is the data, except with probability below e^-100."""
+    return dp.Context.compositor(
+        data=FRAME.lazy() if frame is None else frame,
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 5000.0})),
+        split_evenly_over=1,
+    ).query()
+
+
+# --- buckets
+
+
+@pytest.mark.parametrize("nulls", [*TOWNS, "missing"])
+@pytest.mark.parametrize("unknown", [*TOWNS, "other"])
+def test_nulls_and_unknown_values_each_have_their_own_place(nulls: str, unknown: str) -> None:
+    """New ones in this order: the categories, that of nulls, that of unknown values."""
+    wanted = dict.fromkeys(dict.fromkeys([*TOWNS, nulls, unknown]), 0)
+    for town, number in (("york", 7), ("bath", 5), ("wells", 4), (unknown, 2), (nulls, 9)):
+        wanted[town] += number
+    made = CategoricalColumn.build(
+        "town", pl.String(), nullable=True, categories=TOWNS, nulls=nulls, unknown=unknown
+    )
+    assert list(made.labels) == list(wanted)
+    positions = made.positions(FRAME["town"])
+    assert np.bincount(positions, minlength=len(wanted)).tolist() == list(wanted.values())
+
+
+@pytest.mark.parametrize("left_out", ["nulls", "unknown"])
+def test_either_kind_may_be_left_out_alone(left_out: str) -> None:
+    policies = {"nulls": "york", "unknown": "wells"} | {left_out: ob.DROP}
+    release = ob.posterior(query(), "town", categories=TOWNS, **policies).release()
+    assert release.counts == {"nulls": (7, 5, 6), "unknown": (16, 5, 4)}[left_out]
+
+
+def test_a_boolean_column_of_one_category_holds_another_value() -> None:
+    for categories in ([True], [False]):
+        with pytest.raises(ValueError, match="unknown=None: column 'b' of type Boolean may hold"):
+            CategoricalColumn.build(
+                "b", pl.Boolean(), nullable=False, categories=categories, nulls="-", unknown=None
+            )
+
+
+def test_an_enum_of_more_values_than_categories_needs_a_place_for_them() -> None:
+    dtype = pl.Enum(["a", "b", "c"])
+    for categories in (["a", "b"], ["c", "a"]):
+        with pytest.raises(ValueError, match="may hold values outside the"):
+            CategoricalColumn.build(
+                "e", dtype, nullable=False, categories=categories, nulls=None, unknown=None
+            )
+    made = CategoricalColumn.build(
+        "e", dtype, nullable=False, categories=["c", "a", "b"], nulls=None, unknown=None
+    )
+    assert made.labels == ("c", "a", "b")
+
+
+@pytest.mark.parametrize("nullable", ["a", "b"])
+def test_whether_a_column_may_hold_nulls_is_asked_of_each(nullable: str) -> None:
+    domain = dp.lazyframe_domain(
+        [
+            dp.series_domain(name, dp.option_domain(atom) if name == nullable else atom)
+            for name in ("a", "b")
+            for atom in [dp.atom_domain(T=bool)]
+        ]
+    )
+    with pytest.raises(ValueError, match=f"nulls=None: column '{nullable}' may hold nulls"):
+        ob.make_categorical_counts(domain, dp.symmetric_distance(), column=["a", "b"])
+    made = ob.make_categorical_counts(
+        domain, dp.symmetric_distance(), column=["a", "b"], nulls={nullable: True}
+    )
+    assert made.output_domain.descriptor.k == 4
+
+
+@pytest.mark.parametrize(
+    ("invariant", "public"), [(None, False), ("keys", False), ("lengths", True)]
+)
+def test_the_number_of_records_is_public_where_the_lengths_are(
+    invariant: Any, public: bool
+) -> None:
+    """And not where a margin says no more than that there is one group of all records."""
+    margin = dp.polars.Margin(by=[], max_length=50, invariant=invariant)
+    domain = dp.with_margin(dp.domain_of(FRAME.lazy(), infer=True), margin)
+    metric = dp.symmetric_distance()
+    made = ob.make_categorical_counts(domain, metric, **TOWN, size=27 if public else None)
+    assert made.output_domain.descriptor.size == (27 if public else None)
+    with pytest.raises(ValueError, match="size="):
+        ob.make_categorical_counts(domain, metric, **TOWN, size=None if public else 27)
+
+
+# --- bounds and maps
+
+
+def test_bounds_of_one_grouping_that_are_said_twice_count_as_the_smaller() -> None:
+    """In either order, and each of the two limits by itself."""
+    by = ["town"]
+    wide, narrow = Bound(by=by, per_group=5, num_groups=2), Bound(by=by, per_group=3, num_groups=4)
+    for bounds in ([wide, narrow], [narrow, wide]):
+        assert records_of_bounds(bounds) == 3 * 2
+    assert records_of_bounds([Bound(by=by, per_group=5), Bound(by=by, num_groups=2)]) == 10
+    with pytest.raises(ValueError, match="no Bound limits the number of records of a unit"):
+        records_of_bounds([Bound(by=by, per_group=5), Bound(by=["sex"], num_groups=2)])
+    with pytest.raises(ValueError, match="no Bound limits the number of records of a unit"):
+        records_of_bounds([Bound(by=by, per_group=5)])
+
+
+@pytest.mark.parametrize("d_in", [1, 2, 3, 7])
+def test_no_more_counts_move_than_there_are(d_in: int) -> None:
+    private, public = (CountsSpace(("a", "b", "c"), size) for size in (None, 9))
+    moved = ob.make_count_map(private.domain, private.metric).map(d_in)
+    assert moved == (min(d_in, 3), d_in, d_in)
+    moved = ob.make_count_map(public.domain, public.metric).map(d_in)
+    assert moved == (min(2 * d_in, 3), 2 * d_in, d_in)
+    few = CountsSpace(("a", "b", "c"), 2)
+    moved = ob.make_count_map(few.domain, few.metric).map(d_in)
+    assert moved == (min(2 * d_in, 3), 2 * min(d_in, 2), min(d_in, 2))
+
+
+def test_the_map_of_scores_is_that_of_unequal_priors() -> None:
+    for prior in ((0.01, 4.0, 1.0), (4.0, 1.0, 0.01)):
+        space = PosteriorSpace(("a", "b", "c"), 5, prior)
+        scores = ob.make_hellinger_scores(space.domain, space.metric)
+        wanted = score_change(2, size=5, prior=np.array(prior))
+        assert scores.map(2) == wanted != score_change(2, size=5, prior=np.ones(3))
+
+
+def test_a_gaussian_has_the_delta_that_it_is_given() -> None:
+    space = CountsSpace(("a", "b"), None)
+    posterior = ob.make_dirichlet_multinomial(space.domain, space.metric, prior=1.0)
+    approximate = dp.approximate(dp.max_divergence())
+    losses = [
+        ob.make_gaussian_parameters(*posterior.output_space, approximate, 9.0, delta=delta).map(3)
+        for delta in (1e-6, 1e-3)
+    ]
+    assert [delta for _, delta in losses] == [1e-6, 1e-3]
+    assert losses[0][0] > losses[1][0]
+
+
+def test_three_constructors_are_chained_in_their_order() -> None:
+    space = CountsSpace(("a", "b", "c"), 9)
+    then = ob.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0]) >> ob.then_hellinger_scores()
+    chain = ob.make_count_vector(space.domain, space.metric).input_space >> then
+    assert chain.map(1) == score_change(1, size=9, prior=np.array([1.0, 2.0, 3.0]))
+
+
+def test_an_odd_number_of_records_moved_is_one_change_more_than_half() -> None:
+    private, public = (CountsSpace(("a", "b"), size) for size in (None, 9))
+    assert [records_of_moved(private, moved) for moved in range(6)] == [0, 1, 2, 3, 4, 5]
+    assert [records_of_moved(public, moved) for moved in range(6)] == [0, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("metric", [dp.hamming_distance(), dp.change_one_distance()])
+def test_elements_of_a_vector_that_change_are_as_many_records(metric: Any) -> None:
+    domain = dp.vector_domain(dp.atom_domain(T=bool), size=9)
+    made = ob.make_categorical_counts(domain, metric)
+    assert [made.map(d_in) for d_in in range(5)] == [0, 1, 2, 3, 4]
+
+
+# --- questions
+
+
+def test_questions_of_as_many_categories_are_each_counted() -> None:
+    """In one pass: two of three categories, in another order than their columns, and one of two."""
+    survey = ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}).release()
+    assert {name: release.counts for name, release in survey.items()} == {
+        "year": (9, 9, 9),
+        "sex": (9, 18),
+        "town": (16, 5, 6),
+    }
+
+
+@pytest.mark.parametrize("policy", ["nulls", "unknown"])
+@pytest.mark.parametrize("place", ["bath", "elsewhere", ob.DROP])
+def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any) -> None:
+    """Of the second of two columns too, and where one of the two questions leaves them out."""
+    table = {
+        "column": ["sex", "town"],
+        "categories": {"sex": SEXES, "town": TOWNS},
+        "nulls": {"sex": "f", "town": "york"},
+        "unknown": {"sex": "f", "town": "wells"},
+    }
+    other = {**TOWN, policy: place}
+    for questions in ({"table": table, "town": other}, {"town": other, "table": table}):
+        with pytest.warns(UserWarning, match=f"count {policy} of 'town' in different places"):
+            ob.survey(query(), questions)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ob.survey(query(), {"table": table, "town": TOWN, "sex": SEX})
+
+
+def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
+    by = {"by": ["year", "sex"], "keys": [(3, "m"), (1, "f"), (2, "f")]}
+    table = {
+        "column": ["year", "sex"],
+        "categories": {"sex": SEXES, "year": [3, 1, 2]},
+        "nulls": {"year": 3, "sex": "f"},
+        "unknown": {"year": 3, "sex": "f"},
+    }
+    survey = ob.survey(query(), {"table": table, "town": {**TOWN, **by}}).release()
+    assert survey.columns == (("year", "sex"), ("town",))
+    assert survey["table"].axes == ("year", "sex")
+    assert survey["table"].counts == (9, 0, 0, 9, 0, 9)
+    groups: Any = survey["town"]
+    assert groups.groups == ((3, "m"), (1, "f"), (2, "f"))
+    grouped = ob.posterior(query().group_by("year", "sex"), **TOWN, keys=by["keys"]).release()
+    assert grouped.groups == groups.groups
+    assert grouped.counts == groups.counts
+
+
+def test_a_question_without_a_share_has_one_beside_those_that_have() -> None:
+    shares = {"year": {**YEAR, "share": 3}, "sex": SEX, "town": {**TOWN, "share": 4}}
+    found = ob.survey(query(), shares).shares
+    assert found == {"year": 3 / 8, "sex": 1 / 8, "town": 4 / 8}
+    weights = {"town": 4, "sex": 1, "year": 3}
+    assert ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}, weights).shares == found
+
+
+def test_shares_by_errors_divide_delta_too() -> None:
+    loss = {"epsilon": 1.0, "delta": 1e-6}
+    asked = {"year": YEAR, "sex": {**SEX, "mechanism": "gaussian_parameters"}}
+    survey = ob.survey(query(None, loss), asked, "equal_errors", guess_size=300)
+    parts = [part for _, part in survey._shared().values()]
+    assert math.fsum(delta for _, delta in parts) <= 1e-6
+    assert [e / 1.0 for e, _ in parts] == pytest.approx([d / 1e-6 for _, d in parts])
+    assert survey.resolve().map(survey._d_in)[1] <= 1e-6
+
+
+def test_questions_of_two_plans_are_not_of_the_same_rows() -> None:
+    """Whichever comes first, and of three."""
+    plans = [query(), query().filter(pl.col("year") > 1)]
+    one, other = (ob.posterior(plan, **TOWN)._asked for plan in plans)
+    again = ob.posterior(plans[0], **SEX)._asked
+    assert frames_of_the_same_rows([one, again]) == [one.frame, again.frame]
+    for asked in ([one, other], [other, one], [one, again, other], [other, one, again]):
+        assert frames_of_the_same_rows(asked) == []
+
+
+def test_columns_are_shared_by_way_of_others() -> None:
+    def asked(*columns: str) -> Any:
+        return SimpleNamespace(question=SimpleNamespace(columns=columns))
+
+    tables = {"xy": ("x", "y"), "yz": ("y", "z"), "x": ("x",), "w": ("w",), "z": ("z",)}
+    for names in permutations(tables):
+        found = _sharing_columns({name: asked(*tables[name]) for name in names})
+        assert sorted(map(sorted, found)) == [["w"], ["x", "xy", "yz", "z"]]
+
+
+def test_a_table_and_its_margin_tell_each_other() -> None:
+    table = {
+        "column": ["sex", "town"],
+        "categories": {"sex": SEXES, "town": TOWNS},
+        "nulls": {"sex": "f", "town": "york"},
+        "unknown": {"sex": "f", "town": "wells"},
+    }
+    summary = ob.survey(query(), {"table": table, "sex": SEX, "year": YEAR}).summarize()
+    joint, others = (summary[name].to_list() for name in ("joint_error", "others_without"))
+    assert max(joint[:2]) < 1 < min(others[:2])
+    assert summary["nulls"].to_list()[0] == "sex: 'f', town: 'york'"
+    assert summary["unknown"].to_list()[0] == "sex: 'f', town: 'wells'"
+
+
+def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[list[int]] = []
+    monkeypatch.setattr(
+        summary_module,
+        "error_of_part",
+        lambda error, setting, of, part: counts.append(of.tolist()) or 0.1,
+    )
+    ob.posterior(query().group_by("sex"), **TOWN, keys=SEXES).summarize(602)
+    ob.posterior(query(), **TOWN).summarize(602)
+    assert counts == [[100, 100, 101, 100, 100, 101, 0], [200, 201, 201]]
+
+
+@pytest.mark.parametrize("total", ["remainder", "bounded"])
+def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
+    grouped = query().group_by("sex")
+    for given in (
+        {"mechanism": "laplace_parameters", "total": total},
+        {"mechanism": ob.LaplaceParameters(1.0, total=total)},
+    ):
+        with pytest.raises(ValueError, match=f"total='{total}': needs a public number of records"):
+            ob.posterior(grouped, **TOWN, keys=SEXES, **given)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        ob.KNormParameters(1.0),
+        "knorm_parameters",
+        ob.HellingerExponential(1.0),
+        ob.LaplaceParameters(1.0),
+    ],
+)
+def test_noise_that_is_not_on_every_count_is_refused_per_group(mechanism: Any) -> None:
+    grouped = query().group_by("sex")
+    with pytest.raises(ValueError, match="and those of the groups are private: a record may be"):
+        ob.posterior(grouped, **TOWN, keys=SEXES, mechanism=mechanism)
+
+
+def test_what_is_left_out_is_shown_by_the_name_that_users_write() -> None:
+    assert repr(ob.DROP) == "DROP"
+    assert repr({"nulls": ob.DROP}) == "{'nulls': DROP}"
+
+
+def test_the_prior_of_a_group_is_shown_in_the_order_of_the_labels() -> None:
+    made = ob.posterior(query().group_by("sex"), **TOWN, keys=SEXES, prior=[1.0, 2.0, 4.0])
+    assert "prior=[1.0, 2.0, 4.0]" in repr(made)
+    (said,) = made.summarize()["prior"]
+    assert said.index("1") < said.index("2") < said.index("4")
+
+
+def test_levels_keep_a_new_label_of_either_kind() -> None:
+    """Beside merges that are not in the order of the alphabet, nor of the categories."""
+    labels = [f"{number}" for number in range(60, 0, -1)]
+    parts = [labels[at : at + 20] for at in (0, 20, 40)]
+    merges = {"thirds": dict(zip(["y", "z", "x"], [parts[2], parts[0], parts[1]], strict=True))}
+    made = ob.levels("x", labels, merges=merges, nulls="none", unknown="other")
+    assert made["thirds"]["merge"] == {**merges["thirds"], "none": ["none"], "other": ["other"]}
+    made = ob.levels("x", labels, merges=merges, nulls="60", unknown="other")
+    assert made["thirds"]["merge"] == {**merges["thirds"], "other": ["other"]}
+
+
+# --- frames and Contexts
+
+
+def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
+    metric, _ = dp.unit_of(contributions=1, identifier=pl.col("a") + pl.col("b"))
+    check_identifier(metric, ["b", "a", "c"])
+    for columns in (["a", "c"], ["b", "c"]):
+        with pytest.raises(ValueError, match="is not a column of the frame, which has 2"):
+            check_identifier(metric, columns)
+
+
+def test_integers_of_every_narrow_type_are_widened() -> None:
+    narrow = {"a": pl.Int8, "b": pl.Int16, "c": pl.UInt8, "d": pl.UInt16, "e": pl.Int32}
+    frame = pl.DataFrame({name: [1, 2] for name in narrow}, schema=narrow)
+    for given in (frame, frame.lazy()):
+        wide, _ = scanned(given)
+        assert wide.collect_schema().dtypes() == [
+            pl.Int32,
+            pl.Int32,
+            pl.UInt32,
+            pl.UInt32,
+            pl.Int32,
+        ]
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical(), pl.Enum(["b", "a"])])
+def test_both_kinds_of_categories_of_arrow_become_text(dtype: pl.DataType) -> None:
+    """A table that polars wrote says which of its dictionaries are Enums, whoever made them."""
+    table = pl.DataFrame({"c": pl.Series(["a", "b"], dtype=dtype), "n": [1, 2]}).to_arrow()
+    scan, _ = scanned(table)
+    assert scan.collect_schema() == {"c": pl.String, "n": pl.Int64}
+
+
+def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
+    enum = pl.Enum(["b", "a"])
+    frame = pl.DataFrame({"e": pl.Series(["a", "b", None], dtype=enum), "n": [1, None, 3]})
+    for columns in (["e"], ["n"], ["e", "n"], ["n", "e"]):
+        with ob.on_disk(frame.select(columns)) as scan:
+            assert scan.collect().equals(frame.select(columns))
+
+
+def test_a_release_takes_no_data_of_its_own() -> None:
+    made = ob.posterior(query(), **TOWN)
+    with pytest.raises(ValueError, match="release: the query must belong to a Context"):
+        made.release(data=FRAME.lazy())
+    assert made.release().counts == (16, 5, 6)
+
+
+def test_a_loss_of_nothing_is_given_and_no_loss_is_not() -> None:
+    """OpenDP's queries for public facts take a loss of 0; one without a loss is another thing."""
+    opened = ob.context(
+        FRAME, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    losses = [
+        object.__getattribute__(opened.query(**given), "_query")._d_out
+        for given in ({"epsilon": 0}, {"epsilon": 0.5, "delta": None})
+    ]
+    assert losses == [0.0, 0.5]
+    with pytest.raises(ValueError, match="must be finite and greater than 0"):
+        ob.posterior(opened.query(epsilon=0), **TOWN).resolve()

@@ -1,0 +1,226 @@
+"""Tables and groups of several columns of which no two have as many labels, in no order of the
+alphabet: every record is in the cell that its own values say.
+"""
+
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.questions import joint_tables
+from opendp_bayes.questions.cells_of import cells_of
+from opendp_bayes.questions.question import Question
+from opendp_bayes.trusted.cells import counted
+from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.spaces import (
+    CountsOfSeveral,
+    CountsSpace,
+    GroupedCountsSpace,
+    groups_and_labels,
+)
+
+SCHEMA = {"size": pl.String, "age": pl.Int64, "in_town": pl.Boolean, "home": pl.String}
+SIZES, AGES, HOMES = ["small", "large", "huge"], [30, 20, 10, 40], ["z", "a"]
+LABELS: dict[str, list[Any]] = {"size": SIZES, "age": AGES, "in_town": [True, False], "home": HOMES}
+#: Every row once, and some often, so that no two cells have as many.
+ROWS = [
+    row
+    for at, row in enumerate(
+        product([*SIZES, "??", None], [*AGES, 99, None], [True, False, None], [*HOMES, None])
+    )
+    for _ in range(at % 7 + at % 11)
+]
+
+
+def counts(question: Question) -> dict[Any, int]:
+    frame = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
+    cells = cells_of(question, SCHEMA, lambda _: True, None)
+    (found,) = counted([cells], frame, RowLimits())
+    return dict(zip(cells.space.labels, found.tolist(), strict=True))
+
+
+def value(row: Any, column: str) -> Any:
+    return row[list(SCHEMA).index(column)]
+
+
+@pytest.mark.parametrize(
+    "columns", [("size", "age", "in_town"), ("age", "in_town", "size"), ("in_town", "home", "age")]
+)
+@pytest.mark.parametrize("left_out", [(), (0,), (1,), (2,), (0, 2)])
+def test_records_left_out_by_any_of_the_columns(
+    columns: tuple[str, ...], left_out: tuple[int, ...]
+) -> None:
+    """The others count nulls and unknown values with their second category."""
+    second = {name: LABELS[name][1] for name in columns}
+    policy = {name: ob.DROP if at in left_out else second[name] for at, name in enumerate(columns)}
+    found = counts(
+        Question.of(
+            columns,
+            categories={name: LABELS[name] for name in columns},
+            nulls=policy,
+            unknown=policy,
+        )
+    )
+    expected: Counter[Any] = Counter()
+    for row in ROWS:
+        cell = []
+        for at, name in enumerate(columns):
+            known = value(row, name) in LABELS[name]
+            if not known and at in left_out:
+                break
+            cell.append(value(row, name) if known else second[name])
+        else:
+            expected[tuple(cell)] += 1
+    assert list(found) == list(product(*(LABELS[name] for name in columns)))
+    assert found == dict(expected)
+
+
+@pytest.mark.parametrize("by", [("size", "age", "home"), ("home", "size"), ("age", "home", "size")])
+def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> None:
+    """Some combinations alone, the last first, nulls among them; all others are in no group."""
+    values = [[None, *reversed(LABELS[name])] for name in by]
+    keys = list(product(*values))[1::2]
+    question = Question.of("in_town", nulls=ob.DROP, by=by, keys=keys)
+    cells = cells_of(question, SCHEMA, lambda _: True, None)
+    assert groups_and_labels(cells.space.categories) == (tuple(keys), (True, False))
+    (found,) = counted([cells], pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy(), RowLimits())
+    expected = Counter(
+        (key if (key := tuple(value(row, name) for name in by)) in keys else None, row[2])
+        for row in ROWS
+        if row[2] is not None
+    )
+    rest = expected[None, True] + expected[None, False]
+    assert found.tolist() == [
+        *(expected[key, label] for key in keys for label in (True, False)),
+        rest,
+    ]
+    assert len(set(found.tolist())) > 7
+
+
+@pytest.mark.parametrize("policy", ["nulls", "unknown"])
+@pytest.mark.parametrize("column", ["size", "age"])
+def test_a_public_number_of_records_lets_no_column_leave_any_out(policy: str, column: str) -> None:
+    """The first or the second, while the other counts all of its own."""
+    counted_under = {"nulls": {"size": "huge", "age": 10}, "unknown": {"size": "huge", "age": 10}}
+    counted_under[policy][column] = ob.DROP  # type: ignore[assignment]
+    categories = {"size": SIZES, "age": AGES}
+    question = Question.of(["size", "age"], categories=categories, **counted_under)
+    with pytest.raises(ValueError, match=r"ob\.DROP leaves records out, and the number"):
+        cells_of(question, SCHEMA, lambda _: True, len(ROWS))
+
+
+@pytest.mark.parametrize("by", [("home", "size"), ("size", "home"), ("home", "age", "size")])
+def test_no_column_of_the_groups_is_asked_for(by: tuple[str, ...]) -> None:
+    keys = [tuple(LABELS[name][0] for name in by)]
+    question = Question.of("size", categories=SIZES, nulls="huge", unknown="huge", by=by, keys=keys)
+    with pytest.raises(ValueError, match="by='size': is a column that is asked for"):
+        cells_of(question, SCHEMA, lambda _: True, None)
+
+
+def test_keys_are_of_the_types_that_columns_hold_in_every_place() -> None:
+    for keys in ([("small", 0.5)], [(0.5, 30)]):
+        question = Question.of("in_town", nulls=True, by=("size", "age"), keys=keys)
+        with pytest.raises(TypeError, match="must hold values of the columns"):
+            cells_of(question, SCHEMA, lambda _: True, None)
+
+
+def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 3, 4 and 3 places, the groups' other rows included, whichever comes first."""
+    schema = {
+        "a": pl.Enum(["x", "y"]),
+        "b": pl.Enum(["0", "1", "2"]),
+        "c": pl.Enum(["0", "1", "2"]),
+    }
+    for by in (("a", "b"), ("b", "a")):
+        question = Question.of("c", nulls="0", by=by)
+        monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 35)
+        with pytest.raises(ValueError, match="has 36 combinations of labels; must have at most"):
+            cells_of(question, schema, lambda _: True, None)
+        monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 36)
+        assert cells_of(question, schema, lambda _: True, None).space.k == 3 * 6 + 1
+
+
+def test_merged_cells_are_in_the_order_in_which_they_were_given() -> None:
+    """And hold the cells of one table, each of three columns."""
+    cells = list(product(SIZES, AGES, HOMES))
+    merge = {
+        "to the right": cells[14:],
+        "first": cells[5:14],
+        "a few": [*cells[3:5], cells[0]],
+        "between": cells[1:3],
+    }
+    columns = ["size", "age", "home"]
+    policy = {"size": "small", "age": 20, "home": "a"}
+    found = counts(
+        Question.of(
+            columns,
+            categories={name: LABELS[name] for name in columns},
+            nulls=policy,
+            unknown=policy,
+            merge=merge,
+        )
+    )
+    label_of = {cell: label for label, part in merge.items() for cell in part}
+    expected = Counter(
+        label_of[
+            tuple(
+                value(row, name) if value(row, name) in LABELS[name] else policy[name]
+                for name in columns
+            )
+        ]
+        for row in ROWS
+    )
+    assert list(found) == list(merge)
+    assert found == dict(expected)
+    assert len(set(found.values())) == len(merge)
+
+
+# --- spaces
+
+
+def test_tables_of_the_same_labels_are_told_apart_by_the_order_of_their_columns() -> None:
+    """Both columns have the same two labels, so that nothing else differs."""
+    cells = tuple(product(["yes", "no"], repeat=2))
+    one, other = (CountsSpace(cells, 5, axes=axes) for axes in (("b", "a"), ("a", "b")))
+    assert one.identifier != other.identifier
+    posterior = one.domain, one.metric
+    named = ob.make_dirichlet_multinomial(*posterior, prior=[1.0, 2.0, 3.0, 4.0])
+    assert named.output_domain.descriptor.axes == ("b", "a")
+
+
+def test_a_prior_of_unequal_numbers_is_that_of_every_group() -> None:
+    space = GroupedCountsSpace.build(("n", "s"), ("x", "y", "z"), None)
+    wanted = (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0)
+    assert space.as_prior([1.0, 2.0, 3.0]) == wanted
+    assert space.as_prior({"z": 3.0, "x": 1.0, "y": 2.0}) == wanted, "by label, not by order"
+    alone = CountsSpace(("x", "y", "z"), None)
+    assert alone.as_prior({"z": 3.0, "x": 1.0, "y": 2.0}) == (1.0, 2.0, 3.0)
+
+
+def test_groups_that_python_takes_for_equal_have_labels_of_their_own() -> None:
+    space = GroupedCountsSpace.build((1, True), ("x", "y"), None)
+    assert groups_and_labels(space.categories) == ((1, True), ("x", "y"))
+
+
+def test_counts_of_several_are_those_of_each() -> None:
+    """Of two spaces, the one with three categories being the second."""
+    several = CountsOfSeveral((CountsSpace(("a", "b"), 3), CountsSpace(("x", "y", "z"), 3)))
+    good, other = np.array([1, 2]), np.array([1, 1, 1])
+    assert several.is_member((good, other))
+    for wrong in ((good, good), (other, other), (good,), (good, other, good), [good, other]):
+        assert not several.is_member(wrong)
+
+
+def test_a_public_number_is_neither_more_nor_less() -> None:
+    space = CountsSpace(("a", "b"), 5)
+    assert [space.is_member(np.array(of)) for of in ([2, 2], [2, 3], [3, 3])] == [
+        False,
+        True,
+        False,
+    ]
