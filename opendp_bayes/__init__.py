@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from opendp_bayes.questions.constructors import (
         make_laplace_parameters as make_laplace_parameters,
     )
+    from opendp_bayes.questions.constructors import make_mechanism as make_mechanism
     from opendp_bayes.questions.constructors import (
         make_permute_and_flip as make_permute_and_flip,
     )
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
     from opendp_bayes.questions.constructors import (
         then_laplace_parameters as then_laplace_parameters,
     )
+    from opendp_bayes.questions.constructors import then_mechanism as then_mechanism
     from opendp_bayes.questions.constructors import (
         then_permute_and_flip as then_permute_and_flip,
     )
@@ -132,8 +134,6 @@ if TYPE_CHECKING:
         then_hellinger_scores as then_hellinger_scores,
     )
     from opendp_bayes.trusted.ledger import Ledger as Ledger
-    from opendp_bayes.trusted.measurements import make_mechanism as make_mechanism
-    from opendp_bayes.trusted.measurements import then_mechanism as then_mechanism
     from opendp_bayes.trusted.on_disk import on_disk as on_disk
     from opendp_bayes.trusted.opening import context as context
     from opendp_bayes.trusted.posteriors import make_beta_binomial as make_beta_binomial
@@ -232,12 +232,14 @@ _HOME = {
         "make_hellinger_exponential",
         "make_knorm_parameters",
         "make_laplace_parameters",
+        "make_mechanism",
         "make_permute_and_flip",
         "make_smooth_hellinger_exponential",
         "then_gaussian_parameters",
         "then_hellinger_exponential",
         "then_knorm_parameters",
         "then_laplace_parameters",
+        "then_mechanism",
         "then_permute_and_flip",
         "then_smooth_hellinger_exponential",
     ),
@@ -270,10 +272,6 @@ _HOME = {
         "then_hellinger_scores",
     ),
     "trusted.ledger": ("Ledger",),
-    "trusted.measurements": (
-        "make_mechanism",
-        "then_mechanism",
-    ),
     "trusted.on_disk": ("on_disk",),
     "trusted.opening": ("context",),
     "trusted.posteriors": (

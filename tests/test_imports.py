@@ -11,7 +11,8 @@ import pytest
 import opendp_bayes
 
 PACKAGE = Path(opendp_bayes.__file__).parent
-GLUE = {"framework", "commands"}  # the parts that load OpenDP and polars
+#: The parts that load OpenDP and polars, and the door of `extend` to them.
+GLUE = {"commands", "framework", "questions", "trusted"}
 FRAMES = {"opendp", "polars"}
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

@@ -26,7 +26,7 @@ def test_modules_and_tests_are_there(area: dict[str, list[str]]) -> None:
 
 
 #: Folders of which every module is named.
-WHOLE = ["accounting", "framework", "mechanisms", "release_format", "samplers"]
+WHOLE = ["accounting", "mechanisms", "questions", "release_format", "samplers", "trusted"]
 
 
 @pytest.mark.parametrize("folder", WHOLE)

@@ -69,7 +69,7 @@ PACKAGE = Path(ob.__file__).parent
 #: `auto` and a plan compare unless told otherwise, what has a law of OpenDP's noise; and the door.
 NAMED_IN = {
     "__init__.py",
-    "framework/constructors.py",
+    "questions/constructors.py",
     "papers.py",
     "planning/automatic.py",
     "planning/plan.py",

@@ -10,6 +10,7 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes.commands.query import without_uncounted
+from opendp_bayes.display.wording import listed
 from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.columns import check_new, covers, public_values
@@ -23,7 +24,7 @@ from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnersPrivacy
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
 from opendp_bayes.report.statements import named, notes
-from opendp_bayes.trusted.files import Source, labelled_by_type, scan_columns
+from opendp_bayes.trusted.files import Source, scan_columns, schema_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import check_room, context
 from opendp_bayes.trusted.spaces import groups_and_labels
@@ -363,3 +364,17 @@ def _in_groups(plan: Any, name: str, column: Column, dtype: pl.DataType) -> tupl
         )
     )
     return plan.with_columns(recoded), distinct([*categories, *named.values()])
+
+
+def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
+    """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
+    they are public.
+    """
+    schema = schema_of(found)
+    enums = [name for name in columns if isinstance(schema[name], pl.Enum)]
+    if enums:
+        yield (
+            f"The labels of {listed(enums, 'and')} are public because {found.name} has them in a"
+            " type, Enum; an Enum that was made from the data is the data, which this would release"
+            " as it is."
+        )

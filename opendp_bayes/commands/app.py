@@ -74,6 +74,19 @@ class _Command(TyperCommand):
                 fail(f"{option.opts[0]}: is given more than once; give it once.")
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Carry the command out; a file that cannot be read ends it with a message."""
+        try:
+            return super().invoke(ctx)
+        except typer.Exit:
+            raise
+        except Exception as error:
+            from opendp_bayes.trusted.csv_text import FileError
+
+            if not isinstance(error, FileError):
+                raise
+            fail(str(error))
+
 
 for _command in (
     release.release,

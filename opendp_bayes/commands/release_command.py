@@ -207,6 +207,7 @@ def release(
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
     from opendp_bayes.commands import query
+    from opendp_bayes.commands.answers import labelled_by_type
     from opendp_bayes.commands.owned import (
         opened_data,
         readable,
@@ -215,7 +216,7 @@ def release(
     )
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
-    from opendp_bayes.trusted.files import labelled_by_type, source
+    from opendp_bayes.trusted.files import source
     from opendp_bayes.trusted.interrupts import deferred_interrupts
     from opendp_bayes.trusted.opening import check_room
 

@@ -81,12 +81,13 @@ def foreseen(
     from opendp_bayes.commands.answers import (
         field_errors,
         labelled,
+        labelled_by_type,
         survey_of,
         survey_without_data,
     )
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.report.lines import located
-    from opendp_bayes.trusted.files import labelled_by_type, source
+    from opendp_bayes.trusted.files import source
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     owned = opened_data(data, ledger, dataset)

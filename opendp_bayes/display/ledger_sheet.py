@@ -15,11 +15,7 @@ def ledger_sheet(accounts: Iterable[Account], *, title: str) -> Sheet:
     """A row for every entry, data set by data set, and a sentence on what each has left."""
     shown = list(accounts)
     bodies = [Body(tuple(_row(*entry) for entry in one.entries), one.dataset) for one in shown]
-    notes = [
-        f"{one.dataset}: {one.spent} of {one.total} is spent, {one.remaining} is left"
-        f"{'' if one.unit is None else f', for the privacy unit {one.unit}'}."
-        for one in shown
-    ]
+    notes = list(map(str, shown))
     notes += [
         f"{one.dataset}: {one.refusals} release{' was' if one.refusals == 1 else 's were'} refused"
         " after data were read, which cost nothing and may have told something. Look why."

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What is asked: columns and their public values, groups, joint tables, levels, surveys."""

@@ -4,16 +4,14 @@ fits a budget.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 from opendp.context import Context, Query
-from opendp.core import new_function
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import (
     ChangeOneIdDistance,
     FrameDistance,
-    Function,
     Measurement,
     SymmetricIdDistance,
     Transformation,
@@ -32,12 +30,14 @@ from opendp_bayes.questions.fitting import (
     fit_of,
     mechanism_for_groups,
 )
-from opendp_bayes.questions.grouped_counts import grouped_release
+from opendp_bayes.questions.grouped_counts import split_of
 from opendp_bayes.questions.priors import NUMBER, with_prior
 from opendp_bayes.questions.question import Countable, Question
+from opendp_bayes.questions.releasing import releasing
+from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
-from opendp_bayes.trusted.boundary import descriptor_of, guarded
+from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
     as_tuple,
     delta_of,
@@ -49,8 +49,6 @@ from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.measurements import measurement_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
-
-R = TypeVar("R", Release, GroupedRelease)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +64,7 @@ class Asked:
     posterior : from the counts to the posterior, which `space` describes.
     d_in : the records that one privacy unit changes, or adds and removes.
     fit : a mechanism, or the one that fits a budget.
-    postprocess : from the release of the measurement to what the user gets; None where that is it.
+    result : from what the measurement draws to what the user gets.
     kept : the fixed rule by which the plan keeps rows of each identifier; empty without one.
     """
 
@@ -78,7 +76,7 @@ class Asked:
     space: PosteriorSpace
     d_in: int
     fit: Fit
-    postprocess: Function | None
+    result: Callable[[ReleasedData], Release | GroupedRelease]
     kept: str
 
     @property
@@ -95,21 +93,23 @@ class Asked:
         inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
         return bool(self.kept) or isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
 
-    def measurement(self, budget: Any, counts: Transformation | None = None) -> Measurement:
+    def measurement(
+        self, budget: Any, counts: Transformation | None = None, *, drawn: bool = False
+    ) -> Measurement:
         """The measurement on the space of the base query, with the smallest scale whose loss is
         within `budget`, in the measure of the query; its attribute `param` is the scale. It begins
-        with another transformation to the counts where one is given.
+        with another transformation to the counts where one is given. It gives what the user gets,
+        or with `drawn` what was drawn, for `restated`.
 
         Several of them compose. Raises `ValueError` if no scale satisfies the budget.
         """
         setting = self.fitted(budget)
         setting.check_informative()
         chain = self.chain if counts is None else counts >> self.posterior
-        measurement = chain >> measurement_of(
+        draws = measurement_of(
             setting, self.space, self.base._output_measure, delta=self._delta(budget)
         )
-        if self.postprocess is not None:
-            measurement = measurement >> self.postprocess
+        measurement = chain >> (draws if drawn else releasing(draws, self.result))
         measurement.param = setting.mechanism.scale
         return measurement
 
@@ -144,19 +144,21 @@ class Asked:
         loss = feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
         return replace(loss)  # a value that nobody can change for others
 
-    def restated(self, released: R, budget: Any, once: str = "") -> R:
-        """Restate a release of the measurement for `budget`, which promises for one record, with
-        the promise to one privacy unit of the Context. `once` says which rows were kept where they
-        were limited by no fixed rule.
+    def restated(
+        self, drawn: ReleasedData, budget: Any, once: str = ""
+    ) -> Release | GroupedRelease:
+        """Make what the user gets of a draw for `budget`, which promises for one record, with the
+        promise to one privacy unit of the Context. `once` says which rows were kept where they were
+        limited by no fixed rule.
         """
         promise = replace(
-            released.promise,
+            drawn.promise,
             d_in=self.d_in,
             loss=self.loss(budget),
             truncated=self.truncated,
             kept=self.kept or (once if self.truncated else ""),
         )
-        return released.with_promise(promise)
+        return self.result(drawn.with_promise(promise))
 
     def _delta(self, budget: Any) -> float:
         return delta_of(self.base._output_measure, budget)
@@ -178,7 +180,7 @@ def ask(
     """
     if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
         frame = counts_of_frame(query, question)
-        counts, base, kept = frame.transformation, frame.base, frame.limits.kept
+        counts, base, kept = frame.transformation, frame.gate.base, frame.gate.limits.kept
     elif isinstance(query, Countable):
         frame = None
         counts, base = query.counts_of(question)
@@ -193,28 +195,22 @@ def ask(
     prior = NUMBER if question.learned else question.prior
     posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)
     space = descriptor_of(posterior.output_domain, PosteriorSpace, "posterior")
-    postprocess = _marked(question)
+    result = _marked(question)
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
-        postprocess = grouped_release(posterior.output_domain)
+        result = split_of(space)
     d_in = _records(posterior.map(counts.map(base._d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
-    return Asked(question, base, counts, frame, posterior, space, d_in, fit, postprocess, kept)
+    return Asked(question, base, counts, frame, posterior, space, d_in, fit, result, kept)
 
 
-def _marked(question: Question) -> Function | None:
-    """State of a release that its posterior learns its prior, and which labels its categories
-    merge: nothing of the draw changes. None where there is nothing to state.
+def _marked(question: Question) -> Callable[[ReleasedData], Release | GroupedRelease]:
+    """The function from what was drawn to a release, which states whether its posterior learns its
+    prior, and which labels its categories merge.
     """
     parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
-    if not question.learned and not parts:
-        return None
-
-    def marked(release: Release) -> Release:
-        return replace(release, learned_prior=question.learned, ordered=ordered, parts=parts)
-
-    return new_function(guarded(marked, "release"), TO="ExtrinsicObject")
+    return partial(Release.of, learned_prior=question.learned, ordered=ordered, parts=parts)
 
 
 def _records(d_in: Any) -> int:

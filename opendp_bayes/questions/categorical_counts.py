@@ -1,4 +1,4 @@
-"""TODO."""
+"""Frames and vectors to counts: `make_categorical_counts`."""
 
 from collections.abc import Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The cells that a question asks for: what is public, and where each record is counted."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,12 +9,13 @@ import polars as pl
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import check_cells
+from opendp_bayes.questions.columns import categorical_column
 from opendp_bayes.questions.groups import groups_of
 from opendp_bayes.questions.joint_tables import check_combinations, table_of
 from opendp_bayes.questions.merged_cells import merged_cells
 from opendp_bayes.questions.question import Question
 from opendp_bayes.release_format.data import Label
-from opendp_bayes.trusted.cells import CategoricalColumn, Cells
+from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.spaces import CountsSpace, GroupedCountsSpace
 
 
@@ -32,7 +33,7 @@ def cells_of(
     Raises `ValueError`/`TypeError` for a column, key or policy that does not fit.
     """
     columns = [
-        CategoricalColumn.build(
+        categorical_column(
             variable.column,
             schema[_named(variable.column, schema, "column")],
             nullable=nullable(variable.column),

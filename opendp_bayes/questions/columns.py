@@ -8,8 +8,59 @@ import polars as pl
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import check_cells
+from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import distinct, look_alike
+from opendp_bayes.release_format.labels import distinct, look_alike, place_of
+from opendp_bayes.trusted.cells import CategoricalColumn
+
+
+def categorical_column(
+    column: str,
+    dtype: pl.DataType,
+    *,
+    nullable: bool,
+    categories: Sequence[Value] | None,
+    nulls: Value | LeftOut | None,
+    unknown: Value | LeftOut | None,
+) -> CategoricalColumn:
+    """Describe a column with its categories, after checking the policy against its type; `labels`
+    are the categories followed by the buckets that the policy adds.
+    """
+    own = public_values(column, dtype, categories)
+    covered = covers(dtype, own)
+    if nullable and nulls is None:
+        raise ValueError(
+            f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
+            " them under: one of the categories, or a new one, such as nulls='missing';"
+            f" {_or_drop('nulls')}"
+            " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
+            " the plan, with fill_null, settles it too.)"
+        )
+    if not covered and unknown is None:
+        raise ValueError(
+            f"unknown=None: column {column!r} of type {dtype} may hold values outside the"
+            " categories. Pass unknown= with the label to count them under: one of the"
+            f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
+        )
+    labels = list(own)
+    positions = []
+    policies = (("nulls", nulls), ("unknown", unknown))
+    for name, label in policies:
+        if label is not None and not isinstance(label, LeftOut):
+            _check_label(name, label)
+            if place_of(label, labels) is None:
+                check_new(name, label, labels)
+                labels.append(label)
+    for _, label in policies:
+        known = None if isinstance(label, LeftOut) or label is None else label
+        at = None if known is None else place_of(known, labels)
+        positions.append(len(labels) if isinstance(label, LeftOut) else at)
+    if len(labels) < 2:
+        raise ValueError(
+            f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
+            " unknown values."
+        )
+    return CategoricalColumn(column, dtype, own, tuple(labels), positions[0], positions[1])
 
 
 def public_values(

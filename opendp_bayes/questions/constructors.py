@@ -10,14 +10,59 @@ from opendp_bayes.mechanisms import (
     HellingerExponential,
     KNormParameters,
     LaplaceParameters,
+    Mechanism,
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
 from opendp_bayes.mechanisms.neighbours import default_total
+from opendp_bayes.questions.releasing import releasing
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.chaining import to_then
-from opendp_bayes.trusted.measurements import make_mechanism
+from opendp_bayes.trusted.measurements import make_measurement
 from opendp_bayes.trusted.spaces import PosteriorSpace
+
+
+def make_mechanism(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    mechanism: Mechanism,
+    *,
+    delta: float = 0.0,
+    accounting: Accounting = "exact",
+) -> Measurement:
+    """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
+
+    Parameters
+    ----------
+    input_domain, input_metric : output of `make_dirichlet_multinomial` or `make_beta_binomial`.
+    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
+        either, or `smoothed_max_divergence()`.
+    mechanism : a frozen mechanism value, built in or from a plugin.
+    delta : the δ that the privacy map uses under `approximate(max_divergence())`.
+    accounting : `"exact"`, the mechanism's own loss where computing it takes at most a few seconds,
+        or `"proven"`, its closed-form bound.
+
+    The privacy map is `exact_loss` or `mechanism.proven_loss`, checked to be defined, non-negative
+    and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
+    `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
+    at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
+    Context restates it for its own unit. It is built at every scale, so that OpenDP's
+    `binary_search_chain` finds one; a release that would ignore the data fails, and says so. Unless
+    it is noise on the counts, a release takes at least 1/4 s (`docs/limits.md`, "Time").
+
+    Raises `ValueError`/`TypeError` for pieces that do not fit.
+    """
+    return releasing(
+        make_measurement(
+            input_domain,
+            input_metric,
+            output_measure,
+            mechanism,
+            delta=delta,
+            accounting=accounting,
+        )
+    )
 
 
 def make_laplace_parameters(
@@ -243,3 +288,4 @@ then_knorm_parameters = to_then(make_knorm_parameters)
 then_hellinger_exponential = to_then(make_hellinger_exponential)
 then_permute_and_flip = to_then(make_permute_and_flip)
 then_smooth_hellinger_exponential = to_then(make_smooth_hellinger_exponential)
+then_mechanism = to_then(make_mechanism)

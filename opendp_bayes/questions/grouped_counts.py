@@ -2,7 +2,7 @@
 split into one release for each group.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from opendp.core import new_function
 from opendp.mod import Domain, Function, Metric, Transformation
@@ -10,9 +10,8 @@ from opendp.mod import Domain, Function, Metric, Transformation
 from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.questions.categorical_counts import make_counts
 from opendp_bayes.questions.question import Categories, Columns, Policy, Question
-from opendp_bayes.release_format.data import Key, Value
+from opendp_bayes.release_format.data import Key, ReleasedData, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import (
     ContractError,
     descriptor_of,
@@ -113,15 +112,20 @@ def grouped_release(input_domain: Domain) -> Function:
     space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial after make_grouped_counts"
     )
-    groups, labels = groups_and_labels(space.categories)
-    if not groups:
+    if not groups_and_labels(space.categories)[0]:
         raise ValueError(
             f"input_domain={input_domain}: has no groups; must be the output of"
             " make_dirichlet_multinomial after make_grouped_counts."
         )
+    return new_function(guarded(split_of(space), "grouped_release"), TO="ExtrinsicObject")
+
+
+def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
+    """The function from the draws of all cells to the releases of the groups."""
+    groups, labels = groups_and_labels(space.categories)
     k = len(labels)
 
-    def split(release: Release) -> GroupedRelease:
+    def split(release: ReleasedData) -> GroupedRelease:
         mechanism = release.mechanism
         if space.size is None and not noises_every_count(mechanism):
             raise ContractError(
@@ -139,7 +143,7 @@ def grouped_release(input_domain: Domain) -> Function:
             rest=None if space.size is None else release.drawn[-1],
         )
 
-    return new_function(guarded(split, "grouped_release"), TO="ExtrinsicObject")
+    return split
 
 
 then_grouped_counts = to_then(make_grouped_counts)

@@ -3,7 +3,7 @@ whose scale fits the budget.
 """
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 import polars as pl
 from opendp.context import Context, Query
@@ -16,7 +16,7 @@ from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.fitting import Option
 from opendp_bayes.questions.question import Categories, Columns, Countable, Policy, Question
 from opendp_bayes.questions.summary import described, summary_of
-from opendp_bayes.release_format.data import Key, Value
+from opendp_bayes.release_format.data import Key, ReleasedData, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import require_features
@@ -246,8 +246,10 @@ class PosteriorQuery(Query, Generic[R]):
         return self._asked.fitted(self._d_out)
 
     def _released(self, context: Context) -> R:
-        released: R = submitted(context, self.resolve(), self._d_in)
-        return self._asked.restated(released, self._d_out)
+        check_query_budget(self._d_out)
+        measurement = self._asked.measurement(self._d_out, drawn=True)
+        drawn: ReleasedData = submitted(context, measurement, self._d_in)
+        return cast(R, self._asked.restated(drawn, self._d_out))
 
 
 class _BayesNamespace:

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Questions about the same rows of a frame, which one pass counts."""
 
 from collections.abc import Iterable
 
@@ -12,5 +12,5 @@ def frames_of_the_same_rows(asked: Iterable[Asked]) -> list[CountsOfFrame]:
     """
     every = list(asked)
     found = [one.frame for one in every if one.frame is not None]
-    alike = len(found) == len(every) and all(one.plan is found[0].plan for one in found)
+    alike = len(found) == len(every) and all(one.gate.plan is found[0].gate.plan for one in found)
     return found if alike else []

@@ -32,7 +32,6 @@ from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.trusted.interrupts import deferred_interrupts
-from opendp_bayes.trusted.one_pass import in_one_pass
 from opendp_bayes.trusted.stable_plans import ungrouped
 from opendp_bayes.trusted.submitting import released_by, submitted
 
@@ -149,12 +148,20 @@ class SurveyQuery(Query):
         Raises `ValueError` if the query has no budget or a question finds no scale within its
         share. The arguments are there because OpenDP's queries have them, and change nothing.
         """
+        return self._measurement(drawn=False)
+
+    def _measurement(self, *, drawn: bool) -> Measurement:
+        """The composition of all measurements, of what users get or of what is `drawn`."""
         alike = self._frames
-        together, counts = in_one_pass(alike) if alike else (None, [None] * len(self._asked))
+        together, counts = (
+            alike[0].gate.counts_of_several([one.cells for one in alike])
+            if alike
+            else (None, [None] * len(self._asked))
+        )
         parts = []
         for (name, (asked, part)), start in zip(self._shared().items(), counts, strict=True):
             try:
-                parts.append(asked.measurement(part, start))
+                parts.append(asked.measurement(part, start, drawn=drawn))
             except ValueError as error:
                 raise _of_question(name, error) from None
         measurement: Any = make_composition(parts)
@@ -238,7 +245,7 @@ class SurveyQuery(Query):
         return released_by(self, data, self._released)
 
     def _released(self, context: Context) -> Survey:
-        drawn = submitted(context, self.resolve(), self._d_in)
+        drawn = submitted(context, self._measurement(drawn=True), self._d_in)
         # Rows that no fixed rule keeps are the same in this survey, and in no other release.
         once = f"rows drawn once for survey {secrets.token_hex(4)}" if self._frames else ""
         releases = [

@@ -14,7 +14,6 @@ import msgspec
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.release_format.labels import are_same, distinct, place_of
-from opendp_bayes.report.encodings import as_encoding
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
     Number,
@@ -27,6 +26,7 @@ from opendp_bayes.report.specification import (
     says,
 )
 from opendp_bayes.trusted.account import Loss
+from opendp_bayes.trusted.encodings import as_encoding
 
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 #: Mechanisms that every question may name.

@@ -1,7 +1,7 @@
 """The analyst's result: a release with its posteriors, tables, pictures and JSON."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,6 +16,7 @@ from opendp_bayes.inference.estimates import (
 )
 from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
 from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.results.figures import plot_posterior
 from opendp_bayes.results.joint_figures import plot_table
@@ -50,6 +51,12 @@ class Release(InferredRelease):
     parts : of merged categories (`merge=` in a survey), the labels that each of them stands for;
         empty where none are merged.
     """
+
+    @classmethod
+    def of(cls, data: ReleasedData, **stated: Any) -> "Release":
+        """The release of what was drawn, with more fields `stated`."""
+        values = {field.name: getattr(data, field.name) for field in fields(data)}
+        return cls(**values | stated)
 
     def plot(
         self,

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What must be right for the guarantee: it alone touches data and debits budgets."""

@@ -130,6 +130,11 @@ class Account:
     entries: tuple[tuple[Entry | None, Loss], ...] = ()
     _spent: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
 
+    def __str__(self) -> str:
+        unit = "" if self.unit is None else f", for the privacy unit {self.unit}"
+        left = f"{self.remaining} is left{unit}"
+        return f"{self.dataset}: {self.spent} of {self.total} is spent, {left}."
+
     @property
     def spent(self) -> Loss:
         """The sum of the losses, rounded up."""

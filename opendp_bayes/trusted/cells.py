@@ -10,20 +10,65 @@ import numpy as np
 import polars as pl
 
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.questions.columns import (
-    _check_label,
-    _or_drop,
-    check_new,
-    covers,
-    public_values,
-)
-from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.labels import place_of
-from opendp_bayes.trusted.cells import CategoricalColumn
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.on_disk import EVERY_ROW, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
+
+_NOT_A_CATEGORY = -1
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A column with its categories and the positions of the buckets for nulls and for other values
+    (None where they cannot occur; after the last label where they are left out).
+    """
+
+    column: str
+    dtype: pl.DataType
+    categories: tuple[Value, ...]
+    labels: tuple[Value, ...]
+    nulls: int | None
+    unknown: int | None
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if some records are not counted."""
+        return len(self.labels) in (self.nulls, self.unknown)
+
+    @property
+    def value(self) -> pl.Expr:
+        """The column, of the type that the domain says it has.
+
+        The cast changes nothing unless the frame has another type than OpenDP's domain says: polars
+        makes `fill_null` with a string a String of an Enum.
+        """
+        return pl.col(self.column).cast(self.dtype, strict=False)
+
+    def positions(self, values: pl.Series) -> Integers:
+        """The position of each value's label among the labels."""
+        index = self._found(values).cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
+        # A value that the domain excludes, but a plan made all the same, is counted too, in the
+        # first category: failing would tell that it is there.
+        buckets = [bucket or 0 for bucket in (self.unknown, self.nulls)]
+        return np.where(
+            index == _NOT_A_CATEGORY,
+            np.take(buckets, values.is_null().cast(pl.Int64).to_numpy()),
+            index,
+        )
+
+    def _found(self, values: pl.Series) -> pl.Series:
+        """The position of each value among the categories; null for a null or another value."""
+        kind: pl.DataType
+        categories: list[Value] = list(self.categories)
+        if isinstance(self.dtype, (pl.Enum, pl.Categorical)) or self.dtype == pl.String:
+            # By label: the encoding of a Categorical depends on the data.
+            kind, categories = pl.String(), [str(label) for label in categories]
+        else:
+            kind = pl.Boolean() if self.dtype == pl.Boolean else pl.Int64()
+        known = pl.DataFrame({"value": pl.Series(categories, dtype=kind)}).with_row_index("at")
+        given = values.cast(kind, strict=False).to_frame("value")
+        return given.join(known, on="value", how="left", maintain_order="left")["at"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,109 +133,3 @@ def counted(several: Sequence[Cells], frame: pl.LazyFrame, limits: RowLimits) ->
 
 def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
     return frame.collect(engine="streaming", optimizations=EVERY_ROW)
-
-
-_NOT_A_CATEGORY = -1
-
-
-@dataclass(frozen=True)
-class CategoricalColumn:
-    """A column with its categories and the positions of the buckets for nulls and for other values
-    (None where they cannot occur; after the last label where they are left out).
-    """
-
-    column: str
-    dtype: pl.DataType
-    categories: tuple[Value, ...]
-    labels: tuple[Value, ...]
-    nulls: int | None
-    unknown: int | None
-
-    @classmethod
-    def build(
-        cls,
-        column: str,
-        dtype: pl.DataType,
-        *,
-        nullable: bool,
-        categories: Sequence[Value] | None,
-        nulls: Value | LeftOut | None,
-        unknown: Value | LeftOut | None,
-    ) -> "CategoricalColumn":
-        """Check the policy against the type; `labels` are the categories followed by the buckets
-        the policy adds.
-        """
-        own = public_values(column, dtype, categories)
-        covered = covers(dtype, own)
-        if nullable and nulls is None:
-            raise ValueError(
-                f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
-                " them under: one of the categories, or a new one, such as nulls='missing';"
-                f" {_or_drop('nulls')}"
-                " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
-                " the plan, with fill_null, settles it too.)"
-            )
-        if not covered and unknown is None:
-            raise ValueError(
-                f"unknown=None: column {column!r} of type {dtype} may hold values outside the"
-                " categories. Pass unknown= with the label to count them under: one of the"
-                f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
-            )
-        labels = list(own)
-        positions = []
-        policies = (("nulls", nulls), ("unknown", unknown))
-        for name, label in policies:
-            if label is not None and not isinstance(label, LeftOut):
-                _check_label(name, label)
-                if place_of(label, labels) is None:
-                    check_new(name, label, labels)
-                    labels.append(label)
-        for _, label in policies:
-            known = None if isinstance(label, LeftOut) or label is None else label
-            at = None if known is None else place_of(known, labels)
-            positions.append(len(labels) if isinstance(label, LeftOut) else at)
-        if len(labels) < 2:
-            raise ValueError(
-                f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
-                " unknown values."
-            )
-        return cls(column, dtype, own, tuple(labels), positions[0], positions[1])
-
-    @property
-    def leaves_out(self) -> bool:
-        """True if some records are not counted."""
-        return len(self.labels) in (self.nulls, self.unknown)
-
-    @property
-    def value(self) -> pl.Expr:
-        """The column, of the type that the domain says it has.
-
-        The cast changes nothing unless the frame has another type than OpenDP's domain says: polars
-        makes `fill_null` with a string a String of an Enum.
-        """
-        return pl.col(self.column).cast(self.dtype, strict=False)
-
-    def positions(self, values: pl.Series) -> Integers:
-        """The position of each value's label among the labels."""
-        index = self._found(values).cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
-        # A value that the domain excludes, but a plan made all the same, is counted too, in the
-        # first category: failing would tell that it is there.
-        buckets = [bucket or 0 for bucket in (self.unknown, self.nulls)]
-        return np.where(
-            index == _NOT_A_CATEGORY,
-            np.take(buckets, values.is_null().cast(pl.Int64).to_numpy()),
-            index,
-        )
-
-    def _found(self, values: pl.Series) -> pl.Series:
-        """The position of each value among the categories; null for a null or another value."""
-        kind: pl.DataType
-        categories: list[Value] = list(self.categories)
-        if isinstance(self.dtype, (pl.Enum, pl.Categorical)) or self.dtype == pl.String:
-            # By label: the encoding of a Categorical depends on the data.
-            kind, categories = pl.String(), [str(label) for label in categories]
-        else:
-            kind = pl.Boolean() if self.dtype == pl.Boolean else pl.Int64()
-        known = pl.DataFrame({"value": pl.Series(categories, dtype=kind)}).with_row_index("at")
-        given = values.cast(kind, strict=False).to_frame("value")
-        return given.join(known, on="value", how="left", maintain_order="left")["at"]

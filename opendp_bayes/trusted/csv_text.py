@@ -6,7 +6,6 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from opendp_bayes.commands.errors import fail
 from opendp_bayes.release_format.kind_of_text import UTF_16
 from opendp_bayes.trusted.encodings import UTF_8
 
@@ -19,6 +18,12 @@ _BLOCK = 1 << 20
 _UNITS = {name: (name,) for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")} | {
     name: (f"{name}-le", f"{name}-be") for name in ("utf-16", "utf-32")
 }
+
+
+class FileError(Exception):
+    """A file cannot be read; the message names it, what is wrong and what to do, and tells nothing
+    of its content.
+    """
 
 
 class _MarkedError(UnicodeError):
@@ -86,14 +91,14 @@ def decoded(path: Path, encoding: str) -> Iterator[TextIO]:
 
 @contextmanager
 def decoded_input(stream: BinaryIO, encoding: str) -> Iterator[TextIO]:
-    """The text of standard input, which stays open; exits with a message if it is compressed."""
+    """The text of standard input, which stays open; raises `FileError` if it is compressed."""
     buffered = io.BufferedReader(stream)  # type: ignore[type-var]
     text = io.TextIOWrapper(buffered, encoding, newline="\n")
     try:
         start = buffered.peek(4)
         _check_mark(start, encoding)
         if start.startswith(tuple(COMPRESSED)):
-            fail(
+            raise FileError(
                 "FILE -: standard input is compressed. Give the name of the file, or decompress it"
                 " before, as in gzip -dc FILE.csv.gz | opendp-bayes ..."
             )
@@ -110,7 +115,7 @@ def _check_mark(start: bytes, encoding: str) -> None:
 
 @contextmanager
 def text_errors(name: str, encoding: str) -> Iterator[None]:
-    """A block that decodes; exits with a message, which tells nothing of the text, where that
+    """A block that decodes; raises `FileError`, which tells nothing of the text, where that
     fails.
     """
     try:
@@ -134,7 +139,7 @@ def text_errors(name: str, encoding: str) -> Iterator[None]:
         problem = "cannot be read as CSV; check that it is what its extension says."
     else:
         return
-    fail(f"FILE {name}: {problem}")
+    raise FileError(f"FILE {name}: {problem}")
 
 
 def header_of(text: TextIO) -> str:

@@ -10,9 +10,8 @@ from typing import NoReturn, TextIO
 
 import polars as pl
 
-from opendp_bayes.commands.errors import fail
-from opendp_bayes.display.wording import listed
 from opendp_bayes.trusted.csv_text import (
+    FileError,
     decoded,
     decoded_input,
     header_of,
@@ -97,7 +96,7 @@ class Source:
     def complete(self) -> None:
         """Read all of CSV before anything is released, and complete the copy where there is one.
 
-        Exits with a message for what is no text in its encoding: what stands for an invalid
+        Raises `FileError` for what is no text in its encoding: what stands for an invalid
         character would be a value that no category has.
         """
         if self.rest is not None:
@@ -108,19 +107,19 @@ class Source:
 def source(path: Path, separator: str | None, encoding: str | None = None) -> Source:
     """Choose how to read FILE by its extension; standard input is CSV.
 
-    Exits with a message for an unknown extension and a path that is no file, and raises
+    Raises `FileError` for an unknown extension and a path that is no file, and raises
     `ValueError` for a separator or an encoding that does not fit.
     """
     name = path.name.lower()
     known = (extension for extension in EXTENSIONS if name.endswith(extension))
     extension = ".csv" if path == STANDARD_INPUT else next(known, "")
     if not extension:
-        fail(
+        raise FileError(
             f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
             " Convert the file, or rename it to what it is."
         )
     if path != STANDARD_INPUT and not path.is_file():
-        fail(f"FILE {path}: is not a file; check the path.")
+        raise FileError(f"FILE {path}: is not a file; check the path.")
     found = Source(path, path.name, extension, "\t" if extension.startswith(".tsv") else ",")
     for option, given in (("separator", separator), ("encoding", encoding)):
         if given is not None and found.kind != "CSV":
@@ -164,21 +163,21 @@ def scannable(found: Source) -> Iterator[Source]:
 
 
 def schema_of(found: Source) -> pl.Schema:
-    """The names and types of all columns; exits with a message for a file that cannot be read."""
+    """The names and types of all columns; raises `FileError` for a file that cannot be read."""
     try:
         return found.scan().collect_schema()
     except (pl.exceptions.PolarsError, OSError):
         if found.name == _PIPED:
-            fail(
+            raise FileError(
                 "FILE -: standard input cannot be read as CSV; its first line must name the"
                 " columns."
-            )
+            ) from None
         advice = (
             "its first line must name the columns"
             if found.kind == "CSV"
             else "check that it is what its extension says"
         )
-        fail(f"FILE {found.name}: cannot be read as {found.kind}; {advice}.")
+        raise FileError(f"FILE {found.name}: cannot be read as {found.kind}; {advice}.") from None
 
 
 def scan_columns(
@@ -187,8 +186,8 @@ def scan_columns(
     """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
 
     An identifier of integers that need not fit in Int64 becomes text: all beyond it would be null,
-    and so one person. `refuse` is told of a column that is not there or is of another type. Exits
-    with a message for a file that cannot be read.
+    and so one person. `refuse` is told of a column that is not there or is of another type. Raises
+    `FileError` for a file that cannot be read.
     """
     scan, schema = found.scan(), schema_of(found)
     types = {column: _plain_type(found, schema, column, refuse) for column in columns}
@@ -214,20 +213,6 @@ def named_columns(found: Source, columns: Sequence[str] | None, refuse: Refuse) 
     for column in columns or ():
         _check_in(found, schema, column, refuse)
     return schema if columns is None else pl.Schema({name: schema[name] for name in columns})
-
-
-def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
-    they are public.
-    """
-    schema = schema_of(found)
-    enums = [name for name in columns if isinstance(schema[name], pl.Enum)]
-    if enums:
-        yield (
-            f"The labels of {listed(enums, 'and')} are public because {found.name} has them in a"
-            " type, Enum; an Enum that was made from the data is the data, which this would release"
-            " as it is."
-        )
 
 
 def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> None:

@@ -13,9 +13,6 @@ from typing import Any
 
 from opendp.mod import Metric
 
-from opendp_bayes.display import notebook, plain
-from opendp_bayes.display.ledger_sheet import ledger_sheet
-from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.trusted.account import (
@@ -178,15 +175,8 @@ class Ledger(Unchanging):
             self._account(_accounts_of(self.path, file.text))
             file.append(Entry(VERSION, _now(), self.dataset, refused=True, note=self.note))
 
-    def sheet(self) -> Sheet:
-        """Table of the data set's entries, and of what was left after each."""
-        return ledger_sheet([self.account], title=self.path.name)
-
     def __repr__(self) -> str:
-        return plain.rendered(self.sheet())
-
-    def _repr_html_(self) -> str:
-        return notebook.rendered(self.sheet())
+        return f"Ledger {self.path.name}, {self.account}"
 
     def _accounts(self) -> dict[str, Account]:
         with locked(self.path) as file:

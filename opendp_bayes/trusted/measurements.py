@@ -27,8 +27,8 @@ from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.promise import Promise
-from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import (
     PROBES,
     ContractError,
@@ -39,14 +39,13 @@ from opendp_bayes.trusted.boundary import (
     require_features,
 )
 from opendp_bayes.trusted.budget import loss_in, name_of
-from opendp_bayes.trusted.chaining import to_then
 from opendp_bayes.trusted.drawing import Drawer, drawer
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.pacing import paced
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 
-def make_mechanism(
+def make_measurement(
     input_domain: Domain,
     input_metric: Metric,
     output_measure: Measure,
@@ -55,27 +54,8 @@ def make_mechanism(
     delta: float = 0.0,
     accounting: Accounting = "exact",
 ) -> Measurement:
-    """Make any mechanism value a measurement on a posterior space; it returns a `Release`.
-
-    Parameters
-    ----------
-    input_domain, input_metric : output of `make_dirichlet_multinomial` or `make_beta_binomial`.
-    output_measure : `max_divergence()`, `zero_concentrated_divergence()`, `approximate(...)` of
-        either, or `smoothed_max_divergence()`.
-    mechanism : a frozen mechanism value, built in or from a plugin.
-    delta : the δ that the privacy map uses under `approximate(max_divergence())`.
-    accounting : `"exact"`, the mechanism's own loss where computing it takes at most a few seconds,
-        or `"proven"`, its closed-form bound.
-
-    The privacy map is `exact_loss` or `mechanism.proven_loss`, checked to be defined, non-negative
-    and non-decreasing; under `smoothed_max_divergence()` it is the privacy profile, whose
-    `delta(epsilon)` may be asked. The attribute `accounting` of the measurement says how its loss
-    at distance 1 was obtained: "exact", "windowed" or "proven". The release states that loss; a
-    Context restates it for its own unit. It is built at every scale, so that OpenDP's
-    `binary_search_chain` finds one; a release that would ignore the data fails, and says so. Unless
-    it is noise on the counts, a release takes at least 1/4 s (`docs/limits.md`, "Time").
-
-    Raises `ValueError`/`TypeError` for pieces that do not fit.
+    """Make any mechanism value a measurement on a posterior space, which draws `ReleasedData`; the
+    arguments are those of `make_mechanism`.
     """
     require_features("make_mechanism")
     space = descriptor_of(
@@ -143,15 +123,15 @@ def _measured(
 
 def _releasing(
     draw: Drawer, setting: Setting, space: PosteriorSpace, promise: Promise
-) -> Callable[[Floats], Release]:
+) -> Callable[[Floats], ReleasedData]:
     """Make the function from a posterior to a release, which holds copies that its owner may do
     anything to.
     """
 
-    def function(concentration: Floats) -> Release:
+    def function(concentration: Floats) -> ReleasedData:
         _check_informative(setting)
         drawn = draw(space.counts(concentration), 1)[0]
-        return Release(
+        return ReleasedData(
             drawn=tuple(drawn.tolist()),
             categories=space.labels,
             prior=space.prior,
@@ -231,6 +211,3 @@ def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accountin
     return new_privacy_profile(
         guarded_map(delta, f"{type(setting.mechanism).__name__}: privacy profile")
     ).curve
-
-
-then_mechanism = to_then(make_mechanism)

@@ -9,7 +9,6 @@ from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mathematics.validation import Integers, as_distance
-from opendp_bayes.questions.counts_of_frame import CountsOfFrame
 from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
 from opendp_bayes.trusted.cells import Cells, counted
 from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
@@ -18,14 +17,15 @@ from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.spaces import CountsOfSeveral
 
 
-def in_one_pass(frames: Sequence[CountsOfFrame]) -> tuple[Transformation, list[Transformation]]:
-    """Count for several questions to one query: the transformation to the counts of all, and those
-    from there to the counts of each.
+def in_one_pass(
+    domain: Domain, metric: Metric, cells: Sequence[Cells], limits: RowLimits
+) -> tuple[Transformation, list[Transformation]]:
+    """Count several cells of one frame: the transformation to the counts of all, and those from
+    there to the counts of each.
     """
-    first, several = frames[0], CountsOfSeveral(tuple(each.cells.space for each in frames))
-    cells = [each.cells for each in frames]
-    together = _make_counts_of_several(*first.stable.output_space, cells, first.limits, several)
-    return first.stable >> together, [_make_one_of(several, at) for at in range(len(frames))]
+    several = CountsOfSeveral(tuple(each.space for each in cells))
+    together = _make_counts_of_several(domain, metric, cells, limits, several)
+    return together, [_make_one_of(several, at) for at in range(len(cells))]
 
 
 def _make_counts_of_several(

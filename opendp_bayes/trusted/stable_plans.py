@@ -1,10 +1,12 @@
 """OpenDP's polars queries: the user's plan, read from the query and made a stable transformation,
-then the counts that are asked for.
+then the counts of cells.
 """
 
 import io
 import json
-from typing import cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 import polars as pl
 from opendp.context import Query
@@ -23,10 +25,55 @@ from opendp.mod import (
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.mathematics.validation import check_cells
-from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.boundary import silenced
-from opendp_bayes.trusted.counting import records_of_bounds
+from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.trusted.counting import make_counts_of_cells, records_of_bounds
+from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.one_pass import in_one_pass
 from opendp_bayes.trusted.plan_gate import check_plan
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """The plan of a query, which passed the gate: it looks at one row at a time, and is stable.
+
+    Attributes
+    ----------
+    base : the query that the frame came from, with the budget and the Context.
+    plan : the user's plan.
+    stable : the same as a stable transformation.
+    limits : its limits on the rows of each identifier.
+    """
+
+    base: Query
+    plan: pl.LazyFrame
+    stable: Transformation
+    limits: RowLimits
+
+    @property
+    def output_space(self) -> tuple[Domain, Metric]:
+        """The space of the frame that the plan makes."""
+        return self.stable.output_space
+
+    def counts(self, cells: Cells, made_by: str) -> Transformation:
+        """Chain the plan and the counts of cells; messages name the constructor `made_by`."""
+        return self.stable >> make_counts_of_cells(*self.output_space, cells, self.limits, made_by)
+
+    def counts_of_several(
+        self, cells: Sequence[Cells]
+    ) -> tuple[Transformation, list[Transformation]]:
+        """Count for several questions to one query: the transformation to the counts of all, and
+        those from there to the counts of each.
+        """
+        together, each = in_one_pass(*self.output_space, cells, self.limits)
+        return self.stable >> together, each
+
+
+def gate_of(query: LazyFrameQuery) -> Gate:
+    """The plan of a query; `ValueError` for one that looks at other rows or is not stable."""
+    stable, base = stable_plan(query)
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    return Gate(base, plan, stable, RowLimits.of(plan))
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
@@ -70,16 +117,16 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     return stable, base
 
 
-def _check_number(query: LazyFrameQuery, question: Question) -> None:
-    """Raise `ValueError` for a type with more categories than can be asked for, which OpenDP would
-    take long to look at.
+def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
+    """Raise `ValueError` for a type of `columns` with more categories than can be asked for, which
+    OpenDP would take long to look at.
     """
     plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
     _check_types(plan)
     schema = plan.collect_schema()
-    for variable in question.variables:
-        kind = schema.get(variable.column) if isinstance(variable.column, str) else None
-        if variable.categories is None and isinstance(kind, pl.Enum):
+    for column in columns:
+        kind = schema.get(column) if isinstance(column, str) else None
+        if isinstance(kind, pl.Enum):
             check_cells("categories", len(kind.categories))
 
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""Submit a measurement to a Context: one debit, and one entry in its ledger."""
 
 import re
 from collections.abc import Callable
@@ -10,16 +10,12 @@ from opendp.mod import (
     OpenDPException,
 )
 
-from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.release import Release
-from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.budget import (
     check_remaining,
 )
 from opendp_bayes.trusted.handed_out import lock_of
 from opendp_bayes.trusted.interrupts import deferred_interrupts
-from opendp_bayes.trusted.submitting import submitted
 
 #: What `guarded` raises, in OpenDP's account of it.
 _CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
@@ -63,7 +59,7 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
         raise ReleaseError(ours[1]) from None
 
 
-S = TypeVar("S", Release, GroupedRelease, Survey)
+S = TypeVar("S")
 
 
 class ReleaseInterrupted(KeyboardInterrupt):
@@ -72,7 +68,7 @@ class ReleaseInterrupted(KeyboardInterrupt):
     `release` is that release. In a notebook or at a prompt it is `sys.last_value.release`.
     """
 
-    def __init__(self, release: Release | GroupedRelease | Survey) -> None:
+    def __init__(self, release: Any) -> None:
         super().__init__(
             "the release had been made and debited; it is the attribute release of this exception,"
             " at a prompt `sys.last_value.release`."

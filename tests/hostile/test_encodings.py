@@ -120,7 +120,7 @@ def test_no_bytes_but_their_own_are_ends_of_lines_quotes_or_separators(encoding:
 
 @pytest.mark.parametrize("encoding", SLOW)
 def test_nor_are_any_of_those_with_many_characters(encoding: str) -> None:
-    """The page of encodings tries all of them, too (`tests/report/test_encodings.py`)."""
+    """The page of encodings tries all of them, too (`tests/trusted/test_encodings.py`)."""
     assert tried(encoding, 499).hidden == set(HIDDEN[encoding])
 
 
@@ -304,7 +304,7 @@ def test_no_code_splits_lines_elsewhere() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
     assert [path.name for path, text in texts.items() if "splitlines" in text] == []
     reading = next(
-        text for path, text in texts.items() if path.parts[-2:] == ("commands", "text.py")
+        text for path, text in texts.items() if path.parts[-2:] == ("trusted", "csv_text.py")
     )
     opened = re.findall(r"(?:\.open|TextIOWrapper)\(.*\)", reading)
     assert len(opened) > 3

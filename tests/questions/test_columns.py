@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from opendp_bayes.trusted.cells import CategoricalColumn, Cells, counted
+from opendp_bayes.questions.columns import categorical_column
+from opendp_bayes.trusted.cells import Cells, counted
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.spaces import CountsSpace
 
@@ -73,7 +74,7 @@ def columns(draw, name):
 @given(data=st.data())
 def test_counts_equal_a_count_in_python(name, data):
     dtype, argument, categories, nulls, unknown, rows = data.draw(columns(name))
-    column = CategoricalColumn.build(
+    column = categorical_column(
         "x",
         pl.Series([], dtype=dtype).dtype,
         nullable=True,
@@ -97,7 +98,7 @@ def test_many_rows_in_several_chunks(dtype):
         pl.DataFrame({"x": pl.Series(part.tolist(), dtype=dtype)})
         for part in np.array_split(values, 7)
     ]
-    column = CategoricalColumn.build(
+    column = categorical_column(
         "x",
         chunks[0].schema["x"],
         nullable=True,
@@ -112,7 +113,7 @@ def test_many_rows_in_several_chunks(dtype):
 
 
 def test_integers_outside_the_signed_range_are_unknown():
-    column = CategoricalColumn.build(
+    column = categorical_column(
         "x", pl.UInt64(), nullable=True, categories=[0, 1], nulls="none", unknown="other"
     )
     assert count(
@@ -121,7 +122,7 @@ def test_integers_outside_the_signed_range_are_unknown():
 
 
 def test_bucket_labels_of_another_type_are_new_labels():
-    column = CategoricalColumn.build(
+    column = categorical_column(
         "x", pl.Boolean(), nullable=True, categories=[False, True], nulls=1, unknown=None
     )
     assert [repr(label) for label in column.labels] == ["False", "True", "1"]
@@ -132,7 +133,7 @@ def test_bucket_labels_of_another_type_are_new_labels():
 def test_labels_are_plain_or_refused(label):
     """A label is compared by its `repr` between spaces and written to JSON."""
     try:
-        column = CategoricalColumn.build(
+        column = categorical_column(
             "x", ABC, nullable=True, categories=None, nulls=label, unknown=None
         )
     except TypeError as error:
@@ -145,16 +146,14 @@ def test_categories_an_enum_does_not_have_are_refused_at_construction():
     with pytest.raises(
         ValueError, match=r"'d' is not in the Enum of column 'x'; it can never occur"
     ):
-        CategoricalColumn.build(
+        categorical_column(
             "x", ABC, nullable=True, categories=["a", "b", "c", "d"], nulls="none", unknown="other"
         )
 
 
 def test_an_enum_that_the_plan_turned_into_strings_is_counted():
     """OpenDP's domain still says Enum after `fill_null("a")`, where polars gives String."""
-    column = CategoricalColumn.build(
-        "x", ABC, nullable=False, categories=None, nulls=None, unknown=None
-    )
+    column = categorical_column("x", ABC, nullable=False, categories=None, nulls=None, unknown=None)
     assert count(column, pl.LazyFrame({"x": ["a", "c", "a"]})).tolist() == [2, 0, 1]
 
 
@@ -163,7 +162,7 @@ def test_an_enum_with_another_encoding_is_counted_by_its_labels(categories):
     """The domain is declared by the user, so its Enum need not be the frame's; counting its codes
     would silently swap the categories.
     """
-    column = CategoricalColumn.build(
+    column = categorical_column(
         "x", ABC, nullable=True, categories=categories, nulls="none", unknown=None
     )
     frame = pl.LazyFrame({"x": pl.Series(["c", "c", "a", None], dtype=pl.Enum(["c", "b", "a"]))})
@@ -177,7 +176,7 @@ def test_an_enum_with_another_encoding_is_counted_by_its_labels(categories):
 
 def test_values_the_declared_type_excludes_are_counted_in_the_first_category():
     """Failing would tell that they are there."""
-    column = CategoricalColumn.build(
+    column = categorical_column(
         "x", pl.Boolean(), nullable=False, categories=[True, False], nulls=None, unknown=None
     )
     assert count(column, pl.LazyFrame({"x": [False, None, None]})).tolist() == [2, 1]
@@ -351,12 +350,10 @@ BAD = {
 def test_bad_input_is_refused_at_construction(name):
     dtype, arguments, kind, message = BAD[name]
     with pytest.raises(kind, match=message):
-        CategoricalColumn.build(
-            "x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments}
-        )
+        categorical_column("x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments})
 
 
 def test_labels_of_64_bits_are_accepted_to_both_ends():
     ends = [-(2**63), 2**63 - 1]
-    column = CategoricalColumn.build("x", pl.Int64(), nullable=True, categories=ends, **POLICY)
+    column = categorical_column("x", pl.Int64(), nullable=True, categories=ends, **POLICY)
     assert set(ends) < set(column.labels)

@@ -100,7 +100,7 @@ def test_a_bound_on_a_column_that_was_computed_anew(monkeypatch):
         ob.posterior(made, "v", nulls=False)
     monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
     found = counts_of_frame(made, Question.of("v", nulls=False))
-    counts, base = found.transformation, found.base
+    counts, base = found.transformation, found.gate.base
     assert counts.map(base._d_in) == 1
     one, both = counts(rows.filter(C("p") == 2)).sum(), counts(rows).sum()
     assert both - one == 5

@@ -339,7 +339,7 @@ import signal, sys
 sys.modules["sklearn"] = None  # the prelude would load it, which takes a second
 import opendp._convert, opendp.prelude as dp, polars as pl
 import opendp_bayes as ob
-from opendp_bayes.framework import interrupts
+from opendp_bayes.trusted import interrupts
 
 if sys.argv[1] == "unprotected":
     interrupts._set_handler = lambda handler: None

@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.ledger_sheet import ledger_sheet
 from opendp_bayes.trusted import ledger as module
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.ledger import read_accounts
@@ -217,9 +219,11 @@ def test_continues_after_a_line_cut_off(path):
     ledger.set_total(epsilon=2.5)
     query.release()
     assert ledger.remaining.epsilon == 0.0
-    assert "a line cut off" in repr(ledger)
-    assert "A line that a crash cut off counts as all that was left then." in repr(ledger)
-    assert "a line cut off" in ledger._repr_html_()
+    sheet = ledger_sheet([ledger.account], title=path.name)
+    shown = plain.rendered(sheet)
+    assert "a line cut off" in shown
+    assert "A line that a crash cut off counts as all that was left then." in shown
+    assert "a line cut off" in notebook.rendered(sheet)
 
 
 def test_a_clock_that_goes_back_changes_nothing(path, monkeypatch):
@@ -229,7 +233,11 @@ def test_a_clock_that_goes_back_changes_nothing(path, monkeypatch):
     with ledger.entered(Loss(epsilon=0.75), "u"):
         pass
     assert ledger.remaining.epsilon == 0.25
-    first, second, third, _ = map(str.split, repr(ledger).splitlines()[2:])
+    assert repr(ledger) == (
+        "Ledger b.ledger, b: ε = 0.75 of ε = 1 is spent, ε = 0.25 is left, for the privacy unit u."
+    )
+    shown = plain.rendered(ledger_sheet([ledger.account], title=path.name))
+    first, second, third, _ = map(str.split, shown.splitlines()[2:])
     assert [first[3:], second, third] == [
         ["total:", "ε", "=", "2", "ε", "=", "2"],
         ["1970-01-01", "00:00:00", "total:", "ε", "=", "1", "ε", "=", "1"],

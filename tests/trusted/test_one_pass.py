@@ -12,7 +12,6 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from opendp_bayes.questions.same_rows import frames_of_the_same_rows
-from opendp_bayes.trusted.one_pass import in_one_pass
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
 
 C = pl.col
@@ -60,6 +59,11 @@ def asked(rows: list[Row], unit: Any, plan: Any) -> Any:
     size = {"size": len(rows)} if "changes" in unit and "identifier" not in unit else {}
     questions = {name: {**each, **size} for name, each in QUESTIONS.items()}
     return ob.survey(plan(context.query()), questions), data
+
+
+def in_one_pass(frames: Any) -> Any:
+    """The transformation to the counts of all questions, and those from there to each."""
+    return frames[0].gate.counts_of_several([one.cells for one in frames])
 
 
 def at_once(rows: list[Row], unit: Any, plan: Any) -> tuple[list[np.ndarray], list[int], Any]:

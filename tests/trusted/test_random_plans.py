@@ -164,7 +164,7 @@ def counts_of(records: list[Row], plan: Plan, asked: Any, unit: Any, public: boo
     )
     size = len(records) if public else None
     found = counts_of_frame(plan(context.query()), Question.of(**asked, size=size))
-    counts, base = found.transformation, found.base
+    counts, base = found.transformation, found.gate.base
     each = 2 if "change-one" in str(counts.output_metric) else 1
     return counts(frame.lazy()).tolist(), each * counts.map(base._d_in)
 

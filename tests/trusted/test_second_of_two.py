@@ -14,9 +14,9 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.scores import score_change
 from opendp_bayes.questions import summary as summary_module
+from opendp_bayes.questions.columns import categorical_column
 from opendp_bayes.questions.same_rows import frames_of_the_same_rows
 from opendp_bayes.questions.shares_of_questions import _sharing_columns
-from opendp_bayes.trusted.cells import CategoricalColumn
 from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
 from opendp_bayes.trusted.opening import check_identifier
 from opendp_bayes.trusted.scanned_frames import scanned
@@ -56,7 +56,7 @@ def test_nulls_and_unknown_values_each_have_their_own_place(nulls: str, unknown:
     wanted = dict.fromkeys(dict.fromkeys([*TOWNS, nulls, unknown]), 0)
     for town, number in (("york", 7), ("bath", 5), ("wells", 4), (unknown, 2), (nulls, 9)):
         wanted[town] += number
-    made = CategoricalColumn.build(
+    made = categorical_column(
         "town", pl.String(), nullable=True, categories=TOWNS, nulls=nulls, unknown=unknown
     )
     assert list(made.labels) == list(wanted)
@@ -74,7 +74,7 @@ def test_either_kind_may_be_left_out_alone(left_out: str) -> None:
 def test_a_boolean_column_of_one_category_holds_another_value() -> None:
     for categories in ([True], [False]):
         with pytest.raises(ValueError, match="unknown=None: column 'b' of type Boolean may hold"):
-            CategoricalColumn.build(
+            categorical_column(
                 "b", pl.Boolean(), nullable=False, categories=categories, nulls="-", unknown=None
             )
 
@@ -83,10 +83,10 @@ def test_an_enum_of_more_values_than_categories_needs_a_place_for_them() -> None
     dtype = pl.Enum(["a", "b", "c"])
     for categories in (["a", "b"], ["c", "a"]):
         with pytest.raises(ValueError, match="may hold values outside the"):
-            CategoricalColumn.build(
+            categorical_column(
                 "e", dtype, nullable=False, categories=categories, nulls=None, unknown=None
             )
-    made = CategoricalColumn.build(
+    made = categorical_column(
         "e", dtype, nullable=False, categories=["c", "a", "b"], nulls=None, unknown=None
     )
     assert made.labels == ("c", "a", "b")
