@@ -83,7 +83,7 @@ def errors(scale: float) -> None:
         drawn = np.concatenate([look.noisy.drawn for look in looks])
         fit = sums(covariance @ (design.T @ drawn) / scale**2)
         rows["least squares"] = of_estimates(fit, known, true)
-        leaf = looks[0].noise.drawn
+        leaf = looks[0].noisy.drawn
         root_of = [scale * np.sqrt(len(leaves) / len(each)) for each in true]
         rows["leaves, clamped and summed"] = of_estimates(sums(np.maximum(leaf, 0)), root_of, true)
         half = DiscreteGaussian(scale / 2)

@@ -1,7 +1,7 @@
 """Turn a specification into its releases, in one Context that holds the budget of all of them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -24,7 +24,8 @@ from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnersPrivacy
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
 from opendp_bayes.report.statements import named, notes
-from opendp_bayes.trusted.files import Source, scan_columns, schema_of
+from opendp_bayes.trusted.files import Source, scan_columns
+from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kinds_in
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import check_room, context
 from opendp_bayes.trusted.spaces import groups_and_labels
@@ -70,7 +71,7 @@ def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) ->
     """Ask the questions of the results of a frame that has their columns."""
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
-    schema = frame.collect_schema()
+    kinds = kinds_in(frame)
     with field_errors("privacy"):
         opened = context(
             frame,
@@ -85,7 +86,7 @@ def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) ->
     questions = {}
     for number, result in enumerate(asked.results):
         with field_errors("results", number):
-            questions[result.heading] = _asked(query, schema, asked, result)
+            questions[result.heading] = _asked(query, kinds, asked, result)
     weights = {result.heading: result.share for result in asked.results}
     share = weights if privacy.shares == "weights" else privacy.shares
     with field_errors("privacy", headings=list(questions)):
@@ -220,14 +221,16 @@ def unit(privacy: Privacy | OwnersPrivacy) -> Any:
     return unit_of(contributions=privacy.contributions, identifier=privacy.identifier)
 
 
-def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -> Asked:
+def _asked(
+    plan: Any, kinds: Mapping[str, ColumnKind], asked: Specification, result: Result
+) -> Asked:
     """One result as a question."""
     labels: dict[str, list[Any]] = {}
     policies: dict[str, dict[str, Any]] = {"nulls": {}, "unknown": {}}
     for name in result.columns:
-        column, dtype = asked.columns[name], schema[name]
-        labels[name] = _categories(name, column, dtype)
-        covered = covers(dtype, tuple(labels[name]))
+        column, known = asked.columns[name], kinds[name]
+        labels[name] = _categories(name, column, known)
+        covered = covers(known, tuple(labels[name]))
         nulls, unknown = _policies(name, column, labels[name], covered)
         if asked.privacy.size is None and not asked.joint:
             plan = without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
@@ -243,7 +246,7 @@ def _asked(plan: Any, schema: pl.Schema, asked: Specification, result: Result) -
         plan = _limited(plan, asked.privacy)
     keys = None
     if result.by is not None:
-        plan, keys = _in_groups(plan, result.by, asked.columns[result.by], schema[result.by])
+        plan, keys = _in_groups(plan, result.by, asked.columns[result.by], kinds[result.by])
         plan = plan.group_by(result.by)
     of: Any = result.column
     question = Question.of(
@@ -287,16 +290,16 @@ def _merged(
     return merge | {label: [label] for label in new if place_of(label, own) is None}
 
 
-def _categories(name: str, column: Column, dtype: pl.DataType) -> list[Any]:
+def _categories(name: str, column: Column, known: ColumnKind) -> list[Any]:
     """The categories that the specification or the type of the column names."""
-    if column.categories is None and not isinstance(dtype, pl.Enum) and dtype != pl.Boolean:
+    if column.categories is None and known.declared is None and known.kind != "boolean":
         raise FieldError(
             ("columns", name),
-            f"must have categories: a column of type {dtype} does not say publicly which there"
-            " are. List all of them, from what is public and not from the data.",
+            f"must have categories: a column of type {known.type} does not say publicly which"
+            " there are. List all of them, from what is public and not from the data.",
         )
     try:
-        return list(public_values(name, dtype, column.categories))
+        return list(public_values(name, known, column.categories))
     except (TypeError, ValueError) as error:
         problem = str(error).removeprefix("categories")
         raise FieldError(("columns", name, "categories"), problem) from None
@@ -335,11 +338,11 @@ def _check_counts_all(asked: Specification, name: str, nulls: bool, unknown: boo
             )
 
 
-def _in_groups(plan: Any, name: str, column: Column, dtype: pl.DataType) -> tuple[Any, list[Any]]:
+def _in_groups(plan: Any, name: str, column: Column, known: ColumnKind) -> tuple[Any, list[Any]]:
     """The plan with the groups of a column in it, and the groups. Nulls and other values become the
     category that the specification names for them, row by row, or null, which is no group.
     """
-    categories = _categories(name, column, dtype)
+    categories = _categories(name, column, known)
     _policies(name, column, categories, covered=False)
     given = {"nulls": column.nulls, "unknown": column.unknown}
     named = {field: label for field, label in given.items() if label is not None}
@@ -352,7 +355,7 @@ def _in_groups(plan: Any, name: str, column: Column, dtype: pl.DataType) -> tupl
                 f"={label!r}: must be of the type of the categories, such as {categories[0]!r},"
                 " because there is a result by this column.",
             )
-    kind = pl.String() if isinstance(dtype, pl.Enum) else dtype  # which may not have the label
+    kind = COMPARED_AS[known.kind]  # an Enum may not have the label
     recoded = (
         pl.col(name)
         .cast(kind)
@@ -370,8 +373,8 @@ def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
     """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
     they are public.
     """
-    schema = schema_of(found)
-    enums = [name for name in columns if isinstance(schema[name], pl.Enum)]
+    kinds = kinds_in(found.scan())
+    enums = [name for name in columns if kinds[name].declared is not None]
     if enums:
         yield (
             f"The labels of {listed(enums, 'and')} are public because {found.name} has them in a"

@@ -144,18 +144,24 @@ def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: 
     sets document, that no value is missing.
     """
     import polars as pl
-    from opendp.context import Context, loss_of
+    from opendp.context import loss_of
     from opendp.domains import enum_domain, lazyframe_domain, series_domain
 
+    from opendp_bayes.trusted.kinds import kind_of
+    from opendp_bayes.trusted.opening import CheckedContext
+
+    declared = {name: kind_of(dtype).declared for name, dtype in schema.items()}
     columns = [
-        series_domain(name, enum_domain(dtype.categories))
-        for name, dtype in schema.items()
-        if isinstance(dtype, pl.Enum)
+        series_domain(name, enum_domain(pl.Series(labels)))
+        for name, labels in declared.items()
+        if labels is not None
     ]
-    return Context.compositor(
-        data=scan,
-        privacy_unit=unit,
-        privacy_loss=loss_of(epsilon=float(releases)),
-        split_evenly_over=releases,
-        domain=lazyframe_domain(columns),
+    arguments = {
+        "privacy_unit": unit,
+        "privacy_loss": loss_of(epsilon=float(releases)),
+        "split_evenly_over": releases,
+        "split_by_weights": None,
+    }
+    return CheckedContext.opened(
+        scan, lazyframe_domain(columns), list(schema), arguments, check=lambda metric: None
     )

@@ -25,10 +25,9 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from opendp_bayes.release_format.data import Value as Label
     from opendp_bayes.trusted.files import Source
+    from opendp_bayes.trusted.kinds import ColumnKind
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -132,6 +131,7 @@ def init(
         scannable,
         source,
     )
+    from opendp_bayes.trusted.kinds import kinds_in
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
@@ -149,7 +149,7 @@ def init(
                 else f"--column {name}: {problem}"
             )
 
-        types = scan_columns(found, list(listed), refuse).collect_schema()
+        types = kinds_in(scan_columns(found, list(listed), refuse))
         schema = named_columns(found, named, refuse)
         if read.path != STANDARD_INPUT:
             found.complete()
@@ -226,7 +226,7 @@ def _listed(options: list[str]) -> dict[str, str]:
 
 def _lines(
     title: str,
-    schema: "pl.Schema",
+    schema: "dict[str, ColumnKind]",
     listed: "dict[str, list[Label]]",
     reading: dict[str, str | None],
     epsilon: float,
@@ -267,7 +267,7 @@ def _lines(
 def _facts(
     path: str,
     title: str,
-    schema: "pl.Schema",
+    schema: "dict[str, ColumnKind]",
     listed: "dict[str, list[Label]]",
     reading: dict[str, str | None],
     epsilon: float,
@@ -297,22 +297,19 @@ def _reading(reading: dict[str, str | None]) -> Iterator[str]:
 
 
 def _columns(
-    schema: "pl.Schema", listed: "dict[str, list[Label]]"
-) -> "Iterator[tuple[str, pl.DataType | None, list[str]]]":
-    """Yield each column, the type in which it is counted, None where its categories are not known,
-    and the lines of its table.
+    schema: "dict[str, ColumnKind]", listed: "dict[str, list[Label]]"
+) -> "Iterator[tuple[str, ColumnKind | None, list[str]]]":
+    """Yield each column, what is known of it, None where its categories are not, and the lines of
+    its table.
     """
-    import polars as pl
-
-    from opendp_bayes.trusted.files import countable_type
-
-    for name, dtype in schema.items():
-        plain, known = countable_type(dtype), listed.get(name)
+    for name, column in schema.items():
+        known = listed.get(name)
         table = f"[columns.{_key(name)}]"
-        if plain is None:
-            yield name, None, [f"\n# {table} has type {dtype}, which is not counted"]
-        elif known is None and plain != pl.Boolean and not isinstance(plain, pl.Enum):
-            yield name, None, [f"\n# {table}", f"# categories = []  # {plain}: list all of them"]
+        if column.kind == "other":
+            yield name, None, [f"\n# {table} has type {column.type}, which is not counted"]
+        elif known is None and column.kind != "boolean" and column.declared is None:
+            of = f"# categories = []  # {column.type}: list all of them"
+            yield name, None, [f"\n# {table}", of]
         else:
             categories = (
                 "# The categories are those of its type, which must not be made from the data."
@@ -320,7 +317,7 @@ def _columns(
                 else f"categories = [{', '.join(map(_text, known))}]"
             )
             nulls = '# nulls = "missing"  # without it, records without a value are left out'
-            yield name, plain, [f"\n{table}", categories, nulls]
+            yield name, column, [f"\n{table}", categories, nulls]
 
 
 def _key(name: str) -> str:

@@ -19,6 +19,7 @@ from opendp_bayes.release_format.labels import OTHER, spare
 from opendp_bayes.report.owner_file import OwnerFile, OwnersColumn, answered
 from opendp_bayes.report.specification import Unmatched
 from opendp_bayes.trusted.files import Source, scan_columns
+from opendp_bayes.trusted.kinds import ColumnKind, kinds_in
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import context
 
@@ -179,7 +180,7 @@ def posterior_query(
         fail(f"{options.get(column, '--column')} {column!r}: {problem}")
 
     frame = scan_columns(found, asked.read, refuse, asked.identifier)
-    schema = frame.collect_schema()
+    kinds = kinds_in(frame)
     plan: Any = context(
         frame,
         privacy_unit=_unit(asked),
@@ -187,7 +188,7 @@ def posterior_query(
         split_evenly_over=1,
         ledger=ledger,
     ).query()
-    counted = [_counted(name, schema[name], asked) for name in asked.columns]
+    counted = [_counted(name, kinds[name], asked) for name in asked.columns]
     for one in counted:
         if asked.size is None:
             dropped = one.nulls is None, one.unknown is None
@@ -196,7 +197,7 @@ def posterior_query(
         plan = plan.truncate_per_group(asked.rows_per_identifier)
     keys = None
     if asked.group_by is not None:
-        keys = labels_of("--groups ", asked.groups, asked.group_by, schema[asked.group_by])
+        keys = labels_of("--groups ", asked.groups, asked.group_by, kinds[asked.group_by])
         plan = plan.group_by(asked.group_by)
     one_column = len(asked.columns) == 1
     made = posterior(
@@ -233,16 +234,16 @@ class Counted:
         return self.categories[0] if label is None else label
 
 
-def _counted(name: str, dtype: pl.DataType, asked: Asked) -> Counted:
+def _counted(name: str, known: ColumnKind, asked: Asked) -> Counted:
     """Resolve the options that concern one column of the file."""
-    labels = labels_of("--categories ", asked.categories.get(name), name, dtype)
+    labels = labels_of("--categories ", asked.categories.get(name), name, known)
     nulls, unknown = (_bucket(given.get(name), labels) for given in (asked.nulls, asked.unknown))
     if asked.size is not None and nulls is None:
         fail(
             f"--nulls: is missing; with --size every row must be counted, and {name!r} may"
             " hold nulls. Name a category for them: --nulls missing."
         )
-    covered = covers(dtype, tuple(labels))
+    covered = covers(known, tuple(labels))
     if unknown is None and asked.unmatched == "other" and not covered:
         unknown = spare(OTHER, labels if nulls is None else [*labels, nulls])
     return Counted(name, labels, nulls, unknown, covered)
@@ -288,20 +289,20 @@ def without_uncounted(
     return plan.filter(value.is_not_null()) if drop_nulls else plan
 
 
-def labels_of(option: str, listed: str | None, column: str, dtype: pl.DataType) -> list[Label]:
+def labels_of(option: str, listed: str | None, column: str, known: ColumnKind) -> list[Label]:
     """The labels that an option lists, in the type of the column; `option` is all that stands
     before them.
     """
     grouping = option.startswith("--groups")
     what, one = ("groups", "group") if grouping else ("categories", "category")
     if listed is None:
-        if isinstance(dtype, pl.Enum):
-            return list(dtype.categories)
-        if dtype == pl.Boolean:
+        if known.declared is not None:
+            return list(known.declared)
+        if known.kind == "boolean":
             return [True, False]
         fail(
-            f"{option.strip()}: is missing; column {column!r} of type {dtype} does not list its"
-            f" {what}. Name all of them: {option}a,b,c."
+            f"{option.strip()}: is missing; column {column!r} of type {known.type} does not list"
+            f" its {what}. Name all of them: {option}a,b,c."
         )
     texts = next(csv.reader([listed], skipinitialspace=True), [])
     if not texts or "" in texts:
@@ -315,13 +316,13 @@ def labels_of(option: str, listed: str | None, column: str, dtype: pl.DataType) 
             f" {option}a,b,c. Quote a label that holds a ';' or '|': {option}'\"{listed}\"'."
         )
     labels: list[Label] = [*texts]
-    if dtype == pl.Boolean:
+    if known.kind == "boolean":
         if not set(texts) <= {"true", "false"}:
             fail(
                 f"{option}{listed}: column {column!r} is Boolean, so its {what} must be true,false."
             )
         labels = [text == "true" for text in texts]
-    elif dtype == pl.Int64:
+    elif known.kind == "integer":
         try:
             labels = [int(text) for text in texts]
         except ValueError:

@@ -1,13 +1,10 @@
-"""Frames and vectors to counts: `make_categorical_counts`."""
+"""Frames and vectors to counts: `make_categorical_counts`, and `counting` for data of any kind."""
 
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 import polars as pl
-from opendp.domains import _lazyframe_from_domain
-from opendp.metrics import (
-    change_one_distance,
-)
 from opendp.mod import (
     Domain,
     LazyFrameDomain,
@@ -16,21 +13,21 @@ from opendp.mod import (
     VectorDomain,
 )
 
-from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.questions.cells_of import cells_of
 from opendp_bayes.questions.question import Categories, Columns, Policy, Question
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import require_features
-from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.chaining import to_then
 from opendp_bayes.trusted.counting import (
-    _counted_distance,
-    _is_of_changes,
     checked_size,
-    counting,
+    counted_distance,
+    is_size_public,
     make_counts_of_cells,
+    make_counts_of_groups,
 )
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_of
 
 
 def make_categorical_counts(
@@ -124,15 +121,40 @@ def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
             f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame,"
             " infer=True)` makes."
         )
-    _counted_distance(domain, metric)
-    schema = _lazyframe_from_domain(domain).collect_schema()
-    is_public = metric == change_one_distance() or domain.get_margin([]).invariant == "lengths"
-    return cells_of(
-        question,
-        schema,
-        lambda column: domain.get_series_domain(column).nullable,
-        checked_size(question.size, is_public=is_public),
-    )
+    counted_distance(domain, metric)
+    size = checked_size(question.size, is_public=is_size_public(domain, metric))
+    return cells_of(question, kinds_of(domain), size)
+
+
+def counting(
+    domain: Domain,
+    metric: Metric,
+    question: Question,
+    kinds: Mapping[str, ColumnKind],
+    groups: Callable[[Any, Sequence[Axis]], pl.DataFrame],
+    made_by: str,
+) -> Transformation:
+    """Make the transformation from data of your own to the counts that a question asks for, guarded
+    and with its stability map (`docs/proofs.md`, "Counts").
+
+    Parameters
+    ----------
+    domain : the domain of the data, whatever holds them.
+    metric : one that bounds a number of records: `symmetric_distance()`, under which that number is
+        private, or `change_one_distance()`, under which it is public.
+    question : as the user put it.
+    kinds : by name, what is known of each column.
+    groups : from the data and the columns to group by, each with its `column` and the `values` that
+        are told apart, to a polars frame with a row for every combination that occurs: the values
+        in the order of the columns, of any type that can be cast to theirs, and last the number of
+        records. A record belongs to the combination of its own values.
+    made_by : the name that messages give.
+
+    Raises `ValueError`/`TypeError` for a question or a metric that does not fit.
+    """
+    size = checked_size(question.size, is_public=is_size_public(domain, metric))
+    cells = cells_of(question, kinds, size)
+    return make_counts_of_groups(domain, metric, cells, kinds, groups, made_by)
 
 
 #: What messages call the column of a vector, which has no name.
@@ -160,21 +182,19 @@ def _make_counts_of_vector(
             f"input_domain={domain}: must be a vector of text, integers or booleans, as in"
             " `dp.vector_domain(dp.atom_domain(T=str))`."
         )
-    _counted_distance(domain, metric)
-    size = question.size
+    counted_distance(domain, metric)
     if public_size is not None:
-        if size not in (None, public_size):
-            raise ValueError(f"size={size!r}: must be {public_size}, that of the input domain.")
-        size = public_size
-    is_public = public_size is not None or _is_of_changes(metric)
-    cells = cells_of(
-        question, {_VALUES: dtype}, lambda _: False, checked_size(size, is_public=is_public)
-    )
+        if question.size not in (None, public_size):
+            raise ValueError(
+                f"size={question.size!r}: must be {public_size}, that of the input domain."
+            )
+        question = replace(question, size=public_size)
 
-    def count(values: list[Value]) -> Integers:
-        return cells.counts(pl.Series(_VALUES, values, dtype).to_frame().group_by(_VALUES).len())
+    def groups(values: list[Value], axes: Sequence[Axis]) -> pl.DataFrame:
+        return pl.Series(_VALUES, values, dtype).to_frame().group_by(_VALUES).len()
 
-    return counting(domain, metric, cells.space, count, made_by)
+    kinds = {_VALUES: kind_of(dtype, nullable=False)}
+    return counting(domain, metric, question, kinds, groups, made_by)
 
 
 then_categorical_counts = to_then(make_categorical_counts)

@@ -1,49 +1,48 @@
-"""The cells that a question asks for: what is public, and where each record is counted."""
+"""The cells that a question asks for: which values are public, and where each record is counted."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import check_cells
-from opendp_bayes.questions.columns import categorical_column
+from opendp_bayes.questions.columns import labelled_column
 from opendp_bayes.questions.groups import groups_of
 from opendp_bayes.questions.joint_tables import check_combinations, table_of
 from opendp_bayes.questions.merged_cells import merged_cells
 from opendp_bayes.questions.question import Question
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.spaces import CountsSpace, GroupedCountsSpace
 
 
 def cells_of(
     question: Question,
-    schema: Mapping[str, pl.DataType],
-    nullable: Callable[[str], bool],
+    kinds: Mapping[str, ColumnKind],
     size: int | None,
 ) -> Cells:
     """The cells that a question asks for.
 
-    `schema` has the type of every column as polars has it, `nullable` says whether a column may
-    hold nulls, and `size` is the number of records where it is public.
+    `kinds` has what is known of every column, and `size` is the number of records where it is
+    public.
 
     Raises `ValueError`/`TypeError` for a column, key or policy that does not fit.
     """
     columns = [
-        categorical_column(
+        labelled_column(
             variable.column,
-            schema[_named(variable.column, schema, "column")],
-            nullable=nullable(variable.column),
+            kinds[_named(variable.column, kinds, "column")],
             categories=variable.categories,
             nulls=variable.nulls,
             unknown=variable.unknown,
         )
         for variable in question.variables
     ]
-    axes = tuple(column.column for column in columns) if question.joint else ()
+    names = [column.axis.column for column in columns]
+    axes = tuple(names) if question.joint else ()
     labels: tuple[Label, ...] = columns[0].labels
     index = np.arange(len(labels))
     if question.joint:
@@ -60,27 +59,28 @@ def cells_of(
             " 'missing'."
         )
     index = np.pad(index, [(0, column.leaves_out) for column in columns], constant_values=-1)
-    for column in columns:
-        if column.column in question.by:
+    for name in names:
+        if name in question.by:
             raise ValueError(
-                f"by={column.column!r}: is a column that is asked for, so every group would have"
+                f"by={name!r}: is a column that is asked for, so every group would have"
                 " one category alone. Group by another column."
             )
+    asked = tuple(column.axis for column in columns)
     if not question.by:
-        return Cells(tuple(columns), index, CountsSpace(labels, size, axes=axes))
-    types = [schema[_named(name, schema, "by")] for name in question.by]
-    by = groups_of(question.by, types, question.keys)
+        return Cells(asked, index, CountsSpace(labels, size, axes=axes))
+    of_groups = [kinds[_named(name, kinds, "by")] for name in question.by]
+    by = groups_of(question.by, of_groups, question.keys)
     shape = (*by.index.shape, *index.shape)
     check_cells("by", len(by.groups) * len(labels))
-    check_combinations("column", [*question.by, *(column.column for column in columns)], shape)
+    check_combinations("column", [*question.by, *names], shape)
     space = GroupedCountsSpace.build(by.groups, labels, size, axes)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
     cell = np.where(within < 0, space.k - 1, within * len(labels) + index)
     cell = np.where(index < 0, -1, cell)
-    return Cells((*by.columns, *columns), cell, space)
+    return Cells((*by.axes, *asked), cell, space)
 
 
-def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str:
+def _named(column: Any, kinds: Mapping[str, ColumnKind], argument: str) -> str:
     """The name of a column; `TypeError`/`ValueError` if the argument is not the name of one."""
     if not isinstance(column, str):
         raise TypeError(
@@ -88,10 +88,10 @@ def _named(column: Any, schema: Mapping[str, pl.DataType], argument: str) -> str
             " plan"
             " first."
         )
-    if column not in schema:
+    if column not in kinds:
         raise ValueError(
             # Not which there are: of a CSV file without a header, they are somebody's record.
-            f"{argument}={told(column)}: is not a column of the frame, which has {len(schema)}; its"
+            f"{argument}={told(column)}: is not a column of the frame, which has {len(kinds)}; its"
             " `collect_schema()` names them."
         )
     return column

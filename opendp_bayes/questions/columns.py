@@ -1,6 +1,7 @@
 """A categorical column: which values it can hold, and in which category each is counted."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,40 @@ from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import distinct, look_alike, place_of
-from opendp_bayes.trusted.cells import CategoricalColumn
+from opendp_bayes.trusted.cells import Axis
+from opendp_bayes.trusted.kinds import TYPE_OF, ColumnKind
 
 
-def categorical_column(
+@dataclass(frozen=True)
+class LabelledColumn:
+    """A column with the labels of its places: the categories, then what nulls and other values are
+    counted under. A last place without a label is that of records that are left out.
+    """
+
+    axis: Axis
+    labels: tuple[Value, ...]
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if some records are not counted."""
+        return len(self.labels) in (self.axis.null, self.axis.other)
+
+
+def labelled_column(
     column: str,
-    dtype: pl.DataType,
+    known: ColumnKind,
     *,
-    nullable: bool,
     categories: Sequence[Value] | None,
     nulls: Value | LeftOut | None,
     unknown: Value | LeftOut | None,
-) -> CategoricalColumn:
-    """Describe a column with its categories, after checking the policy against its type; `labels`
-    are the categories followed by the buckets that the policy adds.
+) -> LabelledColumn:
+    """Give a column its categories, after checking the policy against what is known of it.
+
+    Raises `ValueError`/`TypeError` for labels or a policy that do not fit.
     """
-    own = public_values(column, dtype, categories)
-    covered = covers(dtype, own)
-    if nullable and nulls is None:
+    own = public_values(column, known, categories)
+    covered = covers(known, own)
+    if known.nullable and nulls is None:
         raise ValueError(
             f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
             " them under: one of the categories, or a new one, such as nulls='missing';"
@@ -38,12 +55,12 @@ def categorical_column(
         )
     if not covered and unknown is None:
         raise ValueError(
-            f"unknown=None: column {column!r} of type {dtype} may hold values outside the"
+            f"unknown=None: column {column!r} of type {known.type} may hold values outside the"
             " categories. Pass unknown= with the label to count them under: one of the"
             f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
         )
     labels = list(own)
-    positions = []
+    places = []
     policies = (("nulls", nulls), ("unknown", unknown))
     for name, label in policies:
         if label is not None and not isinstance(label, LeftOut):
@@ -52,39 +69,35 @@ def categorical_column(
                 check_new(name, label, labels)
                 labels.append(label)
     for _, label in policies:
-        known = None if isinstance(label, LeftOut) or label is None else label
-        at = None if known is None else place_of(known, labels)
-        positions.append(len(labels) if isinstance(label, LeftOut) else at)
+        # A value that the domain excludes, but a plan made all the same, is counted too, in the
+        # first category: failing would tell that it is there.
+        at = 0 if label is None or isinstance(label, LeftOut) else place_of(label, labels) or 0
+        places.append(len(labels) if isinstance(label, LeftOut) else at)
     if len(labels) < 2:
         raise ValueError(
             f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
             " unknown values."
         )
-    return CategoricalColumn(column, dtype, own, tuple(labels), positions[0], positions[1])
+    return LabelledColumn(Axis(column, known.kind, own, *places), tuple(labels))
 
 
 def public_values(
-    column: str, dtype: pl.DataType, categories: Any, argument: str = "categories"
+    column: str, known: ColumnKind, categories: Any, argument: str = "categories"
 ) -> tuple[Value, ...]:
     """The categories before any bucket, or the values given as another argument, checked against
     the type of the column.
     """
-    if not (
-        isinstance(dtype, (pl.Enum, pl.Categorical))
-        or dtype in (pl.String, pl.Boolean)
-        or dtype.is_integer()
-    ):
+    if known.kind not in TYPE_OF:
         name = "by" if argument == "keys" else "column"
         raise TypeError(
-            f"{name}={told(column)}: has type {dtype}; must be Enum, String, Categorical, integer"
-            " or"
-            " Boolean. Bin or cast it in the plan."
+            f"{name}={told(column)}: has type {known.type}; must be Enum, String, Categorical,"
+            " integer or Boolean. Bin or cast it in the plan."
         )
-    labels = _labels(column, dtype, categories, argument)
+    labels = _labels(column, known, categories, argument)
     shown = f"{argument}={told(labels)}"
     for label in labels:
-        _check_fits(label, dtype, shown)
-    possible = set(dtype.categories.to_list() if isinstance(dtype, pl.Enum) else labels)
+        _check_fits(label, known, shown)
+    possible = set(labels if known.declared is None else known.declared)
     if absent := [label for label in labels if label not in possible]:
         raise ValueError(
             f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
@@ -101,20 +114,20 @@ _FROM_A_MARGIN = (
 )
 
 
-def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> list[Any]:
+def _labels(column: str, known: ColumnKind, categories: Any, argument: str) -> list[Any]:
     """Categories or keys of a column, at least one: those given, or those that the type of the
     column makes public.
     """
-    if categories is None and dtype == pl.Boolean:
+    if categories is None and known.kind == "boolean":
         return [True, False]
     if categories is None:
-        if not isinstance(dtype, pl.Enum):
+        if known.declared is None:
             raise ValueError(
-                f"{argument}=None: column {column!r} of type {dtype} does not say publicly which"
-                f" {argument} there are. Pass {argument}=, or cast the column to pl.Enum in the"
-                f" plan.{_FROM_A_MARGIN if argument == 'keys' else ''}"
+                f"{argument}=None: column {column!r} of type {known.type} does not say publicly"
+                f" which {argument} there are. Pass {argument}=, or cast the column to pl.Enum in"
+                f" the plan.{_FROM_A_MARGIN if argument == 'keys' else ''}"
             )
-        categories = dtype.categories.to_list()
+        categories = known.declared
     if isinstance(categories, (pl.Series, np.ndarray)):
         categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
@@ -130,24 +143,24 @@ def _labels(column: str, dtype: pl.DataType, categories: Any, argument: str) -> 
     return list(categories)
 
 
-def _check_fits(label: Any, dtype: pl.DataType, shown: str) -> None:
-    expected = bool if dtype == pl.Boolean else int if dtype.is_integer() else str
+def _check_fits(label: Any, known: ColumnKind, shown: str) -> None:
+    expected = TYPE_OF[known.kind]
     if type(label) is not expected:
         plain = label is None or isinstance(label, (str, int, float))
         found = repr(label) if plain else type(label).__name__
         raise TypeError(
-            f"{shown}: {found} does not fit a column of type {dtype}; each must be"
+            f"{shown}: {found} does not fit a column of type {known.type}; each must be"
             f" {expected.__name__}."
         )
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
         raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
 
 
-def covers(dtype: pl.DataType, categories: tuple[Value, ...]) -> bool:
-    """True if the type excludes values outside the categories."""
-    if isinstance(dtype, pl.Enum):
-        return set(dtype.categories.to_list()) <= set(categories)
-    return dtype == pl.Boolean and len(categories) == 2
+def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:
+    """True if the column cannot hold values outside the categories."""
+    if known.declared is not None:
+        return set(known.declared) <= set(categories)
+    return known.kind == "boolean" and len(categories) == 2
 
 
 def _check_label(name: str, label: object) -> None:

@@ -15,23 +15,24 @@ from opendp_bayes.questions.columns import public_values
 from opendp_bayes.questions.joint_tables import check_combinations
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import distinct, identity, places_of
-from opendp_bayes.trusted.cells import CategoricalColumn
+from opendp_bayes.trusted.cells import Axis
+from opendp_bayes.trusted.kinds import ColumnKind
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
     """The groups of one or several columns.
 
-    `index` has the number of the group of every combination of positions in the columns, or -1
-    where a record is in no group.
+    `index` has the number of the group of every combination of places on the axes, or -1 where a
+    record is in no group.
     """
 
-    columns: tuple[CategoricalColumn, ...]
+    axes: tuple[Axis, ...]
     groups: tuple[Key, ...]
     index: Integers
 
 
-def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> Groups:
+def groups_of(by: tuple[str, ...], kinds: Sequence[ColumnKind], keys: Any) -> Groups:
     """The groups of columns `by`, from the public keys, or the categories of Enum columns.
 
     The keys of several columns are tuples. Raises `ValueError`/`TypeError` for keys that do not
@@ -42,13 +43,13 @@ def groups_of(by: tuple[str, ...], dtypes: Sequence[pl.DataType], keys: Any) -> 
     if keys is not None and hasattr(keys, "__len__"):
         check_cells("keys", len(keys))
     if len(by) == 1:
-        column, groups = _column(by[0], dtypes[0], keys)
+        column, groups = _column(by[0], kinds[0], keys)
         index = np.append(np.arange(len(groups)), -1)
         return Groups((column,), groups, index)
     rows = None if keys is None else _as_rows(keys, len(by))
     found = [
-        _column(name, dtype, None if rows is None else distinct(row[at] for row in rows))
-        for at, (name, dtype) in enumerate(zip(by, dtypes, strict=True))
+        _column(name, known, None if rows is None else distinct(row[at] for row in rows))
+        for at, (name, known) in enumerate(zip(by, kinds, strict=True))
     ]
     columns, values = zip(*found, strict=True)
     shape = [len(of) + 1 for of in values]
@@ -84,7 +85,7 @@ def _as_rows(keys: Any, length: int) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _column(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, tuple[Any, ...]]:
+def _column(by: str, known: ColumnKind, keys: Any) -> tuple[Axis, tuple[Any, ...]]:
     """A column that says which group a row is in, and the values of its groups; the position after
     the last is that of the rows in no group.
     """
@@ -92,9 +93,8 @@ def _column(by: str, dtype: pl.DataType, keys: Any) -> tuple[CategoricalColumn, 
     nulls = nulls and any(key is None for key in keys)
     if nulls and sum(key is None for key in keys) > 1:
         raise ValueError(f"keys={told(keys)}: must not repeat a key.")
-    known = public_values(
-        by, dtype, [key for key in keys if key is not None] if nulls else keys, "keys"
+    values = public_values(
+        by, known, [key for key in keys if key is not None] if nulls else keys, "keys"
     )
-    groups = (*known, None) if nulls else known
-    column = CategoricalColumn(by, dtype, known, known, nulls=len(known), unknown=len(groups))
-    return column, groups
+    groups = (*values, None) if nulls else values
+    return Axis(by, known.kind, values, null=len(values), other=len(groups)), groups

@@ -105,8 +105,8 @@ def _where_from(asked: Asked) -> str:
     given: dict[str, object] = {of.column: of.categories for of in question.variables}
     if groups_and_labels(asked.space.categories)[0]:
         given["groups"] = question.keys
-    columns = () if asked.frame is None else asked.frame.cells.columns
-    boolean = {column.column for column in columns if column.dtype == pl.Boolean}
+    axes = () if asked.frame is None else asked.frame.cells.axes
+    boolean = {of.column for of in axes if of.kind == "boolean"}
     return _by_name(
         {
             name: "given"

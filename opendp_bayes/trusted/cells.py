@@ -2,8 +2,9 @@
 sizes of their groups to counts.
 """
 
+import operator
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,63 +13,52 @@ import polars as pl
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
+from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind
 from opendp_bayes.trusted.on_disk import EVERY_ROW, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
 
-_NOT_A_CATEGORY = -1
-
 
 @dataclass(frozen=True)
-class CategoricalColumn:
-    """A column with its categories and the positions of the buckets for nulls and for other values
-    (None where they cannot occur; after the last label where they are left out).
+class Axis:
+    """A column by which records are told apart: its public values, each at its own place, and the
+    places of nulls and of everything else.
+
+    Attributes
+    ----------
+    column : its name.
+    kind : of its values.
+    values : all different, of that kind; integers of 64 bits.
+    null, other : the places, any of the axis.
+
+    Raises `ValueError` for values that are not so.
     """
 
     column: str
-    dtype: pl.DataType
-    categories: tuple[Value, ...]
-    labels: tuple[Value, ...]
-    nulls: int | None
-    unknown: int | None
+    kind: Kind
+    values: tuple[Value, ...]
+    null: int
+    other: int
 
-    @property
-    def leaves_out(self) -> bool:
-        """True if some records are not counted."""
-        return len(self.labels) in (self.nulls, self.unknown)
+    def __post_init__(self) -> None:
+        of = TYPE_OF.get(self.kind)
+        fit = of is not None and all(type(value) is of for value in self.values)
+        if fit and of is int:
+            fit = all(-(2**63) <= int(value) < 2**63 for value in self.values)
+        if not fit or len(set(self.values)) < len(self.values):
+            raise ValueError(
+                f"values: must be different values of column {self.column!r}, whose kind is"
+                f" {self.kind}."
+            )
 
-    @property
-    def value(self) -> pl.Expr:
-        """The column, of the type that the domain says it has.
-
-        The cast changes nothing unless the frame has another type than OpenDP's domain says: polars
-        makes `fill_null` with a string a String of an Enum.
-        """
-        return pl.col(self.column).cast(self.dtype, strict=False)
-
-    def positions(self, values: pl.Series) -> Integers:
-        """The position of each value's label among the labels."""
-        index = self._found(values).cast(pl.Int64).fill_null(_NOT_A_CATEGORY).to_numpy()
-        # A value that the domain excludes, but a plan made all the same, is counted too, in the
-        # first category: failing would tell that it is there.
-        buckets = [bucket or 0 for bucket in (self.unknown, self.nulls)]
-        return np.where(
-            index == _NOT_A_CATEGORY,
-            np.take(buckets, values.is_null().cast(pl.Int64).to_numpy()),
-            index,
-        )
-
-    def _found(self, values: pl.Series) -> pl.Series:
-        """The position of each value among the categories; null for a null or another value."""
-        kind: pl.DataType
-        categories: list[Value] = list(self.categories)
-        if isinstance(self.dtype, (pl.Enum, pl.Categorical)) or self.dtype == pl.String:
-            # By label: the encoding of a Categorical depends on the data.
-            kind, categories = pl.String(), [str(label) for label in categories]
-        else:
-            kind = pl.Boolean() if self.dtype == pl.Boolean else pl.Int64()
-        known = pl.DataFrame({"value": pl.Series(categories, dtype=kind)}).with_row_index("at")
-        given = values.cast(kind, strict=False).to_frame("value")
-        return given.join(known, on="value", how="left", maintain_order="left")["at"]
+    def places(self, values: pl.Series) -> Integers:
+        """The place of each value, by the value alone."""
+        compared = COMPARED_AS[self.kind]
+        known = pl.DataFrame({"value": pl.Series(self.values, dtype=compared)}).with_row_index("at")
+        given = values.cast(compared, strict=False).to_frame("value")
+        found = given.join(known, on="value", how="left", maintain_order="left")["at"]
+        elsewhere = np.where(values.is_null().to_numpy(), self.null, self.other)
+        at = found.cast(pl.Int64).fill_null(-1).to_numpy()
+        return np.where(at < 0, elsewhere, at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,40 +68,78 @@ class Cells:
 
     Attributes
     ----------
-    columns : the columns to group the records by.
-    index : the number of the cell of every combination of positions, an array with an axis for
-        each column; -1 where a record is not counted.
-    space : of the counts of the cells.
+    axes : the columns to group the records by.
+    index : the number of the cell of every combination of places, an array with a dimension for
+        each axis; -1 where a record is not counted, which none is under a public number.
+    space : of the counts of the cells: their labels, and the number of records where it is public.
+
+    Raises `ValueError` for an index that does not fit the axes or the space. A number that no place
+    may have would fail only if there were such a record, which tells that there is one.
     """
 
-    columns: tuple[CategoricalColumn, ...]
+    axes: tuple[Axis, ...]
     index: Integers
     space: CountsSpace
 
+    def __post_init__(self) -> None:
+        lengths = [max(len(of.values), of.null + 1, of.other + 1) for of in self.axes]
+        fits = self.index.ndim == len(self.axes) and self.index.dtype.kind == "i"
+        fits = fits and all(map(operator.ge, self.index.shape, lengths))
+        least = min((0, *(place for of in self.axes for place in (of.null, of.other))))
+        if not fits or least < 0:
+            raise ValueError(
+                f"index: must be whole numbers with a dimension for each axis, no shorter than"
+                f" {lengths}, which {self.index.shape} is not."
+            )
+        lowest = -1 if self.space.size is None else 0
+        if not (lowest <= self.index.min() and self.index.max() < self.space.k):
+            raise ValueError(
+                f"index: must be from {lowest} to {self.space.k - 1}, the number of a cell"
+                f"{', or -1 for none' if lowest else ', because the number of records is public'}."
+            )
+
+    def check_kinds(self, kinds: Mapping[str, ColumnKind]) -> None:
+        """Raise `ValueError` unless the frame has every column, and of the kind that is counted."""
+        for of in self.axes:
+            if of.column not in kinds or kinds[of.column].kind != of.kind:
+                raise ValueError(f"axes: the frame has no column {of.column!r} of kind {of.kind}.")
+
     def counts(self, groups: pl.DataFrame) -> Integers:
         """The number of records of each cell, shape `(k,)`, from a frame with a row for every
-        combination of values that occurs: the values in the order of `columns`, and last the number
+        combination of values that occurs: the values in the order of `axes`, and last the number
         of records. Rows of the same combination are added up.
         """
         *values, numbers = groups.get_columns()
-        positions = [of.positions(value) for of, value in zip(self.columns, values, strict=True)]
+        places = [of.places(value) for of, value in zip(self.axes, values, strict=True)]
         counts = np.zeros(self.space.k + 1, dtype=np.int64)  # the last one of no cell, at -1
-        np.add.at(counts, self.index[tuple(positions)], numbers.to_numpy().astype(np.int64))
+        np.add.at(counts, self.index[tuple(places)], numbers.to_numpy().astype(np.int64))
         return counts[:-1]
 
-    def groups(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def groups(self, frame: pl.LazyFrame, types: Mapping[str, pl.DataType]) -> pl.LazyFrame:
         """The frame that `counts` takes, of rows that are not counted yet.
+
+        `types` are those that OpenDP's domain gives the columns. The cast to them changes nothing
+        but where polars itself does not know the type of a column, as after `fill_null` of an Enum.
 
         Grouping by the values themselves, and giving each group its cell afterwards, costs no more
         than counting in plain polars.
         """
-        values = {f"value_{at}": column.value for at, column in enumerate(self.columns)}
+        values = {
+            f"value_{at}": pl.col(of.column).cast(types[of.column], strict=False)
+            for at, of in enumerate(self.axes)
+        }
         return frame.select(**values).group_by(*values).len("number")
 
 
-def counted(several: Sequence[Cells], frame: pl.LazyFrame, limits: RowLimits) -> list[Integers]:
+def counted(
+    several: Sequence[Cells],
+    frame: pl.LazyFrame,
+    types: Mapping[str, pl.DataType],
+    limits: RowLimits,
+) -> list[Integers]:
     """The numbers of records of the cells of each question, arrays of shape `(k,)`, all of the same
-    rows: where those of identifiers are limited, this is done once.
+    rows: where those of identifiers are limited, this is done once. `types` are those of the
+    columns in OpenDP's domain.
 
     Other frames are streamed once for each question: for all at once, polars would keep in memory
     what one question has read before another.
@@ -126,9 +154,9 @@ def counted(several: Sequence[Cells], frame: pl.LazyFrame, limits: RowLimits) ->
     # more would decide which rows of all others are drawn.
     pl.set_random_seed(secrets.randbits(64))
     if limits.any and len(several) > 1:
-        used = {column.column: None for cells in several for column in cells.columns}
+        used = {of.column: None for cells in several for of in cells.axes}
         frame = _collected(frame.select(*used)).lazy()
-    return [cells.counts(_collected(cells.groups(frame))) for cells in several]
+    return [cells.counts(_collected(cells.groups(frame, types))) for cells in several]
 
 
 def _collected(frame: pl.LazyFrame) -> pl.DataFrame:

@@ -1,6 +1,6 @@
-"""Frames and vectors to counts: `make_categorical_counts`."""
+"""From data to the counts of cells, whatever holds the data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -15,6 +15,7 @@ from opendp.mod import (
     ChangeOneIdDistance,
     Domain,
     FrameDistance,
+    LazyFrameDomain,
     Metric,
     SymmetricIdDistance,
     Transformation,
@@ -24,24 +25,69 @@ from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
 from opendp_bayes.trusted.boundary import guarded, guarded_map
-from opendp_bayes.trusted.cells import Cells, counted
+from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import ColumnKind, kinds_of, types_of
 from opendp_bayes.trusted.spaces import CountsSpace
 
 
 def make_counts_of_cells(
     domain: Domain, metric: Metric, cells: Cells, limits: RowLimits, made_by: str
 ) -> Transformation:
-    """The transformation from a frame to the counts of cells."""
+    """The transformation from a frame to the counts of cells.
+
+    Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
+    """
+    check_frame(domain, metric, cells)
+    types = types_of(domain)
 
     def count(frame: pl.LazyFrame) -> Integers:
-        return counted([cells], frame, limits)[0]
+        return counted([cells], frame, types, limits)[0]
 
-    return counting(domain, metric, cells.space, count, made_by)
+    return _counting(domain, metric, cells.space, count, made_by)
 
 
-def counting(
+def make_counts_of_groups(
+    domain: Domain,
+    metric: Metric,
+    cells: Cells,
+    kinds: Mapping[str, ColumnKind],
+    groups: Callable[[Any, Sequence[Axis]], pl.DataFrame],
+    made_by: str,
+) -> Transformation:
+    """The transformation from any data to the counts of cells. `groups` is what an adapter does: it
+    takes the data, and returns what `Cells.counts` reads.
+
+    Raises `ValueError`/`TypeError` for cells that do not fit the space of the data.
+    """
+    cells.check_kinds(kinds)
+    checked_size(cells.space.size, is_public=is_size_public(domain, metric))
+
+    def count(data: Any) -> Integers:
+        return cells.counts(groups(data, cells.axes))
+
+    return _counting(domain, metric, cells.space, count, made_by)
+
+
+def check_frame(domain: Domain, metric: Metric, cells: Cells) -> None:
+    """Raise `ValueError` unless a frame has the columns of the cells, and its number of records is
+    public where theirs is. Otherwise a record more would fail instead of being counted.
+    """
+    cells.check_kinds(kinds_of(domain))
+    checked_size(cells.space.size, is_public=is_size_public(domain, metric))
+
+
+def is_size_public(domain: Domain, metric: Metric) -> bool:
+    """True if neighbours have the same number of records, or a margin says that it is public."""
+    if metric in (change_one_distance(), hamming_distance()):
+        return True
+    if isinstance(domain, VectorDomain):
+        return domain.size is not None
+    return isinstance(domain, LazyFrameDomain) and domain.get_margin([]).invariant == "lengths"
+
+
+def _counting(
     domain: Domain,
     metric: Metric,
     space: CountsSpace,
@@ -49,21 +95,11 @@ def counting(
     made_by: str,
 ) -> Transformation:
     """Make the transformation to `space` by a function that counts each row once, in one of the
-    categories that its own values decide, with its stability map (`docs/proofs.md`, "Counts").
-
-    Parameters
-    ----------
-    domain : the domain of the data, whatever holds them.
-    metric : a metric that bounds a number of records: `symmetric_distance()`,
-        `change_one_distance()`, `frame_distance(symmetric_distance())`, `insert_delete_distance()`
-        or `hamming_distance()`.
-    space : the space of the counts, with categories, public size and neighbours.
-    count : from the data to int64 counts of shape `(k,)`. It is guarded.
-    made_by : the name that messages give.
+    cells that its own values decide, with its stability map (`docs/proofs.md`, "Counts").
 
     Raises `ValueError` for a metric that does not bound a number of records.
     """
-    distance = _counted_distance(domain, metric)
+    distance = counted_distance(domain, metric)
 
     def function(frame: Any) -> Integers:
         with interruptible():
@@ -72,7 +108,11 @@ def counting(
 
     def stability_map(d_in: Any) -> int:
         moved = distance(d_in)
-        return moved if _is_of_changes(metric) else records_of_moved(space, moved)
+        return (
+            moved
+            if metric in (change_one_distance(), hamming_distance())
+            else records_of_moved(space, moved)
+        )
 
     return make_user_transformation(
         domain,
@@ -93,12 +133,7 @@ def records_of_moved(space: CountsSpace, moved: int) -> int:
     return moved if space.size is None else (moved + 1) // 2
 
 
-def _is_of_changes(metric: Metric) -> bool:
-    """True if a metric counts records that change, between data of equal size."""
-    return metric in (change_one_distance(), hamming_distance())
-
-
-def _counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], int]:
+def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], int]:
     """The map from a distance of `metric` to a number of records; refuses every metric that is not
     known to bound one.
     """

@@ -19,6 +19,7 @@ from opendp_bayes.trusted.csv_text import (
     text_errors,
 )
 from opendp_bayes.trusted.encodings import UTF_8, as_encoding, as_separator
+from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kind_of
 from opendp_bayes.trusted.temporary_files import TemporaryFile
 
 EXTENSIONS = {
@@ -196,23 +197,14 @@ def scan_columns(
     return scan.select(pl.col(name).cast(dtype, strict=False) for name, dtype in types.items())
 
 
-def countable_type(dtype: pl.DataType) -> pl.DataType | None:
-    """The type in which a column is counted, None if it is not. A Categorical becomes text, because
-    its encoding depends on the data.
-    """
-    if isinstance(dtype, pl.Enum) or dtype in (pl.String, pl.Boolean):
-        return dtype
-    if isinstance(dtype, pl.Categorical):
-        return pl.String()
-    return pl.Int64() if dtype.is_integer() else None
-
-
-def named_columns(found: Source, columns: Sequence[str] | None, refuse: Refuse) -> pl.Schema:
-    """The names and types of these columns, or of all; `refuse` is told of one that is absent."""
+def named_columns(
+    found: Source, columns: Sequence[str] | None, refuse: Refuse
+) -> dict[str, ColumnKind]:
+    """What is known of these columns, or of all; `refuse` is told of one that is absent."""
     schema = schema_of(found)
     for column in columns or ():
         _check_in(found, schema, column, refuse)
-    return schema if columns is None else pl.Schema({name: schema[name] for name in columns})
+    return {name: kind_of(schema[name]) for name in (schema if columns is None else columns)}
 
 
 def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> None:
@@ -230,13 +222,15 @@ def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> 
 
 
 def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:
-    """The type in which a column is counted."""
+    """The type in which a column is counted. A Categorical becomes text, because its encoding
+    depends on the data.
+    """
     _check_in(found, schema, column, refuse)
-    dtype = countable_type(schema[column])
-    if dtype is None:
+    known = kind_of(schema[column])
+    if known.kind == "other":
         refuse(
             column,
-            f"has type {schema[column]}; must be text, Enum, Boolean or integer. Bin or convert its"
+            f"has type {known.type}; must be text, Enum, Boolean or integer. Bin or convert its"
             " values first.",
         )
-    return dtype
+    return COMPARED_AS[known.kind] if known.declared is None else schema[column]

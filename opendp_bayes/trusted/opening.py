@@ -1,7 +1,7 @@
 """`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Number
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from opendp.metrics import (
 )
 from opendp.mod import (
     ChangeOneIdDistance,
+    Domain,
     FrameDistance,
     Measure,
     Metric,
@@ -68,6 +69,40 @@ class CheckedContext(Unchanging, Context):
         queryable = handed_out_queryable(made, ledger, alive)
         vars(ours).update(vars(made), queryable=queryable, ledger=ledger, **attributes)
         return ours
+
+    @classmethod
+    def opened(
+        cls: type[C],
+        data: Any,
+        domain: Domain,
+        columns: Collection[str],
+        arguments: Mapping[str, Any],
+        check: Callable[[Metric], object],
+        ledger: Ledger | None = None,
+        **attributes: Any,
+    ) -> C:
+        """Open a Context over data of your own, with the same messages as those of `context`.
+
+        Parameters
+        ----------
+        data : a member of the domain.
+        domain : of the data.
+        columns : names of the columns, of which an identifier is one.
+        arguments : `privacy_unit`, `privacy_loss`, `split_evenly_over` and `split_by_weights`.
+        check : called with the metric of the unit; raises `ValueError` for one that the data cannot
+            have.
+        ledger : in which every release is entered.
+        attributes : further attributes of the Context, by name.
+
+        Raises `ValueError`/`TypeError` for arguments that are no unit, loss, split or ledger.
+        """
+        checked = opening_arguments(**arguments)
+        check_ledger(ledger)
+        metric = checked["privacy_unit"][0]
+        check_identifier(metric, columns)
+        check(metric)
+        made = Context.compositor(data, **checked, domain=domain)
+        return cls.over(made, ledger, **attributes)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(

@@ -29,6 +29,7 @@ from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import make_counts_of_cells, records_of_bounds
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.one_pass import in_one_pass
 from opendp_bayes.trusted.plan_gate import check_plan
 
@@ -125,9 +126,9 @@ def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
     _check_types(plan)
     schema = plan.collect_schema()
     for column in columns:
-        kind = schema.get(column) if isinstance(column, str) else None
-        if isinstance(kind, pl.Enum):
-            check_cells("categories", len(kind.categories))
+        dtype = schema.get(column) if isinstance(column, str) else None
+        if dtype is not None:
+            check_cells("categories", len(kind_of(dtype).declared or ()))
 
 
 def _check_types(plan: pl.LazyFrame) -> None:

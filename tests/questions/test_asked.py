@@ -11,15 +11,11 @@ import pytest
 from opendp.context import Query
 
 import opendp_bayes as ob
-from opendp_bayes.extend.framework import (
-    Countable,
-    Question,
-    Variable,
-    cells_of,
-    checked_size,
-    counting,
-)
+from opendp_bayes.extend.framework import ColumnKind, Question, counting
 from opendp_bayes.questions.asked import ask
+from opendp_bayes.questions.cells_of import cells_of
+from opendp_bayes.questions.question import Countable, Variable
+from opendp_bayes.trusted.kinds import kinds_in
 from opendp_bayes.trusted.submitting import submitted
 
 VOTES = ["yes", "no", "yes", None, "other", "yes"]
@@ -37,17 +33,15 @@ class ListQuery:
     def counts_of(self, question):
         question = replace(question, by=self.by)
         domain, metric = self.base._chain
-        size = checked_size(question.size, is_public=metric == dp.change_one_distance())
-        names = ["region", "vote"]
-        cells = cells_of(question, dict.fromkeys(names, pl.String), lambda column: True, size)
+        kinds = dict.fromkeys(["region", "vote"], ColumnKind("text", "str"))
 
-        def count(data):
-            rows = list(zip(*(data[column.column] for column in cells.columns), strict=True))
-            values = {str(i): [row[i] for row in rows] for i in range(len(cells.columns))}
+        def groups(data, axes):
+            rows = list(zip(*(data[of.column] for of in axes), strict=True))
+            values = {str(i): [row[i] for row in rows] for i in range(len(axes))}
             frame = pl.DataFrame(values, schema=dict.fromkeys(values, pl.String))
-            return cells.counts(frame.with_columns(number=pl.lit(1)))
+            return frame.with_columns(number=pl.lit(1))
 
-        return counting(domain, metric, cells.space, count, "ListQuery"), self.base
+        return counting(domain, metric, question, kinds, groups, "ListQuery"), self.base
 
 
 def listed(unit="contributions", loss=1.0, parts=1):
@@ -150,7 +144,7 @@ def test_cells_add_up_rows_of_the_same_combination():
     question = Question((Variable("vote", ["yes", "no"], "none", "none"),), by=("region",))
     question = replace(question, keys=["n", None])
     schema = dict.fromkeys(["region", "vote"], pl.String)
-    cells = cells_of(question, schema, lambda column: True, None)
+    cells = cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
     groups = pl.DataFrame(
         {
             "a": ["n", "n", None, "x", "n"],

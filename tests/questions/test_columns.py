@@ -11,18 +11,24 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from opendp_bayes.questions.columns import categorical_column
+from opendp_bayes.questions.columns import labelled_column
 from opendp_bayes.trusted.cells import Cells, counted
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.spaces import CountsSpace
 
 ABC = pl.Enum(["a", "b", "c"])
 
 
-def count(column, frame):
+def categorical_column(column, dtype, *, nullable, **policy):
+    return labelled_column(column, kind_of(dtype, nullable=nullable), **policy)
+
+
+def count(column, frame, dtype=None):
     k = len(column.labels)
-    cells = Cells((column,), np.arange(k), CountsSpace(column.labels, None))
-    return counted([cells], frame, RowLimits())[0]
+    cells = Cells((column.axis,), np.arange(k), CountsSpace(column.labels, None))
+    types = frame.collect_schema() if dtype is None else {"x": dtype}
+    return counted([cells], frame, types, RowLimits())[0]
 
 
 INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
@@ -154,7 +160,7 @@ def test_categories_an_enum_does_not_have_are_refused_at_construction():
 def test_an_enum_that_the_plan_turned_into_strings_is_counted():
     """OpenDP's domain still says Enum after `fill_null("a")`, where polars gives String."""
     column = categorical_column("x", ABC, nullable=False, categories=None, nulls=None, unknown=None)
-    assert count(column, pl.LazyFrame({"x": ["a", "c", "a"]})).tolist() == [2, 0, 1]
+    assert count(column, pl.LazyFrame({"x": ["a", "c", "a"]}), ABC).tolist() == [2, 0, 1]
 
 
 @pytest.mark.parametrize("categories", [None, ["b", "c", "a"]])
@@ -166,7 +172,7 @@ def test_an_enum_with_another_encoding_is_counted_by_its_labels(categories):
         "x", ABC, nullable=True, categories=categories, nulls="none", unknown=None
     )
     frame = pl.LazyFrame({"x": pl.Series(["c", "c", "a", None], dtype=pl.Enum(["c", "b", "a"]))})
-    assert dict(zip(column.labels, count(column, frame).tolist(), strict=True)) == {
+    assert dict(zip(column.labels, count(column, frame, ABC).tolist(), strict=True)) == {
         "a": 1,
         "b": 0,
         "c": 2,

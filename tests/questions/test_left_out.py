@@ -13,6 +13,7 @@ from opendp_bayes.questions.cells_of import cells_of
 from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.cells import counted
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import kinds_in
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}
 VOTES = ("a", "b", "zz", None)
@@ -31,7 +32,8 @@ QUESTIONS = {
 
 def counts(question: Question, rows: list[tuple[object, object]]) -> np.ndarray:
     frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy()
-    return counted([cells_of(question, SCHEMA, lambda _: True, None)], frame, RowLimits())[0]
+    cells = cells_of(question, kinds_in(frame), None)
+    return counted([cells], frame, frame.collect_schema(), RowLimits())[0]
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -14,10 +14,11 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.scores import score_change
 from opendp_bayes.questions import summary as summary_module
-from opendp_bayes.questions.columns import categorical_column
+from opendp_bayes.questions.columns import LabelledColumn, labelled_column
 from opendp_bayes.questions.same_rows import frames_of_the_same_rows
 from opendp_bayes.questions.shares_of_questions import _sharing_columns
 from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
+from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opening import check_identifier
 from opendp_bayes.trusted.scanned_frames import scanned
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
@@ -49,6 +50,12 @@ def query(frame: Any = None, loss: dict[str, float] | None = None, **unit: Any) 
 # --- buckets
 
 
+def categorical_column(
+    column: str, dtype: pl.DataType, *, nullable: bool, **policy: Any
+) -> LabelledColumn:
+    return labelled_column(column, kind_of(dtype, nullable=nullable), **policy)
+
+
 @pytest.mark.parametrize("nulls", [*TOWNS, "missing"])
 @pytest.mark.parametrize("unknown", [*TOWNS, "other"])
 def test_nulls_and_unknown_values_each_have_their_own_place(nulls: str, unknown: str) -> None:
@@ -60,7 +67,7 @@ def test_nulls_and_unknown_values_each_have_their_own_place(nulls: str, unknown:
         "town", pl.String(), nullable=True, categories=TOWNS, nulls=nulls, unknown=unknown
     )
     assert list(made.labels) == list(wanted)
-    positions = made.positions(FRAME["town"])
+    positions = made.axis.places(FRAME["town"])
     assert np.bincount(positions, minlength=len(wanted)).tolist() == list(wanted.values())
 
 

@@ -16,6 +16,7 @@ from opendp_bayes.questions.cells_of import cells_of
 from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.cells import counted
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import kinds_in
 from opendp_bayes.trusted.spaces import (
     CountsOfSeveral,
     CountsSpace,
@@ -38,8 +39,8 @@ ROWS = [
 
 def counts(question: Question) -> dict[Any, int]:
     frame = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
-    cells = cells_of(question, SCHEMA, lambda _: True, None)
-    (found,) = counted([cells], frame, RowLimits())
+    cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
+    (found,) = counted([cells], frame, frame.collect_schema(), RowLimits())
     return dict(zip(cells.space.labels, found.tolist(), strict=True))
 
 
@@ -85,9 +86,10 @@ def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> 
     values = [[None, *reversed(LABELS[name])] for name in by]
     keys = list(product(*values))[1::2]
     question = Question.of("in_town", nulls=ob.DROP, by=by, keys=keys)
-    cells = cells_of(question, SCHEMA, lambda _: True, None)
+    cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
     assert groups_and_labels(cells.space.categories) == (tuple(keys), (True, False))
-    (found,) = counted([cells], pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy(), RowLimits())
+    rows = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
+    (found,) = counted([cells], rows, rows.collect_schema(), RowLimits())
     expected = Counter(
         (key if (key := tuple(value(row, name) for name in by)) in keys else None, row[2])
         for row in ROWS
@@ -110,7 +112,7 @@ def test_a_public_number_of_records_lets_no_column_leave_any_out(policy: str, co
     categories = {"size": SIZES, "age": AGES}
     question = Question.of(["size", "age"], categories=categories, **counted_under)
     with pytest.raises(ValueError, match=r"ob\.DROP leaves records out, and the number"):
-        cells_of(question, SCHEMA, lambda _: True, len(ROWS))
+        cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), len(ROWS))
 
 
 @pytest.mark.parametrize("by", [("home", "size"), ("size", "home"), ("home", "age", "size")])
@@ -118,14 +120,14 @@ def test_no_column_of_the_groups_is_asked_for(by: tuple[str, ...]) -> None:
     keys = [tuple(LABELS[name][0] for name in by)]
     question = Question.of("size", categories=SIZES, nulls="huge", unknown="huge", by=by, keys=keys)
     with pytest.raises(ValueError, match="by='size': is a column that is asked for"):
-        cells_of(question, SCHEMA, lambda _: True, None)
+        cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
 
 
 def test_keys_are_of_the_types_that_columns_hold_in_every_place() -> None:
     for keys in ([("small", 0.5)], [(0.5, 30)]):
         question = Question.of("in_town", nulls=True, by=("size", "age"), keys=keys)
         with pytest.raises(TypeError, match="must hold values of the columns"):
-            cells_of(question, SCHEMA, lambda _: True, None)
+            cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
 
 
 def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
@@ -141,9 +143,9 @@ def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
         question = Question.of("c", nulls="0", by=by)
         monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 35)
         with pytest.raises(ValueError, match="has 36 combinations of labels; must have at most"):
-            cells_of(question, schema, lambda _: True, None)
+            cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
         monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 36)
-        assert cells_of(question, schema, lambda _: True, None).space.k == 3 * 6 + 1
+        assert cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None).space.k == 3 * 6 + 1
 
 
 def test_merged_cells_are_in_the_order_in_which_they_were_given() -> None:

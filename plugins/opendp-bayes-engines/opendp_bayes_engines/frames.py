@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import narwhals as nw
 import polars as pl
 
-from opendp_bayes.extend.framework import CategoricalColumn
+from opendp_bayes.extend.framework import Axis
 from opendp_bayes_engines.kinds import Column, Kind
 from opendp_bayes_engines.steps import Frame, Schema, Step
 
@@ -33,7 +33,7 @@ class Held(Protocol):
 
     def then(self, step: Step) -> "Held": ...
 
-    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
+    def groups(self, columns: Sequence[Axis], schema: Schema) -> pl.DataFrame:
         """The number of rows of each combination of categories, as `Cells.counts` reads it.
 
         `schema` is that of the last step. There is at most one row for each combination of
@@ -64,7 +64,7 @@ class Lazy:
     def then(self, step: Step) -> "Lazy":
         return replace(self, frame=step.apply(self.frame))
 
-    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
+    def groups(self, columns: Sequence[Axis], schema: Schema) -> pl.DataFrame:
         with self.quiet():
             self.check()
             groups = grouped(self.frame, columns, schema, self.found)
@@ -73,7 +73,7 @@ class Lazy:
 
 def grouped(
     frame: Frame,
-    columns: Sequence[CategoricalColumn],
+    columns: Sequence[Axis],
     schema: Schema,
     found: Found,
 ) -> Frame:
@@ -94,14 +94,14 @@ def grouped(
 def _kept(
     groups: Frame,
     value: str,
-    of: CategoricalColumn,
+    of: Axis,
     column: Column,
     found: Found,
 ) -> Frame:
     """The groups with every value that is neither a category nor null replaced by one other."""
     if column.kind is Kind.BOOLEAN:
         return groups
-    known: list[Any] = list(of.categories)
+    known: list[Any] = list(of.values)
     held = nw.col(value)
     if column.kind is Kind.STRING:
         if column.dtype != "String":

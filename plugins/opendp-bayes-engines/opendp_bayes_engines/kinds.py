@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 import narwhals as nw
-import polars as pl
 from narwhals.dtypes import DType
+
+from opendp_bayes.extend.framework import ColumnKind
 
 #: What a 64-bit signed integer holds. Arithmetic is accepted where its results are proved to fit.
 INT64 = (-(2**63), 2**63 - 1)
@@ -57,19 +59,15 @@ class Column:
     copies: int = 1
 
     @property
-    def polars_type(self) -> pl.DataType:
-        """The type that a polars column of the same kind has."""
-        if self.categories is not None:
-            return pl.Enum(self.categories)
-        return {
-            Kind.BOOLEAN: pl.Boolean(),
-            Kind.INTEGER: pl.Int64(),
-            Kind.WIDE: pl.Int64(),  # a category is within 64 bits, so any other value is unknown
-            Kind.STRING: pl.String(),
-            Kind.DATE: pl.Date(),
-            Kind.FLOAT: pl.Float64(),
-            Kind.OTHER: pl.Object(),
-        }[self.kind]
+    def known(self) -> ColumnKind:
+        """What a question is told of the column."""
+        kinds: dict[Kind, Any] = {
+            Kind.BOOLEAN: "boolean",
+            Kind.INTEGER: "integer",
+            Kind.WIDE: "integer",  # a category is within 64 bits, so any other value is unknown
+            Kind.STRING: "text",
+        }
+        return ColumnKind(kinds.get(self.kind, "other"), self.dtype, self.nullable, self.categories)
 
 
 def column_of(dtype: DType) -> Column:

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from opendp_bayes.extend.framework import CategoricalColumn
+from opendp_bayes.extend.framework import Axis
 from opendp_bayes_engines.frames import Held, grouped, is_in
 from opendp_bayes_engines.kinds import Kind
 from opendp_bayes_engines.steps import Frame, Schema, Step, Truncate
@@ -86,7 +86,7 @@ class Partitioned:
         """The columns, those of a known kind first."""
         return sorted(self.schema, key=lambda name: self.schema[name].kind is Kind.OTHER)
 
-    def groups(self, columns: Sequence[CategoricalColumn], schema: Schema) -> pl.DataFrame:
+    def groups(self, columns: Sequence[Axis], schema: Schema) -> pl.DataFrame:
         from dask.delayed import delayed
         from dask.utils import get_default_shuffle_method
 
@@ -116,7 +116,7 @@ _TOGETHER = 16  # partial counts that are added up at a time
 
 
 def _of_partition(
-    part: Any, steps: Sequence[Step], columns: Sequence[CategoricalColumn], schema: Schema
+    part: Any, steps: Sequence[Step], columns: Sequence[Axis], schema: Schema
 ) -> pl.DataFrame:
     if any(of_any_type(dtype) for dtype in part.dtypes):
         raise TypeError("a partition has a type that its frame does not state")

@@ -2,20 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from opendp.context import Context, Query
+from opendp.context import Query
 from opendp.mod import Domain, Measure, Metric, Transformation
 
 from opendp_bayes import Ledger
 from opendp_bayes.extend import as_size, told
-from opendp_bayes.extend.framework import (
-    CheckedContext,
-    Question,
-    check_ledger,
-    opening_arguments,
-    require_features,
-)
+from opendp_bayes.extend.framework import CheckedContext, Question, require_features
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.space import FrameSpace, identifier_of, make_counts, make_step
 from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate, WithColumns, flat
@@ -117,7 +112,7 @@ class EngineQuery(Query):
         nested: Any = plain.compositor(*args, **kwargs)
         made = nested._wrap_release
         nested._wrap_release = lambda queryable: EngineContext.over(
-            made(queryable), schema=self.schema, identifier=self._identifier, kept=self.kept
+            made(queryable), schema=self.schema, kept=self.kept
         )
         return nested
 
@@ -167,8 +162,12 @@ class EngineContext(CheckedContext):
     """
 
     schema: Schema
-    identifier: str | None
     kept: str
+
+    @property
+    def identifier(self) -> str | None:
+        """The column that identifies the privacy unit; None where it is a number of rows."""
+        return identifier_of(self.accountant.input_metric, self.schema)
 
     def query(self, **kwargs: Any) -> EngineQuery:
         """Return a query with the next share of the budget, or with the loss given.
@@ -213,9 +212,20 @@ def context(
     rows.
     """
     require_features("engines.context")
-    arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
-    check_ledger(ledger)
     data, schema = held(frame)
-    identifier = identifier_of(arguments["privacy_unit"][0], schema)
-    made = Context.compositor(data, **arguments, domain=FrameSpace(schema).domain)
-    return EngineContext.over(made, ledger, schema=schema, identifier=identifier, kept="")
+    arguments = {
+        "privacy_unit": privacy_unit,
+        "privacy_loss": privacy_loss,
+        "split_evenly_over": split_evenly_over,
+        "split_by_weights": split_by_weights,
+    }
+    return EngineContext.opened(
+        data,
+        FrameSpace(schema).domain,
+        schema,
+        arguments,
+        check=partial(identifier_of, columns=schema),
+        ledger=ledger,
+        schema=schema,
+        kept="",
+    )

@@ -1,9 +1,10 @@
 """The OpenDP domain of frames, whichever engine they are in, and the transformations of a plan."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
 from opendp.domains import user_domain
 from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import (
@@ -17,10 +18,8 @@ from opendp.transformations import make_user_transformation
 
 from opendp_bayes.extend import as_distance
 from opendp_bayes.extend.framework import (
+    Axis,
     Question,
-    cells_of,
-    check_identifier,
-    checked_size,
     counting,
     descriptor_of,
     guarded,
@@ -75,7 +74,6 @@ def identifier_of(metric: Metric, columns: Schema) -> str | None:
             " frame before."
         )
     (name,) = names
-    check_identifier(metric, columns)
     if columns[name].kind not in _IDENTIFIERS:
         raise ValueError(
             f"privacy_unit={metric}: column {name!r} has type {columns[name].dtype}; an identifier"
@@ -135,14 +133,9 @@ def make_counts(domain: Domain, metric: Metric, question: Question) -> Transform
             f"privacy_unit={metric}: a person may own any number of rows; limit them first, with"
             " `query.truncate_per_group(m)`."
         )
-    cells = cells_of(
-        question,
-        {name: column.polars_type for name, column in columns.items()},
-        lambda name: columns[name].nullable,
-        checked_size(question.size, is_public=metric == change_one_distance()),
-    )
+    kinds = {name: column.known for name, column in columns.items()}
 
-    def count(frame: Held) -> Any:
-        return cells.counts(frame.groups(cells.columns, columns))
+    def groups(frame: Held, axes: Sequence[Axis]) -> pl.DataFrame:
+        return frame.groups(axes, columns)
 
-    return counting(domain, metric, cells.space, count, "engines: counting")
+    return counting(domain, metric, question, kinds, groups, "engines: counting")

@@ -17,7 +17,7 @@ import pytest
 from contexts import MESSAGE, two_shares
 
 import opendp_bayes as ob
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines import context, on_duckdb
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.frames import silent

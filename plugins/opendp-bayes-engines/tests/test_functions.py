@@ -15,7 +15,7 @@ from contexts import made
 from narwhals.exceptions import InvalidOperationError
 from random_plans import ENGINES, SPARK_CONNECT
 
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines.engines import held
 
 ROWS = pl.DataFrame({"vote": ["YES ", "yes", None, "No", "naïve"]})

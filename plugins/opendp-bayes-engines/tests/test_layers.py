@@ -14,7 +14,7 @@ import pytest
 from contexts import made, two_shares
 from test_faults import VALUE, failing_rows, fails_without_data
 
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines import on_duckdb
 from opendp_bayes_engines.engines import _ENGINES, held
 from opendp_bayes_engines.layers import beneath

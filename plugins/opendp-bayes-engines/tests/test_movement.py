@@ -20,7 +20,7 @@ from random_plans import TEXTS, Said, conditions, rows, texts
 from sessions import ON_DUCKDB, fill, make_hostile, new
 from test_sessions import sessions_end  # noqa: F401
 
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.expressions import read
 from opendp_bayes_engines.frames import Held

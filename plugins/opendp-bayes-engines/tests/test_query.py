@@ -455,6 +455,6 @@ def test_two_frames_with_other_columns_are_two_spaces(frame: Any) -> None:
 
 
 def _votes() -> Any:
-    from opendp_bayes.extend.framework import Question, Variable
+    from opendp_bayes.questions.question import Question, Variable
 
     return Question((Variable("vote", ["no", "yes"], "none", "other"),))

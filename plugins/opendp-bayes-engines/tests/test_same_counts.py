@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_plans import ENGINES, Said, conditions, numbers, rows, texts
 
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines import context
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.expressions import read

@@ -16,7 +16,7 @@ from random_plans import LABELS, rows
 from sessions import ON_DUCKDB, OPEN, TABLE, fill, make_hostile, new, usual
 
 import opendp_bayes as ob
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines import on_duckdb
 from opendp_bayes_engines.engines import held
 

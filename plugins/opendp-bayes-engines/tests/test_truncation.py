@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from random_plans import ENGINES
 
-from opendp_bayes.extend.framework import Question, Variable
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines import context
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.steps import Truncate

@@ -1,0 +1,174 @@
+"""Cells are checked by the trusted room itself, whoever made them: an index that does not fit, or a
+size that is not public, would fail for some records only, which tells that there are some.
+"""
+
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+from opendp_bayes.trusted.cells import Axis, Cells
+from opendp_bayes.trusted.counting import make_counts_of_cells, make_counts_of_groups
+from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in, kinds_of
+from opendp_bayes.trusted.one_pass import in_one_pass
+from opendp_bayes.trusted.spaces import CountsSpace
+
+AXIS = Axis("vote", "text", ("yes", "no"), null=2, other=0)
+SPACE = CountsSpace(("yes", "no", "none"), None)
+PUBLIC = CountsSpace(("yes", "no", "none"), 3)
+CANARY = "Ada Lovelace"
+
+
+def cells(axes: Any = (AXIS,), index: Any = (0, 1, 2), space: CountsSpace = SPACE) -> Cells:
+    return Cells(axes, np.array(index), space)
+
+
+def domain_of(**types: Any) -> dp.Domain:
+    return dp.domain_of(pl.LazyFrame(schema=types), infer=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("text", ("a", "a")),
+        ("text", ("a", 1)),
+        ("text", ("a", None)),
+        ("integer", (1, True)),
+        ("integer", (1, 2**63)),
+        ("integer", (-(2**63) - 1,)),
+        ("integer", (1, 1)),
+        ("boolean", (True, 0)),
+        ("boolean", (True, True)),
+        ("other", ("a",)),
+        ("other", ()),
+    ],
+)
+def test_values_are_different_and_of_their_kind(kind: Any, values: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match="values: must be different values of column 'x'"):
+        Axis("x", kind, values, 0, 0)
+
+
+def test_values_of_every_kind_are_accepted() -> None:
+    Axis("x", "integer", (-(2**63), 2**63 - 1), 0, 0)
+    Axis("x", "boolean", (False,), 0, 1)
+    Axis("x", "text", (), 0, 1)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        [0, 1],  # no place for nulls
+        [[0, 1, 2]],
+        [0.0, 1.0, 2.0],
+        [False, True, True],
+    ],
+)
+def test_an_index_has_a_place_for_every_value(index: Any) -> None:
+    with pytest.raises(ValueError, match="index: must be whole numbers with a dimension for each"):
+        cells(index=index)
+
+
+@pytest.mark.parametrize(("null", "other"), [(-1, 0), (0, -1), (3, 0), (0, 3)])
+def test_places_are_on_the_axis(null: int, other: int) -> None:
+    with pytest.raises(ValueError, match="index: must be whole numbers"):
+        cells((Axis("vote", "text", ("yes", "no"), null, other),))
+
+
+@pytest.mark.parametrize("index", [(0, 1, 3), (0, 1, -2), (0, 1, 99)])
+def test_every_number_is_that_of_a_cell_or_of_none(index: Any) -> None:
+    with pytest.raises(ValueError, match=r"index: must be from -1 to 2"):
+        cells(index=index)
+
+
+def test_under_a_public_number_every_record_is_counted() -> None:
+    cells(index=(0, 1, -1))
+    with pytest.raises(ValueError, match=r"index: must be from 0 to 2, .* number of records is"):
+        cells(index=(0, 1, -1), space=PUBLIC)
+
+
+def test_an_axis_may_have_more_places_than_it_uses() -> None:
+    assert cells(index=(0, 1, 2, -1)).counts(
+        pl.DataFrame({"vote": ["no", None, "?"], "number": [3, 4, 5]})
+    ).tolist() == [5, 3, 4]
+
+
+@pytest.mark.parametrize("types", [{"town": pl.String}, {"vote": pl.Int64}, {"vote": pl.List(int)}])
+def test_the_frame_has_the_columns_and_their_kinds(types: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="axes: the frame has no column 'vote' of kind text"):
+        cells().check_kinds(kinds_in(pl.LazyFrame(schema=types)))
+
+
+def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
+    kinds = {"vote": ColumnKind("text", "String")}
+    return [
+        lambda: make_counts_of_cells(domain, metric, made, RowLimits(), "test"),
+        lambda: make_counts_of_groups(domain, metric, made, kinds, lambda *_: None, "test"),
+        lambda: in_one_pass(domain, dp.frame_distance(metric), [made], RowLimits()),
+    ]
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_a_size_that_is_not_public_is_refused_by_every_way_to_count(way: int) -> None:
+    """Negative control of what it prevents: `map(1)` would be 1 where a record more fails."""
+    domain = domain_of(vote=pl.String)
+    with pytest.raises(ValueError, match="size=3: the number of records is private here"):
+        ways_to_count(domain, dp.symmetric_distance(), cells(space=PUBLIC))[way]()
+    ways_to_count(domain, dp.symmetric_distance(), cells())[way]()
+
+
+@pytest.mark.parametrize("way", range(2))
+def test_a_public_number_is_stated(way: int) -> None:
+    domain = domain_of(vote=pl.String)
+    with pytest.raises(ValueError, match="size=None: under change-one neighbours"):
+        ways_to_count(domain, dp.change_one_distance(), cells())[way]()
+    made = ways_to_count(domain, dp.change_one_distance(), cells(space=PUBLIC))[way]()
+    assert made.map(2) == 2
+
+
+@pytest.mark.parametrize("way", [0, 2])
+def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
+    with pytest.raises(ValueError, match="axes: the frame has no column 'vote' of kind text"):
+        ways_to_count(domain_of(town=pl.String), dp.symmetric_distance(), cells())[way]()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        (pl.String(), "text"),
+        (pl.Categorical(), "text"),
+        (pl.Enum([CANARY]), "text"),
+        (pl.Boolean(), "boolean"),
+        (pl.UInt64(), "integer"),
+        (pl.Int128(), "integer"),
+        (pl.Date(), "other"),
+        (pl.Float64(), "other"),
+        (pl.Decimal(10, 2), "other"),
+        (pl.List(pl.Enum([CANARY])), "other"),
+        (pl.Array(pl.Enum([CANARY]), 2), "other"),
+        (pl.Struct({"name": pl.Enum([CANARY])}), "other"),
+        (pl.Struct({CANARY: pl.Int8()}), "other"),
+    ],
+)
+def test_what_is_known_of_a_column_has_no_label_but_what_an_enum_declares(
+    dtype: pl.DataType, kind: str
+) -> None:
+    known = kind_of(dtype)
+    assert known.kind == kind
+    assert known.declared == ((CANARY,) if dtype == pl.Enum else None)
+    assert known.declared is not None or CANARY not in repr(known)
+
+
+def test_a_domain_says_which_columns_may_hold_nulls() -> None:
+    domain = dp.lazyframe_domain(
+        [
+            dp.series_domain("a", dp.atom_domain(T=bool)),
+            dp.series_domain("b", dp.option_domain(dp.atom_domain(T="i32"))),
+        ]
+    )
+    assert kinds_of(domain) == {
+        "a": ColumnKind("boolean", "Boolean", nullable=False),
+        "b": ColumnKind("integer", "Int32", nullable=True),
+    }
