@@ -25,11 +25,12 @@ QUICK := tests/commands tests/questions/test_columns.py tests/trusted/test_files
     tests/report tests/display tests/results plugins/opendp-bayes-engines/tests/test_layers.py tests/test_constraints.py \
     tests/test_imports.py tests/test_packages.py tests/test_start_page.py README.md docs/index.md
 
+SINCE ?= main
 # Mistakes to plant in each module; 0 for all, which takes days.
 NUMBER ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-versions test-lowest test-slow test-spark lint types docs images papers mutants bench bench-timing lock check clean
+.PHONY: help demo test test-quick test-changed test-versions test-lowest test-slow test-spark lint types docs images papers mutants bench bench-timing lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -57,6 +58,9 @@ test: $(FOR_TESTS) ## Run the tests, the docstrings and the code of every page
 
 test-quick: $(FOR_TESTS) ## Run the tests in which another Python or other packages show
 	$(PYTEST) $(QUICK)
+
+test-changed: $(FOR_TESTS) ## Run the tests of rooms that differ from SINCE=main, and of those above them
+	@changed="$$($(BIN)/python -m tests.helpers.changed $(SINCE))"; test -z "$$changed" || $(PYTEST) $$changed
 
 # Each has an environment of its own; one that is not on this machine is named and left out.
 test-versions: ## Run the demonstration and all tests with every Python that is promised

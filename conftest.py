@@ -71,7 +71,7 @@ def _no_waiting() -> Iterator[None]:
     `tests/trusted/test_pacing.py` tests how long they wait otherwise.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("opendp_bayes.trusted.pacing.sleep", lambda seconds: None)
+        patch.setattr("opendp_bayes.trusted.measurements.sleep", lambda seconds: None)
         yield
 
 

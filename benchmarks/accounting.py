@@ -17,7 +17,8 @@ import numpy as np
 from reporting import table
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import enumeration, pairs, profile, two_categories
+from opendp_bayes.accounting import pairs, profile
+from opendp_bayes.accounting.exponential import enumeration, two_categories
 from opendp_bayes.mechanisms.setting import Setting
 
 SIZES = {2: (10**3, 10**4, 10**5), 3: (50, 100, 150)}

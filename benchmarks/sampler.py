@@ -11,8 +11,8 @@ from reporting import milliseconds, table
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.simplex import candidate
-from opendp_bayes.samplers.categorical import ExactCategorical
-from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
+from opendp_bayes.samplers.exponential.categorical import ExactCategorical
+from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 
 #: Categories, records, and the mechanism: EHDS with a proven ε of 1 where that is of use, and EHD
 #: with little noise where it is not.

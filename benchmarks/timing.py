@@ -13,7 +13,7 @@ from reporting import table
 from scipy.stats import mannwhitneyu
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import pacing
+from opendp_bayes.trusted import measurements as pacing
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 #: Records and categories.

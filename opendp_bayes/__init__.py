@@ -40,13 +40,27 @@ if TYPE_CHECKING:
     )
     from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
     from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
-    from opendp_bayes.mathematics.hellinger import bhattacharyya_angle as bhattacharyya_angle
-    from opendp_bayes.mathematics.hellinger import hellinger_distance as hellinger_distance
-    from opendp_bayes.mathematics.sensitivity import global_sensitivity as global_sensitivity
-    from opendp_bayes.mathematics.sensitivity import local_sensitivity as local_sensitivity
-    from opendp_bayes.mathematics.sensitivity import smooth_sensitivity as smooth_sensitivity
-    from opendp_bayes.mathematics.sensitivity_tables import SensitivityCurves as SensitivityCurves
-    from opendp_bayes.mathematics.sensitivity_tables import sensitivity_curves as sensitivity_curves
+    from opendp_bayes.mathematics.exponential.hellinger import (
+        bhattacharyya_angle as bhattacharyya_angle,
+    )
+    from opendp_bayes.mathematics.exponential.hellinger import (
+        hellinger_distance as hellinger_distance,
+    )
+    from opendp_bayes.mathematics.exponential.sensitivity import (
+        global_sensitivity as global_sensitivity,
+    )
+    from opendp_bayes.mathematics.exponential.sensitivity import (
+        local_sensitivity as local_sensitivity,
+    )
+    from opendp_bayes.mathematics.exponential.sensitivity import (
+        smooth_sensitivity as smooth_sensitivity,
+    )
+    from opendp_bayes.mathematics.exponential.sensitivity_tables import (
+        SensitivityCurves as SensitivityCurves,
+    )
+    from opendp_bayes.mathematics.exponential.sensitivity_tables import (
+        sensitivity_curves as sensitivity_curves,
+    )
     from opendp_bayes.mechanisms import GaussianParameters as GaussianParameters
     from opendp_bayes.mechanisms import HellingerExponential as HellingerExponential
     from opendp_bayes.mechanisms import KNormParameters as KNormParameters
@@ -125,30 +139,26 @@ if TYPE_CHECKING:
     from opendp_bayes.results.survey import Survey as Survey
     from opendp_bayes.results.tree_posterior import tree_posterior as tree_posterior
     from opendp_bayes.trusted.account import LedgerError as LedgerError
-    from opendp_bayes.trusted.drawing import measured_sampler as measured_sampler
-    from opendp_bayes.trusted.hellinger_scores import (
-        make_hellinger_scores as make_hellinger_scores,
-    )
-    from opendp_bayes.trusted.hellinger_scores import selected_counts as selected_counts
-    from opendp_bayes.trusted.hellinger_scores import (
-        then_hellinger_scores as then_hellinger_scores,
-    )
+    from opendp_bayes.trusted.handed_out import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.trusted.ledger import Ledger as Ledger
-    from opendp_bayes.trusted.on_disk import on_disk as on_disk
+    from opendp_bayes.trusted.measurements import measured_sampler as measured_sampler
     from opendp_bayes.trusted.opening import context as context
     from opendp_bayes.trusted.posteriors import make_beta_binomial as make_beta_binomial
+    from opendp_bayes.trusted.posteriors import make_count_map as make_count_map
+    from opendp_bayes.trusted.posteriors import make_count_vector as make_count_vector
     from opendp_bayes.trusted.posteriors import (
         make_dirichlet_multinomial as make_dirichlet_multinomial,
     )
+    from opendp_bayes.trusted.posteriors import make_hellinger_scores as make_hellinger_scores
+    from opendp_bayes.trusted.posteriors import selected_counts as selected_counts
     from opendp_bayes.trusted.posteriors import then_beta_binomial as then_beta_binomial
+    from opendp_bayes.trusted.posteriors import then_count_map as then_count_map
+    from opendp_bayes.trusted.posteriors import then_count_vector as then_count_vector
     from opendp_bayes.trusted.posteriors import (
         then_dirichlet_multinomial as then_dirichlet_multinomial,
     )
-    from opendp_bayes.trusted.submitting import ReleaseInterrupted as ReleaseInterrupted
-    from opendp_bayes.trusted.vectors import make_count_map as make_count_map
-    from opendp_bayes.trusted.vectors import make_count_vector as make_count_vector
-    from opendp_bayes.trusted.vectors import then_count_map as then_count_map
-    from opendp_bayes.trusted.vectors import then_count_vector as then_count_vector
+    from opendp_bayes.trusted.posteriors import then_hellinger_scores as then_hellinger_scores
+    from opendp_bayes.trusted.scanned_frames import on_disk as on_disk
 
 __version__ = "0.1.0"
 
@@ -182,16 +192,16 @@ _HOME = {
         "binomial_beta",
         "multinomial_dirichlet",
     ),
-    "mathematics.hellinger": (
+    "mathematics.exponential.hellinger": (
         "bhattacharyya_angle",
         "hellinger_distance",
     ),
-    "mathematics.sensitivity": (
+    "mathematics.exponential.sensitivity": (
         "global_sensitivity",
         "local_sensitivity",
         "smooth_sensitivity",
     ),
-    "mathematics.sensitivity_tables": (
+    "mathematics.exponential.sensitivity_tables": (
         "SensitivityCurves",
         "sensitivity_curves",
     ),
@@ -265,28 +275,24 @@ _HOME = {
     "results.survey": ("Survey",),
     "results.tree_posterior": ("tree_posterior",),
     "trusted.account": ("LedgerError",),
-    "trusted.drawing": ("measured_sampler",),
-    "trusted.hellinger_scores": (
-        "make_hellinger_scores",
-        "selected_counts",
-        "then_hellinger_scores",
-    ),
+    "trusted.handed_out": ("ReleaseInterrupted",),
     "trusted.ledger": ("Ledger",),
-    "trusted.on_disk": ("on_disk",),
+    "trusted.measurements": ("measured_sampler",),
     "trusted.opening": ("context",),
     "trusted.posteriors": (
         "make_beta_binomial",
-        "make_dirichlet_multinomial",
-        "then_beta_binomial",
-        "then_dirichlet_multinomial",
-    ),
-    "trusted.submitting": ("ReleaseInterrupted",),
-    "trusted.vectors": (
         "make_count_map",
         "make_count_vector",
+        "make_dirichlet_multinomial",
+        "make_hellinger_scores",
+        "selected_counts",
+        "then_beta_binomial",
         "then_count_map",
         "then_count_vector",
+        "then_dirichlet_multinomial",
+        "then_hellinger_scores",
     ),
+    "trusted.scanned_frames": ("on_disk",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

@@ -10,11 +10,15 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.sensitivity import global_sensitivity
+from opendp_bayes.mathematics.exponential.sensitivity import global_sensitivity
 from opendp_bayes.mathematics.validation import as_positive, as_prior, as_size
-from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
+from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
+    HellingerExponential,
+)
+from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import (
+    SmoothHellingerExponential,
+)
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
-from opendp_bayes.mechanisms.smooth_hellinger_exponential import SmoothHellingerExponential
 
 __all__ = ["beta", "ehd", "ehdl", "ehds", "ilap", "lap", "lap_truncated"]
 

@@ -25,14 +25,17 @@ def loaded_by(code: str) -> set[str]:
     """Names of the modules in a new interpreter after it ran `code`."""
     program = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     )
     return set(json.loads(result.stdout.splitlines()[-1]))
 
 
 def test_everything_outside_the_glue_loads_neither_opendp_nor_polars() -> None:
     loaded = loaded_by("\n".join(f"import {name}" for name in ABOVE))
-    assert {"opendp_bayes.mathematics.hellinger", "opendp_bayes.results.release"} <= set(ABOVE)
+    assert {
+        "opendp_bayes.mathematics.exponential.hellinger",
+        "opendp_bayes.results.release",
+    } <= set(ABOVE)
     assert set(ABOVE) <= loaded
     assert not {name.split(".")[0] for name in loaded} & FRAMES
 

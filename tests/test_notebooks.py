@@ -42,7 +42,7 @@ def test_a_notebook_runs_and_draws(path: Path, kernel: Any) -> None:
     nbformat = pytest.importorskip("nbformat")
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(FORGET))
-    client = nbclient.NotebookClient(notebook, km=kernel, timeout=120)
+    client = nbclient.NotebookClient(notebook, km=kernel, timeout=600)
     client.execute()
     client.kc.stop_channels()
     kinds = [

@@ -12,7 +12,6 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting import large_simplex
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Pairs,
@@ -21,6 +20,7 @@ from opendp_bayes.accounting.divergences import (
     extremes,
     largest_concentrated,
 )
+from opendp_bayes.accounting.exponential import large_simplex
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import WORST_OF_NOISE, largest_group, pairs_of, work_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.accounting import enumeration, two_categories
 from opendp_bayes.accounting.divergences import Pairs
+from opendp_bayes.accounting.exponential import enumeration, two_categories
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import (
     LaplaceNoise,
@@ -22,9 +22,9 @@ from opendp_bayes.accounting.noise import (
     laplace_error,
     laplace_shift,
 )
+from opendp_bayes.mechanisms.exponential.permute_and_flip import LAW_ERROR
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
-from opendp_bayes.mechanisms.permute_and_flip import LAW_ERROR
 from opendp_bayes.mechanisms.setting import Setting
 
 #: Probabilities to compare, above which constructors and the calibration use the proven bound: a

@@ -6,7 +6,7 @@ them, and the search begins again.
 from collections.abc import Callable
 
 from opendp_bayes.accounting.exact import LARGEST_WORK, bad_pairs, loss_within
-from opendp_bayes.accounting.large_simplex import SUM_ERROR, loss_of_pairs
+from opendp_bayes.accounting.exponential.large_simplex import SUM_ERROR, loss_of_pairs
 from opendp_bayes.accounting.pairs import work_of
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.setting import Setting

@@ -92,7 +92,7 @@ def audit(
     from opendp_bayes.commands.progress_bar import bar
     from opendp_bayes.display import terminal
     from opendp_bayes.mathematics.validation import as_prior
-    from opendp_bayes.trusted.drawing import measured_sampler
+    from opendp_bayes.trusted.measurements import measured_sampler
 
     with option_errors():
         concentration = as_prior(options.prior(prior))

@@ -113,7 +113,7 @@ def _penguin_releases(penguins: "pl.DataFrame") -> Iterator[tuple[str, "Release"
     from opendp.context import unit_of
 
     from opendp_bayes.questions.posterior_query import posterior
-    from opendp_bayes.trusted.on_disk import on_disk
+    from opendp_bayes.trusted.scanned_frames import on_disk
 
     with on_disk(penguins) as scan:
         context = _context(scan, penguins.schema, unit_of(contributions=1), releases=1)
@@ -124,7 +124,7 @@ def _survey_releases(survey: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
     from opendp.context import unit_of
 
     from opendp_bayes.questions.posterior_query import posterior
-    from opendp_bayes.trusted.on_disk import on_disk
+    from opendp_bayes.trusted.scanned_frames import on_disk
 
     size = survey.height  # published with the survey
     with on_disk(survey) as scan:

@@ -2,7 +2,7 @@
 losses. See `docs/plugins.md`. What needs OpenDP is in `opendp_bayes.extend.framework`.
 """
 
-from opendp_bayes.mathematics.hellinger import entropy_gap
+from opendp_bayes.mathematics.exponential.hellinger import entropy_gap
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import (
     candidate,
@@ -21,13 +21,17 @@ from opendp_bayes.mathematics.validation import (
     as_scale,
     as_size,
 )
-from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    PosteriorExponential,
+    certified_loss,
+    exponent_error,
+)
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.mechanisms.protocol import Lawful
-from opendp_bayes.samplers.categorical import ExactCategorical, weight_error
+from opendp_bayes.samplers.exponential.categorical import ExactCategorical, weight_error
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
     discrete_laplace,

@@ -12,9 +12,9 @@ from opendp_bayes.trusted.boundary import (
     guarded,
     guarded_map,
     require_features,
+    to_then,
 )
 from opendp_bayes.trusted.cells import Axis
-from opendp_bayes.trusted.chaining import to_then
 from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.opening import CheckedContext
 from opendp_bayes.trusted.spaces import PosteriorSpace

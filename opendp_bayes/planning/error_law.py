@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.dirichlet_divergences import kullback_leibler, total_variation
-from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import (
     Floats,
     as_choice,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import counts_in_proportion
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import Floats, Integers, as_size
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import release_law

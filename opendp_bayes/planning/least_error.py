@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
 from opendp_bayes.auditing.stated_law import at_outcomes
-from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import (

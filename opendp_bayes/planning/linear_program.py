@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from opendp_bayes.mathematics.hellinger import hellinger_distance
+from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.rounding import lower_end, round_down
 from opendp_bayes.mathematics.simplex import neighbours
 from opendp_bayes.mathematics.validation import Floats, Integers

@@ -16,9 +16,8 @@ from opendp.mod import (
 from opendp_bayes.questions.cells_of import cells_of
 from opendp_bayes.questions.question import Categories, Columns, Policy, Question
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.trusted.boundary import require_features
+from opendp_bayes.trusted.boundary import require_features, to_then
 from opendp_bayes.trusted.cells import Axis, Cells
-from opendp_bayes.trusted.chaining import to_then
 from opendp_bayes.trusted.counting import (
     checked_size,
     counted_distance,

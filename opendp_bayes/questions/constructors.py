@@ -16,8 +16,7 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.questions.releasing import releasing
-from opendp_bayes.trusted.boundary import descriptor_of
-from opendp_bayes.trusted.chaining import to_then
+from opendp_bayes.trusted.boundary import descriptor_of, to_then
 from opendp_bayes.trusted.measurements import make_measurement
 from opendp_bayes.trusted.spaces import PosteriorSpace
 

@@ -21,9 +21,9 @@ from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import check_query_budget
+from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.spaces import Prior
-from opendp_bayes.trusted.submitting import released_by, submitted
 
 R = TypeVar("R", Release, GroupedRelease)
 

@@ -31,9 +31,9 @@ from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
+from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.stable_plans import ungrouped
-from opendp_bayes.trusted.submitting import released_by, submitted
 
 _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
 

@@ -1,5 +1,5 @@
-"""The boundary between our Python and OpenDP's core: feature flags, callbacks, and checks of the
-maps OpenDP takes on trust.
+"""The boundary between our Python and OpenDP's core: feature flags, callbacks, chains by `>>`, and
+checks of the maps OpenDP takes on trust.
 
 OpenDP believes a privacy map whatever it returns, shows the text of a callback's exception to the
 analyst, and aborts the interpreter on a `BaseException` inside a callback. Every callback of this
@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any, ClassVar, Protocol, TypeVar, cast
+from functools import wraps
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, cast
 
 import numpy as np
 import polars as pl
-from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain
+from opendp.extras._utilities import to_then as to_opendp_then
+from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain, Transformation, _PartialConstructor
 
 from opendp_bayes.mathematics.telling import told
 
@@ -207,3 +209,59 @@ def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
     if not (isinstance(descriptor, kind) and descriptor.identifier == repr(domain)):
         raise ValueError(f"input_domain={told(domain)}: must be the output of {made_by}.")
     return deepcopy(descriptor)
+
+
+# --- Chains
+
+
+class Then(_PartialConstructor, Transformation):  # type: ignore[misc] # __call__ is of the first
+    """A constructor that lacks nothing but its input space, which stands before `>>`.
+
+    OpenDP takes whatever can be called for post-processing when it follows a measurement, and a
+    partial constructor can. Of a transformation it asks for the function, so this is one in name,
+    without any of its own, and says there that it does not follow.
+    """
+
+    _type_ = Transformation._type_
+
+    def __init__(self, partial: _PartialConstructor, name: str) -> None:
+        super().__init__(partial.constructor)  # type: ignore[no-untyped-call]
+        self._name = name
+
+    def __rshift__(self, other: Any) -> "Then":
+        return Then(_PartialConstructor(lambda *space: self(*space) >> other), self._name)
+
+    def __rrshift__(self, other: Any) -> Any:
+        if isinstance(other, _PartialConstructor):
+            return Then(_PartialConstructor(lambda *space: other(*space) >> self), self._name)
+        if isinstance(other, Transformation):
+            return other >> self.constructor(*other.output_space)
+        return super().__rrshift__(other)  # type: ignore[no-untyped-call]
+
+    @property
+    def function(self) -> NoReturn:
+        raise ValueError(
+            f"{self._name}: cannot follow a measurement. It is made for the data themselves, and a"
+            " measurement gives what is released, noise and all, for which its map does not hold."
+            " Let it follow a transformation. A release has its posterior already:"
+            " `release.posterior`."
+        )
+
+    def __repr__(self) -> str:
+        return f"{self._name}(...)"
+
+    def __del__(self) -> None:
+        """There is nothing in OpenDP's core to free."""
+
+
+def to_then(constructor: Callable[..., Any]) -> Callable[..., Then]:
+    """The constructor without its first two arguments, `input_domain` and `input_metric`, which
+    `>>` supplies.
+    """
+    partial = to_opendp_then(constructor)
+
+    @wraps(partial)
+    def then(*args: Any, **kwargs: Any) -> Then:
+        return Then(partial(*args, **kwargs), then.__name__)
+
+    return then

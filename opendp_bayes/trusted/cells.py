@@ -14,7 +14,7 @@ from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind
-from opendp_bayes.trusted.on_disk import EVERY_ROW, require_file
+from opendp_bayes.trusted.scanned_frames import EVERY_ROW, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
 
 

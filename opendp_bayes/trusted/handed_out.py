@@ -1,26 +1,38 @@
-"""What a Context hands out: its queryable, through which every release goes, and its answers.
+"""What a Context hands out: its queryable, through which every release goes, and its answers. A
+measurement is submitted to it with one debit, and one entry in its ledger.
 
 OpenDP's objects remember what made them: a queryable the frame, an answer the queryable. They are
 handed out without, so that no public name leads from a Context to its data, or around its ledger.
 """
 
 import os
+import re
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import deepcopy
 from threading import Lock, RLock
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
-from opendp.context import Context
+from opendp.context import Context, Query
 from opendp.extras.polars import OnceFrame
-from opendp.mod import Measurement, OdometerQueryable, Queryable
+from opendp.mod import (
+    Measurement,
+    OdometerQueryable,
+    OpenDPException,
+    Queryable,
+)
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.trusted.account import Loss
-from opendp_bayes.trusted.boundary import withheld
-from opendp_bayes.trusted.budget import as_entry, unit_in_words
+from opendp_bayes.trusted.boundary import ReleaseError, withheld
+from opendp_bayes.trusted.budget import (
+    as_entry,
+    check_remaining,
+    unit_in_words,
+)
+from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.ledger import Ledger
 
 _LOCKS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
@@ -198,3 +210,82 @@ def _keeping(alive: Any, handed: Any) -> Any:
     """Keep something for as long as what was handed out, where no name of that leads to it."""
     weakref.finalize(handed, id, alive).atexit = False
     return handed
+
+
+# --- Submitting
+
+#: What `guarded` raises, in OpenDP's account of it.
+_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
+
+
+def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
+    """Release a measurement on the data of the Context and debit it, after checking that the
+    remaining budget suffices.
+
+    Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, with a
+    message that does not depend on them. Of several threads one at a time is answered: between the
+    check and the debit there must be no other, or a filter would refuse everything after.
+    """
+    try:
+        with lock_of(context.queryable):
+            check_remaining(context, measurement.map(d_in))
+            return context(measurement)
+    except OpenDPException as error:
+        if "one query at a time" in str(error):
+            raise ValueError(
+                "query: the Context is answering another query of OpenDP's or of a Context within"
+                " it, in another thread, and takes one at a time; nothing was released or spent."
+                " Ask again afterwards, or make these releases in one thread."
+            ) from None
+        if "out of queries" in str(error):
+            raise ValueError(
+                "query: the Context has answered as many queries as its budget was divided for, so"
+                " nothing was released or spent. Keep the releases that were made, or divide the"
+                " budget by more queries, as in split_evenly_over=2."
+            ) from None
+        if "insufficient budget" in str(error):
+            raise ValueError(
+                f"query: its privacy loss {measurement.map(d_in)} exceeds the share of the budget"
+                f" that is next, {context.d_mids[0] if context.d_mids else 0}: it was asked with an"
+                " earlier share, which another release took. Nothing was released or spent; ask"
+                " again, with a new `context.query()`."
+            ) from None
+        ours = _CALLBACK_MESSAGE.search(str(error))
+        if ours is None:
+            raise
+        raise ReleaseError(ours[1]) from None
+
+
+S = TypeVar("S")
+
+
+class ReleaseInterrupted(KeyboardInterrupt):
+    """Ctrl-C came when a release could no longer be stopped: it was made and debited.
+
+    `release` is that release. In a notebook or at a prompt it is `sys.last_value.release`.
+    """
+
+    def __init__(self, release: Any) -> None:
+        super().__init__(
+            "the release had been made and debited; it is the attribute release of this exception,"
+            " at a prompt `sys.last_value.release`."
+        )
+        self.release = release
+
+
+def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
+    """Let `make` release and debit from the Context of the query, with Ctrl-C held back as
+    described at `PosteriorQuery.release`.
+    """
+    context: Context | None = query._context
+    if data is not None or context is None:
+        raise ValueError("release: the query must belong to a Context, which holds the data.")
+    released: S | None = None
+    try:
+        with deferred_interrupts():
+            released = make(context)
+    except KeyboardInterrupt:
+        if released is None:
+            raise
+        raise ReleaseInterrupted(released) from None
+    return released

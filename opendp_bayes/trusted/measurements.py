@@ -5,15 +5,20 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
+from time import monotonic_ns, sleep
 from typing import Any, get_args
 
-from opendp.measurements import make_user_measurement
+import numpy as np
+from numpy.typing import ArrayLike
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian, make_laplace, make_noisy_max, make_user_measurement
 from opendp.measures import (
     approximate,
     max_divergence,
     new_privacy_profile,
     smoothed_max_divergence,
 )
+from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.profile import (
@@ -22,10 +27,14 @@ from opendp_bayes.accounting.profile import (
     delta_from_bounds,
     feasible_loss,
 )
+from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_distance
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_distance
+from opendp_bayes.mechanisms.exponential.scores import candidate_distances
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise, saturated
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.promise import Promise
@@ -39,10 +48,142 @@ from opendp_bayes.trusted.boundary import (
     require_features,
 )
 from opendp_bayes.trusted.budget import loss_in, name_of
-from opendp_bayes.trusted.drawing import Drawer, drawer
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.pacing import paced
 from opendp_bayes.trusted.spaces import PosteriorSpace
+
+# --- Draws
+
+#: From counts, shape `(k,)`, and a number to so many draws, shape `(draws, k)`.
+Drawer = Callable[[Integers, int], Integers]
+
+
+#: Noise that OpenDP draws.
+_OF_OPENDP = (DiscreteLaplace, DiscreteGaussian)
+
+
+def drawer(setting: Setting) -> Drawer:
+    """The sampler of a measurement."""
+    mechanism, size, prior = setting.mechanism, setting.size, setting.prior_array
+    law = setting.law if setting.is_accounted else None
+    if isinstance(law, AdditiveNoise) and isinstance(law.noise, _OF_OPENDP):
+        return _added(law)
+    if isinstance(law, Flips) and size is not None:
+        return _noisy_max(law.scale, size, prior)
+
+    def draw(counts: Integers, draws: int) -> Integers:
+        drawn = drawn_by(mechanism, counts, prior, draws)
+        return _checked(drawn, not is_lawful(mechanism), draws, prior.size)
+
+    return draw
+
+
+def measured_sampler(
+    mechanism: Mechanism, *, size: int | None, prior: ArrayLike
+) -> Callable[[ArrayLike, ArrayLike, int], Integers]:
+    """Return the sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
+
+    Parameters
+    ----------
+    mechanism : a mechanism value.
+    size : the public number of records, or None where it is private.
+    prior : the prior concentration, shape `(k,)`.
+
+    The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
+    returns these, shape `(draws, k)`.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism,
+    and `ValueError` without the OpenDP features that a measurement needs.
+
+    >>> from opendp_bayes import LaplaceParameters, audit, measured_sampler
+    >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
+    >>> sampler = measured_sampler(mechanism, **setting)
+    >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed
+    True
+    """
+    require_features("measured_sampler")
+    setting = Setting.of(mechanism, size, prior)
+    draw = drawer(setting)
+
+    def sample(counts: ArrayLike, prior: ArrayLike, draws: int) -> Integers:
+        drawn = draw(np.asarray(counts, dtype=np.int64), draws)
+        return setting.projected(drawn)
+
+    return sample
+
+
+def _added(law: AdditiveNoise) -> Drawer:
+    """Noise on the counts by OpenDP's own measurements on integers, which are exact."""
+    noised, scale = np.array(law.noised), law.noise.scale
+    integers = vector_domain(atom_domain(T="i64"))
+    add_noise: Any = (
+        make_laplace(integers, l1_distance(T="i64"), scale)
+        if isinstance(law.noise, DiscreteLaplace)
+        else make_gaussian(integers, l2_distance(T=float), scale)
+    )
+
+    def draw(counts: Integers, draws: int) -> Integers:
+        part = np.tile(counts[noised], draws)
+        drawn = np.array(add_noise(part), dtype=np.int64).reshape(draws, -1)
+        return law.completed(saturated(drawn), int(counts.sum()))
+
+    return draw
+
+
+def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
+    scores = vector_domain(
+        atom_domain(T=float, nan=False), size=number_of_candidates(size, prior.size)
+    )
+    select: Any = make_noisy_max(scores, linf_distance(T=float), max_divergence(), scale)
+
+    def draw(counts: Integers, draws: int) -> Integers:
+        of_counts = -candidate_distances(counts, prior)
+        chosen = [candidate(select(of_counts), size, prior.size) for _ in range(draws)]
+        return np.array(chosen, dtype=np.int64).reshape(draws, prior.size)
+
+    return draw
+
+
+def _checked(drawn: Integers, as_counts: bool, draws: int, k: int) -> Integers:
+    """Check draws: a mechanism from a plugin may return anything. Only draws before a projection
+    may be negative; refusing these would tell what was drawn.
+    """
+    shape = (draws, k)
+    valid = isinstance(drawn, np.ndarray) and drawn.shape == shape and drawn.dtype.kind in "iu"
+    if not valid or (as_counts and np.any(drawn < 0)):
+        raise ContractError(
+            "the mechanism's sample must be an array of non-negative integers of shape (draws, k)."
+        )
+    return drawn
+
+
+# --- The time of a release
+
+#: The least time of a draw in nanoseconds, 1/4 s.
+LEAST = 250_000_000
+
+
+def paced(draw: Drawer, setting: Setting) -> Drawer:
+    """The sampler `draw` of a measurement, which returns when 1/4 s is over, or that doubled as
+    often as a draw takes.
+
+    Noise on the counts is drawn as it is: its time does not depend on them.
+    """
+    if isinstance(setting.law, (AdditiveNoise, SimplexNoise)):
+        return draw
+
+    def drawn_in_time(counts: Integers, draws: int) -> Integers:
+        start = monotonic_ns()
+        drawn = draw(counts, draws)
+        end = LEAST
+        while end < monotonic_ns() - start:
+            end *= 2
+        sleep(max(start + end - monotonic_ns(), 0) / 1e9)
+        return drawn
+
+    return drawn_in_time
+
+
+# --- Measurements
 
 
 def make_measurement(

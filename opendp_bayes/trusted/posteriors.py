@@ -1,18 +1,36 @@
-"""Counts to posterior: the conjugate updates as transformations."""
+"""Counts to posterior, to scores and to OpenDP's own spaces, as transformations."""
 
+from fractions import Fraction
 from typing import Any
 
-from opendp.mod import Domain, Metric, Transformation
+from opendp.core import new_function
+from opendp.domains import atom_domain, map_domain, vector_domain
+from opendp.metrics import (
+    absolute_distance,
+    l01inf_distance,
+    l1_distance,
+    l2_distance,
+    linf_distance,
+)
+from opendp.mod import Domain, Function, Metric, Transformation
 from opendp.transformations import make_user_transformation
+from opendp.typing import RuntimeType
 
+from opendp_bayes.mathematics.rounding import round_up, sqrt_up
+from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, as_distance
+from opendp_bayes.mechanisms.exponential.scores import (
+    candidate_distances,
+    check_candidates,
+    score_change,
+)
 from opendp_bayes.trusted.boundary import (
     descriptor_of,
     guarded,
     guarded_map,
     require_features,
+    to_then,
 )
-from opendp_bayes.trusted.chaining import to_then
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, Prior
 
 
@@ -92,3 +110,185 @@ def make_beta_binomial(
 
 then_beta_binomial = to_then(make_beta_binomial)
 then_dirichlet_multinomial = to_then(make_dirichlet_multinomial)
+
+
+# --- Scores
+
+
+def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transformation:
+    """Score every candidate posterior `r` of the same size by `-H(posterior, r)`: a float64 array
+    of shape `(c,)`, the best score being 0.
+
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
+        `make_beta_binomial`, with a public number of records.
+
+    The output space is `vector_domain(atom_domain(T=float, nan=False), size=c)` under
+    `linf_distance(T=float)`, so that OpenDP's `then_noisy_max` and `then_noisy_top_k` follow:
+    permute-and-flip under `max_divergence()`, the exponential mechanism under
+    `zero_concentrated_divergence()`. `selected_counts` turns the index they release into counts.
+    The stability map is `d_in GS`, and the error of the computed scores, rounded up.
+
+    Raises `ValueError` for another input, and where there are too many candidates to enumerate.
+    Source: `docs/proofs.md`, "Scores".
+    """
+    require_features("make_hellinger_scores")
+    space, size = _scored_space(input_domain, "make_hellinger_scores")
+    space.check_metric(input_metric)
+    prior = space.prior_array
+
+    def function(concentration: Any) -> Floats:
+        return -candidate_distances(space.counts(concentration), prior)
+
+    return make_user_transformation(
+        input_domain,
+        input_metric,
+        vector_domain(atom_domain(T=float, nan=False), size=number_of_candidates(size, space.k)),
+        linf_distance(T=float),
+        guarded(function, "make_hellinger_scores"),
+        guarded_map(
+            lambda d_in: score_change(d_in, size=size, prior=prior), "make_hellinger_scores"
+        ),
+    )
+
+
+def selected_counts(input_domain: Domain) -> Function:
+    """Turn the index of a score into the counts of its candidate, a list of k integers, as
+    post-processing.
+
+    Parameters
+    ----------
+    input_domain : the posterior space that was scored, as in `posterior >> then_hellinger_scores()
+        >> dp.m.then_noisy_max(...) >> selected_counts(posterior.output_domain)`.
+
+    Raises `ValueError` for another domain.
+    """
+    require_features("selected_counts")
+    space, size = _scored_space(input_domain, "selected_counts")
+    return new_function(
+        guarded(lambda index: candidate(index, size, space.k), "selected_counts"), TO="Vec<i64>"
+    )
+
+
+then_hellinger_scores = to_then(make_hellinger_scores)
+
+
+def _scored_space(input_domain: Domain, user: str) -> tuple[PosteriorSpace, int]:
+    space = descriptor_of(
+        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
+    )
+    return space, check_candidates(user, size=space.size, k=space.k)
+
+
+# --- Counts in OpenDP's own spaces
+
+_METRICS = {
+    "L1Distance<i64>": l1_distance(T="i64"),
+    "L2Distance<f64>": l2_distance(T="f64"),
+    "LInfDistance<i64>": linf_distance(T="i64"),
+}
+
+
+def make_count_vector(
+    input_domain: Domain, input_metric: Metric, *, MO: Any = "L1Distance<i64>"
+) -> Transformation:
+    """Cast counts to OpenDP's own space, `vector_domain(atom_domain(T="i64"), size=k)`, so that
+    OpenDP's measurements follow `make_categorical_counts`.
+
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_categorical_counts` or
+        `make_grouped_counts`.
+    MO : the output metric, spelled as OpenDP does: `"L1Distance<i64>"`, which `then_laplace` needs;
+        `"L2Distance<f64>"`, for `then_gaussian`; or `"LInfDistance<i64>"`, for `then_noisy_max` and
+        `then_noisy_top_k`.
+
+    The stability map is the largest distance there is (`docs/proofs.md`, "Vectors of counts"). For
+    `d` records added or removed it is `d` in each metric. For `d` records changed, `d` being at
+    most the number of records, it is `2 d`, `sqrt(2) d` rounded up, and `d`.
+
+    Raises `ValueError` for another metric or input.
+    """
+    require_features("make_count_vector")
+    space = _space(input_domain, input_metric)
+    name = str(RuntimeType.parse(MO)) if isinstance(MO, (str, RuntimeType)) else repr(MO)
+    if name not in _METRICS:
+        raise ValueError(f"MO={name}: must be one of {', '.join(_METRICS)}.")
+
+    def stability_map(d_in: Any) -> float:
+        of_all = _distances(space, d_in)
+        return dict(zip(_METRICS, of_all, strict=True))[name]
+
+    return make_user_transformation(
+        input_domain,
+        input_metric,
+        vector_domain(atom_domain(T="i64"), size=space.k),
+        _METRICS[name],
+        guarded(space.counts, "make_count_vector"),
+        guarded_map(stability_map, "make_count_vector"),
+    )
+
+
+def make_count_map(input_domain: Domain, input_metric: Metric) -> Transformation:
+    """Cast counts to a map from the labels to them, `map_domain(atom_domain(T=...),
+    atom_domain(T="i64"))` under `l01inf_distance(absolute_distance(T="i64"))`.
+
+    Parameters
+    ----------
+    input_domain, input_metric : the output space of `make_categorical_counts` or
+        `make_grouped_counts`, with labels that are all text, all integers or all booleans.
+
+    `then_laplace_threshold` of OpenDP follows it, which has no use for a vector. Every label is
+    there, whatever its count, so that a threshold hides small counts and no key tells anything. The
+    stability map gives the number of counts that `d` records move, the sum of their movements, and
+    the largest of them.
+
+    Raises `ValueError` for another input or other labels.
+    """
+    require_features("make_count_map")
+    space = _space(input_domain, input_metric)
+    kinds = {type(label) for label in space.categories}
+    kind = {str: "String", int: "i64", bool: "bool"}.get(*kinds) if len(kinds) == 1 else None
+    if kind is None:
+        raise ValueError(
+            f"input_domain={input_domain}: its labels must be all text, all integers or all"
+            " booleans, to be the keys of a map; use make_count_vector."
+        )
+
+    def function(value: Any) -> dict[Any, int]:
+        return dict(zip(space.categories, space.counts(value).tolist(), strict=True))
+
+    def stability_map(d_in: Any) -> tuple[int, int, int]:
+        l1, _, largest = _distances(space, d_in)
+        return (min(l1, space.k), l1, largest)
+
+    return make_user_transformation(
+        input_domain,
+        input_metric,
+        map_domain(atom_domain(T=kind), atom_domain(T="i64")),
+        l01inf_distance(absolute_distance(T="i64")),
+        guarded(function, "make_count_map"),
+        guarded_map(stability_map, "make_count_map"),
+    )
+
+
+def _space(input_domain: Domain, input_metric: Metric) -> CountsSpace:
+    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    space.check_metric(input_metric)
+    return space
+
+
+def _distances(space: CountsSpace, d_in: Any) -> tuple[int, float, int]:
+    """The largest L1, L2 and L-infinity distances that `d_in` records make: all in one count, or
+    all from one count to another.
+    """
+    records = as_distance(d_in)
+    if space.size is None:
+        return records, round_up(Fraction(records)), records
+    records = min(records, space.size)
+    return 2 * records, sqrt_up(2 * records**2), records
+
+
+then_count_vector = to_then(make_count_vector)
+then_count_map = to_then(make_count_map)

@@ -27,10 +27,9 @@ from opendp.transformations import make_stable_lazyframe
 from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.counting import make_counts_of_cells, records_of_bounds
+from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, records_of_bounds
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import kind_of
-from opendp_bayes.trusted.one_pass import in_one_pass
 from opendp_bayes.trusted.plan_gate import check_plan
 
 

@@ -11,7 +11,12 @@ import pytest
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes
-from opendp_bayes.accounting.enumeration import EnumeratedPairs, _arrangements, arranged, work
+from opendp_bayes.accounting.exponential.enumeration import (
+    EnumeratedPairs,
+    _arrangements,
+    arranged,
+    work,
+)
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 

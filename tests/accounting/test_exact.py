@@ -22,7 +22,7 @@ from opendp_bayes import (
     global_sensitivity,
     privacy_profile,
 )
-from opendp_bayes.accounting import enumeration, exact, large_simplex, profile, two_categories
+from opendp_bayes.accounting import exact, profile
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
@@ -32,6 +32,7 @@ from opendp_bayes.accounting.divergences import (
     hockey_stick,
 )
 from opendp_bayes.accounting.exact import worst_pair
+from opendp_bayes.accounting.exponential import enumeration, large_simplex, two_categories
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss

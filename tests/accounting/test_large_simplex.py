@@ -9,9 +9,15 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import enumeration, exact, large_simplex, thorough
+from opendp_bayes.accounting import exact, thorough
 from opendp_bayes.accounting.divergences import extremes
-from opendp_bayes.accounting.large_simplex import SUM_ERROR, _bounds, loss_of_pairs, worst_pair
+from opendp_bayes.accounting.exponential import enumeration, large_simplex
+from opendp_bayes.accounting.exponential.large_simplex import (
+    SUM_ERROR,
+    _bounds,
+    loss_of_pairs,
+    worst_pair,
+)
 from opendp_bayes.accounting.pairs import pairs_of
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.setting import Setting

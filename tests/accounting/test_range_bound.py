@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above, log_gamma_gap
-from opendp_bayes.mathematics.sensitivity_tables import smooth_sensitivities
+from opendp_bayes.mathematics.exponential.hellinger import (
+    distance_from_divergence,
+    gap_above,
+    log_gamma_gap,
+)
+from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import candidates
 from tests.helpers import oracles
 

@@ -18,9 +18,13 @@ from opendp_bayes import (
     hellinger_distance,
 )
 from opendp_bayes.accounting import pairs as pairs_module
-from opendp_bayes.accounting import two_categories
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
-from opendp_bayes.accounting.two_categories import TABLE_ERROR, TwoCategoryPairs, window
+from opendp_bayes.accounting.exponential import two_categories
+from opendp_bayes.accounting.exponential.two_categories import (
+    TABLE_ERROR,
+    TwoCategoryPairs,
+    window,
+)
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of

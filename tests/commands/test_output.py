@@ -55,7 +55,7 @@ def rescued(message: str) -> Release:
 
 def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "opendp_bayes", *arguments]
-    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, **options)
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=600, **options)
 
 
 def test_a_release_is_written_to_a_file_that_is_there_whole_and_printed(votes: Path) -> None:
@@ -284,7 +284,7 @@ def loaded_by(*asked: str) -> "dict[str, list[str]]":
         "print(json.dumps(loaded))"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
     )
     return json.loads(ended.stdout.splitlines()[-1])
 

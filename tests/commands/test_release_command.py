@@ -701,7 +701,7 @@ def test_the_installed_script(files: Path) -> None:
         "--json",
     ]
     result = subprocess.run(
-        arguments, cwd=files, capture_output=True, text=True, timeout=120, check=True
+        arguments, cwd=files, capture_output=True, text=True, timeout=600, check=True
     )
     assert ob.Release.from_json(result.stdout).counts == (30, 20, 10, 6)
 

@@ -23,7 +23,9 @@ from opendp_bayes import (
     local_sensitivity,
 )
 from opendp_bayes.mathematics.validation import as_counts
-from opendp_bayes.mechanisms.exponential import certified_loss
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    certified_loss,
+)
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes import bhattacharyya_angle, hellinger_distance
-from opendp_bayes.mathematics.hellinger import (
+from opendp_bayes.mathematics.exponential.hellinger import (
     _STIRLING_GAPS,
     GAP_RELATIVE_ERROR,
     distance_from_divergence,

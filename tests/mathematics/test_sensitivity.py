@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
-from opendp_bayes.mathematics import sensitivity
-from opendp_bayes.mathematics.hellinger import distance_from_divergence
-from opendp_bayes.mathematics.sensitivity import (
+from opendp_bayes.mathematics.exponential import sensitivity
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence
+from opendp_bayes.mathematics.exponential.sensitivity import (
     RELATIVE_ERROR,
     local_sensitivities_at,
     smallest_local_sensitivity,
     smooth_sensitivities_at,
 )
-from opendp_bayes.mathematics.sensitivity_tables import (
+from opendp_bayes.mathematics.exponential.sensitivity_tables import (
     _lower_envelope,
     local_sensitivities,
     smooth_sensitivities,

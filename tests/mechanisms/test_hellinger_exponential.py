@@ -8,7 +8,12 @@ import pytest
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, global_sensitivity
 from opendp_bayes.mathematics.simplex import candidates
-from opendp_bayes.mechanisms import exponential, hellinger_exponential
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    hellinger_exponential,
+)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    posterior_exponential as exponential,
+)
 
 SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
 

@@ -26,9 +26,12 @@ from opendp_bayes import (
     privacy_profile,
 )
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import Mechanism, permute_and_flip
-from opendp_bayes.mechanisms.permute_and_flip import log_permute_and_flip
-from opendp_bayes.mechanisms.scores import (
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.exponential.permute_and_flip import (
+    log_permute_and_flip,
+)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import permute_and_flip
+from opendp_bayes.mechanisms.exponential.scores import (
     candidate_distances,
     check_candidates,
     score_change,

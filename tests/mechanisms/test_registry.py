@@ -256,7 +256,7 @@ except RuntimeError as error:
     print(error)
 """
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     )
     assert result.stdout.strip() == "was imported"
 

@@ -15,8 +15,8 @@ from opendp_bayes.extend.framework import ColumnKind, Question, counting
 from opendp_bayes.questions.asked import ask
 from opendp_bayes.questions.cells_of import cells_of
 from opendp_bayes.questions.question import Countable, Variable
+from opendp_bayes.trusted.handed_out import submitted
 from opendp_bayes.trusted.kinds import kinds_in
-from opendp_bayes.trusted.submitting import submitted
 
 VOTES = ["yes", "no", "yes", None, "other", "yes"]
 REGIONS = ["n", "s", "n", "n", "s", "x"]

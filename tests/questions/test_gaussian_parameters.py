@@ -12,8 +12,8 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.trusted import drawing
-from opendp_bayes.trusted.drawing import drawer
+from opendp_bayes.trusted import measurements as drawing
+from opendp_bayes.trusted.measurements import drawer
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of

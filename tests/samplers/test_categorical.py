@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.samplers import categorical
-from opendp_bayes.samplers.categorical import ExactCategorical
+from opendp_bayes.samplers.exponential import categorical
+from opendp_bayes.samplers.exponential.categorical import ExactCategorical
 
 
 def test_the_sum_of_all_weights_fits_into_64_bits() -> None:

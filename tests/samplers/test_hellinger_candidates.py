@@ -20,18 +20,20 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential
-from opendp_bayes.mathematics.hellinger import (
+from opendp_bayes.mathematics.exponential.hellinger import (
     GAP_RELATIVE_ERROR,
     gap_above,
     hellinger_distance,
     log_gamma_gap,
 )
-from opendp_bayes.mechanisms.exponential import exponent_error
-from opendp_bayes.samplers import hellinger_candidates as hellinger_sampler
-from opendp_bayes.samplers import terms
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    exponent_error,
+)
 from opendp_bayes.samplers import uniform as sampling
-from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
-from opendp_bayes.samplers.terms import blocks, chords
+from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler
+from opendp_bayes.samplers.exponential import terms
+from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
+from opendp_bayes.samplers.exponential.terms import blocks, chords
 from opendp_bayes.samplers.uniform import log_uniforms
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of

@@ -17,8 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes.samplers import categorical, integers
-from opendp_bayes.samplers.categorical import LARGEST_SUPPORT, ExactCategorical, weight_error
+from opendp_bayes.samplers import integers
+from opendp_bayes.samplers.exponential import categorical
+from opendp_bayes.samplers.exponential.categorical import (
+    LARGEST_SUPPORT,
+    ExactCategorical,
+    weight_error,
+)
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
     discrete_laplace,

@@ -148,7 +148,7 @@ def answers(places):
     turn, by place and kind; all that it printed; and how it ended.
     """
     command = [sys.executable, "-c", PROGRAM, PRIVATE, *places]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     lines = [json.loads(line) for line in process.stdout.splitlines()]
     return (
         {(place, kind): found for place, kind, found in lines},

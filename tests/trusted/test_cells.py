@@ -10,10 +10,9 @@ import polars as pl
 import pytest
 
 from opendp_bayes.trusted.cells import Axis, Cells
-from opendp_bayes.trusted.counting import make_counts_of_cells, make_counts_of_groups
+from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, make_counts_of_groups
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in, kinds_of
-from opendp_bayes.trusted.one_pass import in_one_pass
 from opendp_bayes.trusted.spaces import CountsSpace
 
 AXIS = Axis("vote", "text", ("yes", "no"), null=2, other=0)

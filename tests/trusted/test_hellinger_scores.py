@@ -16,7 +16,7 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mechanisms.scores import score_change
+from opendp_bayes.mechanisms.exponential.scores import score_change
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 from tests.helpers import oracles
 

@@ -372,7 +372,7 @@ def test_an_interrupt_between_opendp_and_a_callback(protected: bool) -> None:
         [sys.executable, "-c", IN_THE_GLUE, "protected" if protected else "unprotected"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     if protected:
         assert result.returncode == 0, result.stderr
@@ -405,7 +405,7 @@ def interrupted_at_random(number: int, seed: int) -> Counter[tuple[str, bool, in
                 line = child.stdout.readline()
                 assert line, child.stderr.read()
                 outcomes[tuple(json.loads(line))] += 1
-            assert child.wait(timeout=60) == 0
+            assert child.wait(timeout=600) == 0
         finally:
             child.kill()
     return outcomes

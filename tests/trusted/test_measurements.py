@@ -15,9 +15,13 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
-from opendp_bayes.mechanisms import exponential, integer_noise, knorm_parameters
+from opendp_bayes.mechanisms import integer_noise, knorm_parameters
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    posterior_exponential as exponential,
+)
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.trusted import drawing, measurements
+from opendp_bayes.trusted import measurements
+from opendp_bayes.trusted import measurements as drawing
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

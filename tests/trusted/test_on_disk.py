@@ -138,7 +138,7 @@ def test_it_goes_with_the_interpreter(temporary):
     process = subprocess.run(
         [sys.executable, "-c", program, str(temporary)],
         check=True,
-        timeout=60,
+        timeout=600,
         capture_output=True,
         text=True,
     )
@@ -230,7 +230,7 @@ def growth(route, first, last):
         [sys.executable, "-c", MEMORY, route, str(first), str(last)],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
         check=True,
     )
     return float(process.stdout.splitlines()[-1])

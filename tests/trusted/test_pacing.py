@@ -10,7 +10,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.trusted import pacing
+from opendp_bayes.trusted import measurements as pacing
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 PRIOR = np.array([1.0, 0.5, 2.0])

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms.scores import score_change
+from opendp_bayes.mechanisms.exponential.scores import score_change
 from opendp_bayes.questions import summary as summary_module
 from opendp_bayes.questions.columns import LabelledColumn, labelled_column
 from opendp_bayes.questions.same_rows import frames_of_the_same_rows

@@ -22,11 +22,14 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet_multinomial,
     log_dirichlet_multinomial,
 )
-from opendp_bayes.mathematics.hellinger import hellinger_distance
-from opendp_bayes.mathematics.sensitivity import local_sensitivity, smallest_local_sensitivity
+from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
+from opendp_bayes.mathematics.exponential.sensitivity import (
+    local_sensitivity,
+    smallest_local_sensitivity,
+)
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import Label
-from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
+from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 
 #: Draws before the shares are first adapted, and the most.
 _FIRST_DRAWS, _MOST_DRAWS = 2000, 1 << 17

@@ -19,9 +19,11 @@ from opendp_bayes.inference.likelihood.of_counts import Weighing
 from opendp_bayes.inference.sampling.importance import SPARSER, Proposals, Weighted, by_importance
 from opendp_bayes.inference.sampling.second_opinion import disagreement
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.exponential import floor_and_peak
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    floor_and_peak,
+)
 from opendp_bayes.mechanisms.laws import Widths
-from opendp_bayes.samplers.hellinger_candidates import HellingerSampler
+from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 
 #: Data sets at which the normaliser is estimated first: drawn from the prior, from a sparser one,
 #: and from a uniform one, so that the nodes are not all in a corner or on an edge where a prior

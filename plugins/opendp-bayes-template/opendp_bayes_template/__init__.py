@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from opendp_bayes import PrivacyLoss
 from opendp_bayes.mathematics.simplex import candidates, check_enumerable
 from opendp_bayes.mathematics.validation import as_counts, as_prior, as_scale
-from opendp_bayes.mechanisms.exponential import certified_loss
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    certified_loss,
+)
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
-from opendp_bayes.samplers.categorical import ExactCategorical, weight_error
+from opendp_bayes.samplers.exponential.categorical import ExactCategorical, weight_error
 
 
 @dataclass(frozen=True)

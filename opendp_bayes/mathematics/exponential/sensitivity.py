@@ -18,7 +18,11 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.hellinger import Distance, distance_from_divergence, gap_above
+from opendp_bayes.mathematics.exponential.hellinger import (
+    Distance,
+    distance_from_divergence,
+    gap_above,
+)
 from opendp_bayes.mathematics.rounding import lower_end
 from opendp_bayes.mathematics.validation import (
     Floats,

@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from opendp_bayes.mathematics.rounding import round_down, upper_end
-from opendp_bayes.mathematics.sensitivity import (
+from opendp_bayes.mathematics.exponential.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     local_sensitivities_at,
     local_sensitivity,
     smallest_local_sensitivity,
 )
+from opendp_bayes.mathematics.rounding import round_down, upper_end
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -24,7 +24,11 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
     as_size,
 )
-from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    PosteriorExponential,
+    certified_loss,
+    exponent_error,
+)
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 
 

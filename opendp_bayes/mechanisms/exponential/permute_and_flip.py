@@ -20,10 +20,16 @@ from opendp_bayes.mathematics.validation import (
     as_scale,
     as_size,
 )
-from opendp_bayes.mechanisms.hellinger_exponential import HellingerExponential
+from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
+    HellingerExponential,
+)
+from opendp_bayes.mechanisms.exponential.scores import (
+    candidate_distances,
+    check_candidates,
+    score_change,
+)
 from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.scores import candidate_distances, check_candidates, score_change
 from opendp_bayes.samplers.coins import distance_coins, first_heads
 
 #: Bound on the error of a log-probability: that of the quadrature weights, 7e-13, and of a sum over

@@ -21,11 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.exponential.hellinger import (
+    distance_from_divergence,
+    gap_above,
+)
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers import terms
+from opendp_bayes.samplers.exponential import terms
 from opendp_bayes.samplers.uniform import log_uniforms, random_words
 
 #: Above this tables outgrow memory, and only scales that mean no privacy give anything but noise.

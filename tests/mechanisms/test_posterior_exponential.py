@@ -17,12 +17,15 @@ from scipy.special import log_softmax
 
 from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_distance
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import Mechanism, exponential
-from opendp_bayes.mechanisms.exponential import (
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     LARGEST_UNIFORM_SHARE,
     certified_loss,
     exponent_error,
     uniform_share,
+)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    posterior_exponential as exponential,
 )
 from tests.helpers import oracles
 

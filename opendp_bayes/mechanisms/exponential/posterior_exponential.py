@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logsumexp
 
-from opendp_bayes.mathematics.hellinger import distance_from_divergence
+from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence
+from opendp_bayes.mathematics.exponential.sensitivity import RELATIVE_ERROR
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR
 from opendp_bayes.mathematics.simplex import candidates, check_enumerable, log_number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
@@ -26,10 +26,16 @@ from opendp_bayes.mathematics.validation import (
     as_scale,
     as_size,
 )
+from opendp_bayes.mechanisms.exponential.scores import (
+    candidate_distances,
+    public_size,
+)
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Widths
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.scores import candidate_distances, public_size
-from opendp_bayes.samplers.hellinger_candidates import HellingerSampler, check_categories
+from opendp_bayes.samplers.exponential.hellinger_candidates import (
+    HellingerSampler,
+    check_categories,
+)
 
 #: A mechanism is refused where more than this share of its releases would not depend on the data,
 #: whatever they are,
@@ -112,8 +118,8 @@ class PosteriorExponential(Widths):
         return candidates(size, k), -exponents - logsumexp(-exponents)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, by
-        `opendp_bayes.samplers.hellinger_candidates`, for any number of records and categories.
+        """`size` releases, shape `(size, k)`, for any number of records and categories, by
+        `opendp_bayes.samplers.exponential.hellinger_candidates`.
         """
         counts, prior = _checked(counts, prior)
         if not counts.any():

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
-from opendp_bayes.mathematics.sensitivity import (
+from opendp_bayes.mathematics.exponential.sensitivity import (
     RELATIVE_ERROR,
     global_sensitivity,
     smallest_local_sensitivity,
     smooth_sensitivities_at,
     smooth_sensitivity,
 )
-from opendp_bayes.mathematics.sensitivity_tables import smooth_sensitivities
+from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensitivities
+from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
@@ -25,7 +25,11 @@ from opendp_bayes.mathematics.validation import (
     as_rate,
     as_size,
 )
-from opendp_bayes.mechanisms.exponential import PosteriorExponential, certified_loss, exponent_error
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+    PosteriorExponential,
+    certified_loss,
+    exponent_error,
+)
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
 #: Where a calibration looks for the best smoothness.

@@ -15,13 +15,16 @@ from typing import NamedTuple
 import numpy as np
 
 from opendp_bayes.accounting.divergences import WorstPair
-from opendp_bayes.accounting.enumeration import (
+from opendp_bayes.accounting.exponential.enumeration import (
     arranged,
     arranged_sets,
     divergences_of,
     pairs_of_orbits,
 )
-from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.exponential.hellinger import (
+    distance_from_divergence,
+    gap_above,
+)
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.laws import ExponentialWeights

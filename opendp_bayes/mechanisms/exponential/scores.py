@@ -6,9 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from opendp_bayes.mathematics.hellinger import distance_from_divergence, gap_above
+from opendp_bayes.mathematics.exponential.hellinger import (
+    distance_from_divergence,
+    gap_above,
+)
+from opendp_bayes.mathematics.exponential.sensitivity import (
+    RELATIVE_ERROR,
+    global_sensitivity,
+)
 from opendp_bayes.mathematics.rounding import round_up, upper_end
-from opendp_bayes.mathematics.sensitivity import RELATIVE_ERROR, global_sensitivity
 from opendp_bayes.mathematics.simplex import candidate_sums, check_enumerable
 from opendp_bayes.mathematics.validation import Floats, Integers, as_distance
 

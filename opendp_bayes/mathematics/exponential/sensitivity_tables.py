@@ -6,8 +6,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
+from opendp_bayes.mathematics.exponential.sensitivity import (
+    global_sensitivity,
+    local_sensitivities_at,
+)
 from opendp_bayes.mathematics.segments import Segments
-from opendp_bayes.mathematics.sensitivity import global_sensitivity, local_sensitivities_at
 from opendp_bayes.mathematics.simplex import (
     candidates,
     check_enumerable,

@@ -1,0 +1,1 @@
+"""Hellinger distances of Dirichlet posteriors and their sensitivities."""

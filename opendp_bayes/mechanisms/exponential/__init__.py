@@ -1,0 +1,1 @@
+"""Exponential mechanisms on the candidates of a simplex, and permute-and-flip."""

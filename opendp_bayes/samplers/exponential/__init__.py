@@ -1,0 +1,1 @@
+"""Draws from weights that are known with certified errors."""

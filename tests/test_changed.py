@@ -1,0 +1,34 @@
+"""`make test-changed` runs the tests of changed rooms and of those above them."""
+
+from tests.helpers.changed import TOGETHER, layers, places_for
+
+
+def test_rooms_above_a_changed_one_are_tested_and_none_below() -> None:
+    found = places_for(["opendp_bayes/inference/combine.py"])
+    assert {"tests/inference", "tests/results", "tests/commands", "opendp_bayes/report"} < set(
+        found
+    )
+    assert not {"tests/trusted", "tests/display", "tests/mathematics"} & set(found)
+    assert {*TOGETHER, "plugins"} < set(found)
+
+
+def test_every_room_is_above_the_lowest() -> None:
+    found = places_for([f"opendp_bayes/{layers()[-1][0]}/rounding.py"])
+    assert {"tests/mathematics", "tests/trusted", "tests/commands"} < set(found)
+
+
+def test_pages_tests_and_plugins_are_their_own() -> None:
+    assert places_for(["docs/levels.md"]) == ["docs/levels.md"]
+    assert places_for(["tests/test_classes.py"]) == ["tests/test_classes.py"]
+    assert places_for(["plugins/opendp-bayes-smoothed/README.md"]) == [
+        "plugins/opendp-bayes-smoothed/README.md"
+    ]
+    assert places_for(["plugins/opendp-bayes-smoothed/opendp_bayes_smoothed/draws.py"]) == [
+        "plugins"
+    ]
+
+
+def test_everything_is_tested_where_a_file_belongs_to_no_room() -> None:
+    for file in ("pyproject.toml", "tests/helpers/oracles.py", "opendp_bayes/__init__.py"):
+        assert places_for(["docs/levels.md", file])[0] == "tests"
+    assert places_for([]) == []
