@@ -22,7 +22,7 @@ from opendp_bayes.accounting.exponential import enumeration, two_categories
 from opendp_bayes.mechanisms.setting import Setting
 
 SIZES = {2: (10**3, 10**4, 10**5), 3: (50, 100, 150)}
-MECHANISM = ob.SmoothHellingerExponential(4.0)
+MECHANISM = ob.mechanisms.SmoothHellingerExponential(4.0)
 
 
 def alone(function: Callable[[], Any]) -> Any:
@@ -48,7 +48,11 @@ def measure(size: int, prior: tuple[float, ...]) -> tuple[float, float, float, f
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
     again = seconds(lambda: ob.exact_loss(MECHANISM, size=size, prior=prior))
     other = (
-        seconds(lambda: ob.exact_loss(ob.SmoothHellingerExponential(3.0), size=size, prior=prior))
+        seconds(
+            lambda: ob.exact_loss(
+                ob.mechanisms.SmoothHellingerExponential(3.0), size=size, prior=prior
+            )
+        )
         if first < 100
         else math.nan
     )
@@ -110,7 +114,10 @@ def losses(largest: bool) -> None:
 
 def naive(size: int, prior: tuple[float, ...]) -> float:
     """ε from the law of every data set, each by itself."""
-    laws = [ob.HellingerExponential(0.3).log_pmf((t, size - t), prior)[1] for t in range(size + 1)]
+    laws = [
+        ob.mechanisms.HellingerExponential(0.3).log_pmf((t, size - t), prior)[1]
+        for t in range(size + 1)
+    ]
     return float(max(np.abs(p - q).max() for p, q in pairwise(laws)))
 
 
@@ -132,7 +139,7 @@ def beside_enumeration(size: int = 1000) -> None:
 def _seconds_of_loss(size: int, prior: tuple[float, ...], renyi: bool) -> float:
     return seconds(
         lambda: profile.feasible_loss(
-            Setting.of(ob.HellingerExponential(0.3), size, prior), d_in=1, renyi=renyi
+            Setting.of(ob.mechanisms.HellingerExponential(0.3), size, prior), d_in=1, renyi=renyi
         )
     )
 
@@ -165,9 +172,9 @@ AUDITED: tuple[tuple[Any, int], ...] = (
     (ob.LaplaceParameters(1.0), 2),
     (ob.KNormParameters(1.0), 3),
     (ob.GaussianParameters(1.0), 3),
-    (ob.SmoothHellingerExponential(1.0), 2),
-    (ob.HellingerExponential(0.5), 3),
-    (ob.PermuteAndFlip(0.5), 2),
+    (ob.mechanisms.SmoothHellingerExponential(1.0), 2),
+    (ob.mechanisms.HellingerExponential(0.5), 3),
+    (ob.mechanisms.PermuteAndFlip(0.5), 2),
 )
 
 
@@ -180,19 +187,24 @@ def audits() -> None:
         "An audit at its defaults",
         ["mechanism", "audit, s"],
         rows,
-        "`ob.audit(mechanism, size=100, prior=[1.0] * k)`, each in a process of its own. Wanted: at"
+        "`ob.research.audit(mechanism, size=100, prior=[1.0] * k)`, each in a process of its own."
+        " Wanted: at"
         " most 15 s.",
     )
 
 
 def _seconds_of_audit(mechanism: Any, k: int) -> float:
-    return seconds(lambda: ob.audit(mechanism, size=100, prior=(1.0,) * k))
+    return seconds(lambda: ob.research.audit(mechanism, size=100, prior=(1.0,) * k))
 
 
 def _seconds_of_calibration(size: int, k: int, target: dict[str, float], tune: bool) -> float:
     return seconds(
         lambda: ob.calibrate(
-            ob.SmoothHellingerExponential(1.0), size=size, prior=(1.0,) * k, tune=tune, **target
+            ob.mechanisms.SmoothHellingerExponential(1.0),
+            size=size,
+            prior=(1.0,) * k,
+            tune=tune,
+            **target,
         )
     )  # type: ignore[arg-type]
 

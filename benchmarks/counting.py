@@ -45,7 +45,7 @@ def counter(scan: pl.LazyFrame, column: str) -> Callable[[], Any]:
             [f"category {i}" for i in range(int(k))] if kind == "String" else list(range(int(k)))
         )
         policy |= {"categories": labels, "unknown": "other"}
-    count = ob.make_categorical_counts(
+    count = ob.t.make_categorical_counts(
         dp.domain_of(scan, infer=True), dp.symmetric_distance(), column=column, **policy
     )
     return lambda: count(scan)

@@ -22,14 +22,17 @@ def main() -> None:
         prior = [1.0] * k
         counts = np.full(k, size // k) + (np.arange(k) < size % k)
         for epsilon in EPSILONS:
-            scale = 2 * ob.global_sensitivity(size, prior) / epsilon
+            scale = 2 * ob.research.global_sensitivity(size, prior) / epsilon
             # Without the least time that a measurement takes.
             releases = [
-                partial(ob.measured_sampler(mechanism, size=size, prior=prior), counts, prior, 1)
-                for mechanism in (ob.PermuteAndFlip(scale), ob.HellingerExponential(scale))
+                partial(ob.m.measured_sampler(mechanism, size=size, prior=prior), counts, prior, 1)
+                for mechanism in (
+                    ob.mechanisms.PermuteAndFlip(scale),
+                    ob.mechanisms.HellingerExponential(scale),
+                )
             ]
             ours, ehd, law = milliseconds(
-                *releases, partial(ob.PermuteAndFlip(scale).log_pmf, counts, 1.0)
+                *releases, partial(ob.mechanisms.PermuteAndFlip(scale).log_pmf, counts, 1.0)
             )
             rows.append(
                 [k, size, number_of_candidates(size, k), f"{epsilon:g}", ours, ehd, ours / ehd, law]

@@ -24,8 +24,8 @@ from tests.helpers.noised_counts import Look, Setting
 TWO = {
     "discrete Laplace, scale 1": ob.LaplaceParameters(1.0),
     "discrete Laplace, scale 100": ob.LaplaceParameters(100.0),
-    "EHD": ob.HellingerExponential(0.67),
-    "EHDS, γ = 1": ob.SmoothHellingerExponential(4.0),
+    "EHD": ob.mechanisms.HellingerExponential(0.67),
+    "EHDS, γ = 1": ob.mechanisms.SmoothHellingerExponential(4.0),
 }
 TEN = {
     "discrete Laplace, scale 2": ob.LaplaceParameters(2.0),
@@ -115,7 +115,7 @@ def many() -> None:
     """
     from opendp_bayes.inference.sampling.interpolated_normaliser import over_prior
 
-    rows, mechanism = [], ob.SmoothHellingerExponential(2.4142)
+    rows, mechanism = [], ob.mechanisms.SmoothHellingerExponential(2.4142)
     for k, size in ((3, 2000), (3, 10**6), (7, 2000), (10, 10**5)):
         counts = np.random.default_rng(0).multinomial(
             size, np.random.default_rng(1).dirichlet(np.ones(k))
@@ -222,9 +222,9 @@ def likelihoods() -> None:
 def _likelihood(k: int, size: int, scale: float, polynomial: bool) -> list[Any]:
     drawn = _drawn(k, scale, size, True)
     theta = (np.maximum(drawn, 0) + 1) / (np.maximum(drawn, 0) + 1).sum()
-    public = ob.log_likelihood(released(ob.KNormParameters(scale / 2), drawn, size))
+    public = ob.research.log_likelihood(released(ob.KNormParameters(scale / 2), drawn, size))
     mechanism = ob.LaplaceParameters(scale, total="private")
-    private = ob.log_likelihood(released(mechanism, drawn, None))
+    private = ob.research.log_likelihood(released(mechanism, drawn, None))
     times = [1e3 * least(partial(of, theta)) for of in (public, private)]
     row = [str(k), f"{size:.0e}", f"{scale:g}", *times]
     if not polynomial:

@@ -23,7 +23,7 @@ _NEGLIGIBLE = 1e-9
 
 def two_categories() -> Iterator[str]:
     for size, epsilon in product((5, 20, 60), (0.05, 0.2, 0.5, 1.0)):
-        least = ob.least_error(size, [1.0, 1.0], epsilon)
+        least = ob.research.least_error(size, [1.0, 1.0], epsilon)
         found = least.standing(ob.LaplaceParameters(1 / epsilon))
         yield (
             f"| {size} | {epsilon} | {least.value:.5f} | {found.ratio:.4f} |"
@@ -36,8 +36,8 @@ def calibrated(size: int, k: int, epsilon: float) -> Iterator[Any]:
         ob.KNormParameters(1.0),
         ob.LaplaceParameters(1.0),
         ob.LaplaceParameters(1.0, total="bounded"),
-        ob.HellingerExponential(1.0),
-        ob.PermuteAndFlip(1.0),
+        ob.mechanisms.HellingerExponential(1.0),
+        ob.mechanisms.PermuteAndFlip(1.0),
     ]
     for template in templates:
         yield ob.calibrate(template, size=size, prior=[1.0] * k, epsilon=epsilon)
@@ -50,13 +50,13 @@ def from_the_draw(size: int, k: int, scale: float, average: Floats) -> float:
     drawn = sets[0] + noise_vectors(norm + size, k)
     weights = np.exp(-np.abs(drawn[:, None] - sets).sum(axis=2) / (2 * scale)).T
     law = weights / weights.sum(axis=1, keepdims=True)
-    distance = ob.hellinger_distance(sets[:, None] + 1.0, sets[None] + 1.0)
+    distance = ob.research.hellinger_distance(sets[:, None] + 1.0, sets[None] + 1.0)
     return float(((average[:, None] * law).T @ distance).min(axis=1).sum())
 
 
 def several_categories() -> Iterator[str]:
     for size, k, epsilon in ((8, 3, 0.3), (8, 3, 1.0), (8, 3, 3.0), (4, 4, 1.0)):
-        least = ob.least_error(size, [1.0] * k, epsilon)
+        least = ob.research.least_error(size, [1.0] * k, epsilon)
         cells = []
         for mechanism in calibrated(size, k, epsilon):
             found = least.standing(mechanism)

@@ -72,12 +72,12 @@ def regression(epsilon: float) -> list[list[Any]]:
         data = np.column_stack([pair, rng.random(RECORDS) < p]).astype(int)
         release = released((2, 2, 2), data, (0, 1, 2), ob.LaplaceParameters(2 / epsilon))
         start = process_time()
-        posterior = ob.survey_posterior({"all": release})
+        posterior = ob.research.survey_posterior({"all": release})
         took += process_time() - start
         for at, kind in enumerate(kinds):
             frames = posterior.synthetic(COPIES, kind, seed=run)
             each, own = map(np.array, zip(*map(fitted, frames), strict=True))
-            lower, upper = ob.combine_estimates(each, own, kind=kind).interval()
+            lower, upper = ob.research.combine_estimates(each, own, kind=kind).interval()
             covered[at] += ((lower <= TRUE) & (upper >= TRUE))[1:]
             width[at] += (upper - lower)[1:]
     return [
@@ -157,7 +157,7 @@ def ten_tables(size: int, holds: bool) -> tuple[list[Any], list[Any]]:
     start = process_time()
     with warnings.catch_warnings(record=True) as loose:
         warnings.simplefilter("always")
-        posterior = ob.survey_posterior(releases)
+        posterior = ob.research.survey_posterior(releases)
     took = process_time() - start
     other, others_took = by_mbi(releases, levels, size)
     errors, covered = {}, {"cells": [], "margins": [], "pairs": []}
@@ -205,7 +205,7 @@ def many_records(size: int, copies: int) -> list[Any]:
     releases = {f"t{at}": released(levels, data, scope, noise) for at, scope in enumerate(TREE)}
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # of few draws, which are quick to make
-        posterior = ob.survey_posterior(releases, effective_draws=20)
+        posterior = ob.research.survey_posterior(releases, effective_draws=20)
         start = process_time()
         paths = posterior.write_synthetic(folder, copies, "predictive", size=size)
         took = process_time() - start

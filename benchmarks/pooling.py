@@ -11,6 +11,7 @@ from reporting import table
 from scipy import stats
 
 import opendp_bayes as ob
+from opendp_bayes.results.grouped_release import GroupedRelease
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -70,7 +71,7 @@ def of_groups(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any, Any]:
     prior, mechanism = (1.0,) * len(labels), ob.LaplaceParameters(1 / epsilon, total="private")
     drawn = mechanism.draw(counts.ravel(), 1.0).reshape(counts.shape)
     rows, groups = tuple(map(tuple, drawn.tolist())), tuple(range(len(counts)))
-    release = ob.GroupedRelease(groups, rows, labels, prior, mechanism, promise(None))
+    release = GroupedRelease(groups, rows, labels, prior, mechanism, promise(None))
     joint = joint_table(drawn, labels, mechanism, promise(None))
     return release.pooled, [one.posterior.mean() for one in release.values()], joint
 

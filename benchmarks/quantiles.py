@@ -87,7 +87,7 @@ def of_one_table(counts: Integers, epsilon: float, prior: Any) -> Any:
 def of_opendp_tree(counts: Integers, epsilon: float, branching: int | None = None) -> Any:
     """The posterior of all levels of what OpenDP draws of its tree."""
     noisy, branching, scale = noisy_tree(counts, epsilon, branching)
-    return ob.tree_posterior(
+    return ob.research.tree_posterior(
         noisy, "x", range(counts.size), branching=branching, noise="discrete_laplace", scale=scale
     )["x"]
 

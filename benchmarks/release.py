@@ -15,8 +15,8 @@ import opendp_bayes as ob
 ROWS = 1_000_000
 SIZES = {2: (100, 1000, 10_000, 100_000), 3: (10, 100, 1000)}
 MECHANISMS = {
-    "EHD": ob.HellingerExponential(scale=0.5),
-    "EHDS": ob.SmoothHellingerExponential(scale=4.0),
+    "EHD": ob.mechanisms.HellingerExponential(scale=0.5),
+    "EHDS": ob.mechanisms.SmoothHellingerExponential(scale=4.0),
     "Laplace": ob.LaplaceParameters(scale=1.0),
 }
 

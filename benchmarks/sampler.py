@@ -17,15 +17,15 @@ from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSamp
 #: Categories, records, and the mechanism: EHDS with a proven ε of 1 where that is of use, and EHD
 #: with little noise where it is not.
 RELEASES = [
-    (2, 1000, ob.SmoothHellingerExponential(4.0)),
-    (2, 10**9, ob.SmoothHellingerExponential(4.0)),
-    (3, 1000, ob.SmoothHellingerExponential(4.0)),
-    (3, 10**9, ob.SmoothHellingerExponential(4.0)),
-    (10, 10**5, ob.HellingerExponential(1 / 150)),
-    (10, 10**9, ob.SmoothHellingerExponential(4.0)),
-    (50, 10**5, ob.HellingerExponential(1 / 1000)),
-    (50, 10**9, ob.SmoothHellingerExponential(4.0)),
-    (200, 10**5, ob.HellingerExponential(1e-4)),
+    (2, 1000, ob.mechanisms.SmoothHellingerExponential(4.0)),
+    (2, 10**9, ob.mechanisms.SmoothHellingerExponential(4.0)),
+    (3, 1000, ob.mechanisms.SmoothHellingerExponential(4.0)),
+    (3, 10**9, ob.mechanisms.SmoothHellingerExponential(4.0)),
+    (10, 10**5, ob.mechanisms.HellingerExponential(1 / 150)),
+    (10, 10**9, ob.mechanisms.SmoothHellingerExponential(4.0)),
+    (50, 10**5, ob.mechanisms.HellingerExponential(1 / 1000)),
+    (50, 10**9, ob.mechanisms.SmoothHellingerExponential(4.0)),
+    (200, 10**5, ob.mechanisms.HellingerExponential(1e-4)),
 ]
 
 
@@ -33,19 +33,21 @@ def balanced(k: int, size: int) -> np.ndarray:
     return np.full(k, size // k) + (np.arange(k) < size % k)
 
 
-def enumerated(mechanism: ob.HellingerExponential, counts: np.ndarray) -> list[int]:
+def enumerated(mechanism: ob.mechanisms.HellingerExponential, counts: np.ndarray) -> list[int]:
     """One release by an exact categorical draw over all candidates."""
     exponents = mechanism._exponents(counts, np.ones(counts.size))
     return candidate(ExactCategorical(exponents).draw(), int(counts.sum()), counts.size)
 
 
-def state_of(mechanism: ob.HellingerExponential, counts: np.ndarray) -> HellingerSampler:
+def state_of(mechanism: ob.mechanisms.HellingerExponential, counts: np.ndarray) -> HellingerSampler:
     prior = np.ones(counts.size)
     return HellingerSampler(counts, prior, mechanism.width(counts, prior))
 
 
 def peak(
-    k: int, size: int, mechanism: ob.HellingerExponential | ob.SmoothHellingerExponential
+    k: int,
+    size: int,
+    mechanism: ob.mechanisms.HellingerExponential | ob.mechanisms.SmoothHellingerExponential,
 ) -> float:
     """Peak memory in MB, above that of the imports, of one release in a process of its own
     (Linux).
@@ -53,7 +55,7 @@ def peak(
     code = f"""
 import numpy as np
 from pathlib import Path
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 def peak():
     return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) * 1024 / 1e6
 HellingerExponential(1.0).sample([1, 1], 1.0)
@@ -97,7 +99,7 @@ def against_enumeration() -> None:
         (3, 1000, 0.05),
         (4, 150, 0.05),
     ):
-        counts, mechanism = balanced(k, size), ob.HellingerExponential(scale)
+        counts, mechanism = balanced(k, size), ob.mechanisms.HellingerExponential(scale)
         state = state_of(mechanism, counts)
         whole, cold, warm = milliseconds(
             partial(enumerated, mechanism, counts),

@@ -29,13 +29,13 @@ Timed = dict[str, list[int]]
 
 def mechanisms(size: int, k: int) -> Iterator[tuple[str, Any]]:
     """Mechanisms of a loss of about 1, without those that do not take this size."""
-    scale = 2 * ob.global_sensitivity(size, [1.0] * k)
+    scale = 2 * ob.research.global_sensitivity(size, [1.0] * k)
     for name, made in (
-        ("EHD", ob.HellingerExponential(scale)),
-        ("EHDL", ob.HellingerExponential(2.0, "local")),
-        ("EHDS, γ = 1", ob.SmoothHellingerExponential(2.5)),
-        ("EHDS, β = 0.1", ob.SmoothHellingerExponential(2.5, beta=0.1)),
-        ("permute-and-flip", ob.PermuteAndFlip(scale)),
+        ("EHD", ob.mechanisms.HellingerExponential(scale)),
+        ("EHDL", ob.mechanisms.HellingerExponential(2.0, "local")),
+        ("EHDS, γ = 1", ob.mechanisms.SmoothHellingerExponential(2.5)),
+        ("EHDS, β = 0.1", ob.mechanisms.SmoothHellingerExponential(2.5, beta=0.1)),
+        ("permute-and-flip", ob.mechanisms.PermuteAndFlip(scale)),
         ("K-norm noise", ob.KNormParameters(1.0)),
     ):
         try:
@@ -83,7 +83,7 @@ def row(name: str, mechanism: Any, size: int, k: int) -> list[Any]:
     """Measure one mechanism: medians, and areas without a least time and with it."""
     space = PosteriorSpace(tuple(range(k)), size, (1.0,) * k)
     data = {name: space.concentration(counts) for name, counts in data_sets(size, k).items()}
-    release: Any = ob.make_mechanism(
+    release: Any = ob.m.make_mechanism(
         space.domain, space.metric, dp.max_divergence(), mechanism, accounting="proven"
     )
     sleep = pacing.sleep

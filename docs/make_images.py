@@ -24,6 +24,7 @@ import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
 from opendp_bayes.display import terminal
 from opendp_bayes.results.figures import plot_posterior
+from opendp_bayes.results.grouped_release import GroupedRelease
 
 IMAGES = Path(__file__).parent / "images"
 TITLES = {
@@ -209,7 +210,7 @@ def main() -> None:
     }
     plots(releases)
     reading()
-    by_vote = ob.GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8"))
+    by_vote = GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8"))
     save(by_vote.plot(), "groups")
     questions = {"Vote": releases["vote"], "Party": releases["party"], "Party by vote": by_vote}
     save(ob.Survey(tuple(questions), tuple(questions.values())).plot(), "survey")

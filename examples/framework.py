@@ -19,13 +19,13 @@ survey = pl.LazyFrame(
 domain = dp.lazyframe_domain([dp.series_domain("answer", dp.enum_domain(answer.categories))])
 space = domain, dp.change_one_distance()
 
-counts = space >> ob.then_categorical_counts(column="answer", size=size)
+counts = space >> ob.t.then_categorical_counts(column="answer", size=size)
 
-posterior = counts >> ob.then_dirichlet_multinomial(prior=0.5)
-private_posterior = posterior >> ob.then_laplace_parameters(dp.max_divergence(), scale=4.0)
+posterior = counts >> ob.t.then_dirichlet_multinomial(prior=0.5)
+private_posterior = posterior >> ob.m.then_laplace_parameters(dp.max_divergence(), scale=4.0)
 
 # The same counts in OpenDP's own space can be followed by any OpenDP measurement.
-private_counts = counts >> ob.then_count_vector() >> dp.m.then_laplace(scale=8.0)
+private_counts = counts >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=8.0)
 
 both = dp.c.make_composition([private_posterior, private_counts])
 
@@ -35,5 +35,7 @@ print(f"concentration of the posterior: {release.concentration.tolist()}")
 print(f"OpenDP's noisy counts:          {list(noisy_counts)}")
 
 # Measurements made for different models do not chain by accident: the spaces differ.
-other = (domain, dp.change_one_distance()) >> ob.then_categorical_counts(column="answer", size=301)
+other = (domain, dp.change_one_distance()) >> ob.t.then_categorical_counts(
+    column="answer", size=301
+)
 print(f"spaces for 300 and 301 answers are equal: {counts.output_domain == other.output_domain}")

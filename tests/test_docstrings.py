@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tests.helpers.sources import PACKAGES, ROOT, SOURCES
 
 _ENTRY = re.compile(r"^(\S.*?) : ", re.MULTILINE)
 _ELSEWHERE = re.compile(r"\b(?:as in|as for|those of|see) `[\w.]+`")
+#: Files that hand names on.
+DOORS = ["__init__.py", "measurements.py", "research/__init__.py", "transformations.py"]
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
@@ -20,9 +23,11 @@ def functions(path: Path) -> dict[str, ast.FunctionDef]:
 
 
 def public_functions() -> Iterator[tuple[str, ast.FunctionDef]]:
-    """The functions that the `__init__` of a package imports, by themselves or with a module."""
-    for package in PACKAGES:
-        doors = ast.parse((package / "__init__.py").read_text(encoding="utf-8"))
+    """The functions that the doors of a package import, by themselves or with a module."""
+    for package, place in product(PACKAGES, DOORS):
+        if not (package / place).exists():
+            continue
+        doors = ast.parse((package / place).read_text(encoding="utf-8"))
         for door in ast.walk(doors):
             if not isinstance(door, ast.ImportFrom):
                 continue

@@ -9,12 +9,15 @@ import inspect
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.accounting.profile import PrivacyProfile
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
 from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
+from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
 from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
@@ -22,6 +25,7 @@ from tests.helpers.argument_rows_of_losses import LOSSES, PLAN
 from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
 from tests.helpers.argument_rows_of_posteriors import POSTERIORS
 from tests.helpers.argument_rows_of_surveys import SURVEYS
+from tests.helpers.doors import PUBLIC
 from tests.helpers.optional import arviz_or_skip
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
@@ -35,7 +39,7 @@ def _quick(coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_an_argument_matters(row: Row) -> None:
-    if row.function is ob.privacy_loss_distribution:
+    if row.function is ob.research.privacy_loss_distribution:
         pytest.importorskip("dp_accounting")
     if row.function.__name__ == "to_arviz":
         arviz_or_skip()
@@ -68,16 +72,16 @@ DRAWS = {"audit", "measured_sampler"}
 
 def every_argument() -> set[tuple[str, str]]:
     """Of all public functions, mechanisms and their losses, profiles and posteriors."""
-    public = [getattr(ob, name) for name in ob.__all__ if name not in WITHOUT_ROWS | DRAWS]
+    public = [value for name, value in PUBLIC.items() if name not in WITHOUT_ROWS | DRAWS]
     mechanisms = [kind for kind in public if hasattr(kind, "proven_loss")]
     mechanisms.remove(ob.Mechanism)
     functions = [*filter(inspect.isfunction, public), *mechanisms, *PRESETS]
-    functions.append(ob.PrivacyProfile.__call__)
+    functions.append(PrivacyProfile.__call__)
     functions += [kind.proven_loss for kind in mechanisms]
-    functions += [ob.Release.pooled, ob.GroupedRelease.pooled]
+    functions += [ob.Release.pooled, GroupedRelease.pooled]
     answers: tuple[type, ...] = (CategoryPosterior, Comparison, CountsPosterior, NumberPosterior)
-    answers += (Quantity, QuantilePosterior, Pooled, ob.SurveyPosterior, TablePosterior)
-    for kind in (ob.PrivacyProfile, ob.NoiseAwarePosterior, *answers):
+    answers += (Quantity, QuantilePosterior, Pooled, SurveyPosterior, TablePosterior)
+    for kind in (PrivacyProfile, ob.NoiseAwarePosterior, *answers):
         methods = [method for _, method in inspect.getmembers(kind, inspect.isfunction)]
         ours = [method for method in methods if method.__module__.startswith("opendp_bayes")]
         functions += [method for method in ours if not method.__name__.startswith("_")]

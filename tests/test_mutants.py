@@ -33,7 +33,7 @@ WHOLE = ["accounting", "mechanisms", "questions", "release_format", "samplers", 
 def test_nothing_is_left_out(folder: str) -> None:
     found = {
         str(path.relative_to(PROJECT))
-        for path in (PROJECT / "opendp_bayes" / folder).glob("*.py")
+        for path in (PROJECT / "opendp_bayes" / folder).rglob("*.py")
         if path.name != "__init__.py"
     }
     assert found - LISTED == set()

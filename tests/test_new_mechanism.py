@@ -147,7 +147,7 @@ def test_a_plan_and_an_audit_take_it() -> None:
     found = ob.plan(size=60, prior=PRIOR, epsilon=1.0, mechanisms=[NearestLaplace(1.0)])
     assert found.rows[0].loss is not None
     assert 0 < found.rows[0].errors["balanced"].hellinger < 1
-    audited = ob.audit(NearestLaplace(0.5), size=SIZE, prior=PRIOR, draws=5000)
+    audited = ob.research.audit(NearestLaplace(0.5), size=SIZE, prior=PRIOR, draws=5000)
     assert audited.passed
     assert audited.fits
 

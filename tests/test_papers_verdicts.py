@@ -15,7 +15,7 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
-from opendp_bayes import papers
+from opendp_bayes.research import papers
 
 ROOT = Path(__file__).parent.parent
 with (ROOT / "docs" / "papers.csv").open(newline="", encoding="utf-8") as _file:
@@ -35,8 +35,10 @@ def conditional(holds: bool, fails: bool) -> str:
 
 
 @lru_cache(maxsize=1024)
-def law(mechanism: ob.Mechanism, counts: tuple[int, ...], prior: float = 1.0) -> ob.ErrorLaw:
-    found = ob.error_law(mechanism, counts, prior)
+def law(
+    mechanism: ob.Mechanism, counts: tuple[int, ...], prior: float = 1.0
+) -> ob.research.ErrorLaw:
+    found = ob.research.error_law(mechanism, counts, prior)
     assert not found.simulated
     return found
 
@@ -45,7 +47,9 @@ def within(mechanism: ob.Mechanism, counts: tuple[int, int], k: int) -> float:
     """P(H <= t) at the smallest t that k records reach: on one side, if the data are skewed."""
     near = [
         float(
-            ob.hellinger_distance(np.add(counts, 1.0), [counts[0] + s + 1.0, counts[1] - s + 1.0])
+            ob.research.hellinger_distance(
+                np.add(counts, 1.0), [counts[0] + s + 1.0, counts[1] - s + 1.0]
+            )
         )
         for s in (k, -k)
         if 0 <= counts[0] + s <= sum(counts)
@@ -66,7 +70,7 @@ def test_p35_the_corollary_needs_the_papers_constant_or_an_inner_data_set() -> N
     """n = 64 is above the bound 3 / (e^-3 (1 - e^-3))."""
     assert 3 / (math.exp(-3) * -math.expm1(-3)) < 64
     laplace = papers.ilap(3.0, 2)
-    true, constant = papers.ehd(3.0, 64, ONES), ob.HellingerExponential(2 * CONSTANT / 3)
+    true, constant = papers.ehd(3.0, 64, ONES), ob.mechanisms.HellingerExponential(2 * CONSTANT / 3)
     edge, middle = (1, 63), (32, 32)
     lower, upper = within(laplace, edge, 1), within(true, edge, 1)
     assert (round(lower, 4), round(upper, 4)) == (0.4988, 0.5115)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes import papers
 from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.research import papers
 from tests.helpers import oracles
 from tests.helpers.argument_rows_of_papers import PRESETS
 

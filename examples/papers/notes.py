@@ -33,7 +33,9 @@ CASE_PRIOR = (0.1, 3.0, 1.0)
 def exponential_mechanism() -> str:
     laws, worst = ehd(10), 0.0
     for x in range(11):
-        _, log_p = ob.HellingerExponential(scale=2 * local(10).max()).log_pmf([x, 10 - x], 1.0)
+        _, log_p = ob.mechanisms.HellingerExponential(scale=2 * local(10).max()).log_pmf(
+            [x, 10 - x], 1.0
+        )
         worst = max(worst, float(np.abs(np.exp(log_p) - laws[x]).max()))
     return (
         f"n=10: {len(laws)} candidates, rows sum to {laws.sum() / 11:.6f};"
@@ -46,7 +48,7 @@ def global_sensitivity() -> str:
     parts = []
     for n, prior in ((10, UNIFORM), (8, (1.0, 1.0, 1.0)), (6, (0.1, 2.0, 1.0))):
         change = largest_change(n, prior)
-        parts.append(f"{change.max():.5f} = {ob.global_sensitivity(n, prior):.5f}")
+        parts.append(f"{change.max():.5f} = {ob.research.global_sensitivity(n, prior):.5f}")
     return "by definition and by closed form: " + ", ".join(parts)
 
 
@@ -95,7 +97,9 @@ def ehd_from_below() -> str:
 def ehdl_definition() -> str:
     laws, worst = ehdl(10), 0.0
     for x in range(11):
-        _, log_p = ob.HellingerExponential(2.0, sensitivity="local").log_pmf([x, 10 - x], 1.0)
+        _, log_p = ob.mechanisms.HellingerExponential(2.0, sensitivity="local").log_pmf(
+            [x, 10 - x], 1.0
+        )
         worst = max(worst, float(np.abs(np.exp(log_p) - laws[x]).max()))
     return f"n=10: differs from the package's EHDL by less than 1e-12: {worst < 1e-12}"
 
@@ -231,7 +235,9 @@ def ratio_beyond() -> str:
 @check("N14", "I8")
 def ehdl_loss() -> str:
     ones = [
-        ob.exact_loss(ob.HellingerExponential(2.0, "local"), size=n, prior=[1.0, 1.0]).epsilon
+        ob.exact_loss(
+            ob.mechanisms.HellingerExponential(2.0, "local"), size=n, prior=[1.0, 1.0]
+        ).epsilon
         for n in (10, 100, 1000)
     ]
     small = pure_loss(ehdl(500, (0.01, 0.01)), 500)
@@ -245,7 +251,7 @@ def ehdl_loss() -> str:
 def steps(n: int, prior: Prior = UNIFORM) -> np.ndarray:
     """`H(BI(x), BI(x + 1))` for x = 0..n - 1."""
     x = np.arange(n)
-    return ob.hellinger_distance(
+    return ob.research.hellinger_distance(
         np.stack([x + prior[0], n - x + prior[1]], axis=1),
         np.stack([x + 1 + prior[0], n - x - 1 + prior[1]], axis=1),
     )
@@ -253,7 +259,7 @@ def steps(n: int, prior: Prior = UNIFORM) -> np.ndarray:
 
 @check("N17")
 def neighbours_of_x() -> str:
-    counts = [ob.binomial_beta(x=x, n=10, prior=1.0) for x in (4, 5, 6)]
+    counts = [ob.research.binomial_beta(x=x, n=10, prior=1.0) for x in (4, 5, 6)]
     return "n=10, x0=5: Beta " + ", ".join(f"({c[0]:.0f}, {c[1]:.0f})" for c in counts)
 
 
@@ -423,7 +429,7 @@ def mass_of_a_score() -> str:
 def beta_smooth_sensitivity() -> str:
     values = beta_smooth(50, UNIFORM, 0.05)
     sensitivity = local(50)
-    package = [ob.smooth_sensitivity([x, 50 - x], 1.0, beta=0.05) for x in range(51)]
+    package = [ob.research.smooth_sensitivity([x, 50 - x], 1.0, beta=0.05) for x in range(51)]
     return (
         f"n=50, beta=0.05: S >= LS: {bool((values >= sensitivity).all())}, largest change of ln S"
         f" {np.abs(np.diff(np.log(values))).max():.4f}, the package's:"

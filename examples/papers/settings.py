@@ -18,12 +18,12 @@ def balanced(n: int, k: int = 2) -> list[int]:
 def at_papers_scales(n: int, k: int, epsilon: float, prior: float = 1.0) -> dict[str, ob.Mechanism]:
     """By their names; EHDL is what the papers call not private."""
     return {
-        "EHD": ob.papers.ehd(epsilon, n, [prior] * k),
-        "EHDL (not private)": ob.papers.ehdl(epsilon),
-        "EHDS": ob.papers.ehds(epsilon),
-        "(ε, δ) mechanism": ob.papers.beta(epsilon, DELTA, n),
-        "lap": ob.papers.lap(epsilon, k),
-        "ilap": ob.papers.ilap(epsilon, k),
+        "EHD": ob.research.papers.ehd(epsilon, n, [prior] * k),
+        "EHDL (not private)": ob.research.papers.ehdl(epsilon),
+        "EHDS": ob.research.papers.ehds(epsilon),
+        "(ε, δ) mechanism": ob.research.papers.beta(epsilon, DELTA, n),
+        "lap": ob.research.papers.lap(epsilon, k),
+        "ilap": ob.research.papers.ilap(epsilon, k),
     }
 
 
@@ -36,9 +36,9 @@ def at_exact_scales(n: int, k: int, epsilon: float, prior: float = 1.0) -> dict[
     """EHD and EHDS solved for the exact loss, EHDS with the best γ for balanced data; floored
     Laplace noise, lap and ilap being the same then; K-norm and discrete Laplace noise.
     """
-    floored = ob.papers.ilap(epsilon, k)
+    floored = ob.research.papers.ilap(epsilon, k)
     found = {
-        "EHD": solved(ob.HellingerExponential(1.0), n, k, epsilon, prior),
+        "EHD": solved(ob.mechanisms.HellingerExponential(1.0), n, k, epsilon, prior),
         "EHDS, tuned": tuned(n, k, epsilon, prior),
         "ilap": floored,
     }
@@ -64,23 +64,23 @@ def tuned(n: int, k: int, epsilon: float, prior: float) -> ob.Mechanism:
     """EHDS with its γ chosen, at the exact scale."""
     largest = CHOSEN_AT.get(k, n)
     if n <= largest:
-        return solved(ob.SmoothHellingerExponential(1.0), n, k, epsilon, prior)
+        return solved(ob.mechanisms.SmoothHellingerExponential(1.0), n, k, epsilon, prior)
     return solved(tuned(largest, k, epsilon, prior), n, k, epsilon, prior, tune=False)
 
 
 #: Of two categories, at ε = 1, where the exact loss of both is what the papers say.
 NOISE = {
-    "LSHist": ob.papers.ilap(1.0, 2),
+    "LSHist": ob.research.papers.ilap(1.0, 2),
     "discrete Laplace = K-norm": ob.KNormParameters(1.0),
 }
 SETTINGS = {"(a) the papers' scales": at_papers_scales, "(b) exact scales": at_exact_scales}
 
 
 def mean_error(mechanism: ob.Mechanism, counts: list[int], prior: float = 1.0) -> float:
-    return ob.error_law(mechanism, counts, prior).mean()
+    return ob.research.error_law(mechanism, counts, prior).mean()
 
 
-def by_distance(law: ob.ErrorLaw) -> tuple[np.ndarray, np.ndarray]:
+def by_distance(law: ob.research.ErrorLaw) -> tuple[np.ndarray, np.ndarray]:
     """Distances, and the probability of each, those that agree to nine digits together."""
     rounded = np.round(law.values, 9)
     distance, place = np.unique(rounded, return_inverse=True)

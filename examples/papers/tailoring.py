@@ -41,14 +41,14 @@ check("T54")(local_sensitivity)
 
 def error(mechanism: ob.Mechanism, counts: list[int], prior: float = 1.0) -> float:
     """The expected Hellinger error."""
-    return ob.error_law(mechanism, counts, prior).mean()
+    return ob.research.error_law(mechanism, counts, prior).mean()
 
 
 @check("T2")
 def scaled_by_smooth_sensitivity() -> str:
     laws, worst = ehds(30), 0.0
     for x in range(31):
-        _, log_p = ob.papers.ehds(1.0).log_pmf([x, 30 - x], 1.0)
+        _, log_p = ob.research.papers.ehds(1.0).log_pmf([x, 30 - x], 1.0)
         worst = max(worst, float(np.abs(np.exp(log_p) - laws[x]).max()))
     return f"n=30: equal to the package's EHDS within 1e-12: {worst < 1e-12}"
 
@@ -73,8 +73,14 @@ def some_cases() -> str:
     shown = []
     for n in (4, 1000):
         counts = [n // 2, n // 2]
-        values = [error(ob.papers.ehds(1.0), counts), error(ob.papers.beta(1.0, 1e-8, n), counts)]
-        values += [error(make(1.0, 2), counts) for make in (ob.papers.lap, ob.papers.ilap)]
+        values = [
+            error(ob.research.papers.ehds(1.0), counts),
+            error(ob.research.papers.beta(1.0, 1e-8, n), counts),
+        ]
+        values += [
+            error(make(1.0, 2), counts)
+            for make in (ob.research.papers.lap, ob.research.papers.ilap)
+        ]
         shown.append(f"n={n}: " + ", ".join(f"{value:.4f}" for value in values))
     return "mean H of EHDS, the (eps, delta) mechanism, lap, ilap: " + "; ".join(shown)
 
@@ -85,8 +91,8 @@ def local_instead_of_global() -> str:
     for n, x in ((10, 5), (100, 50), (1000, 500), (1000, 0)):
         counts = [x, n - x]
         values = (
-            error(ob.papers.ehd(1.0, n, [1.0, 1.0]), counts),
-            error(ob.papers.ehds(1.0), counts),
+            error(ob.research.papers.ehd(1.0, n, [1.0, 1.0]), counts),
+            error(ob.research.papers.ehds(1.0), counts),
         )
         shown.append(f"n={n}, x={x}: {values[0]:.4f}, {values[1]:.4f}")
     return "mean H of EHD, EHDS: " + "; ".join(shown)
@@ -186,7 +192,7 @@ def hellinger_of_betas() -> str:
         overlap = quad(lambda t, a=a, b=b: math.sqrt(beta.pdf(t, *a) * beta.pdf(t, *b)), 0, 1)[0]
         log_bc = betaln((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) - (betaln(*a) + betaln(*b)) / 2
         printed = math.sqrt(-math.expm1(log_bc))
-        package = float(ob.hellinger_distance(a, b))
+        package = float(ob.research.hellinger_distance(a, b))
         worst = max(worst, abs(printed - math.sqrt(1 - overlap)), abs(printed - package))
     return (
         f"three pairs, against the integral and the package: differences below 1e-7: {worst < 1e-7}"
@@ -227,7 +233,7 @@ def valid_but_not_of_n() -> str:
 @check("T23", "T24")
 def laplace_losses() -> str:
     shown = []
-    for make in (ob.papers.lap, ob.papers.ilap):
+    for make in (ob.research.papers.lap, ob.research.papers.ilap):
         losses = [ob.exact_loss(make(1.0, k), size=20, prior=[1.0] * k).epsilon for k in (2, 3, 4)]
         shown.append(", ".join(f"{loss:.4f}" for loss in losses))
     return f"k=2, 3, 4: exact loss of lap {shown[0]}; of ilap {shown[1]}"
@@ -280,7 +286,7 @@ def change_of_the_inverse() -> str:
 @check("T31")
 def ehds_at_scale_four() -> str:
     law = ehds(20)[10]
-    _, log_p = ob.SmoothHellingerExponential(scale=4.0).log_pmf([10, 10], 1.0)
+    _, log_p = ob.mechanisms.SmoothHellingerExponential(scale=4.0).log_pmf([10, 10], 1.0)
     return (
         f"n=20, x=10: P(r = BI(x)) = {law[10]:.4f}, the package's at scale 4"
         f" {math.exp(log_p[10]):.4f}"
@@ -413,7 +419,7 @@ def printed_odd(a: float, b: float, t: int) -> float:
 
 
 def squared(a: float, b: float, t: int) -> float:
-    return float(ob.hellinger_distance([a, b], [a + t, b - t])) ** 2
+    return float(ob.research.hellinger_distance([a, b], [a + t, b - t])) ** 2
 
 
 @check("T41")
@@ -513,7 +519,7 @@ def where_ehds_is_better() -> str:
     at = {n: ehds(n)[n // 2, n // 2] for n in range(2, 201)}
     lap = [n for n, mass in at.items() if mass > floored_laplace(0, 2.0)]
     ilap = [n for n, mass in at.items() if mass > floored_laplace(0, 1.0)]
-    large = ob.error_law(ob.papers.ehds(1.0), [7500, 7500], 1.0).cdf(0.0)
+    large = ob.research.error_law(ob.research.papers.ehds(1.0), [7500, 7500], 1.0).cdf(0.0)
     return (
         f"balanced, n=2..200: above lap for n in {lap}, above ilap for n in {ilap};"
         f" n=15000: {float(large):.4f}"
@@ -567,8 +573,10 @@ def accuracy_is_a_sum() -> str:
 
 @check("T59")
 def less_noise() -> str:
-    exact = ob.calibrate(ob.papers.ehds(1.0), size=1000, prior=[1.0, 1.0], epsilon=1.0, tune=False)
-    nominal = ob.papers.ehds(1.0)
+    exact = ob.calibrate(
+        ob.research.papers.ehds(1.0), size=1000, prior=[1.0, 1.0], epsilon=1.0, tune=False
+    )
+    nominal = ob.research.papers.ehds(1.0)
     loss = ob.exact_loss(nominal, size=1000, prior=[1.0, 1.0]).epsilon
     return (
         f"n=1000, gamma=1: exact loss {loss:.4f} at scale 4; at the scale of exact loss 1,"
@@ -582,6 +590,9 @@ def data_variance() -> str:
     shown = []
     for x in (500, 200, 50):
         counts = [x, 1000 - x]
-        values = (error(ob.papers.ehds(1.0), counts), error(ob.papers.lap(1.0, 2), counts))
+        values = (
+            error(ob.research.papers.ehds(1.0), counts),
+            error(ob.research.papers.lap(1.0, 2), counts),
+        )
         shown.append(f"{x}/{1000 - x}: {values[0]:.4f}, {values[1]:.4f}")
     return "no figure varies it; mean H of EHDS, lap, n=1000: " + "; ".join(shown)

@@ -12,8 +12,8 @@ SIZES = [2, 4, 6, 10, 20, 50, 100, 200, 500, 1000, 3000]
 
 
 def ratio(mechanism: ob.Mechanism, n: int, x: int) -> float:
-    law = ob.error_law(mechanism, [x, n - x], 1.0)
-    return law.quantile(0.95) / ob.local_sensitivity([x, n - x], 1.0)
+    law = ob.research.error_law(mechanism, [x, n - x], 1.0)
+    return law.quantile(0.95) / ob.research.local_sensitivity([x, n - x], 1.0)
 
 
 def main() -> None:

@@ -18,7 +18,9 @@ def ratio(n: int, x: int, printed: bool) -> float:
     second = n - np.floor(truth[0] + k) if printed else truth[1] - k
     valid = (first >= 1) & (second >= (0.5 if printed else 1))
     moved = np.stack([first, second], axis=1)[valid]
-    return float(ob.hellinger_distance(truth, moved).max()) / ob.local_sensitivity([x, n - x], 1.0)
+    return float(
+        ob.research.hellinger_distance(truth, moved).max()
+    ) / ob.research.local_sensitivity([x, n - x], 1.0)
 
 
 def main() -> None:

@@ -83,7 +83,8 @@ def calibrate(
 
     Source: `docs/mechanisms.md`, "Calibration".
 
-    >>> from opendp_bayes import SmoothHellingerExponential, calibrate
+    >>> from opendp_bayes import calibrate
+    >>> from opendp_bayes.mechanisms import SmoothHellingerExponential
     >>> template = SmoothHellingerExponential(scale=1.0, gamma=1.0)
     >>> found = calibrate(template, size=50, prior=[1.0, 1.0], epsilon=1.0, tune=False)
     >>> round(found.scale, 3)

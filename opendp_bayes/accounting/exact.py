@@ -60,7 +60,8 @@ def exact_loss(
 
     Source: `docs/proofs.md`, "Exact accounting".
 
-    >>> from opendp_bayes import SmoothHellingerExponential, exact_loss
+    >>> from opendp_bayes import exact_loss
+    >>> from opendp_bayes.mechanisms import SmoothHellingerExponential
     >>> loss = exact_loss(SmoothHellingerExponential(scale=4.0), size=100, prior=[1.0, 1.0])
     >>> round(loss.epsilon, 4), loss.method
     (0.3999, 'windowed')

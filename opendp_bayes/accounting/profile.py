@@ -74,7 +74,8 @@ def privacy_profile(
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
 
-    >>> from opendp_bayes import HellingerExponential, privacy_profile
+    >>> from opendp_bayes import privacy_profile
+    >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> profile = privacy_profile(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0])
     >>> round(profile(0.25), 4), round(profile.epsilon(0.1), 4)
     (0.1505, 0.5101)

@@ -76,7 +76,8 @@ def audit(
 
     Source: `docs/audit.md`.
 
-    >>> from opendp_bayes import HellingerExponential, audit
+    >>> from opendp_bayes.mechanisms import HellingerExponential
+    >>> from opendp_bayes.research import audit
     >>> found = audit(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0], draws=2000)
     >>> round(found.exact.epsilon, 4), found.law.first, found.law.second
     (0.8838, (0, 10), (1, 9))

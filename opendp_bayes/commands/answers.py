@@ -24,8 +24,8 @@ from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnersPrivacy
 from opendp_bayes.report.specification import Column, Privacy, Result, Specification
 from opendp_bayes.report.statements import named, notes
-from opendp_bayes.trusted.files import Source, scan_columns
-from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kinds_in
+from opendp_bayes.trusted.files import Source, scan_columns, schema_of
+from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import check_room, context
 from opendp_bayes.trusted.spaces import groups_and_labels
@@ -373,8 +373,8 @@ def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
     """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
     they are public.
     """
-    kinds = kinds_in(found.scan())
-    enums = [name for name in columns if kinds[name].declared is not None]
+    schema = schema_of(found)
+    enums = [name for name in columns if kind_of(schema[name]).declared is not None]
     if enums:
         yield (
             f"The labels of {listed(enums, 'and')} are public because {found.name} has them in a"

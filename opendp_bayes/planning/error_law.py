@@ -78,7 +78,8 @@ def error_law(
 
     Source: `docs/papers.md`, "The law of the error".
 
-    >>> from opendp_bayes import LaplaceParameters, error_law
+    >>> from opendp_bayes import LaplaceParameters
+    >>> from opendp_bayes.research import error_law
     >>> law = error_law(LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)
     >>> round(law.mean(), 4), round(law.quantile(0.95), 4), round(float(law.cdf(0.0)), 8)
     (0.0756, 0.2089, 0.31606028)

@@ -118,7 +118,8 @@ def least_error(
 
     Source: `docs/optimality.md`.
 
-    >>> from opendp_bayes import LaplaceParameters, least_error
+    >>> from opendp_bayes import LaplaceParameters
+    >>> from opendp_bayes.research import least_error
     >>> least = least_error(size=20, prior=[1.0, 1.0], epsilon=1.0)
     >>> round(least.value, 4), least.value - least.certified < 1e-9
     (0.1477, True)

@@ -50,7 +50,7 @@ def smallest_epsilon(
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000;
     `ValueError`/`TypeError` for other arguments that are not valid.
 
-    >>> from opendp_bayes import smallest_epsilon
+    >>> from opendp_bayes.research import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
     0.92
     """
@@ -120,7 +120,7 @@ def smallest_size(
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records;
     `ValueError`/`TypeError` for other arguments that are not valid.
 
-    >>> from opendp_bayes import smallest_size
+    >>> from opendp_bayes.research import smallest_size
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
     798
     """

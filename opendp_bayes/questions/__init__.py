@@ -1,1 +1,1 @@
-"""What is asked: columns and their public values, groups, joint tables, levels, surveys."""
+"""Questions: columns and their public values, groups, joint tables, levels, surveys."""

@@ -18,7 +18,6 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.profile import feasible_loss
-from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -42,11 +41,12 @@ from opendp_bayes.trusted.budget import (
     as_tuple,
     delta_of,
     loss_in,
+    records_of_unit,
     relative_to_budget,
     shown,
 )
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.measurements import measurement_of
+from opendp_bayes.trusted.measurements import measurement_of, restated
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 
@@ -151,14 +151,11 @@ class Asked:
         promise to one privacy unit of the Context. `once` says which rows were kept where they were
         limited by no fixed rule.
         """
-        promise = replace(
-            drawn.promise,
-            d_in=self.d_in,
-            loss=self.loss(budget),
-            truncated=self.truncated,
-            kept=self.kept or (once if self.truncated else ""),
+        kept = self.kept or (once if self.truncated else "")
+        of_unit = restated(
+            drawn, self.loss(budget), d_in=self.d_in, truncated=self.truncated, kept=kept
         )
-        return self.result(drawn.with_promise(promise))
+        return self.result(of_unit)
 
     def _delta(self, budget: Any) -> float:
         return delta_of(self.base._output_measure, budget)
@@ -200,7 +197,7 @@ def ask(
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
         result = split_of(space)
-    d_in = _records(posterior.map(counts.map(base._d_in)))
+    d_in = records_of_unit(posterior.map(counts.map(base._d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
     return Asked(question, base, counts, frame, posterior, space, d_in, fit, result, kept)
 
@@ -211,17 +208,3 @@ def _marked(question: Question) -> Callable[[ReleasedData], Release | GroupedRel
     """
     parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
     return partial(Release.of, learned_prior=question.learned, ordered=ordered, parts=parts)
-
-
-def _records(d_in: Any) -> int:
-    """The records that one privacy unit changes, or adds and removes; `ValueError` for none, where
-    any mechanism has a loss of 0 and the smallest noise there is.
-    """
-    records = as_distance(d_in)
-    if records == 0:
-        raise ValueError(
-            "query: its privacy unit has no records (d_in=0), so nothing would be protected and the"
-            " counts be released as they are. Let contributions=, changes=, every number of a Bound"
-            " and what the plan truncates to be at least 1."
-        )
-    return records

@@ -24,9 +24,10 @@ from opendp_bayes.trusted.counting import (
     is_size_public,
     make_counts_of_cells,
     make_counts_of_groups,
+    make_counts_of_vector,
 )
 from opendp_bayes.trusted.kept_rows import RowLimits
-from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_of
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
 
 
 def make_categorical_counts(
@@ -88,7 +89,7 @@ def make_categorical_counts(
             else "column=None: must be the name of a column of the frame, or a list of names."
         )
     question = Question.of(
-        _VALUES if column is None else column,
+        VALUES if column is None else column,
         categories=categories,
         nulls=nulls,
         unknown=unknown,
@@ -122,7 +123,7 @@ def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
         )
     counted_distance(domain, metric)
     size = checked_size(question.size, is_public=is_size_public(domain, metric))
-    return cells_of(question, kinds_of(domain), size)
+    return cells_of(question, KindsOfFrame(domain), size)
 
 
 def counting(
@@ -156,44 +157,21 @@ def counting(
     return make_counts_of_groups(domain, metric, cells, kinds, groups, made_by)
 
 
-#: What messages call the column of a vector, which has no name.
-_VALUES = "values"
-
-
-_ATOMS = {
-    "String": pl.String(),
-    "bool": pl.Boolean(),
-    "i32": pl.Int32(),
-    "i64": pl.Int64(),
-    "u32": pl.UInt32(),
-    "u64": pl.UInt64(),
-}
-
-
 def _make_counts_of_vector(
     domain: Domain, metric: Metric, question: Question, made_by: str
 ) -> Transformation:
-    """Count the categories of a vector, whose elements are the records; OpenDP lets no null in."""
-    public_size = cast(VectorDomain, domain).size
-    dtype = _ATOMS.get(str(domain.carrier_type).removeprefix("Vec<").removesuffix(">"))
-    if dtype is None:
-        raise TypeError(
-            f"input_domain={domain}: must be a vector of text, integers or booleans, as in"
-            " `dp.vector_domain(dp.atom_domain(T=str))`."
-        )
+    """Count the categories of a vector, whose elements are the records."""
+    kinds = kinds_of_vector(domain)
     counted_distance(domain, metric)
+    public_size = cast(VectorDomain, domain).size
     if public_size is not None:
         if question.size not in (None, public_size):
             raise ValueError(
                 f"size={question.size!r}: must be {public_size}, that of the input domain."
             )
         question = replace(question, size=public_size)
-
-    def groups(values: list[Value], axes: Sequence[Axis]) -> pl.DataFrame:
-        return pl.Series(_VALUES, values, dtype).to_frame().group_by(_VALUES).len()
-
-    kinds = {_VALUES: kind_of(dtype, nullable=False)}
-    return counting(domain, metric, question, kinds, groups, made_by)
+    size = checked_size(question.size, is_public=is_size_public(domain, metric))
+    return make_counts_of_vector(domain, metric, cells_of(question, kinds, size), made_by)
 
 
 then_categorical_counts = to_then(make_categorical_counts)

@@ -15,6 +15,7 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.fitting import Option
 from opendp_bayes.questions.question import Categories, Columns, Countable, Policy, Question
+from opendp_bayes.questions.releasing import converted
 from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.release_format.data import Key, ReleasedData, Value
 from opendp_bayes.results.grouped_release import GroupedRelease
@@ -249,7 +250,7 @@ class PosteriorQuery(Query, Generic[R]):
         check_query_budget(self._d_out)
         measurement = self._asked.measurement(self._d_out, drawn=True)
         drawn: ReleasedData = submitted(context, measurement, self._d_in)
-        return cast(R, self._asked.restated(drawn, self._d_out))
+        return cast(R, converted(drawn, lambda one: self._asked.restated(one, self._d_out)))
 
 
 class _BayesNamespace:

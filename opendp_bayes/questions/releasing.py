@@ -1,14 +1,16 @@
 """Post-processing, outside of what is trusted: from what a measurement drew to what users get."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from opendp.core import new_function
 from opendp.mod import Measurement
 
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.results.release import Release
-from opendp_bayes.trusted.boundary import guarded
+from opendp_bayes.trusted.boundary import ReleaseError, guarded
+
+R = TypeVar("R")
 
 
 def releasing(measurement: Any, result: Callable[[ReleasedData], Any] = Release.of) -> Measurement:
@@ -18,3 +20,18 @@ def releasing(measurement: Any, result: Callable[[ReleasedData], Any] = Release.
     made: Any = measurement >> new_function(guarded(result, "release"), TO="ExtrinsicObject")
     made.accounting = measurement.accounting
     return made
+
+
+def converted(drawn: Any, convert: Callable[[Any], R]) -> R:
+    """Make what the user gets of what was drawn, and paid for. Raises `ReleaseError`, which carries
+    it, where that fails.
+    """
+    try:
+        return convert(drawn)
+    except Exception as error:
+        failed = ReleaseError(
+            "the release was made and debited, but nothing could be made of it; what was drawn is"
+            " the attribute drawn of this exception."
+        )
+        failed.drawn = drawn
+        raise failed from error

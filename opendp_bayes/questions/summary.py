@@ -120,7 +120,7 @@ def _where_from(asked: Asked) -> str:
 
 
 def _by_name(said: dict[str, str]) -> str:
-    """What is said of several columns, once where it is the same of all."""
+    """Join what is said of several columns, once where it is the same of all."""
     if len(set(said.values())) == 1:
         return next(iter(said.values()))
     return ", ".join(f"{name}: {one}" for name, one in said.items())

@@ -25,6 +25,7 @@ from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.counts_of_frame import CountsOfFrame
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
+from opendp_bayes.questions.releasing import converted
 from opendp_bayes.questions.same_rows import frames_of_the_same_rows
 from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
@@ -77,9 +78,9 @@ def survey(
         errors.
 
     Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
-    not fit each other or the Context, and for more than 200 questions or 50 000 cells of all,
-    before any data is read or budget spent. Warns where two questions count the nulls or unknown
-    values of a column in different places.
+    not fit each other or the Context, before any data is read or budget spent. More than 200
+    questions, or 50 000 cells of all, are refused in the same way. Warns where two questions count
+    the nulls or unknown values of a column in different places.
 
     >>> import opendp.prelude as dp
     >>> import polars as pl
@@ -245,7 +246,12 @@ class SurveyQuery(Query):
         return released_by(self, data, self._released)
 
     def _released(self, context: Context) -> Survey:
-        drawn = submitted(context, self._measurement(drawn=True), self._d_in)
+        return converted(
+            submitted(context, self._measurement(drawn=True), self._d_in), self._survey_of
+        )
+
+    def _survey_of(self, drawn: Any) -> Survey:
+        """The survey, of what was drawn for each question."""
         # Rows that no fixed rule keeps are the same in this survey, and in no other release.
         once = f"rows drawn once for survey {secrets.token_hex(4)}" if self._frames else ""
         releases = [

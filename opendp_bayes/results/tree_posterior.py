@@ -43,7 +43,7 @@ def tree_posterior(
 
     >>> import opendp_bayes as ob
     >>> noisy = [52, 28, 24, -1, 29, 24]
-    >>> posterior = ob.tree_posterior(
+    >>> posterior = ob.research.tree_posterior(
     ...     noisy, "age", [18, 19, 20], branching=2, noise="discrete_laplace", scale=1.0
     ... )
     >>> posterior

@@ -34,7 +34,12 @@ class ContractError(ValueError):
 
 
 class ReleaseError(RuntimeError):
-    """A release failed while data were read. The message does not depend on the data."""
+    """A release failed while data were read. The message does not depend on the data.
+
+    Where it failed after it had been debited, `drawn` is what was drawn.
+    """
+
+    drawn: Any = None
 
 
 class Space(Protocol):

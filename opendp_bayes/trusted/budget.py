@@ -27,6 +27,7 @@ from opendp.mod import (
 
 from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.promise import MEASURES
@@ -171,3 +172,17 @@ def _expression(expression: Any) -> str:
 
 def as_tuple(distance: Any) -> tuple[float, ...]:
     return distance if isinstance(distance, tuple) else (distance,)
+
+
+def records_of_unit(d_in: Any) -> int:
+    """The records that one privacy unit changes, or adds and removes; `ValueError` for none, where
+    any mechanism has a loss of 0 and the smallest noise there is.
+    """
+    records = as_distance(d_in)
+    if records == 0:
+        raise ValueError(
+            "query: its privacy unit has no records (d_in=0), so nothing would be protected and the"
+            " counts be released as they are. Let contributions=, changes=, every number of a Bound"
+            " and what the plan truncates to be at least 1."
+        )
+    return records

@@ -40,6 +40,7 @@ class Axis:
     other: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
         of = TYPE_OF.get(self.kind)
         fit = of is not None and all(type(value) is of for value in self.values)
         if fit and of is int:
@@ -82,6 +83,10 @@ class Cells:
     space: CountsSpace
 
     def __post_init__(self) -> None:
+        index = np.array(self.index)
+        index.setflags(write=False)  # or it could be made wrong after it was checked
+        object.__setattr__(self, "index", index)
+        object.__setattr__(self, "axes", tuple(self.axes))
         lengths = [max(len(of.values), of.null + 1, of.other + 1) for of in self.axes]
         fits = self.index.ndim == len(self.axes) and self.index.dtype.kind == "i"
         fits = fits and all(map(operator.ge, self.index.shape, lengths))

@@ -1,4 +1,4 @@
-"""From data to the counts of cells, whatever holds the data, and for several questions at once."""
+"""Count data in cells, whatever holds the data, and for several questions at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,11 +24,19 @@ from opendp.mod import (
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
+from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kept_rows import RowLimits
-from opendp_bayes.trusted.kinds import ColumnKind, kinds_of, types_of
+from opendp_bayes.trusted.kinds import (
+    VALUES,
+    ColumnKind,
+    KindsOfFrame,
+    element_type,
+    kinds_of_vector,
+    types_of,
+)
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
 
 
@@ -70,11 +78,26 @@ def make_counts_of_groups(
     return _counting(domain, metric, cells.space, count, made_by)
 
 
+def make_counts_of_vector(
+    domain: Domain, metric: Metric, cells: Cells, made_by: str
+) -> Transformation:
+    """The transformation from a vector to the counts of cells.
+
+    Raises `ValueError`/`TypeError` for cells that do not fit the space of the vector.
+    """
+    dtype = element_type(domain)
+
+    def groups(values: list[Value], axes: Sequence[Axis]) -> pl.DataFrame:
+        return pl.Series(VALUES, values, dtype).to_frame().group_by(VALUES).len()
+
+    return make_counts_of_groups(domain, metric, cells, kinds_of_vector(domain), groups, made_by)
+
+
 def check_frame(domain: Domain, metric: Metric, cells: Cells) -> None:
     """Raise `ValueError` unless a frame has the columns of the cells, and its number of records is
     public where theirs is. Otherwise a record more would fail instead of being counted.
     """
-    cells.check_kinds(kinds_of(domain))
+    cells.check_kinds(KindsOfFrame(domain))
     checked_size(cells.space.size, is_public=is_size_public(domain, metric))
 
 

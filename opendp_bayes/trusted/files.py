@@ -200,7 +200,7 @@ def scan_columns(
 def named_columns(
     found: Source, columns: Sequence[str] | None, refuse: Refuse
 ) -> dict[str, ColumnKind]:
-    """What is known of these columns, or of all; `refuse` is told of one that is absent."""
+    """Describe these columns, or all; `refuse` is told of one that is absent."""
     schema = schema_of(found)
     for column in columns or ():
         _check_in(found, schema, column, refuse)

@@ -1,5 +1,5 @@
-"""What a Context hands out: its queryable, through which every release goes, and its answers. A
-measurement is submitted to it with one debit, and one entry in its ledger.
+"""Hand out a Context's queryable, through which every release goes, and its answers. A measurement
+is submitted to it with one debit, and one entry in its ledger.
 
 OpenDP's objects remember what made them: a queryable the frame, an answer the queryable. They are
 handed out without, so that no public name leads from a Context to its data, or around its ledger.

@@ -1,7 +1,8 @@
-"""What is known of a column without reading it: the kind of its values, and no label, because a
-type may carry labels out of the data. A polars Enum is the exception, whose labels somebody wrote.
+"""Describe a column without reading it: the kind of its values, and no label, because a type may
+carry labels out of the data. A polars Enum is the exception, whose labels somebody wrote.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,6 +21,17 @@ COMPARED_AS: dict[Kind, pl.DataType] = {
     "text": pl.String(),
     "integer": pl.Int64(),
     "boolean": pl.Boolean(),
+}
+
+#: What messages call the column of a vector, which has no name.
+VALUES = "values"
+_ATOMS = {
+    "String": pl.String(),
+    "bool": pl.Boolean(),
+    "i32": pl.Int32(),
+    "i64": pl.Int64(),
+    "u32": pl.UInt32(),
+    "u64": pl.UInt64(),
 }
 
 
@@ -63,9 +75,36 @@ def types_of(domain: Domain) -> pl.Schema:
     return _lazyframe_from_domain(domain).collect_schema()
 
 
-def kinds_of(domain: Domain) -> dict[str, ColumnKind]:
-    """Describe the columns of the frames of a `LazyFrameDomain`."""
-    return {
-        name: kind_of(dtype, nullable=domain.get_series_domain(name).nullable)
-        for name, dtype in types_of(domain).items()
-    }
+class KindsOfFrame(Mapping[str, ColumnKind]):
+    """Descriptions of the columns of a `LazyFrameDomain`, made when they are asked for: a type may
+    have very many labels.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain, self._types = domain, types_of(domain)
+
+    def __getitem__(self, name: str) -> ColumnKind:
+        nullable = self._domain.get_series_domain(name).nullable if name in self._types else True
+        return kind_of(self._types[name], nullable=nullable)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._types)
+
+    def __len__(self) -> int:
+        return len(self._types)
+
+
+def element_type(domain: Domain) -> pl.DataType:
+    """The type of the elements of a vector, in polars; `TypeError` where they are not counted."""
+    dtype = _ATOMS.get(str(domain.carrier_type).removeprefix("Vec<").removesuffix(">"))
+    if dtype is None:
+        raise TypeError(
+            f"input_domain={domain}: must be a vector of text, integers or booleans, as in"
+            " `dp.vector_domain(dp.atom_domain(T=str))`."
+        )
+    return dtype
+
+
+def kinds_of_vector(domain: Domain) -> dict[str, ColumnKind]:
+    """Describe the elements of a vector, as its only column; OpenDP lets no null in."""
+    return {VALUES: kind_of(element_type(domain), nullable=False)}

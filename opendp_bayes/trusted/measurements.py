@@ -94,7 +94,9 @@ def measured_sampler(
     Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism,
     and `ValueError` without the OpenDP features that a measurement needs.
 
-    >>> from opendp_bayes import LaplaceParameters, audit, measured_sampler
+    >>> from opendp_bayes import LaplaceParameters
+    >>> from opendp_bayes.measurements import measured_sampler
+    >>> from opendp_bayes.research import audit
     >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
     >>> sampler = measured_sampler(mechanism, **setting)
     >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed
@@ -352,3 +354,15 @@ def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accountin
     return new_privacy_profile(
         guarded_map(delta, f"{type(setting.mechanism).__name__}: privacy profile")
     ).curve
+
+
+def restated(
+    drawn: ReleasedData, loss: PrivacyLoss, *, d_in: int, truncated: bool, kept: str
+) -> ReleasedData:
+    """What a measurement drew, which promises for one record, with the promise to one privacy unit.
+
+    `loss` is that of the unit's `d_in` records. `truncated` says whether its rows were limited, and
+    `kept` by which rule.
+    """
+    promise = replace(drawn.promise, d_in=d_in, loss=loss, truncated=truncated, kept=kept)
+    return drawn.with_promise(promise)

@@ -30,6 +30,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
 from opendp_bayes.trusted.boundary import Unchanging, require_features
 from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
+from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.scanned_frames import scanned
 
@@ -96,13 +97,21 @@ class CheckedContext(Unchanging, Context):
 
         Raises `ValueError`/`TypeError` for arguments that are no unit, loss, split or ledger.
         """
-        checked = opening_arguments(**arguments)
-        check_ledger(ledger)
+        checked = cls.checked(arguments, ledger)
         metric = checked["privacy_unit"][0]
         check_identifier(metric, columns)
         check(metric)
         made = Context.compositor(data, **checked, domain=domain)
         return cls.over(made, ledger, **attributes)
+
+    @staticmethod
+    def checked(arguments: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, Any]:
+        """The arguments of `opened`, checked before any data are looked at.
+
+        Raises `ValueError`/`TypeError` for what is no unit, loss, split or ledger.
+        """
+        check_ledger(ledger)
+        return opening_arguments(**arguments)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
@@ -229,8 +238,8 @@ def _series_domain(name: str, dtype: pl.DataType) -> Any:
         return _series_domain_from_field((name, dtype))
     except (OpenDPException, ValueError):
         raise TypeError(
-            f"frame: column {name!r} has type {dtype}, for which OpenDP has no domain. Drop the"
-            " column or convert it first."
+            f"frame: column {name!r} has type {kind_of(dtype).type}, for which OpenDP has no"
+            " domain. Drop the column or convert it first."
         ) from None
 
 

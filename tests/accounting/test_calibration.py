@@ -10,20 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    SmoothHellingerExponential,
-    calibrate,
-    exact_loss,
-    hellinger_distance,
-    privacy_profile,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, calibrate, exact_loss, privacy_profile
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
 from opendp_bayes.accounting.profile import delta_from_bounds
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.research import hellinger_distance
 from tests.helpers.sweeps import some_of
 
 BETA_ONE = (1.0, 1.0)

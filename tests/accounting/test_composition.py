@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import (
-    GaussianParameters,
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    SmoothHellingerExponential,
-    privacy_loss_distribution,
-    privacy_profile,
-)
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, privacy_profile
 from opendp_bayes.accounting.exact import worst_pair
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.research import privacy_loss_distribution
 from tests.helpers import oracles
 
 pytest.importorskip("dp_accounting")

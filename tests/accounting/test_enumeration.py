@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.exponential.enumeration import (
@@ -17,6 +16,7 @@ from opendp_bayes.accounting.exponential.enumeration import (
     arranged,
     work,
 )
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 

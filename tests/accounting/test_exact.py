@@ -12,16 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-    exact_loss,
-    global_sensitivity,
-    privacy_profile,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
 from opendp_bayes.accounting import exact, profile
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
@@ -36,8 +27,10 @@ from opendp_bayes.accounting.exponential import enumeration, large_simplex, two_
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.research import global_sensitivity
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

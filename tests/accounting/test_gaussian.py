@@ -12,15 +12,10 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from opendp_bayes import (
-    GaussianParameters,
-    calibrate,
-    exact_loss,
-    privacy_loss_distribution,
-    privacy_profile,
-)
+from opendp_bayes import GaussianParameters, calibrate, exact_loss, privacy_profile
 from opendp_bayes.accounting import gaussian as gaussian_module
 from opendp_bayes.accounting.gaussian import GaussianPair
+from opendp_bayes.research import privacy_loss_distribution
 from tests.helpers.sweeps import some_of
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 3.0, 12.0)

@@ -34,11 +34,11 @@ SETTINGS = [
     (1, ONES),
 ]
 MECHANISMS = [
-    ob.HellingerExponential(0.4),
-    ob.HellingerExponential(1.5, "local"),
-    ob.SmoothHellingerExponential(1.1, gamma=0.2),
-    ob.SmoothHellingerExponential(2.0, gamma=2.0),
-    ob.SmoothHellingerExponential(1.0, beta=0.05),
+    ob.mechanisms.HellingerExponential(0.4),
+    ob.mechanisms.HellingerExponential(1.5, "local"),
+    ob.mechanisms.SmoothHellingerExponential(1.1, gamma=0.2),
+    ob.mechanisms.SmoothHellingerExponential(2.0, gamma=2.0),
+    ob.mechanisms.SmoothHellingerExponential(1.0, beta=0.05),
 ]
 
 
@@ -79,7 +79,7 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
         k, n = int(rng.integers(2, 5)), int(rng.integers(1, 8))
         prior = 10 ** rng.uniform(-2, 1, k)
         sets = np.array(oracles.data_sets(n, k))
-        table = ob.hellinger_distance(sets[:, None] + prior, sets[None] + prior)
+        table = ob.research.hellinger_distance(sets[:, None] + prior, sets[None] + prior)
         near = np.abs(sets[:, None] - sets).sum(axis=2) == 2
         first, second = np.nonzero(near)
         pair = int(rng.integers(first.size))
@@ -92,7 +92,7 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
         tightest = min(tightest, above[0] / max(difference.max(), 1e-300))
     assert tightest < 1.001  # some are attained
 
-    law = ExponentialWeights(ob.SmoothHellingerExponential(1.1, gamma=0.2))
+    law = ExponentialWeights(ob.mechanisms.SmoothHellingerExponential(1.1, gamma=0.2))
     honest = worst_pair(law, 12, ONES).pairs[0].epsilon
     monkeypatch.setattr(large_simplex, "_PAIRS", 1)
 
@@ -106,7 +106,7 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_exact_loss_takes_this_way_for_many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    mechanism = ob.SmoothHellingerExponential(1.3, gamma=0.25)
+    mechanism = ob.mechanisms.SmoothHellingerExponential(1.3, gamma=0.25)
     before = ob.exact_loss(mechanism, size=20, prior=ONES)
     monkeypatch.setattr(exact, "_RENYI_WORK", 0)
     for cached in (exact.loss_within, exact._examine):
@@ -131,7 +131,7 @@ def test_thorough_is_exact_where_that_is_feasible(mechanism: Any, prior: tuple[f
 
 
 def test_thorough_chooses_the_smoothness_too() -> None:
-    template = ob.SmoothHellingerExponential(1.0)
+    template = ob.mechanisms.SmoothHellingerExponential(1.0)
     setting = {"size": 30, "prior": ONES, "epsilon": 1.0}
     found = ob.calibrate(template, accounting="thorough", **setting)
     expected = ob.calibrate(template, **setting)
@@ -143,7 +143,7 @@ def test_thorough_chooses_the_smoothness_too() -> None:
 
 def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: with a pair that is not the worst alone, the loss is too large."""
-    template = ob.SmoothHellingerExponential(1.0)
+    template = ob.mechanisms.SmoothHellingerExponential(1.0)
     only = exact.WorstPair((10, 10, 10), (11, 9, 10), 0.0)
     monkeypatch.setattr(thorough, "bad_pairs", lambda *_, **__: (only,))
     monkeypatch.setattr(thorough, "loss_within", lambda *_: ob.PrivacyLoss(0.0, 0.0, 0.0))
@@ -152,7 +152,7 @@ def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_refusals() -> None:
-    mechanism = ob.SmoothHellingerExponential(1.0)
+    mechanism = ob.mechanisms.SmoothHellingerExponential(1.0)
     with pytest.raises(ValueError, match=r"accounting='thorough', epsilon=None, delta=None, rho=1"):
         ob.calibrate(mechanism, size=9, prior=ONES, rho=1.0, accounting="thorough")
     with pytest.raises(ValueError, match=r"d_in=2: is for epsilon alone and one record"):
@@ -178,7 +178,7 @@ def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch
 
         monkeypatch.setattr(thorough, "_NEAR", near)
         monkeypatch.setattr(thorough, "bad_pairs", counted)
-        template = ob.SmoothHellingerExponential(1.0)
+        template = ob.mechanisms.SmoothHellingerExponential(1.0)
         found = ob.calibrate(template, accounting="thorough", **setting)
         assert 1 - 1e-6 <= ob.exact_loss(found, size=60, prior=ONES).epsilon <= 1
         looks.append(len(seen))
@@ -192,14 +192,14 @@ def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch
 def test_reach_with_the_smoothness_chosen(size: int, k: int) -> None:
     prior, balanced = (1.0,) * k, np.full(k, size // k)
     setting = {"size": size, "prior": prior, "epsilon": 1.0, "accounting": "thorough"}
-    found = ob.calibrate(ob.SmoothHellingerExponential(1.0), **setting)
+    found = ob.calibrate(ob.mechanisms.SmoothHellingerExponential(1.0), **setting)
     loss = ob.exact_loss(found, size=size, prior=prior)
     assert 1 - 1e-6 <= loss.epsilon <= 1
     assert loss.method == "exact"
     # No worse than the γ of a smaller size, or twice or half the one chosen.
     assert found.gamma is not None
     for gamma in (0.5 * found.gamma, 0.25, 2 * found.gamma):
-        template = ob.SmoothHellingerExponential(1.0, gamma=gamma)
+        template = ob.mechanisms.SmoothHellingerExponential(1.0, gamma=gamma)
         other = ob.calibrate(template, tune=False, **setting)
         width = other.width(balanced, np.array(prior))
         assert found.width(balanced, np.array(prior)) <= width * 1.01
@@ -209,7 +209,7 @@ def test_reach_with_the_smoothness_chosen(size: int, k: int) -> None:
 @pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
 def test_reach(size: int, k: int) -> None:
     prior = (1.0,) * k
-    template = ob.SmoothHellingerExponential(1.0, gamma=0.25)
+    template = ob.mechanisms.SmoothHellingerExponential(1.0, gamma=0.25)
     setting = {"size": size, "prior": prior, "epsilon": 1.0, "tune": False}
     found = ob.calibrate(template, accounting="thorough", **setting)
     loss = ob.exact_loss(found, size=size, prior=prior)
@@ -221,7 +221,7 @@ def test_reach(size: int, k: int) -> None:
 def test_bounds_may_be_too_small_by_the_slack(monkeypatch: pytest.MonkeyPatch) -> None:
     """By as much as they may be wrong: then the worst pair is still found. Not by more."""
     monkeypatch.setattr(large_simplex, "_PAIRS", 1)
-    law = ExponentialWeights(ob.SmoothHellingerExponential(1.1, gamma=0.2))
+    law = ExponentialWeights(ob.mechanisms.SmoothHellingerExponential(1.1, gamma=0.2))
     honest = worst_pair(law, 12, ONES).pairs[0].epsilon
     monkeypatch.setattr(large_simplex, "_SLACK", 0.5)
     found = []
@@ -244,9 +244,9 @@ def test_pairs_have_their_distance_and_normalisers_need_not_fit(
 ) -> None:
     prior = (0.3, 2.0, 0.7)
     orbits = large_simplex._orbits(7, prior)
-    expected = ob.hellinger_distance(orbits.first + prior, orbits.second + np.array(prior))
+    expected = ob.research.hellinger_distance(orbits.first + prior, orbits.second + np.array(prior))
     assert orbits.distance == pytest.approx(expected, rel=1e-12)
-    law = ExponentialWeights(ob.HellingerExponential(0.4))
+    law = ExponentialWeights(ob.mechanisms.HellingerExponential(0.4))
     expected = worst_pair(law, 7, prior)
     monkeypatch.setattr(large_simplex, "_ENTRIES", 1)  # fewer than there are candidates
     assert worst_pair(law, 7, prior) == expected

@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    SmoothHellingerExponential,
-    exact_loss,
-    privacy_profile,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
 from opendp_bayes.accounting import noise as noise_module
 from opendp_bayes.accounting.divergences import (
     ORDERS_LESS_ONE,
@@ -29,6 +22,7 @@ from opendp_bayes.accounting.divergences import (
 from opendp_bayes.accounting.noise import knorm_step, knorm_steps, laplace_shift
 from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from tests.helpers import oracles
 

@@ -14,7 +14,7 @@ from opendp_bayes.mechanisms.setting import Setting
 
 ONES = (1.0, 1.0, 1.0)
 A, B, C = (((n, 0, 0), (n - 1, 1, 0)) for n in (5, 4, 3))
-START = Setting.of(ob.SmoothHellingerExponential(100.0, gamma=1.0), 5, ONES)
+START = Setting.of(ob.mechanisms.SmoothHellingerExponential(100.0, gamma=1.0), 5, ONES)
 EPSILON = 0.5
 
 
@@ -124,7 +124,7 @@ def test_losses_of_known_pairs_have_room_for_rounding(monkeypatch: pytest.Monkey
     ("mechanism", "size", "prior"),
     [
         (START.mechanism, 5, (1.0, 1.0)),
-        (ob.PermuteAndFlip(1.0), 5, ONES),
+        (ob.mechanisms.PermuteAndFlip(1.0), 5, ONES),
         (ob.LaplaceParameters(1.0), 5, ONES),
         (ob.LaplaceParameters(1.0, total="private"), None, ONES),
     ],

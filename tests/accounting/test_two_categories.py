@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import (
-    HellingerExponential,
-    SmoothHellingerExponential,
-    exact_loss,
-    hellinger_distance,
-)
+from opendp_bayes import exact_loss
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exponential import two_categories
@@ -25,7 +20,9 @@ from opendp_bayes.accounting.exponential.two_categories import (
     TwoCategoryPairs,
     window,
 )
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.research import hellinger_distance
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

@@ -18,21 +18,13 @@ import pytest
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from opendp_bayes import (
-    Audit,
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    SmoothHellingerExponential,
-    audit,
-    calibrate,
-    exact_loss,
-    global_sensitivity,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, calibrate, exact_loss
 from opendp_bayes.auditing.audit import typical_pairs
 from opendp_bayes.auditing.audited_draws import chi_square_p_value, log_ratio_bound
 from opendp_bayes.auditing.stated_law import LARGEST_TABLE
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.research import Audit, audit, global_sensitivity
 from tests.helpers import oracles
 from tests.helpers.broken_mechanisms import (
     ConstantSensitivity,

@@ -196,7 +196,7 @@ def test_a_mechanism_by_name_and_a_prior_for_each_category(files: Path) -> None:
         "2,1,0.5",
         *public,
     )
-    assert isinstance(release.mechanism, ob.SmoothHellingerExponential)
+    assert isinstance(release.mechanism, ob.mechanisms.SmoothHellingerExponential)
     assert release.prior == (2.0, 1.0, 0.5)
     assert sum(release.counts) == 70
 
@@ -725,7 +725,7 @@ def test_parameters_of_a_mechanism(files: Path) -> None:
         "--parameter",
         "gamma=0.2",
     )
-    assert isinstance(smooth.mechanism, ob.SmoothHellingerExponential)
+    assert isinstance(smooth.mechanism, ob.mechanisms.SmoothHellingerExponential)
     assert smooth.mechanism.gamma == 0.2
     floored = released(
         files / "votes.csv",

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
 from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.trusted.csv_text import header_of
 from opendp_bayes.trusted.files import Source
 from tests.helpers.command_line import run
@@ -41,7 +42,7 @@ def votes(tmp_path: Path) -> Path:
 
 def test_a_posterior_for_each_group(votes: Path) -> None:
     groups = ("--group-by", "town", "--groups", "x,y,nowhere")
-    released = ob.GroupedRelease.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
+    released = GroupedRelease.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
     assert released.groups == ("x", "y", "nowhere")
     assert released.counts == ((4, 2), (2, 1), (0, 0))
     shown = run("release", votes, *COLUMN, *groups, *EXACT[:2])
@@ -164,9 +165,7 @@ def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, ki
 def test_groups_of_limited_identifiers(votes: Path) -> None:
     options = ("--identifier", "person", "--rows-per-identifier", 3)
     groups = ("--group-by", "town", "--groups", "x,z")
-    released = ob.GroupedRelease.from_json(
-        run("release", votes, *COLUMN, *options, *groups, *EXACT)
-    )
+    released = GroupedRelease.from_json(run("release", votes, *COLUMN, *options, *groups, *EXACT))
     assert released.counts == ((4, 2), (2, 1))
     assert released.d_in == 3
 

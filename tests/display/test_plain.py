@@ -7,6 +7,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.display import plain
 from opendp_bayes.display.sheet import Body, Column, Conclusion, Marked, Sheet, Table, columns
+from opendp_bayes.results.grouped_release import GroupedRelease
 
 HEADINGS = (Column("group", number=False), Column("category", number=False), Column("per\ncent"))
 GROUPS = (
@@ -49,7 +50,7 @@ def test_everything_but_how_to_read_it_is_there():
 @pytest.fixture
 def groups():
     loss = ob.PrivacyLoss(epsilon=1.0, rho=0.5, range=2.0)
-    return ob.GroupedRelease(
+    return GroupedRelease(
         groups=("north", "south"),
         drawn=((5, 1), (2, 4)),
         categories=("yes", "no"),

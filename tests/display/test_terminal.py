@@ -10,9 +10,10 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from opendp_bayes import HellingerExponential, LaplaceParameters, PrivacyLoss, Release
+from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display import terminal
 from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import changed, promise
 
 RELEASE = Release(

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opendp_bayes import PrivacyLoss, SmoothHellingerExponential
+from opendp_bayes import PrivacyLoss
 from opendp_bayes.display.wording import at_most, described, guarantee
+from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers.releases import promise
 
 PROMISE = promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))

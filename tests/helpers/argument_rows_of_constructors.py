@@ -9,7 +9,7 @@ import polars as pl
 import opendp_bayes as ob
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 
-EHD = ob.HellingerExponential(0.5)
+EHD = ob.mechanisms.HellingerExponential(0.5)
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
 ZCDP = dp.zero_concentrated_divergence()
 ABC = pl.Enum(["a", "b", "c"])
@@ -32,7 +32,7 @@ def space(made: Any) -> dict[str, Any]:
 
 def counting(size: int | None = 6, **column: Any) -> Any:
     column = column or {"column": "x", "nulls": "a"}
-    return ob.make_categorical_counts(
+    return ob.t.make_categorical_counts(
         DOMAIN, SYMMETRIC if size is None else CHANGE_ONE, size=size, **column
     )
 
@@ -45,7 +45,7 @@ TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "elsewhere": ("a", "a"), "nu
 
 
 def of_three(size: int | None = 6, prior: float = 1.0) -> Any:
-    return counting(size) >> ob.then_dirichlet_multinomial(prior=prior)
+    return counting(size) >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
 def counted(made: Any) -> Any:
@@ -61,8 +61,8 @@ def map_of_one(made: Any) -> Any:
 
 
 GROUPED = {"by": "t", "keys": ["a", "b"], "column": "x", "nulls": "a"}
-CELLS = ob.make_grouped_counts(DOMAIN, SYMMETRIC, **GROUPED)
-CELLS = CELLS >> ob.then_dirichlet_multinomial(prior=1.0)
+CELLS = ob.t.make_grouped_counts(DOMAIN, SYMMETRIC, **GROUPED)
+CELLS = CELLS >> ob.t.then_dirichlet_multinomial(prior=1.0)
 MEASURED = {**space(of_three()), "output_measure": PURE, "scale": 1.0}
 PRIVATE_METRIC = counting(None).output_metric
 EVERY_MEASUREMENT = (
@@ -80,7 +80,7 @@ def mechanism_of(made: Any) -> Any:
 
 CONSTRUCTORS = [
     *rows(
-        ob.make_categorical_counts,
+        ob.t.make_categorical_counts,
         {"input_domain": DOMAIN, "input_metric": SYMMETRIC, "column": "x", "nulls": "a"},
         counted,
         vary("input_domain", OTHER_DOMAIN, REFUSED),
@@ -94,7 +94,7 @@ CONSTRUCTORS = [
         vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
     ),
     *rows(
-        ob.make_grouped_counts,
+        ob.t.make_grouped_counts,
         {"input_domain": DOMAIN, "input_metric": SYMMETRIC, **GROUPED},
         counted,
         vary("input_domain", OTHER_DOMAIN, REFUSED),
@@ -112,8 +112,8 @@ CONSTRUCTORS = [
     *(
         row
         for constructor, made in (
-            (ob.make_dirichlet_multinomial, counting()),
-            (ob.make_beta_binomial, BINARY),
+            (ob.t.make_dirichlet_multinomial, counting()),
+            (ob.t.make_beta_binomial, BINARY),
         )
         for row in rows(
             constructor,
@@ -125,7 +125,7 @@ CONSTRUCTORS = [
         )
     ),
     *rows(
-        ob.make_count_vector,
+        ob.t.make_count_vector,
         space(counting()),
         map_of_one,
         vary("input_domain", BINARY.output_domain, DIFFERENT, of_domain),
@@ -133,43 +133,43 @@ CONSTRUCTORS = [
         vary("MO", "L2Distance<f64>", SMALLER),
     ),
     *rows(
-        ob.make_count_map,
+        ob.t.make_count_map,
         space(counting()),
         lambda made: made(np.array([3, 2, 1])),
         vary("input_domain", REORDERED.output_domain, DIFFERENT),
         vary("input_metric", PRIVATE_METRIC, REFUSED),
     ),
     *rows(
-        ob.make_hellinger_scores,
+        ob.t.make_hellinger_scores,
         space(of_three()),
         map_of_one,
         OTHER_PRIOR,
         vary("input_metric", PRIVATE_METRIC, REFUSED),
     ),
     *rows(
-        ob.selected_counts,
+        ob.t.selected_counts,
         {"input_domain": of_three().output_domain},
         lambda select: select(3),
         vary("input_domain", of_three(4).output_domain, DIFFERENT),
     ),
     *rows(
-        ob.grouped_release,
+        ob.t.grouped_release,
         {"input_domain": CELLS.output_domain},
         lambda _: None,
         vary("input_domain", of_three().output_domain, REFUSED),
     ),
     *rows(
-        ob.make_mechanism,
+        ob.m.make_mechanism,
         {**space(of_three()), "output_measure": PURE, "mechanism": EHD},
         map_of_one,
         OTHER_PRIOR,
         *EVERY_MEASUREMENT[:2],
-        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("mechanism", ob.mechanisms.HellingerExponential(1.0), SMALLER),
         vary("delta", 0.1, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX),
         PROVEN,
     ),
     *rows(
-        ob.make_laplace_parameters,
+        ob.m.make_laplace_parameters,
         MEASURED,
         map_of_one,
         vary("input_domain", BINARY.output_domain, REFUSED),
@@ -178,14 +178,14 @@ CONSTRUCTORS = [
         vary("total", "bounded", DIFFERENT, mechanism_of),
     ),
     *rows(
-        ob.make_knorm_parameters,
+        ob.m.make_knorm_parameters,
         MEASURED,
         map_of_one,
         vary("input_domain", BINARY.output_domain, REFUSED),
         *EVERY_MEASUREMENT,
     ),
     *rows(
-        ob.make_gaussian_parameters,
+        ob.m.make_gaussian_parameters,
         {**MEASURED, "output_measure": ZCDP},
         map_of_one,
         vary("input_domain", BINARY.output_domain, REFUSED),
@@ -196,7 +196,7 @@ CONSTRUCTORS = [
         vary("delta", 1e-3, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX, delta=1e-6),
     ),
     *rows(
-        ob.make_hellinger_exponential,
+        ob.m.make_hellinger_exponential,
         MEASURED,
         map_of_one,
         OTHER_PRIOR,
@@ -205,7 +205,7 @@ CONSTRUCTORS = [
         PROVEN,
     ),
     *rows(
-        ob.make_smooth_hellinger_exponential,
+        ob.m.make_smooth_hellinger_exponential,
         MEASURED,
         map_of_one,
         vary("input_domain", of_three(prior=0.1).output_domain, DIFFERENT),
@@ -215,7 +215,9 @@ CONSTRUCTORS = [
         vary("delta", 0.1, SMALLER, lambda m: m.map(1)[0], output_measure=APPROX),
         PROVEN,
     ),
-    *rows(ob.make_permute_and_flip, MEASURED, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT, PROVEN),
+    *rows(
+        ob.m.make_permute_and_flip, MEASURED, map_of_one, OTHER_PRIOR, *EVERY_MEASUREMENT, PROVEN
+    ),
 ]
 
 

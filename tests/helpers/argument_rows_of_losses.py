@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 import opendp_bayes as ob
+from opendp_bayes.accounting.profile import PrivacyProfile
+from opendp_bayes.planning.compare import Plan
 from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
 
 TWO, THREE = (1.0, 1.0), (1.0, 1.0, 1.0)
-LAPLACE, EHD = ob.LaplaceParameters(1.0), ob.HellingerExponential(0.5)
-BETA = ob.SmoothHellingerExponential(2.0, beta=0.01)
+LAPLACE, EHD = ob.LaplaceParameters(1.0), ob.mechanisms.HellingerExponential(0.5)
+BETA = ob.mechanisms.SmoothHellingerExponential(2.0, beta=0.01)
 IS_PURE = "the same: its guarantee is pure"
 NOISE_ONLY = "the same: the noise does not depend on it"
 
@@ -27,21 +29,21 @@ def exact(mechanism: Any, of: str = "epsilon", size: int | None = 10) -> float:
     return getattr(ob.exact_loss(mechanism, size=size, prior=TWO), of)
 
 
-def score(found: ob.Plan) -> float:
+def score(found: Plan) -> float:
     return found.rows[0].score
 
 
 PAIR = {"size": 10, "prior": TWO}
 PLAN = {**PAIR, "epsilon": 1.0, "mechanisms": [LAPLACE]}
 GUESS = {"size": None, "guess_size": 40, "mechanisms": [ob.LaplaceParameters(1.0, total="private")]}
-SMOOTH = ob.SmoothHellingerExponential(1.0)
+SMOOTH = ob.mechanisms.SmoothHellingerExponential(1.0)
 
 LOSSES = [
     *rows(
         ob.exact_loss,
         {"mechanism": EHD, **PAIR},
         epsilon,
-        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("mechanism", ob.mechanisms.HellingerExponential(1.0), SMALLER),
         vary("size", 2, LARGER),
         vary("prior", (0.1, 0.1), LARGER),
         vary("d_in", 2, LARGER),
@@ -50,19 +52,19 @@ LOSSES = [
         ob.privacy_profile,
         {"mechanism": EHD, **PAIR},
         lambda profile: profile(0.1),
-        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("mechanism", ob.mechanisms.HellingerExponential(1.0), SMALLER),
         vary("size", 2, LARGER),
         vary("prior", (0.1, 0.1), LARGER),
         vary("d_in", 2, LARGER),
     ),
     *rows(
-        ob.PrivacyProfile.__call__,
+        PrivacyProfile.__call__,
         {"self": ob.privacy_profile(EHD, **PAIR), "epsilon": 0.1},
         float,
         vary("epsilon", 0.2, SMALLER),
     ),
     *rows(
-        ob.PrivacyProfile.epsilon,
+        PrivacyProfile.epsilon,
         {"self": ob.privacy_profile(EHD, **PAIR), "delta": 0.1},
         float,
         vary("delta", 0.2, SMALLER),
@@ -71,7 +73,7 @@ LOSSES = [
         ob.calibrate,
         {"mechanism": EHD, **PAIR, "epsilon": 1.0},
         scale,
-        vary("mechanism", ob.HellingerExponential(1.0, "local"), LARGER),
+        vary("mechanism", ob.mechanisms.HellingerExponential(1.0, "local"), LARGER),
         vary("size", 2, LARGER),
         vary("prior", (0.1, 0.1), LARGER),
         vary("epsilon", 2.0, SMALLER),
@@ -97,7 +99,7 @@ LOSSES = [
         vary("mechanisms", [ob.LaplaceParameters(1.0, total="bounded")], LARGER),
     ),
     *rows(
-        ob.least_error,
+        ob.research.least_error,
         {"size": 6, "prior": (0.2, 0.2), "epsilon": 1.0},
         lambda least: least.value,
         vary("size", 12, SMALLER),
@@ -106,7 +108,7 @@ LOSSES = [
         vary("average", "prior", SMALLER),
     ),
     *rows(
-        ob.smallest_epsilon,
+        ob.research.smallest_epsilon,
         {"error": 0.2, "size": 40, "prior": TWO},
         float,
         vary("error", 0.3, SMALLER),
@@ -117,7 +119,7 @@ LOSSES = [
         vary("guess_size", 40, SMALLER, error=0.5, size=None, guess_size=20),
     ),
     *rows(
-        ob.smallest_size,
+        ob.research.smallest_size,
         {"error": 0.1, "epsilon": 1.0, "prior": TWO},
         int,
         vary("error", 0.07, LARGER),
@@ -128,10 +130,10 @@ LOSSES = [
         vary("private", True, SMALLER),
     ),
     *rows(
-        ob.privacy_loss_distribution,
+        ob.research.privacy_loss_distribution,
         {"mechanism": EHD, **PAIR, "interval": 0.01},
         lambda distribution: distribution.get_delta_for_epsilon(0.123),
-        vary("mechanism", ob.HellingerExponential(1.0), SMALLER),
+        vary("mechanism", ob.mechanisms.HellingerExponential(1.0), SMALLER),
         vary("size", 2, LARGER),
         vary("prior", (0.1, 0.1), LARGER),
         vary("d_in", 2, LARGER),
@@ -161,7 +163,7 @@ LOSSES = [
                 vary("prior", (0.1, 0.1), LARGER),
                 vary("delta", 0.1, IS_PURE),
             ),
-            ob.PermuteAndFlip(0.5): (
+            ob.mechanisms.PermuteAndFlip(0.5): (
                 vary("size", 2, LARGER),
                 vary("prior", (0.1, 0.1), LARGER),
                 vary("delta", 0.1, IS_PURE),
@@ -196,16 +198,16 @@ LOSSES = [
         vary("total", "private", DIFFERENT, lambda m: m.project(np.array([9, 9]), 10)),
     ),
     *rows(ob.KNormParameters, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),
-    *rows(ob.PermuteAndFlip, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),
+    *rows(ob.mechanisms.PermuteAndFlip, {"scale": 1.0}, exact, vary("scale", 2.0, SMALLER)),
     *rows(
-        ob.HellingerExponential,
+        ob.mechanisms.HellingerExponential,
         {"scale": 1.0},
         exact,
         vary("scale", 2.0, SMALLER),
         vary("sensitivity", "local", LARGER),
     ),
     *rows(
-        ob.SmoothHellingerExponential,
+        ob.mechanisms.SmoothHellingerExponential,
         {"scale": 4.0},
         partial(exact, size=100),
         vary("scale", 5.0, SMALLER),
@@ -213,7 +215,7 @@ LOSSES = [
         vary("beta", 0.1, SMALLER, beta=1.0),
     ),
     *rows(
-        ob.local_sensitivity,
+        ob.research.local_sensitivity,
         {"counts": (5, 5), "prior": TWO},
         float,
         vary("counts", (1, 9), LARGER),
@@ -221,7 +223,7 @@ LOSSES = [
         vary("distance", "angle", LARGER),
     ),
     *rows(
-        ob.global_sensitivity,
+        ob.research.global_sensitivity,
         PAIR,
         float,
         vary("size", 2, LARGER),
@@ -229,7 +231,7 @@ LOSSES = [
         vary("distance", "angle", LARGER),
     ),
     *rows(
-        ob.smooth_sensitivity,
+        ob.research.smooth_sensitivity,
         {"counts": (5, 5), "prior": TWO, "gamma": 0.1},
         float,
         vary("counts", (1, 9), LARGER),

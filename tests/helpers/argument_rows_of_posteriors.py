@@ -14,6 +14,7 @@ from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, Number
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.releases import promise
@@ -69,7 +70,7 @@ AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
 TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, promise(15), AXES)
 TABLE = TABLE_RELEASE.posterior
 
-GROUPS = ob.GroupedRelease(
+GROUPS = GroupedRelease(
     (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, promise(None)
 )
 COUNTS = np.array([[9, 1], [2, 3]])
@@ -151,7 +152,7 @@ POSTERIORS = [
         vary("merge", {"ab": ["a", "b"], "c": ["c"]}, REFUSED),
     ),
     *rows(
-        ob.tree_posterior,
+        ob.research.tree_posterior,
         {
             "counts": [9, 6, 3, 4, 1, 3],
             "column": "x",
@@ -170,7 +171,7 @@ POSTERIORS = [
         vary("size", 30, DIFFERENT),
     ),
     *rows(
-        ob.noisy_tables,
+        ob.research.noisy_tables,
         {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "noise": "discrete_laplace"},
         lambda tables: tables["v"].posterior.mean()[0],
         vary("measured", [replace(MEASURED, stddev=9.0)], SMALLER),
@@ -179,7 +180,7 @@ POSTERIORS = [
         vary("size", 30, DIFFERENT),
     ),
     *rows(
-        ob.survey_posterior,
+        ob.research.survey_posterior,
         {"tables": {"v": released((60, 3, 1), 64, GAUSSIAN)}, "effective_draws": 10},
         lambda p: float(p.marginal("v").mean()[0]),
         vary("tables", {"v": released((30, 20, 14), 64, GAUSSIAN)}, SMALLER),
@@ -189,7 +190,7 @@ POSTERIORS = [
         vary("seed", 1, DIFFERENT),
     ),
     *rows(
-        ob.combine_estimates,
+        ob.research.combine_estimates,
         {"estimates": [1.0, 2.0], "variances": [0.5, 0.5], "kind": "population"},
         lambda found: float(found.variance),
         vary("estimates", [1.0, 3.0], LARGER),
@@ -197,7 +198,7 @@ POSTERIORS = [
         vary("kind", "predictive", SMALLER),
     ),
     *rows(
-        ob.log_likelihood,
+        ob.research.log_likelihood,
         {"release": released((6, 3, 1), 10, LAPLACE)},
         lambda of: float(of([0.7, 0.2, 0.1])),
         vary("release", released((2, 3, 5), 10, LAPLACE), SMALLER),
@@ -384,7 +385,7 @@ POSTERIORS = [
     *(
         row
         for method, base in (
-            (ob.GroupedRelease.pooled, {"self": GROUPS}),
+            (GroupedRelease.pooled, {"self": GROUPS}),
             (ob.Release.pooled, {"self": TABLE_RELEASE, "by": "x"}),
         )
         for row in rows(
@@ -438,7 +439,7 @@ POSTERIORS = [
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
     *rows(
-        ob.binomial_beta,
+        ob.research.binomial_beta,
         {"n": 10, "x": 4},
         np.array,
         vary("n", 11, DIFFERENT),
@@ -446,7 +447,7 @@ POSTERIORS = [
         vary("prior", 0.5, DIFFERENT),
     ),
     *rows(
-        ob.multinomial_dirichlet,
+        ob.research.multinomial_dirichlet,
         {"x": (1, 2, 3)},
         np.array,
         vary("x", (2, 2, 3), DIFFERENT),
@@ -454,7 +455,7 @@ POSTERIORS = [
     ),
     *(
         row
-        for distance in (ob.hellinger_distance, ob.bhattacharyya_angle)
+        for distance in (ob.research.hellinger_distance, ob.research.bhattacharyya_angle)
         for row in rows(
             distance,
             {"a": (2, 1), "b": (1, 2)},

@@ -10,6 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.argument_rows_of_posteriors import first_mean, first_width, of_variables
@@ -19,7 +20,7 @@ NAMES, LABELS = ("x", "y"), ("a", "b")
 CELLS = tuple(itertools.product(LABELS, LABELS))
 DRAWN = (50, 10, 20, 30)
 RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), promise(110), NAMES)
-SURVEY = ob.survey_posterior({"x and y": RELEASE}, effective_draws=10)
+SURVEY = ob.research.survey_posterior({"x and y": RELEASE}, effective_draws=10)
 TABLE = SURVEY.marginal("x", "y")
 AXES = Figure().subplots()
 FOLDER = TemporaryDirectory()
@@ -66,26 +67,26 @@ COPIES = (
 
 SURVEYS = [
     *rows(
-        of_variables(ob.SurveyPosterior.marginal),
+        of_variables(SurveyPosterior.marginal),
         {"self": SURVEY, "variables": ["x"]},
         first_mean,
         vary("variables", ["y"], LARGER),
     ),
     *rows(
-        of_variables(ob.SurveyPosterior.conditional),
+        of_variables(SurveyPosterior.conditional),
         {"self": SURVEY, "variables": ["x"], "y": "a"},
         first_mean,
         vary("variables", ["y"], REFUSED),
     ),
     *rows(
-        of_sets(ob.SurveyPosterior.agreeing_means),
+        of_sets(SurveyPosterior.agreeing_means),
         {"self": SURVEY, "sets": [("x",)], "decimals": 2},
         lambda found: float(found[0][0]),
         vary("sets", [("y",)], LARGER),
         vary("decimals", 5, DIFFERENT),
     ),
     *rows(
-        ob.SurveyPosterior.sample,
+        SurveyPosterior.sample,
         {"self": SURVEY, "size": 5, "seed": 0},
         lambda found: found[NAMES],
         vary("size", 6, LARGER, lambda found: len(found[NAMES])),
@@ -94,9 +95,9 @@ SURVEYS = [
     *(
         row
         for method, own, of, number, varied in (
-            (ob.SurveyPosterior.synthetic, {}, of_copies, lambda made: made[0].height, ()),
+            (SurveyPosterior.synthetic, {}, of_copies, lambda made: made[0].height, ()),
             (
-                into_empty_folder(ob.SurveyPosterior.write_synthetic),
+                into_empty_folder(SurveyPosterior.write_synthetic),
                 {"folder": FOLDER.name},
                 of_files,
                 lambda made: len(of_files(made)[0]),
@@ -115,7 +116,7 @@ SURVEYS = [
         )
     ),
     *rows(
-        ob.SurveyPosterior.plot,
+        SurveyPosterior.plot,
         {"self": SURVEY},
         lambda ax: ax is AXES,
         vary("ax", AXES, DIFFERENT),

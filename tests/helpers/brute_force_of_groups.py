@@ -3,7 +3,8 @@
 import numpy as np
 from scipy import special, stats
 
-from opendp_bayes import GaussianParameters, HellingerExponential, KNormParameters
+from opendp_bayes import GaussianParameters, KNormParameters
+from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers import oracles
 
 

@@ -33,13 +33,13 @@ MECHANISMS: dict[str, tuple[Any, bool]] = {
     "floored Laplace, bounded (LSZhang)": (ob.LaplaceParameters(1.0, "floored", "bounded"), True),
     "K-norm": (ob.KNormParameters(1.0), True),
     "Gaussian": (ob.GaussianParameters(1.0), True),
-    "EHD": (ob.HellingerExponential(1.0), True),
-    "EHDS, γ = 1": (ob.SmoothHellingerExponential(1.0), True),
-    "β = 0.05": (ob.SmoothHellingerExponential(1.0, beta=0.05), True),
+    "EHD": (ob.mechanisms.HellingerExponential(1.0), True),
+    "EHDS, γ = 1": (ob.mechanisms.SmoothHellingerExponential(1.0), True),
+    "β = 0.05": (ob.mechanisms.SmoothHellingerExponential(1.0, beta=0.05), True),
     "discrete Laplace, n private": (ob.LaplaceParameters(1.0, total="private"), False),
     "floored Laplace, n private": (ob.LaplaceParameters(1.0, "floored", "private"), False),
     "Gaussian, n private": (ob.GaussianParameters(1.0), False),
-    "permute-and-flip": (ob.PermuteAndFlip(1.0), True),
+    "permute-and-flip": (ob.mechanisms.PermuteAndFlip(1.0), True),
 }
 
 
@@ -59,7 +59,8 @@ class Cell:
     @property
     def exponential(self) -> bool:
         return isinstance(
-            MECHANISMS[self.mechanism][0], (ob.HellingerExponential, ob.SmoothHellingerExponential)
+            MECHANISMS[self.mechanism][0],
+            (ob.mechanisms.HellingerExponential, ob.mechanisms.SmoothHellingerExponential),
         )
 
     def scaled(self, prior: Floats) -> Any:

@@ -7,6 +7,7 @@ from typing_extensions import assert_type
 
 import opendp_bayes as ob
 from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.results.grouped_release import GroupedRelease
 
 
 def every_kind_of_query(context: dp.Context, query: Query) -> None:
@@ -18,7 +19,7 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     assert_type(ob.posterior(planned, "vote").release(), ob.Release)
     groups = ob.posterior(context.query().group_by("region"), "vote", keys=["north", "south"])
     assert_type(groups.release()["north"], ob.Release)
-    assert_type(ob.posterior(query, "vote", keys=["north"]), PosteriorQuery[ob.GroupedRelease])
+    assert_type(ob.posterior(query, "vote", keys=["north"]), PosteriorQuery[GroupedRelease])
     table = ob.posterior(
         context.query(), ["region", "vote"], categories={"vote": ["yes", "no"]}, nulls="no"
     )

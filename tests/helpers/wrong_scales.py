@@ -2,13 +2,8 @@
 
 from typing import Any
 
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 
 #: The defaults of `audit`.
 DRAWS, CONFIDENCE = 100_000, 0.999

@@ -85,13 +85,15 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
         as_entry(dp.smoothed_max_divergence(), 0.5)
     assert unit_in_words(*dp.unit_of(contributions=2)) == "contributions: 2"
     domain = dp.lazyframe_domain([dp.series_domain("v", dp.enum_domain(pl.Series(["a", "b"])))])
-    posterior = ob.make_categorical_counts(
+    posterior = ob.t.make_categorical_counts(
         domain, dp.change_one_distance(), column="v", size=20, nulls="a"
-    ) >> ob.then_dirichlet_multinomial(prior=1.0)
+    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     measure = obs.smoothed([[0.5, 0.5]], size=20)
     assert (posterior >> obs.then_sampling_histogram(measure, 0.5)).map(1).delta(1.0) < 0.5
     with pytest.raises(ValueError, match="must be one of PureDP, zCDP"):
-        ob.make_mechanism(*posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0))
+        ob.m.make_mechanism(
+            *posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0)
+        )
 
 
 def test_every_measure_of_the_table_is_one_of_opendp_and_its_name_stays() -> None:

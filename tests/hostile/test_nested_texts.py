@@ -16,6 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.mathematics.telling import DEEPEST
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading_results import format_of, release_from_json
 from opendp_bayes.trusted import plan_gate
 from opendp_bayes.trusted.account import LedgerError, accounts_of
@@ -41,7 +42,7 @@ FORMATS = (
 )
 READERS: dict[str, Callable[[str], Any]] = {
     "a release": ob.Release.from_json,
-    "groups": ob.GroupedRelease.from_json,
+    "groups": GroupedRelease.from_json,
     "a survey": ob.Survey.from_json,
     "a report": Report.from_json,
     "a smoothed release": SmoothedRelease.from_json,

@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes import (
-    GroupedRelease,
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-    combine,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, combine
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.noise_aware import exact_engine
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.release_format.combination import Combination
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.combined_releases import brute, worst
 from tests.helpers.every_data_set import EveryDataSet

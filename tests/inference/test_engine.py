@@ -7,14 +7,7 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-    noise_aware_posterior,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -23,6 +16,7 @@ from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_pr
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of, log_likelihoods
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws
 from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.protocol import law_of
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force, oracles
@@ -174,8 +168,10 @@ def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monke
     monkeypatch.setattr(tables, "_SPREAD_NODES", 700)
     alpha, released = np.array(prior), np.array([0, 0, 15, 1])
     sets, mechanism = candidates(16, 4), HellingerExponential(scale, "local")
-    distances = np.stack([ob.hellinger_distance(alpha + sets, alpha + row) for row in sets])
-    widths = np.array([mechanism.scale * ob.local_sensitivity(row, alpha) for row in sets])
+    distances = np.stack(
+        [ob.research.hellinger_distance(alpha + sets, alpha + row) for row in sets]
+    )
+    widths = np.array([mechanism.scale * ob.research.local_sensitivity(row, alpha) for row in sets])
     own = distances[(sets == released).all(axis=1)][0]
     exact = -own / widths - special.logsumexp(-distances / widths[:, None], axis=1)
     ours = likelihood_of(Setting.of(mechanism, 16, alpha), released).log_likelihood(sets)
@@ -216,13 +212,13 @@ def test_normalisers_between_nodes_are_those_of_every_data_set(mechanism, size, 
     widths = law.widths.widths_at(sets, alpha)
     exact = np.empty(len(sets))
     for i, row in enumerate(sets):
-        distances = ob.hellinger_distance(alpha + sets, alpha + row)
+        distances = ob.research.hellinger_distance(alpha + sets, alpha + row)
         exact[i] = special.logsumexp(-distances / widths[i])
     log_prior = log_rising(sets, alpha).sum(axis=1)
     rng = np.random.default_rng(0)
     for share in (np.full(alpha.size, 1 / alpha.size), alpha / alpha.sum()):
         released = rng.multinomial(size, share)
-        own = ob.hellinger_distance(alpha + sets, alpha + released)
+        own = ob.research.hellinger_distance(alpha + sets, alpha + released)
         likelihood = likelihood_of(Setting.of(mechanism, size, alpha), released)
         ours = log_likelihoods([likelihood], sets, log_prior) + log_prior
         found = Listed(sets, ours, alpha).probabilities

@@ -7,13 +7,7 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    Release,
-    SmoothHellingerExponential,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, Release
 from opendp_bayes.inference.estimates import (
     Estimate,
     estimate_or_reason,
@@ -21,6 +15,7 @@ from opendp_bayes.inference.estimates import (
     plug_in_estimate,
 )
 from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from tests.helpers.releases import changed, promise
 
 RELEASE = Release(

@@ -5,7 +5,7 @@ over every data set that shares no code with the package.
 import numpy as np
 import pytest
 
-from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from tests.helpers import oracles
 from tests.helpers.every_data_set import EveryDataSet, OfEveryDataSet
 from tests.helpers.settings import deviations

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential, noise_aware_posterior
+from opendp_bayes import noise_aware_posterior
 from opendp_bayes.inference import noise_aware
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling import importance
@@ -19,6 +19,7 @@ from opendp_bayes.inference.sampling.interpolated_normaliser import (
     by_interpolation,
 )
 from opendp_bayes.mathematics.simplex import candidates, ranks
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.exponential.scores import candidate_distances
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes import (
-    GaussianParameters,
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    combine,
-)
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, combine
+from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers import brute_force
 
 MECHANISMS = {

@@ -25,7 +25,7 @@ MECHANISMS = {
     "K-norm": (ob.KNormParameters(1.5), DRAWN, 7),
     "Laplace": (ob.LaplaceParameters(1.0), DRAWN, 7),
     "Laplace, private": (ob.LaplaceParameters(0.4, total="private"), (1, 2, -1, 1, 2, 0), None),
-    "listed": (ob.HellingerExponential(0.3), (3, 2, 0, 1, 1, 0), 7),
+    "listed": (ob.mechanisms.HellingerExponential(0.3), (3, 2, 0, 1, 1, 0), 7),
 }
 
 

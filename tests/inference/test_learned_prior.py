@@ -469,7 +469,9 @@ def test_wrong_arguments():
     refused(
         "must be one name, for there is one column", of=one, prior="learned", ordered=["a", "b"]
     )
-    drawn = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.HellingerExponential(0.1), promise(8))
+    drawn = ob.Release(
+        (3, 5), ("a", "b"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1), promise(8)
+    )
     refused("what 'hellinger_exponential' draws depends on the prior", of=drawn, prior="learned")
 
 

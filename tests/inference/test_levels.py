@@ -444,7 +444,7 @@ def test_windows_that_are_too_large_are_refused() -> None:
 def test_other_mechanisms_are_refused() -> None:
     given: dict[str, Any] = tables(900)
     given["region"] = ob.Release(
-        (400, 500), ("north", "south"), (1.0, 1.0), ob.HellingerExponential(0.1),
+        (400, 500), ("north", "south"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1),
         given["state"].promise,
     )  # fmt: skip
     with pytest.raises(

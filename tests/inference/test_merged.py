@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    noise_aware_posterior,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
 from opendp_bayes.inference import noise_aware
 from opendp_bayes.inference.sampling.markov_chain import Chains
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
 from tests.helpers import brute_force, oracles
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.rounded import Rounded

@@ -10,18 +10,12 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-    noise_aware_posterior,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood import of_counts as module
 from opendp_bayes.inference.likelihood.of_counts import Tabulated, Weighing, likelihood_of
 from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force
 from tests.helpers.sweeps import some_of

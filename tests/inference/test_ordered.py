@@ -11,8 +11,6 @@ from scipy import special, stats
 
 from opendp_bayes import (
     GaussianParameters,
-    GroupedRelease,
-    HellingerExponential,
     LaplaceParameters,
     Release,
     combine,
@@ -21,7 +19,9 @@ from opendp_bayes import (
 from opendp_bayes.inference.answers.ordered import quantiles_of
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
+from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers import brute_force
 from tests.helpers.releases import promise
 

@@ -5,7 +5,6 @@ import pytest
 
 from opendp_bayes import (
     GaussianParameters,
-    HellingerExponential,
     KNormParameters,
     LaplaceParameters,
     Release,
@@ -14,6 +13,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.estimates import estimate_or_reason
 from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import promise
 
 OUTSIDE = {

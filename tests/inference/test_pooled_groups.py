@@ -13,6 +13,7 @@ from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
@@ -26,7 +27,7 @@ def grouped(drawn, scale=1.0):
     mechanism = ob.LaplaceParameters(scale, total="private")
     groups = tuple(range(len(drawn)))
     prior = (1.0,) * len(labels)
-    return ob.GroupedRelease(groups, drawn, labels, prior, mechanism, promise(None))
+    return GroupedRelease(groups, drawn, labels, prior, mechanism, promise(None))
 
 
 def exact(drawn, scale, kappa_prior, largest=26, points=30):

@@ -14,6 +14,7 @@ from opendp_bayes.inference.pooling import counts_at_quantiles as beta_binomial
 from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
 from tests.helpers.releases import changed, promise
@@ -24,7 +25,7 @@ GAUSSIAN = ob.GaussianParameters(1.5)
 CELLS = tuple((region, vote) for region in ("n", "s", "w") for vote in ("yes", "no"))
 TABLE = ob.Release(DRAWN, CELLS, (1.0,) * 6, KNORM, promise(SIZE), ("region", "vote"))
 #: Two groups and, last, the records in none.
-GROUPS = ob.GroupedRelease(
+GROUPS = GroupedRelease(
     ("n", "s"), ((4, -1), (1, 3)), ("yes", "no"), (1.0, 1.0), KNORM, promise(SIZE), rest=1
 )
 
@@ -175,8 +176,8 @@ def test_refuses_what_is_no_table_of_groups():
     with pytest.raises(ValueError, match="5 cells for 3 groups and 2 categories"):
         some.pooled(by="region")
     with pytest.raises(ValueError, match="needs noise on the counts"):
-        with_mechanism(TABLE, ob.HellingerExponential(0.5)).pooled(by="region")
-    part = ob.GroupedRelease(
+        with_mechanism(TABLE, ob.mechanisms.HellingerExponential(0.5)).pooled(by="region")
+    part = GroupedRelease(
         ("x", "y"), (DRAWN, DRAWN), CELLS, (1.0,) * 6, KNORM, promise(30), ("region", "vote"), 6
     )
     with pytest.raises(ValueError, match="pool the `GroupedRelease`"):

@@ -11,16 +11,10 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-    noise_aware_posterior,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, noise_aware_posterior
 from opendp_bayes.inference.engines import engine
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise
 from tests.helpers.rounded import Rounded

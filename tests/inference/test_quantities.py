@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes import HellingerExponential, LaplaceParameters, NoiseAwarePosterior
+from opendp_bayes import LaplaceParameters, NoiseAwarePosterior
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
+from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.planning.error_law import ErrorLaw
 from tests.helpers import brute_force
 

@@ -13,6 +13,9 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.survey_tables import consistent_draws
+from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.research import survey_posterior
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise
 
@@ -59,7 +62,7 @@ def tables(size: int | None = SIZE) -> dict[str, Any]:
 
 
 @lru_cache
-def posterior(size: int | None = SIZE) -> ob.SurveyPosterior:
+def posterior(size: int | None = SIZE) -> SurveyPosterior:
     return ob.combine(tables(size), records="same")
 
 
@@ -279,7 +282,7 @@ def test_numbers_of_draws_are_no_more_than_there_are() -> None:
 
 
 def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
-    found = ob.survey_posterior({"vote": release("vote")}, concentration=2, effective_draws=20)
+    found = survey_posterior({"vote": release("vote")}, concentration=2, effective_draws=20)
     concentration = found.marginal("vote").learned["concentration"]
     assert (concentration.mean(), concentration.std()) == (2, 0)
 
@@ -376,11 +379,11 @@ def test_writes_csv_and_replaces_nothing(tmp_path: Path) -> None:
 
 def test_labels_of_mixed_types_are_an_enum() -> None:
     mixed = {"age": (True, False, "other")}
-    found = ob.survey_posterior({"a": release("age", "region", **mixed)}, effective_draws=50)
+    found = survey_posterior({"a": release("age", "region", **mixed)}, effective_draws=50)
     frame = found.synthetic(1)[0]
     assert frame.schema["age"] == pl.Enum(["True", "False", "other"])
     alike = {"region": (1, 2, "2")}
-    found = ob.survey_posterior({"a": release("age", "region", **alike)}, effective_draws=50)
+    found = survey_posterior({"a": release("age", "region", **alike)}, effective_draws=50)
     assert found.synthetic(1)[0].schema["region"] == pl.Enum(["1", "2", "'2'"])
 
 
@@ -390,7 +393,7 @@ def test_a_survey_has_one_posterior() -> None:
     np.testing.assert_array_equal(
         found.marginal("vote").mean(), posterior().marginal("vote").mean()
     )
-    grouped = ob.GroupedRelease(
+    grouped = GroupedRelease(
         ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, promise(None)
     )
     with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups; ask for a joint table"):
@@ -418,7 +421,7 @@ def test_json_holds_what_the_posterior_rests_on() -> None:
 def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
     ones = (1.0,) * len(drawn)
     one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, promise(size))
-    found = ob.survey_posterior({"v": one}, concentration=sum(ones), effective_draws=1000)
+    found = survey_posterior({"v": one}, concentration=sum(ones), effective_draws=1000)
     exact = one.posterior.counts
     error = exact.std() / math.sqrt(found.effective_draws["v",])
     assert np.all(np.abs(found.marginal("v").counts.mean() - exact.mean()) < 5 * error)
@@ -431,12 +434,12 @@ def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
     monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 8)
     monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 0)
     with pytest.warns(UserWarning, match=r"have not settled for .*age × vote \(R-hat"):
-        ob.survey_posterior({"a": release("age", "vote")})
+        survey_posterior({"a": release("age", "vote")})
 
 
 def test_chains_go_on_until_measured_tables_have_settled(monkeypatch: Any) -> None:
     def sweeps() -> int:
-        return ob.survey_posterior({"a": release("age", "vote")}, effective_draws=2)._draws.sweeps
+        return survey_posterior({"a": release("age", "vote")}, effective_draws=2)._draws.sweeps
 
     monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 32)
     enough = sweeps()
@@ -454,11 +457,9 @@ def wide(*variables: str) -> Any:
     return ob.Release(drawn, cells, (1.0,) * len(cells), OPEN, promise(None), variables)
 
 
-GROUP = ob.GroupedRelease(("n",), ((3, 2),), ("yes", "no"), (1.0, 1.0), NOISE, promise(9), rest=4)[
-    "n"
-]
+GROUP = GroupedRelease(("n",), ((3, 2),), ("yes", "no"), (1.0, 1.0), NOISE, promise(9), rest=4)["n"]
 EXPONENTIAL = ob.Release(
-    (3, 5), ("x", "y"), (1.0, 1.0), ob.HellingerExponential(0.5), promise(8)
+    (3, 5), ("x", "y"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.5), promise(8)
 )  # fmt: skip
 
 
@@ -480,10 +481,10 @@ EXPONENTIAL = ob.Release(
 )  # fmt: skip
 def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
     if message is None:  # the public number holds for all
-        assert ob.survey_posterior(given, effective_draws=20).size.std() == 0
+        assert survey_posterior(given, effective_draws=20).size.std() == 0
         return
     with pytest.raises(ValueError, match=message):
-        ob.survey_posterior(given)
+        survey_posterior(given)
 
 
 def test_names_the_table_to_leave_out() -> None:
@@ -497,7 +498,7 @@ def test_names_the_table_to_leave_out() -> None:
         return ob.Release(drawn, cells, (1.0,) * 144, OPEN, promise(None), axes)
 
     with pytest.raises(ValueError, match=r"of 20736 cells.*2000; leave out 'w01' first"):
-        ob.survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})
+        survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})
 
 
 def test_two_draws_that_agree_are_two_looks() -> None:
@@ -531,10 +532,10 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),
         (lambda p: p.write_synthetic("x", format="sav"), ValueError, "format='sav': must be"),
         (lambda p: p.synthetic(size=5), ValueError, "size=5: must be None for a population"),
-        (lambda p: ob.survey_posterior({}), TypeError, "must be a mapping from names to at least"),
-        (lambda p: ob.survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
-        (lambda p: ob.survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
-        (lambda p: ob.survey_posterior(tables(), effective_draws=0), ValueError, "effective_d"),
+        (lambda p: survey_posterior({}), TypeError, "must be a mapping from names to at least"),
+        (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
+        (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
+        (lambda p: survey_posterior(tables(), effective_draws=0), ValueError, "effective_d"),
         (lambda p: ob.combine(tables(), records="different"), ValueError, "records='different'"),
         (lambda p: ob.combine(tables(), records="same", draws_may_agree=3), ValueError, "draws_m"),
     ],
@@ -546,22 +547,22 @@ def test_errors_say_what_to_do(call: Any, error: type[Exception], message: str) 
 
 def test_estimates_of_copies() -> None:
     """Worked by hand: v = 1/2, b = 1, (1 + 1/3) b = 4/3."""
-    whole = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
+    whole = ob.research.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
     assert (whole.estimate, whole.variance) == (2.0, pytest.approx(11 / 6))
     assert whole.degrees_of_freedom == pytest.approx(2 * (1 + 3 / 8) ** 2)
-    new = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
+    new = ob.research.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
     assert (new.estimate, new.variance) == (2.0, pytest.approx(5 / 6))
     assert new.degrees_of_freedom == pytest.approx(2 * (1 - 3 / 8) ** 2)
     # The 97.5 % quantile of t with 3.78125 degrees of freedom, from tables between 3 and 4.
     lower, upper = whole.interval()
     assert 2.776 < (upper - 2) / whole.std < 3.182
     assert lower + upper == pytest.approx(4)
-    several = ob.combine_estimates(
+    several = ob.research.combine_estimates(
         [[1, 1], [2, 1], [3, 1]], np.full((3, 2), 0.5), kind="predictive"
     )
     np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # at least v
     np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 1 / 2])
-    certain = ob.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
+    certain = ob.research.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
     assert (certain.variance, certain.degrees_of_freedom) == (0.5, np.inf)
 
 
@@ -577,4 +578,4 @@ def test_estimates_of_copies() -> None:
 )
 def test_estimates_that_do_not_fit(estimates: Any, variances: Any, kind: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        ob.combine_estimates(estimates, variances, kind=kind)
+        ob.research.combine_estimates(estimates, variances, kind=kind)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from tests.helpers.every_data_set import EveryDataSet, gaps
 from tests.helpers.panels import panels
 from tests.helpers.weighed_pairs import OfPairs, Pairs, divergence

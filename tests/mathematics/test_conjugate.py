@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_bayes import binomial_beta, multinomial_dirichlet
+from opendp_bayes.research import binomial_beta, multinomial_dirichlet
 
 
 def test_binomial_beta_counts_successes_first() -> None:

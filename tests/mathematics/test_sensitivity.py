@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from opendp_bayes import global_sensitivity, local_sensitivity, smooth_sensitivity
 from opendp_bayes.mathematics.exponential import sensitivity
 from opendp_bayes.mathematics.exponential.hellinger import distance_from_divergence
 from opendp_bayes.mathematics.exponential.sensitivity import (
@@ -21,6 +20,7 @@ from opendp_bayes.mathematics.exponential.sensitivity_tables import (
     smooth_sensitivities,
 )
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
+from opendp_bayes.research import global_sensitivity, local_sensitivity, smooth_sensitivity
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from opendp_bayes import HellingerExponential
+from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import (
     SATURATION,

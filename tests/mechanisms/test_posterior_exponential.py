@@ -15,18 +15,18 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential, hellinger_distance
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms import HellingerExponential, Mechanism, SmoothHellingerExponential
+from opendp_bayes.mechanisms.exponential import (
+    posterior_exponential as exponential,
+)
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     LARGEST_UNIFORM_SHARE,
     certified_loss,
     exponent_error,
     uniform_share,
 )
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
-    posterior_exponential as exponential,
-)
+from opendp_bayes.research import hellinger_distance
 from tests.helpers import oracles
 
 #: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the

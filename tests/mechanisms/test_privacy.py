@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opendp_bayes import (
+from opendp_bayes import LaplaceParameters
+from opendp_bayes.mechanisms import (
     HellingerExponential,
-    LaplaceParameters,
+    Mechanism,
     PermuteAndFlip,
     SmoothHellingerExponential,
-    global_sensitivity,
 )
-from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.research import global_sensitivity
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

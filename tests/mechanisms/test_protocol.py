@@ -85,7 +85,7 @@ def test_draws_are_kept_where_there_is_a_law() -> None:
         (ob.LaplaceParameters(1.0, total="remainder"), False),
         (ob.GaussianParameters(1.0), True),
         (ob.KNormParameters(1.0), False),
-        (ob.HellingerExponential(1.0), False),
+        (ob.mechanisms.HellingerExponential(1.0), False),
         (Lawless(), False),
     ],
 )
@@ -113,6 +113,6 @@ def test_one_release_and_no_delta_unless_asked_for(kind: Any) -> None:
 
 
 def test_the_epsilon_stated_for_a_scale() -> None:
-    stated = ob.SmoothHellingerExponential(4.0, gamma=1.0)
+    stated = ob.mechanisms.SmoothHellingerExponential(4.0, gamma=1.0)
     assert Setting.of(stated, 4, PRIOR).nominal_epsilon == 1.0
     assert Setting.of(Lawless(), 4, PRIOR).nominal_epsilon is None

@@ -10,18 +10,16 @@ from typing import Any, ClassVar
 
 import pytest
 
-from opendp_bayes import (
-    GaussianParameters,
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, load_mechanism
+from opendp_bayes.mechanisms import (
     HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
+    Mechanism,
     PermuteAndFlip,
     SmoothHellingerExponential,
-    available_mechanisms,
-    load_mechanism,
+    registry,
 )
-from opendp_bayes.mechanisms import Mechanism, registry
 from opendp_bayes.mechanisms.registry import known_mechanism
+from opendp_bayes.research import available_mechanisms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,7 +244,8 @@ def test_an_entry_point_of_an_installed_package_is_not_imported_by_listing(tmp_p
 import sys
 sys.path.insert(0, {str(tmp_path)!r})
 import opendp_bayes.mechanisms, opendp_bayes.results.release
-from opendp_bayes import available_mechanisms, load_mechanism
+from opendp_bayes import load_mechanism
+from opendp_bayes.research import available_mechanisms
 assert "broken" in available_mechanisms()
 load_mechanism("laplace_parameters")
 assert "broken_plugin" not in sys.modules

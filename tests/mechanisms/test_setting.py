@@ -63,7 +63,7 @@ def test_only_what_is_built_in_is_accounted_for() -> None:
 
 
 def test_what_is_proven_and_released_is_the_mechanism_s() -> None:
-    mechanism = ob.SmoothHellingerExponential(2.0, beta=0.1)
+    mechanism = ob.mechanisms.SmoothHellingerExponential(2.0, beta=0.1)
     setting = Setting.of(mechanism, 9, PRIOR)
     for delta in (0.0, 1e-3):
         proven = mechanism.proven_loss(2, size=9, prior=np.array(PRIOR), delta=delta)
@@ -88,7 +88,7 @@ def laws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, Any]]:
 
 def test_a_measurement_asks_for_its_law_once(laws: list[Any]) -> None:
     space = PosteriorSpace(("a", "b", "c"), 27, PRIOR)
-    made = ob.make_knorm_parameters(space.domain, space.metric, dp.max_divergence(), 2.71)
+    made = ob.m.make_knorm_parameters(space.domain, space.metric, dp.max_divergence(), 2.71)
     made(np.array(PRIOR) + 9)
     made.map(2)
     assert laws == [(2.71, 27)]

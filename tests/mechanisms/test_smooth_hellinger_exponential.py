@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from opendp_bayes import SmoothHellingerExponential
 from opendp_bayes.mathematics.simplex import number_of_candidates
+from opendp_bayes.mechanisms import SmoothHellingerExponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     exponent_error,
 )

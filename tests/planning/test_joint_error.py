@@ -93,5 +93,5 @@ def test_the_variance_is_that_of_draws(mechanism: Any, size: int | None) -> None
     # draws have are 15 % of that, and 9 % of the others.
     low, high = (0.354, 0.479) if isinstance(mechanism, ob.KNormParameters) else (0.91, 1.09)
     assert low < ratio < high
-    exponential = Setting.of(ob.HellingerExponential(1.0), 900, np.ones(3))
+    exponential = Setting.of(ob.mechanisms.HellingerExponential(1.0), 900, np.ones(3))
     assert noise_variance(exponential) is None

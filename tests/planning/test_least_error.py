@@ -38,10 +38,10 @@ def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]
         ob.LaplaceParameters(1.0, total="bounded"),
         ob.LaplaceParameters(1.0, "floored", "bounded"),
         ob.KNormParameters(1.0),
-        ob.HellingerExponential(1.0),
-        ob.HellingerExponential(1.0, "local"),
-        ob.SmoothHellingerExponential(1.0),
-        ob.PermuteAndFlip(1.0),
+        ob.mechanisms.HellingerExponential(1.0),
+        ob.mechanisms.HellingerExponential(1.0, "local"),
+        ob.mechanisms.SmoothHellingerExponential(1.0),
+        ob.mechanisms.PermuteAndFlip(1.0),
     ]
     found = []
     for template in templates:
@@ -128,7 +128,7 @@ def test_one_record_of_two_categories() -> None:
     """Randomised response, in closed form."""
     least = least_error(1, [1.0, 1.0], 1.0)
     flipped = 1 / (1 + math.e)
-    distance = float(ob.hellinger_distance([2.0, 1.0], [1.0, 2.0]))
+    distance = float(ob.research.hellinger_distance([2.0, 1.0], [1.0, 2.0]))
     assert least.value == pytest.approx(flipped * distance, rel=1e-9)
     assert least.worst_case == pytest.approx(flipped * distance, rel=1e-9)
 
@@ -209,7 +209,7 @@ def test_the_worst_case_of_two_categories(
     """The best random remapping of discrete Laplace noise has the least worst case."""
     c = size + 1
     counts = np.stack([np.arange(c), size - np.arange(c)], axis=1) + np.array(prior)
-    distance = ob.hellinger_distance(counts[:, None], counts[None])
+    distance = ob.research.hellinger_distance(counts[:, None], counts[None])
     noise = geometric(size, epsilon)
     # Variables: the remapping of every release, and the largest error.
     errors = [np.append(np.outer(noise[x], distance[x]).ravel(), -1.0) for x in range(c)]

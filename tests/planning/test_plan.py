@@ -16,23 +16,21 @@ import pytest
 
 from opendp_bayes import (
     GaussianParameters,
-    HellingerExponential,
     KNormParameters,
     LaplaceParameters,
-    PermuteAndFlip,
     Release,
-    SmoothHellingerExponential,
     exact_loss,
-    hellinger_distance,
     plan,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning import release_law
 from opendp_bayes.planning.automatic import choose, usual
 from opendp_bayes.planning.compare import Plan, PlanRow
 from opendp_bayes.planning.expected_error import errors_at, expected_error
 from opendp_bayes.planning.plan import default_mechanisms
+from opendp_bayes.research import hellinger_distance
 from tests.helpers.releases import promise
 from tests.helpers.sweeps import some_of
 

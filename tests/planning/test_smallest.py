@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from opendp_bayes import LaplaceParameters, plan, smallest_epsilon, smallest_size
+from opendp_bayes import LaplaceParameters, plan
+from opendp_bayes.research import smallest_epsilon, smallest_size
 
 #: The errors are not measured here, but what is found by them.
 pytestmark = pytest.mark.usefixtures("coarse_errors")

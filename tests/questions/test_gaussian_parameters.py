@@ -30,7 +30,7 @@ def space(size: int | None) -> Any:
 
 def made(size: int | None, measure: Any = ZCDP, scale: float = 2.0, **options: Any) -> Any:
     of = space(size)
-    return ob.make_gaussian_parameters(of.domain, of.metric, measure, scale, **options)
+    return ob.m.make_gaussian_parameters(of.domain, of.metric, measure, scale, **options)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -106,7 +106,7 @@ def test_totals(total: Any) -> None:
     release = made(6, total=total, scale=0.01)(COUNTS + 1.0)
     assert release.counts == release.drawn == (2, 1, 3)
     assert release.mechanism == ob.GaussianParameters(0.01, total)
-    by_then = ob.then_gaussian_parameters(ZCDP, 0.01, total=total)
+    by_then = ob.m.then_gaussian_parameters(ZCDP, 0.01, total=total)
     assert by_then(*(space(6).domain, space(6).metric)).map(1) == pytest.approx(1e4)
 
 

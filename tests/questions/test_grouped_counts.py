@@ -42,7 +42,7 @@ def frame_of(rows, schema=SCHEMA):
 
 def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
     domain = dp.domain_of(frame_of([], schema), infer=True)
-    return ob.make_grouped_counts(
+    return ob.t.make_grouped_counts(
         domain, metric, **{"by": "region", "column": "vote", "nulls": "no", **arguments}
     )
 
@@ -95,7 +95,7 @@ def test_the_space_names_every_cell():
         repr(space.output_domain)
         == f"CategoricalCounts(categories=[{cells}, NoGroup()], size=None)"
     )
-    posterior = space >> ob.then_dirichlet_multinomial(prior=[2.0, 0.5])
+    posterior = space >> ob.t.then_dirichlet_multinomial(prior=[2.0, 0.5])
     assert posterior.output_domain.descriptor.prior == (2.0, 0.5, 2.0, 0.5, 1.0)
     assert isinstance(posterior.output_domain.descriptor, PosteriorSpace)
 
@@ -181,11 +181,11 @@ def largest_loss(relation, law, cells, d_in=1):
 
 
 def release_of(metric, size, scale=SCALE, keys=KEYS, measure=PURE):
-    posterior = counting(metric, keys=keys, size=size) >> ob.then_dirichlet_multinomial(prior=1.0)
+    posterior = counting(metric, keys=keys, size=size) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     return (
         posterior
-        >> ob.then_laplace_parameters(measure, scale, total="private")
-        >> ob.grouped_release(posterior.output_domain)
+        >> ob.m.then_laplace_parameters(measure, scale, total="private")
+        >> ob.t.grouped_release(posterior.output_domain)
     )
 
 
@@ -295,13 +295,13 @@ def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells
 def test_releases_follow_the_law_of_independent_noise_on_every_cell():
     counts = (2, 0, 1, 1, 3)
     rows = [("north", "yes")] * 2 + [("south", "yes"), ("south", "no")] + [("east", "no")] * 3
-    posterior = counting(keys=KEYS) >> ob.then_dirichlet_multinomial(prior=1.0)
+    posterior = counting(keys=KEYS) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     concentration = posterior(frame_of(rows))
     spaces = posterior.output_space
     measurement = (
         spaces
-        >> ob.then_laplace_parameters(PURE, SCALE, total="private")
-        >> ob.grouped_release(posterior.output_domain)
+        >> ob.m.then_laplace_parameters(PURE, SCALE, total="private")
+        >> ob.t.grouped_release(posterior.output_domain)
     )
     released = [measurement(concentration).counts for _ in range(2000)]
     observed = [tuple(min(count, 8) for group in groups for count in group) for groups in released]
@@ -786,15 +786,15 @@ class Some:
 
 def test_chains_made_by_hand_are_checked():
     counts = counting(keys=KEYS)
-    posterior = counts >> ob.then_dirichlet_multinomial(prior=1.0)
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(
         ValueError,
         match="must be the output of make_dirichlet_multinomial after make_grouped_counts",
     ):
-        ob.grouped_release(counts.output_domain)
-    flat = ob.make_categorical_counts(
+        ob.t.grouped_release(counts.output_domain)
+    flat = ob.t.make_categorical_counts(
         *counts.input_space, column="vote", nulls="no"
-    ) >> ob.then_dirichlet_multinomial(prior=1.0)
+    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(
         ValueError,
         match=(
@@ -802,11 +802,11 @@ def test_chains_made_by_hand_are_checked():
             r" make_grouped_counts"
         ),
     ):
-        ob.grouped_release(flat.output_domain)
+        ob.t.grouped_release(flat.output_domain)
     some = (
         posterior
-        >> ob.then_mechanism(PURE, Some(1.0))
-        >> ob.grouped_release(posterior.output_domain)
+        >> ob.m.then_mechanism(PURE, Some(1.0))
+        >> ob.t.grouped_release(posterior.output_domain)
     )
     with pytest.raises(OpenDPException, match="must be by a mechanism that noises every count"):
         some(frame_of([("north", "yes"), ("south", "no")]))

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers import brute_force_of_groups as brute
 from tests.helpers.sweeps import some_of
 
@@ -35,15 +36,15 @@ def frame_of(rows):
 
 def posterior(size, keys=KEYS):
     domain = dp.domain_of(frame_of([]), infer=True)
-    counts = ob.make_grouped_counts(
+    counts = ob.t.make_grouped_counts(
         domain, CHANGE_ONE, by="region", keys=keys, column="vote", nulls="no", size=size
     )
-    return counts >> ob.then_dirichlet_multinomial(prior=1.0)
+    return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
 
 def grouped(size, then, keys=KEYS):
     spaces = posterior(size, keys)
-    return spaces >> then >> ob.grouped_release(spaces.output_domain)
+    return spaces >> then >> ob.t.grouped_release(spaces.output_domain)
 
 
 # --- privacy against every neighbour
@@ -80,7 +81,7 @@ def test_one_draw_over_all_cells_costs_what_a_table_costs(d_in):
     """A record that leaves a group for another, or for no group, moves two cells, as one within a
     group does.
     """
-    measurement = grouped(2, ob.then_knorm_parameters(PURE, SCALE))
+    measurement = grouped(2, ob.m.then_knorm_parameters(PURE, SCALE))
     for rows in ([ROWS[0], ROWS[6]], [ROWS[3], ROWS[5]]):
         assert posterior(2)(frame_of(rows)).tolist() == (cells(rows) + 1.0).tolist()
     claimed = measurement.map(d_in)
@@ -148,14 +149,14 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
             ob.KNormParameters(1.5),
             ob.LaplaceParameters(1.0, total="private"),
             ob.LaplaceParameters(1.0),
-            ob.HellingerExponential(0.4),
+            ob.mechanisms.HellingerExponential(0.4),
         ],
         2,
     ),
     ids=lambda mechanism: f"{mechanism.name}-{getattr(mechanism, 'total', '')}",
 )
 def test_the_posterior_of_a_group_is_the_conditional_of_that_of_the_table(mechanism):
-    released = grouped(7, ob.then_mechanism(PURE, mechanism))(frame_of(ROWS[:7]))
+    released = grouped(7, ob.m.then_mechanism(PURE, mechanism))(frame_of(ROWS[:7]))
     values = np.array([0.05, 0.2, 0.4, 0.6, 0.9])
     for at, one in enumerate(released.values()):
         right = brute.cdf_of_group(released, at, values)
@@ -182,7 +183,7 @@ def test_the_posterior_of_a_group_is_calibrated():
         theta = rng.dirichlet(np.ones(5))
         counts = rng.multinomial(n, theta)
         drawn = tuple(mechanism.draw(counts, np.ones(5))[0].tolist())
-        released = ob.GroupedRelease(
+        released = GroupedRelease(
             groups=("north", "south"),
             drawn=(drawn[:2], drawn[2:4]),
             categories=("yes", "no"),
@@ -225,7 +226,7 @@ SIZES = {"north": 2, "south": 3}
 def drawn_by(mechanism):
     """A release of seven rows, two of them in no group; what it drew fits no sizes."""
     loss = ob.exact_loss(mechanism, size=7, prior=[1.0] * 5)
-    return ob.GroupedRelease(
+    return GroupedRelease(
         groups=("north", "south"),
         drawn=((2, -1), (1, 3)),
         categories=("yes", "no"),
@@ -262,7 +263,7 @@ def test_posteriors_with_public_sizes_are_the_conditionals_of_all_tables(mechani
         assert one.posterior.size.mean() == pytest.approx(2 + at)
         if mechanism.name != "laplace_parameters":
             assert sum(one.counts) == 2 + at
-    again = ob.GroupedRelease.from_json(released.to_json())
+    again = GroupedRelease.from_json(released.to_json())
     assert again == released
     assert again["south"].posterior.mean() == pytest.approx(released["south"].posterior.mean())
 
@@ -273,7 +274,7 @@ def test_how_much_public_sizes_narrow_the_posterior():
     """
     rng, scale = np.random.default_rng(0), 10.0
     drawn = 1000 + np.rint(rng.laplace(0, 2 * scale, (40, 2))).astype(np.int64)
-    released = ob.GroupedRelease(
+    released = GroupedRelease(
         groups=tuple(range(40)),
         drawn=tuple(map(tuple, drawn.tolist())),
         categories=("yes", "no"),
@@ -292,7 +293,7 @@ def test_sizes_that_are_refused():
         released.with_sizes({"north": 2})
     with pytest.raises(ValueError, match=r"sizes=\(2, 6\): .* at most 7"):
         released.with_sizes({"north": 2, "south": 6})
-    exponential = replace(drawn_by(ob.HellingerExponential(0.4)), drawn=((2, 0), (1, 2)))
+    exponential = replace(drawn_by(ob.mechanisms.HellingerExponential(0.4)), drawn=((2, 0), (1, 2)))
     with pytest.raises(ValueError, match="noise on the counts only, such as KNormParameters"):
         exponential.with_sizes(SIZES)
     with pytest.raises(ValueError, match=r"group_size=3: was made by .*needs noise on the counts"):
@@ -359,5 +360,5 @@ def test_priors_that_differ_and_sizes_that_fall_stay_with_what_they_are_of():
         assert one.group_size == sum(one.counts) == one.posterior.size.mean()
         assert one.posterior.mean() == pytest.approx([yes / (yes + no), no / (yes + no)])
         assert released[group].posterior.mean() == pytest.approx(one.posterior.mean(), abs=1e-3)
-    again = ob.GroupedRelease.from_json(sized.to_json())
+    again = GroupedRelease.from_json(sized.to_json())
     assert [one.group_size for one in again.values()] == [5, 2]

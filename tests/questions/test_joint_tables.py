@@ -40,7 +40,7 @@ def frame_of(rows, schema=SCHEMA):
 
 def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
     asked = {"column": COLUMNS, "categories": VOTES, **POLICY, **arguments}
-    return ob.make_categorical_counts(
+    return ob.t.make_categorical_counts(
         dp.domain_of(frame_of([], schema), infer=True), metric, **asked
     )
 
@@ -52,7 +52,7 @@ def test_the_count_vector_of_a_table_moves_by_what_its_map_says(metric, d_in):
     changed = metric == CHANGE_ONE
     rows = [("north", "yes")] * 4
     moved = [("south", "no")] * d_in + rows[d_in:] if changed else rows + rows[:1] * d_in
-    vector = counting(metric, size=4 if changed else None) >> ob.then_count_vector()
+    vector = counting(metric, size=4 if changed else None) >> ob.t.then_count_vector()
     before, after = (np.array(vector(frame_of(one))) for one in (rows, moved))
     assert np.abs(after - before).sum() == vector.map(d_in) == (2 if changed else 1) * d_in
 
@@ -209,8 +209,8 @@ def test_the_loss_of_a_table_holds_for_all_neighbours_and_is_tight(table, d_in):
     count = counting(CHANGE_ONE, size=2, **TABLES[table])
     measurement = (
         count
-        >> ob.then_dirichlet_multinomial(prior=1.0)
-        >> ob.then_knorm_parameters(dp.max_divergence(), SCALE)
+        >> ob.t.then_dirichlet_multinomial(prior=1.0)
+        >> ob.m.then_knorm_parameters(dp.max_divergence(), SCALE)
     )
     cells = {row: tuple(counting(**TABLES[table])(frame_of([row])).tolist()) for row in VALUES}
     pairs = {
@@ -395,7 +395,7 @@ def test_groups_of_a_table_that_are_too_many_are_refused():
     few, many = "combinations of labels; must have at most", "by: would be 8388608 categories"
     for by, column, message in ((["a", "b"], "c", few), ("a", ["b"], many)):
         with pytest.raises(ValueError, match=message):
-            ob.make_grouped_counts(domain, SYMMETRIC, by=by, column=column, nulls="0")
+            ob.t.make_grouped_counts(domain, SYMMETRIC, by=by, column=column, nulls="0")
 
 
 @pytest.mark.parametrize(
@@ -414,6 +414,6 @@ def test_groups_of_a_table_that_are_too_many_are_refused():
 def test_keys_of_several_columns_that_do_not_fit_are_refused(keys, error, match):
     domain = dp.domain_of(frame_of([], {**SCHEMA, "home": REGION}), infer=True)
     with pytest.raises(error, match=match):
-        ob.make_grouped_counts(
+        ob.t.make_grouped_counts(
             domain, SYMMETRIC, by=COLUMNS, keys=keys, column="home", nulls="north"
         )

@@ -148,7 +148,7 @@ def test_a_survey_has_it_for_each_question():
 
 @pytest.mark.parametrize(
     "mechanism",
-    ["hellinger_exponential", "permute_and_flip", ob.HellingerExponential(0.02)],
+    ["hellinger_exponential", "permute_and_flip", ob.mechanisms.HellingerExponential(0.02)],
 )
 def test_mechanisms_that_draw_by_the_prior_are_refused(mechanism):
     with pytest.raises(ValueError, match=r"needs noise on the counts.*depends on"):
@@ -190,7 +190,7 @@ def categories(k):
         (10, {"mechanism": "laplace_parameters"}, True),
         (10, {"mechanism": ob.GaussianParameters(20.0)}, True),
         (10, {"size": 120, "mechanism": "knorm_parameters"}, True),
-        (10, {"size": 120, "mechanism": ob.HellingerExponential(0.005)}, False),
+        (10, {"size": 120, "mechanism": ob.mechanisms.HellingerExponential(0.005)}, False),
         (10, {"size": 120, "mechanism": "hellinger_exponential"}, False),
         (10, {"size": 120, "mechanism": "smooth_hellinger_exponential", "beta": 0.1}, False),
     ],

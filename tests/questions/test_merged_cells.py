@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.questions.categorical_counts import make_counts
 from opendp_bayes.questions.question import Question
 
@@ -86,7 +87,7 @@ def counted(column, merge, rows, size=None):
     nulls = {"one": "none", "two": "x"} if isinstance(column, list) else "none"
     question = Question.of(column, nulls=nulls, merge=merge, size=size)
     made = make_counts(domain, metric, question, "make_categorical_counts")
-    vector = made >> ob.then_count_vector()
+    vector = made >> ob.t.then_count_vector()
     return np.array(vector(frame)), vector
 
 
@@ -123,7 +124,7 @@ def test_one_posterior_of_nested_questions(unit, loss, mechanism):
     asked = nested(mechanism=mechanism, **size)
     survey = ob.survey(context(frame, unit, loss).query(), asked).release()
     posterior = survey.posterior
-    assert isinstance(posterior, ob.LevelsPosterior)
+    assert isinstance(posterior, LevelsPosterior)
     county, state, half = (posterior[name] for name in ("county", "state", "half"))
     assert state.categories == ("A", "B", "C")
     assert survey["state"].parts == tuple(map(tuple, STATES.values()))

@@ -18,6 +18,8 @@ from opendp.mod import OpenDPException
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.questions.asked import Asked
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
@@ -487,7 +489,7 @@ def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_p
 
 @pytest.mark.parametrize(
     ("size", "epsilon", "kind"),
-    [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.HellingerExponential)],
+    [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.mechanisms.HellingerExponential)],
 )
 def test_auto_depends_on_public_things_only(size, epsilon, kind):
     """The same for every data set of a size, and an exponential mechanism where the noise is larger
@@ -540,7 +542,7 @@ REFUSED = {
         "mechanism='gaussian': is not an installed mechanism; available: .*hellinger_exponential",
     ),
     "options of a value": (
-        {"mechanism": ob.HellingerExponential(1.0), "gamma": 1.0},
+        {"mechanism": ob.mechanisms.HellingerExponential(1.0), "gamma": 1.0},
         TypeError,
         "gamma: cannot be added to a mechanism value",
     ),
@@ -648,7 +650,7 @@ def test_mechanisms_that_need_a_public_size():
     for mechanism in (
         "hellinger_exponential",
         "smooth_hellinger_exponential",
-        ob.HellingerExponential(9.0),
+        ob.mechanisms.HellingerExponential(9.0),
     ):
         with pytest.raises(ValueError, match="the number of records must be public"):
             ask(context(split_evenly_over=1).query(), mechanism=mechanism)
@@ -720,7 +722,7 @@ def test_a_release_says_whether_its_plan_truncated(name):
     asked["mechanism"] = "auto"
     groups = ob.posterior(grouped.group_by("g"), keys=[1, 2], **asked).release()
     assert groups.promise.truncated == groups[1].promise.truncated == ("identifier" in unit)
-    assert ob.GroupedRelease.from_json(groups.to_json()) == groups
+    assert GroupedRelease.from_json(groups.to_json()) == groups
     if name in ("one change", "one contribution", "identifier"):  # a sheet infers every group
         assert ("of the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
 
@@ -875,3 +877,23 @@ def test_a_query_without_a_positive_budget_is_refused(epsilon):
 def test_a_column_must_be_named():
     with pytest.raises(TypeError, match=r"column=.*: must be the name of a column"):
         ob.posterior(context({"contributions": 1}).query(epsilon=1.0), pl.col("x"), nulls="none")
+
+
+@pytest.mark.parametrize("ask", [ob.posterior, ob.survey])
+def test_what_was_paid_for_is_kept_where_nothing_can_be_made_of_it(ask, monkeypatch):
+    """The debit comes first, so a failure after it must not lose the draw."""
+    frame = pl.DataFrame({"vote": ["a"] * 30 + ["b"] * 10})
+    of = ob.context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=9.0)
+    )
+    question = {"categories": ["a", "b"], "nulls": ob.DROP, "unknown": ob.DROP}
+    asked = {"vote": question | {"column": "vote"}}
+    query = of.query(epsilon=8.0)
+    made = ask(query, "vote", **question) if ask is ob.posterior else ask(query, asked)
+    monkeypatch.setattr(Asked, "restated", lambda *_: {}["a cause"])
+    with pytest.raises(ob.ReleaseError, match="made and debited, but nothing could") as caught:
+        made.release()
+    drawn = caught.value.drawn
+    counts = (drawn if ask is ob.posterior else drawn[0]).drawn
+    assert abs(counts[0] - 30) < 20
+    assert of.current_privacy_loss() == 8.0

@@ -14,6 +14,7 @@ from opendp_bayes.release_format.combination import Combination, check_given_onc
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.merging import merged_places, neighbours
 from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.releases import promise
 
 NOISE = ob.LaplaceParameters(4.0, total="private")
@@ -113,7 +114,7 @@ def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine(
 
 def test_a_learned_prior_needs_noise_on_the_counts() -> None:
     exponential = ob.Release(
-        (3, 1, 2), ("a", "b", "c"), (1.0,) * 3, ob.HellingerExponential(1.0), promise(6)
+        (3, 1, 2), ("a", "b", "c"), (1.0,) * 3, ob.mechanisms.HellingerExponential(1.0), promise(6)
     )
     assert ob.Release.from_json(exponential.to_json()) == exponential
     with pytest.raises(ValueError, match="prior"):
@@ -123,7 +124,7 @@ def test_a_learned_prior_needs_noise_on_the_counts() -> None:
 # --- groups
 
 LOSS = ob.PrivacyLoss(epsilon=0.25, rho=0.03125, range=0.5)
-GROUPS = ob.GroupedRelease(
+GROUPS = GroupedRelease(
     groups=("n", "m", "s"),
     drawn=((3, 1), (0, -4), (7, 20)),
     categories=("yes", "no"),
@@ -134,7 +135,7 @@ GROUPS = ob.GroupedRelease(
 PUBLIC = replace(
     GROUPS,
     drawn=((3, 1), (0, 4), (2, 7)),
-    mechanism=ob.HellingerExponential(1.0),
+    mechanism=ob.mechanisms.HellingerExponential(1.0),
     promise=Promise(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence"),
     rest=3,
 )
@@ -154,11 +155,11 @@ PUBLIC = replace(
     ],
 )
 def test_every_group_is_looked_at(
-    release: ob.GroupedRelease, path: str, value: Any, message: str
+    release: GroupedRelease, path: str, value: Any, message: str
 ) -> None:
-    assert ob.GroupedRelease.from_json(release.to_json()) == release
+    assert GroupedRelease.from_json(release.to_json()) == release
     with pytest.raises(ValueError, match=message):
-        ob.GroupedRelease.from_json(edited(release, path, value))
+        GroupedRelease.from_json(edited(release, path, value))
 
 
 def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
@@ -177,7 +178,7 @@ def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
 
 def test_the_loss_of_groups_is_that_of_all_cells_and_the_rest() -> None:
     """Of five, with the prior of each group in turn, by a mechanism whose loss depends on it."""
-    mechanism = ob.HellingerExponential(1.0)
+    mechanism = ob.mechanisms.HellingerExponential(1.0)
     loss = ob.exact_loss(mechanism, size=3, prior=[0.5, 2.0, 0.5, 2.0, 1.0])
     few = replace(
         PUBLIC,
@@ -187,9 +188,9 @@ def test_the_loss_of_groups_is_that_of_all_cells_and_the_rest() -> None:
         promise=Promise(3, 1, loss, "MaxDivergence"),
         rest=1,
     )
-    assert ob.GroupedRelease.from_json(few.to_json()) == few
+    assert GroupedRelease.from_json(few.to_json()) == few
     with pytest.raises(ValueError, match=r"loss\.epsilon=.*: cannot be"):
-        ob.GroupedRelease.from_json(edited(few, "loss.epsilon", 0.99 * loss.epsilon))
+        GroupedRelease.from_json(edited(few, "loss.epsilon", 0.99 * loss.epsilon))
 
 
 def test_groups_that_python_takes_for_equal_make_different_releases() -> None:

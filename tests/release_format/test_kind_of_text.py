@@ -6,13 +6,14 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.report.report_document import Report
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.command_line import run
 
-READERS = (ob.Release, ob.GroupedRelease, ob.Survey, Report)
+READERS = (ob.Release, GroupedRelease, ob.Survey, Report)
 DOCUMENTS = {
     "opendp-bayes release": (ob.Release, r"is a release; it is read by Release\.from_json"),
     "opendp-bayes grouped release": (
-        ob.GroupedRelease,
+        GroupedRelease,
         r"is a release of groups; it is read by GroupedRelease\.from_json",
     ),
     "opendp-bayes survey": (ob.Survey, r"is a survey; it is read by Survey\.from_json"),

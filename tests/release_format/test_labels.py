@@ -24,6 +24,7 @@ from opendp_bayes.release_format.labels import (
     place_of,
     places_of,
 )
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.releases import promise
 
 
@@ -48,7 +49,7 @@ CELLS = ((1, "yes"), (1, "no"), (True, "yes"), (True, "no"))
 TABLE = ob.Release(
     (40, 10, 3, 7), CELLS, (1.0,) * 4, ob.KNormParameters(0.01), promise(60), ("region", "vote")
 )
-GROUPED = ob.GroupedRelease(
+GROUPED = GroupedRelease(
     groups=(1, 2),
     drawn=((30, 1), (2, 20)),
     categories=("yes", "no"),
@@ -114,7 +115,7 @@ def test_labels_that_read_alike():
 
 
 def counts_of(frame, **arguments):
-    count = ob.make_categorical_counts(
+    count = ob.t.make_categorical_counts(
         dp.domain_of(frame, infer=True), dp.symmetric_distance(), **arguments
     )
     return dict(
@@ -227,7 +228,7 @@ def test_sizes_are_of_the_groups():
 
 def test_a_document_may_have_groups_of_different_types():
     made = replace(GROUPED, groups=(1, True))
-    read = ob.GroupedRelease.from_json(made.to_json())
+    read = GroupedRelease.from_json(made.to_json())
     assert [type(group) for group in read] == [int, bool]
     assert (read[1].drawn, read[True].drawn) == ((30, 1), (2, 20))
     assert dict(zip(map(identity, read), read.values(), strict=True)).keys() == {
@@ -321,4 +322,4 @@ def test_releases_are_equal_by_every_field():
     ):
         assert replace(NUMBERED, **changed) != NUMBERED
     assert replace(GROUPED, rest=8) != GROUPED
-    assert ob.GroupedRelease != NUMBERED
+    assert GroupedRelease != NUMBERED

@@ -19,6 +19,7 @@ from opendp_bayes.report.page import _scale, rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.report.statements import promise
+from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.trusted.files import source
 
 VOTES = ["Clinton", "Dole"]
@@ -154,11 +155,11 @@ def is_bound(text: str, value: float) -> bool:
     return value * (1 - 1e-15) <= shown <= value * 1.001 + 1e-300
 
 
-def read_back(page: Page) -> list[ob.Release | ob.GroupedRelease]:
+def read_back(page: Page) -> list[ob.Release | GroupedRelease]:
     """The releases of the page, read by their own readers alone."""
     kinds = {"opendp-bayes release": ob.Release}
     return [
-        kinds.get(document["format"], ob.GroupedRelease).from_json(json.dumps(document))
+        kinds.get(document["format"], GroupedRelease).from_json(json.dumps(document))
         for document in json.loads(page.document)["releases"]
     ]
 
@@ -201,7 +202,7 @@ def test_every_number_and_place_of_the_results_follows_from_the_json(report: Rep
     shown, ends = cells_of(page), iter(scales(page))
     for released in read_back(page):
         end = next(ends)
-        of = released.values() if isinstance(released, ob.GroupedRelease) else [released]
+        of = released.values() if isinstance(released, GroupedRelease) else [released]
         for release in of:
             mean, (lower, upper) = release.posterior.mean(), release.posterior.interval(0.95)
             cells, shown = shown[: release.k], shown[release.k :]

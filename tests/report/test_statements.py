@@ -172,7 +172,7 @@ def test_the_methods_say_of_which_result_they_speak() -> None:
     wider = replace(NOISE, scale=4.0)
     said = methods(report(text, release(NOISE), release(wider)), 0.95)
     assert "noise on the counts, of scale 2 for “vote”; 4 for “Town”. " in said
-    smooth = ob.SmoothHellingerExponential(scale=4.0)
+    smooth = ob.mechanisms.SmoothHellingerExponential(scale=4.0)
     said = methods(report(text, release(NOISE), release(smooth)), 0.95)
     assert "; SmoothHellingerExponential(gamma=1), of scale 4, for “Town”. " in said
 
@@ -194,8 +194,11 @@ def test_a_learned_prior_is_said() -> None:
         (ob.LaplaceParameters(scale=1.0, noise="floored"), "floored Laplace noise on the counts"),
         (ob.GaussianParameters(scale=1.0), "discrete Gaussian noise on the counts"),
         (ob.KNormParameters(scale=1.0), "K-norm noise on the counts"),
-        (ob.HellingerExponential(scale=1.0), "the exponential mechanism on the Hellinger distance"),
-        (ob.PermuteAndFlip(scale=1.0), "permute-and-flip on the Hellinger distance"),
+        (
+            ob.mechanisms.HellingerExponential(scale=1.0),
+            "the exponential mechanism on the Hellinger distance",
+        ),
+        (ob.mechanisms.PermuteAndFlip(scale=1.0), "permute-and-flip on the Hellinger distance"),
     ],
 )
 def test_mechanisms_have_plain_names(mechanism: Any, name: str) -> None:

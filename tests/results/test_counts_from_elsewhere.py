@@ -227,7 +227,7 @@ def test_marginals_of_a_contingency_table() -> None:
     total = Measurement([13.0], (), 1.0)
     marginals = SimpleNamespace(flatten=lambda: [PAIR, OTHER, *single, total])
     table = SimpleNamespace(keys=KEYS, marginals=marginals)
-    found = ob.noisy_tables(table, noise="discrete_gaussian", size=14)
+    found = ob.research.noisy_tables(table, noise="discrete_gaussian", size=14)
     assert list(found) == ["a × b", "b × c", "c", "c (2)"]
     assert found["a × b"].axes == ("a", "b")
     assert found["a × b"].categories[2] == ("x", "(null)")
@@ -236,7 +236,7 @@ def test_marginals_of_a_contingency_table() -> None:
     assert found["c (2)"].axes == ("c",)
     assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0]
     assert {one.size for one in found.values()} == {14}
-    laplace = ob.noisy_tables([PAIR], keys=KEYS, noise="discrete_laplace")
+    laplace = ob.research.noisy_tables([PAIR], keys=KEYS, noise="discrete_laplace")
     assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
     together = ob.combine(found, records="same")
     assert together.variables == ("a", "b", "c")
@@ -264,7 +264,7 @@ def test_a_real_contingency_table() -> None:
         query = context.query().contingency_table(
             keys={"a": ["x", "y"], "b": ["p", "q", "r"]}, algorithm=fixed
         )
-        found = ob.noisy_tables(query.release(), noise=noise)
+        found = ob.research.noisy_tables(query.release(), noise=noise)
         assert list(found) == ["a × b", "b"]
         counts = ob.combine(found, records="same").marginal("a", "b").counts
         expected = {
@@ -295,7 +295,7 @@ def test_a_real_contingency_table() -> None:
 def test_measurements_that_are_refused(change: Any, error: Any, message: str) -> None:
     given = {"measured": [PAIR], "keys": KEYS, "noise": "discrete_gaussian", **change}
     with pytest.raises(error, match=message):
-        ob.noisy_tables(given.pop("measured"), **given)
+        ob.research.noisy_tables(given.pop("measured"), **given)
 
 
 GIVEN = {"counts": [4, -1, 6], "categories": LABELS, "noise": "discrete_laplace", "scale": 2.0}

@@ -16,10 +16,11 @@ from matplotlib import pyplot
 from rich.console import Console
 
 import opendp_bayes as ob
+from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.releases import changed, promise
 
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
-ADDED = ob.GroupedRelease(
+ADDED = GroupedRelease(
     groups=("north", "south", None),
     drawn=((3, 1), (0, -4), (7, 20)),
     categories=("yes", "no"),
@@ -97,10 +98,10 @@ def test_the_rest_goes_with_a_public_number_of_records():
     ],
 )
 def test_json_both_ways(release):
-    again = ob.GroupedRelease.from_json(release.to_json())
+    again = GroupedRelease.from_json(release.to_json())
     assert again == release
     assert [type(group) for group in again.groups] == [type(group) for group in release.groups]
-    assert ob.GroupedRelease.from_json(release.to_json().encode()) == release
+    assert GroupedRelease.from_json(release.to_json().encode()) == release
 
 
 MALFORMED = {
@@ -158,12 +159,12 @@ def test_a_document_that_no_release_has_is_refused(name):
     if isinstance(text, dict):
         text = json.dumps({**json.loads(ADDED.to_json()), **text})
     with pytest.raises(ValueError, match=message):
-        ob.GroupedRelease.from_json(text)
+        GroupedRelease.from_json(text)
 
 
 def test_json_must_be_text():
     with pytest.raises(TypeError, match="text: must be str or bytes, not dict"):
-        ob.GroupedRelease.from_json({})
+        GroupedRelease.from_json({})
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
 from scipy import stats
 
-from opendp_bayes import GroupedRelease, LaplaceParameters
+from opendp_bayes import LaplaceParameters
 from opendp_bayes.display import plain
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.releases import promise
 

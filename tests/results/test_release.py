@@ -17,14 +17,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import (
-    HellingerExponential,
-    KNormParameters,
-    LaplaceParameters,
-    Promise,
-    Release,
-    SmoothHellingerExponential,
-)
+from opendp_bayes import KNormParameters, LaplaceParameters, Promise, Release
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import default_total
 from tests.helpers.releases import promise
 

@@ -12,22 +12,20 @@ import pytest
 
 from opendp_bayes import (
     GaussianParameters,
-    GroupedRelease,
-    HellingerExponential,
     KNormParameters,
     LaplaceParameters,
-    PermuteAndFlip,
     PrivacyLoss,
     Promise,
     Release,
-    SmoothHellingerExponential,
     Survey,
     exact_loss,
     privacy_profile,
 )
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.results.grouped_release import GroupedRelease
 
 PRIOR = (0.5, 1.0, 2.0)
 PRIVATE = LaplaceParameters(20.0, total="private")

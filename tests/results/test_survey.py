@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.results.grouped_release import GroupedRelease
 
 LOSS = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
 PROMISE = ob.Promise(None, 1, LOSS, "MaxDivergence")
@@ -21,7 +22,7 @@ TABLE = ob.Release(
     replace(PROMISE, loss=replace(LOSS, epsilon=0.2)),
     ("vote", "region"),
 )
-GROUPS = ob.GroupedRelease(
+GROUPS = GroupedRelease(
     ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), NOISE, PROMISE
 )
 SURVEY = ob.Survey(("vote", "table", "groups"), (VOTE, TABLE, GROUPS))

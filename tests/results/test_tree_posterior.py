@@ -26,7 +26,7 @@ def tree(k: int, branching: int, *, gaussian: bool = False) -> Any:
 
 def posterior(noisy: Any, k: int, branching: int, **given: Any) -> Any:
     options = {"noise": "discrete_laplace", "scale": 4.0, **given}
-    return ob.tree_posterior(noisy, "x", range(k), branching=branching, **options)
+    return ob.research.tree_posterior(noisy, "x", range(k), branching=branching, **options)
 
 
 @pytest.mark.parametrize(("k", "branching"), SHAPES)
@@ -112,4 +112,4 @@ def test_refusals(change: Any, error: Any, message: str) -> None:
         "scale": 1.0,
     }
     with pytest.raises(error, match=message):
-        ob.tree_posterior(**{**given, **change})
+        ob.research.tree_posterior(**{**given, **change})

@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mathematics.exponential.hellinger import (
     GAP_RELATIVE_ERROR,
     gap_above,
     hellinger_distance,
     log_gamma_gap,
 )
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     exponent_error,
 )

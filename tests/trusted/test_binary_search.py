@@ -16,14 +16,14 @@ MANY = [str(i) for i in range(5)]
 
 def chain(categories, size, prior=1.0):
     frame = pl.LazyFrame(schema={"x": pl.Enum(categories)})
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         dp.domain_of(frame, infer=True),
         dp.symmetric_distance() if size is None else dp.change_one_distance(),
         column="x",
         size=size,
         nulls=categories[0],
     )
-    return counts >> ob.then_dirichlet_multinomial(prior=prior)
+    return counts >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
 FEW, LARGE, PRIVATE = chain(["a", "b"], 10), chain(MANY, 1000), chain(MANY, None)
@@ -72,7 +72,7 @@ EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name 
 @pytest.mark.parametrize("name", EVERY)
 def test_binary_search_finds_the_scale_of_every_constructor(name):
     posterior, constructor, measure, arguments, loss = SEARCHES[name]
-    then = getattr(ob, f"then_{constructor}")
+    then = getattr(ob.m, f"then_{constructor}")
     d_in = 3 if name in KNOWN else 1
 
     def make(scale):
@@ -88,15 +88,17 @@ def test_binary_search_finds_the_scale_of_every_constructor(name):
 
 
 def test_binary_search_chain_gives_the_measurement():
-    found = dp.binary_search_chain(lambda s: THREE >> ob.then_knorm_parameters(PURE, s), 2, 0.5)
+    found = dp.binary_search_chain(lambda s: THREE >> ob.m.then_knorm_parameters(PURE, s), 2, 0.5)
     assert found.map(2) == 0.5
     data = pl.LazyFrame({"x": pl.Series(["c"] * 10, dtype=pl.Enum(["a", "b", "c"]))})
     assert found(data).mechanism == ob.KNormParameters(4.0)
 
 
-@pytest.mark.parametrize("then", [ob.then_hellinger_exponential, ob.then_mechanism])
+@pytest.mark.parametrize("then", [ob.m.then_hellinger_exponential, ob.m.then_mechanism])
 def test_a_release_that_would_ignore_the_data_fails_with_the_remedy(then):
-    value = 1.0 if then is ob.then_hellinger_exponential else ob.HellingerExponential(1.0)
+    value = (
+        1.0 if then is ob.m.then_hellinger_exponential else ob.mechanisms.HellingerExponential(1.0)
+    )
     measurement = LARGE >> then(PURE, value)
     assert measurement.map(1) > 0
     data = pl.LazyFrame({"x": pl.Series(["1"] * 1000, dtype=pl.Enum(MANY))})
@@ -114,7 +116,7 @@ def test_in_a_context_it_is_refused_before_anything_is_read_or_spent():
         split_evenly_over=1,
     )
     arguments = {"categories": MANY, "nulls": "0", "unknown": "0", "size": 1000}
-    for mechanism in ("hellinger_exponential", ob.HellingerExponential(2.0)):
+    for mechanism in ("hellinger_exponential", ob.mechanisms.HellingerExponential(2.0)):
         with pytest.raises(ValueError, match="uniform draws from them, whatever the data"):
             ob.posterior(context.query(), "x", mechanism=mechanism, **arguments).release()
     assert context.remaining_privacy_loss() == [1.0]

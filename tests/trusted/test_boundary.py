@@ -89,11 +89,11 @@ Cells.counts = lambda *given: (visit("counting"), visit("survey: counting"), cou
 registry._known["visited"] = Visited
 data = pl.LazyFrame({"x": [True, True, False]})
 arguments = {"column": "x", "categories": [True, False], "nulls": True}
-counts = ob.make_categorical_counts(
+counts = ob.t.make_categorical_counts(
     dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments
 )
-posterior = counts >> ob.then_beta_binomial(prior=1.0)
-measurement = posterior >> ob.then_mechanism(dp.max_divergence(), Visited(1.0))
+posterior = counts >> ob.t.then_beta_binomial(prior=1.0)
+measurement = posterior >> ob.m.then_mechanism(dp.max_divergence(), Visited(1.0))
 context = dp.Context.compositor(
     data=data,
     privacy_unit=dp.unit_of(contributions=1),
@@ -246,7 +246,7 @@ BITS = pl.LazyFrame({"x": [True, False, True, True]})
 
 def counts_of_bits(size: int | None = None) -> Any:
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
-    return ob.make_categorical_counts(
+    return ob.t.make_categorical_counts(
         dp.domain_of(BITS, infer=True),
         metric,
         column="x",
@@ -257,7 +257,7 @@ def counts_of_bits(size: int | None = None) -> Any:
 
 
 def posterior(size: int | None = 4) -> Any:
-    return counts_of_bits(size) >> ob.then_beta_binomial(prior=1.0)
+    return counts_of_bits(size) >> ob.t.then_beta_binomial(prior=1.0)
 
 
 # Looks like nothing else, so that finding it in a message means that data got there
@@ -279,7 +279,7 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_members_give_a_public_message_without_data(name):
     value, message = WRONG[name]
-    measurement = ob.make_laplace_parameters(*posterior().output_space, PURE, 1.0)
+    measurement = ob.m.make_laplace_parameters(*posterior().output_space, PURE, 1.0)
     with pytest.raises(OpenDPException, match=message) as caught:
         measurement(value)
     assert "31415926" not in str(caught.value)
@@ -291,7 +291,7 @@ def test_wrong_members_give_a_public_message_without_data(name):
 )
 def test_wrong_counts_give_a_public_message(value):
     counts = counts_of_bits()
-    for then in (ob.then_beta_binomial(prior=1.0), ob.then_count_vector()):
+    for then in (ob.t.then_beta_binomial(prior=1.0), ob.t.then_count_vector()):
         after = counts.output_space >> then
         with pytest.raises(
             OpenDPException, match="must hold 2 non-negative whole numbers, one for each category"
@@ -313,12 +313,14 @@ def context():
 
 CALLERS = {
     "make_categorical_counts": lambda _, __: posterior(),
-    "make_count_vector": lambda counts, _: ob.make_count_vector(*counts.output_space),
-    "make_dirichlet_multinomial": lambda counts, _: ob.make_dirichlet_multinomial(
+    "make_count_vector": lambda counts, _: ob.t.make_count_vector(*counts.output_space),
+    "make_dirichlet_multinomial": lambda counts, _: ob.t.make_dirichlet_multinomial(
         *counts.output_space, prior=1.0
     ),
-    "make_beta_binomial": lambda counts, _: ob.make_beta_binomial(*counts.output_space, prior=1.0),
-    "make_mechanism": lambda counts, post: ob.make_laplace_parameters(
+    "make_beta_binomial": lambda counts, _: ob.t.make_beta_binomial(
+        *counts.output_space, prior=1.0
+    ),
+    "make_mechanism": lambda counts, post: ob.m.make_laplace_parameters(
         *post.output_space, PURE, 1.0
     ),
 }
@@ -440,11 +442,11 @@ class Plugin:
 )
 def test_a_plugin_with_an_impossible_map_makes_no_measurement(name, measure):
     with pytest.raises(ValueError, match=r"Plugin: its privacy map (returned|falls from)"):
-        posterior() >> ob.then_mechanism(measure, Plugin(1.0, lambda d: MAPS[name][0](d)[0]))
+        posterior() >> ob.m.then_mechanism(measure, Plugin(1.0, lambda d: MAPS[name][0](d)[0]))
 
 
 def test_a_plugin_s_map_is_checked_when_it_is_used():
-    measurement = posterior() >> ob.then_mechanism(
+    measurement = posterior() >> ob.m.then_mechanism(
         PURE, Plugin(1.0, lambda d: math.nan if d == 5 else float(d))
     )
     assert measurement.map(4) == 4.0

@@ -33,7 +33,7 @@ def vectors(atom="String", size=None):
 
 
 def counting(metric, size=None, **arguments):
-    return ob.make_categorical_counts(vectors(size=size), metric, **{**TEXT, **arguments})
+    return ob.t.make_categorical_counts(vectors(size=size), metric, **{**TEXT, **arguments})
 
 
 @pytest.mark.parametrize("atom", ATOMS)
@@ -45,7 +45,7 @@ def test_counts_equal_a_count_in_python(atom, data):
     unknown = data.draw(st.sampled_from([own[0], "other" if atom == "String" else 99, ob.DROP]))
     policy = {} if categories is None else {"unknown": unknown}
     rows = data.draw(st.lists(st.sampled_from(values), max_size=12))
-    counts = (vectors(atom), SYMMETRIC) >> ob.then_categorical_counts(
+    counts = (vectors(atom), SYMMETRIC) >> ob.t.then_categorical_counts(
         categories=categories, **policy
     )
     counted = Counter(row if row in own else unknown for row in rows)
@@ -62,7 +62,7 @@ def test_they_equal_opendp_s_own():
         TOA="i64",
         MO="L1Distance<i64>",
     )
-    ours = counting(SYMMETRIC) >> ob.then_count_vector()
+    ours = counting(SYMMETRIC) >> ob.t.then_count_vector()
     assert list(ours(rows)) == list(own(rows)) == [2, 1, 2]
     assert [ours.map(d) for d in range(5)] == [own.map(d) for d in range(5)]
 
@@ -119,7 +119,7 @@ SIZES = [*product(DISTANCES, [3]), ("symmetric", None), ("insert-delete", None)]
 @pytest.mark.parametrize("d_in", [1, 2, 3])
 def test_the_map_holds_for_all_vectors_and_is_tight(name, size, d_in):
     metric, distance = DISTANCES[name]
-    vector = counting(metric, size) >> ob.then_count_vector()
+    vector = counting(metric, size) >> ob.t.then_count_vector()
     rows = [row for row in ROWS if size in (None, len(row))]
     counts = {row: np.array(vector(list(row))) for row in rows}
     moved = [
@@ -137,7 +137,7 @@ def test_a_chain_of_opendp_s_may_come_before():
     counts = (
         (vectors(), SYMMETRIC)
         >> dp.t.then_cast_default(TOA="i32")
-        >> ob.then_categorical_counts(categories=[1, 2], unknown=0)
+        >> ob.t.then_categorical_counts(categories=[1, 2], unknown=0)
     )
     assert counts(["1", "x", "2", "1"]).tolist() == [2, 1, 1]
 
@@ -148,12 +148,12 @@ def test_amplification_by_a_sample_of_a_population(atom, metric):
     size, population = 40, 1000
     posterior = (
         (vectors(atom, size), metric)
-        >> ob.then_categorical_counts(categories=[0, 1], unknown=0)
-        >> ob.then_dirichlet_multinomial(prior=1.0)
+        >> ob.t.then_categorical_counts(categories=[0, 1], unknown=0)
+        >> ob.t.then_dirichlet_multinomial(prior=1.0)
     )
     for made in (
-        posterior >> ob.then_knorm_parameters(PURE, 2.0),
-        posterior >> ob.then_laplace_parameters(PURE, 0.7),
+        posterior >> ob.m.then_knorm_parameters(PURE, 2.0),
+        posterior >> ob.m.then_laplace_parameters(PURE, 0.7),
     ):
         amplified = dp.c.make_population_amplification(made, population)
         for d_in in (1, 2, 3):
@@ -166,9 +166,9 @@ def test_amplification_by_a_sample_of_a_population(atom, metric):
 def test_amplification_needs_the_size():
     made = (
         (vectors("i32"), SYMMETRIC)
-        >> ob.then_categorical_counts(categories=[0, 1], unknown=0)
-        >> ob.then_dirichlet_multinomial(prior=1.0)
-        >> ob.then_laplace_parameters(PURE, 1.0)
+        >> ob.t.then_categorical_counts(categories=[0, 1], unknown=0)
+        >> ob.t.then_dirichlet_multinomial(prior=1.0)
+        >> ob.m.then_laplace_parameters(PURE, 1.0)
     )
     with pytest.raises(OpenDPException, match=r"(?i)size"):
         dp.c.make_population_amplification(made, 1000)
@@ -219,7 +219,7 @@ def test_what_does_not_fit_is_refused(name):
     domain = vectors(space.get("atom", "String"), space.get("size"))
     named = {"column": space["column"]} if "column" in space else {}
     with pytest.raises(kind, match=message):
-        ob.make_categorical_counts(
+        ob.t.make_categorical_counts(
             domain, space.get("metric", SYMMETRIC), **named, **{**TEXT, **arguments}
         )
 
@@ -227,4 +227,4 @@ def test_what_does_not_fit_is_refused(name):
 def test_a_frame_still_needs_a_column():
     domain = dp.domain_of(pl.LazyFrame({"x": [True]}), infer=True)
     with pytest.raises(TypeError, match="column=None: must be the name of a column of the frame"):
-        ob.make_categorical_counts(domain, SYMMETRIC, **TEXT)
+        ob.t.make_categorical_counts(domain, SYMMETRIC, **TEXT)

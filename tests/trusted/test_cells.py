@@ -12,7 +12,7 @@ import pytest
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, make_counts_of_groups
 from opendp_bayes.trusted.kept_rows import RowLimits
-from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in, kinds_of
+from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of, kinds_in
 from opendp_bayes.trusted.spaces import CountsSpace
 
 AXIS = Axis("vote", "text", ("yes", "no"), null=2, other=0)
@@ -86,6 +86,17 @@ def test_under_a_public_number_every_record_is_counted() -> None:
     cells(index=(0, 1, -1))
     with pytest.raises(ValueError, match=r"index: must be from 0 to 2, .* number of records is"):
         cells(index=(0, 1, -1), space=PUBLIC)
+
+
+def test_what_was_checked_stays_as_it_is() -> None:
+    """An index that somebody made wrong afterwards would fail for some records only."""
+    index, values = np.array([0, 1, 2]), ["yes", "no"]
+    axis = Axis("vote", "text", values, 2, 2)  # type: ignore[arg-type]
+    made = Cells((axis,), index, SPACE)
+    index[2], values[0] = 99, "no"
+    assert (made.index.tolist(), axis.values) == ([0, 1, 2], ("yes", "no"))
+    with pytest.raises(ValueError, match="read-only"):
+        made.index[2] = 99
 
 
 def test_an_axis_may_have_more_places_than_it_uses() -> None:
@@ -167,7 +178,7 @@ def test_a_domain_says_which_columns_may_hold_nulls() -> None:
             dp.series_domain("b", dp.option_domain(dp.atom_domain(T="i32"))),
         ]
     )
-    assert kinds_of(domain) == {
+    assert KindsOfFrame(domain) == {
         "a": ColumnKind("boolean", "Boolean", nullable=False),
         "b": ColumnKind("integer", "Int32", nullable=True),
     }

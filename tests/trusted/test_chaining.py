@@ -8,22 +8,23 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from tests.helpers.doors import PUBLIC
 
 PURE = dp.max_divergence()
 DATA = pl.LazyFrame({"x": [True, False, True]})
 SPACE = (dp.domain_of(DATA, infer=True), dp.symmetric_distance())
-COUNTS = ob.then_categorical_counts(column="x", nulls=False)
-THEN = [name for name in ob.__all__ if name.startswith("then_")]
+COUNTS = ob.t.then_categorical_counts(column="x", nulls=False)
+THEN = [name for name in PUBLIC if name.startswith("then_")]
 
 
 def measurement():
-    posterior = SPACE >> COUNTS >> ob.then_dirichlet_multinomial(prior=1.0)
-    return posterior >> ob.then_laplace_parameters(PURE, 1.0)
+    posterior = SPACE >> COUNTS >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    return posterior >> ob.m.then_laplace_parameters(PURE, 1.0)
 
 
 @pytest.mark.parametrize("name", THEN)
 def test_none_follows_a_measurement(name):
-    then = getattr(ob, name)
+    then = PUBLIC[name]
     arguments = dict.fromkeys(inspect.signature(then).parameters, 1.0)
     match = rf"^{name}: cannot follow a measurement\. .*Let it follow a transformation\."
     with pytest.raises(ValueError, match=match):
@@ -36,11 +37,11 @@ def test_what_follows_a_measurement_is_post_processing():
 
 
 def test_partial_constructors_follow_spaces_transformations_and_one_another():
-    both = COUNTS >> ob.then_dirichlet_multinomial(prior=1.0)
-    one = SPACE >> both >> ob.then_laplace_parameters(PURE, 1.0)
-    other = SPACE >> (both >> ob.then_laplace_parameters(PURE, 1.0))
+    both = COUNTS >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    one = SPACE >> both >> ob.m.then_laplace_parameters(PURE, 1.0)
+    other = SPACE >> (both >> ob.m.then_laplace_parameters(PURE, 1.0))
     assert one.map(3) == other.map(3) == measurement().map(3) == 3.0
-    opendps = SPACE >> COUNTS >> ob.then_count_vector() >> dp.m.then_laplace(2.0)
+    opendps = SPACE >> COUNTS >> ob.t.then_count_vector() >> dp.m.then_laplace(2.0)
     assert opendps.map(3) == 1.5
     with pytest.raises(ValueError, match="then_categorical_counts: cannot follow a measurement"):
         measurement() >> both
@@ -52,9 +53,9 @@ def test_anything_else_before_it_is_an_error():
 
 
 def test_it_says_what_it_is_and_frees_nothing():
-    then = ob.then_count_vector()
+    then = ob.t.then_count_vector()
     assert repr(then) == "then_count_vector(...)"
-    assert list(inspect.signature(ob.then_knorm_parameters).parameters) == [
+    assert list(inspect.signature(ob.m.then_knorm_parameters).parameters) == [
         "output_measure",
         "scale",
     ]

@@ -33,7 +33,9 @@ def domain(dtype=ABC):
 
 
 def counting(metric, dtype=ABC, **arguments):
-    return ob.make_categorical_counts(domain(dtype), metric, column="x", **{**POLICY, **arguments})
+    return ob.t.make_categorical_counts(
+        domain(dtype), metric, column="x", **{**POLICY, **arguments}
+    )
 
 
 # --- values
@@ -78,7 +80,7 @@ def test_small_integers_are_refused_by_opendp_itself(dtype):
 
 def test_a_column_that_cannot_hold_nulls_needs_no_policy():
     declared = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T="bool"))])
-    counts = ob.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
+    counts = ob.t.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
     assert counts(pl.LazyFrame({"x": [True, False, True]})).tolist() == [2, 1]
     assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [
         1,
@@ -100,11 +102,11 @@ def test_the_space_names_categories_buckets_and_size():
 
 
 def test_count_vector_feeds_opendp_s_own_laplace():
-    laplace = counting(SYMMETRIC) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)
+    laplace = counting(SYMMETRIC) >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=2.0)
     assert laplace.map(1) == 0.5
     assert len(laplace(frame_of(["a", None]))) == 5
     assert (
-        counting(CHANGE_ONE, size=2) >> ob.then_count_vector() >> dp.m.then_laplace(scale=2.0)
+        counting(CHANGE_ONE, size=2) >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=2.0)
     ).map(1) == 1.0
 
 
@@ -200,7 +202,7 @@ UNUSABLE = {
 def test_bounds_give_the_smallest_number_they_prove(name):
     bounds, records = BOUNDS[name]
     assert counting(BOUNDED).map(bounds) == records
-    assert (counting(BOUNDED) >> ob.then_count_vector()).map(bounds) == records
+    assert (counting(BOUNDED) >> ob.t.then_count_vector()).map(bounds) == records
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
@@ -220,7 +222,7 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
     margin.
     """
     identity = dp.t.make_stable_lazyframe(domain(), CHANGE_ONE, frame_of([]), MO=MO)
-    counts = identity >> ob.then_categorical_counts(column="x", size=4, **POLICY)
+    counts = identity >> ob.t.then_categorical_counts(column="x", size=4, **POLICY)
     assert identity.map(1) == [Bound(by=[], per_group=2)]
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 1, 2, 5]
     assert repr(counts.output_metric) == "CountsDistance(change-one)"
@@ -228,7 +230,7 @@ def test_change_one_after_a_plan_is_halved_while_the_length_is_public():
     filtered = dp.t.make_stable_lazyframe(
         domain(), CHANGE_ONE, frame_of([]).filter(pl.col("x") != "b"), MO=MO
     )
-    counts = filtered >> ob.then_categorical_counts(column="x", **POLICY)
+    counts = filtered >> ob.t.then_categorical_counts(column="x", **POLICY)
     assert [counts.map(d_in) for d_in in (0, 1, 2, 5)] == [0, 2, 4, 10]
     assert repr(counts.output_metric) == "CountsDistance(add/remove)"
 
@@ -244,7 +246,7 @@ def vectors():
     """The count vector of every frame of up to three records over two categories, a null and an
     unknown value.
     """
-    vector = counting(SYMMETRIC, pl.String, categories=["a", "b"]) >> ob.then_count_vector()
+    vector = counting(SYMMETRIC, pl.String, categories=["a", "b"]) >> ob.t.then_count_vector()
     return {rows: np.array(vector(frame_of(rows, pl.String))) for n in SMALL for rows in SMALL[n]}
 
 
@@ -273,7 +275,7 @@ def test_add_remove_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
             for b in SMALL[3]
             if sum(x != y for x, y in zip(a, b, strict=True)) == 1
         ]
-    claimed = (counting(SYMMETRIC) >> ob.then_count_vector()).map(d_in)
+    claimed = (counting(SYMMETRIC) >> ob.t.then_count_vector()).map(d_in)
     assert claimed == counting(SYMMETRIC).map(d_in) == d_in
     assert not violations(pairs, vectors, claimed)
     assert violations(pairs, vectors, claimed - 1), "a map that claims less must be caught"
@@ -288,7 +290,7 @@ def test_change_one_map_holds_for_all_neighbours_and_is_tight(vectors, d_in):
         if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in
     ]
     counts = counting(CHANGE_ONE, size=3)
-    claimed = (counts >> ob.then_count_vector()).map(d_in)
+    claimed = (counts >> ob.t.then_count_vector()).map(d_in)
     assert claimed == 2 * counts.map(d_in) == 2 * d_in
     assert not violations(pairs, vectors, claimed)
     assert violations(pairs, vectors, claimed - 1), "a map that claims less must be caught"
@@ -301,10 +303,10 @@ def test_product_of_bounds_holds_for_every_unit_that_satisfies_them_and_is_tight
     rows_of = list(product(["p", "q", "r"], ["a", "b"]))
     empty = pl.LazyFrame(schema={"g": pl.String, "x": pl.String})
     vector = (
-        ob.make_categorical_counts(
+        ob.t.make_categorical_counts(
             dp.domain_of(empty, infer=True), BOUNDED, column="x", categories=["a", "b"], **POLICY
         )
-        >> ob.then_count_vector()
+        >> ob.t.then_count_vector()
     )
     bounds = [Bound(by=["g"], per_group=1, num_groups=2)]
     assert vector.map(bounds) == 2
@@ -413,8 +415,8 @@ def test_a_wrong_size_fails_with_a_public_message(rows):
 def test_a_public_length_in_a_margin_makes_neighbours_change_one():
     sized = dp.with_margin(domain(), dp.polars.Margin(by=[], invariant="lengths"))
     with pytest.raises(ValueError, match="size=None: under change-one"):
-        ob.make_categorical_counts(sized, SYMMETRIC, column="x", **POLICY)
-    counts = ob.make_categorical_counts(sized, SYMMETRIC, column="x", size=2, **POLICY)
+        ob.t.make_categorical_counts(sized, SYMMETRIC, column="x", **POLICY)
+    counts = ob.t.make_categorical_counts(sized, SYMMETRIC, column="x", size=2, **POLICY)
     assert [counts.map(d_in) for d_in in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
 
 
@@ -423,11 +425,11 @@ def test_a_public_length_in_a_margin_makes_neighbours_change_one():
 
 def test_other_bad_input():
     with pytest.raises(ValueError, match="column='y': is not a column of the frame, which has 1"):
-        ob.make_categorical_counts(domain(), SYMMETRIC, column="y", **POLICY)
+        ob.t.make_categorical_counts(domain(), SYMMETRIC, column="y", **POLICY)
     with pytest.raises(
         TypeError, match=r"input_domain=AtomDomain\(T=i32\): must be a LazyFrameDomain"
     ):
-        ob.make_categorical_counts(dp.atom_domain(T="i32"), SYMMETRIC, column="x", **POLICY)
+        ob.t.make_categorical_counts(dp.atom_domain(T="i32"), SYMMETRIC, column="x", **POLICY)
     with pytest.raises(
         TypeError,
         match="column='x': has type Float64; must be Enum, String, Categorical, integer or Boolean",
@@ -444,9 +446,9 @@ def test_other_bad_input():
     ):
         counting(SYMMETRIC, pl.String, categories=["a"], unknown=None)
     with pytest.raises(ValueError, match="must be the output of make_categorical_counts"):
-        ob.make_count_vector(domain(), SYMMETRIC)
+        ob.t.make_count_vector(domain(), SYMMETRIC)
     with pytest.raises(ValueError, match="must be the metric that belongs to the input domain"):
-        ob.make_count_vector(
+        ob.t.make_count_vector(
             counting(SYMMETRIC).output_domain, counting(CHANGE_ONE, size=1).output_metric
         )
 
@@ -498,7 +500,7 @@ def test_counts_after_a_plan(name):
     stable = dp.t.make_stable_lazyframe(
         dp.domain_of(DATA, infer=True), SYMMETRIC, plan(DATA.clear()), MO=MO
     )
-    counts = stable >> ob.then_categorical_counts(**arguments)
+    counts = stable >> ob.t.then_categorical_counts(**arguments)
     assert counts(DATA).tolist() == expected
     assert counts(DATA).sum() == plan(DATA).collect().height
     assert counts.map(3) == 3

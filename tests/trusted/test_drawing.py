@@ -25,8 +25,8 @@ DRAWS = 8000
         ob.LaplaceParameters(1.0, total="bounded"),
         ob.LaplaceParameters(1.0, "floored", "truncated"),
         ob.KNormParameters(1.0),
-        ob.HellingerExponential(0.3),
-        ob.PermuteAndFlip(0.3),
+        ob.mechanisms.HellingerExponential(0.3),
+        ob.mechanisms.PermuteAndFlip(0.3),
     ],
     ids=repr,
 )

@@ -70,7 +70,7 @@ dp.enable_features("contrib", "honest-but-curious")
 frame = getattr(pl, sys.argv[1])(sys.argv[2]).lazy()
 domain, metric = dp.domain_of(frame, infer=True), dp.symmetric_distance()
 policy = dict(categories=["a", "b"], nulls="none", unknown="other")
-count = ob.make_categorical_counts(domain, metric, column="vote", **policy)
+count = ob.t.make_categorical_counts(domain, metric, column="vote", **policy)
 print(count(frame).sum(), open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
 """
 

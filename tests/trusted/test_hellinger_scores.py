@@ -31,7 +31,7 @@ DATA = pl.LazyFrame({"x": pl.Series(["a", "b", "b", "b", "c"], dtype=CATEGORIES)
 
 
 def scores(space=SPACE):
-    return ob.make_hellinger_scores(space.domain, space.metric)
+    return ob.t.make_hellinger_scores(space.domain, space.metric)
 
 
 def concentration(space=SPACE, counts=COUNTS):
@@ -39,7 +39,7 @@ def concentration(space=SPACE, counts=COUNTS):
 
 
 def select(measure, scale=SCALE):
-    return scores() >> dp.m.then_noisy_max(measure, scale) >> ob.selected_counts(SPACE.domain)
+    return scores() >> dp.m.then_noisy_max(measure, scale) >> ob.t.selected_counts(SPACE.domain)
 
 
 def observed(measure):
@@ -78,11 +78,11 @@ def test_stability_map():
     for d_in in (1, 2, 50):
         bound = scores().map(d_in)
         assert bound == score_change(d_in, size=5, prior=SPACE.prior_array)
-        assert 0 < bound - d_in * ob.global_sensitivity(5, SPACE.prior) < 1e-12 * d_in
+        assert 0 < bound - d_in * ob.research.global_sensitivity(5, SPACE.prior) < 1e-12 * d_in
 
 
 def test_indices_become_the_counts_of_their_candidates():
-    to_counts = ob.selected_counts(SPACE.domain)
+    to_counts = ob.t.selected_counts(SPACE.domain)
     assert [tuple(to_counts(index)) for index in range(21)] == list(oracles.data_sets(5, 3))
 
 
@@ -117,7 +117,10 @@ def test_scores_are_not_monotonic():
 def test_noisy_max_is_permute_and_flip_or_the_exponential_mechanism():
     flip, ehd = (
         oracles.law_of(value, COUNTS, SPACE.prior)
-        for value in (ob.PermuteAndFlip(SCALE), ob.HellingerExponential(SCALE))
+        for value in (
+            ob.mechanisms.PermuteAndFlip(SCALE),
+            ob.mechanisms.HellingerExponential(SCALE),
+        )
     )
     pure, zcdp = (observed(measure) for measure in (PURE, ZCDP))
     assert not oracles.rejects(pure, flip)
@@ -126,7 +129,7 @@ def test_noisy_max_is_permute_and_flip_or_the_exponential_mechanism():
     assert oracles.rejects(zcdp, flip)
     for factor in (0.7, 1.3):
         assert oracles.rejects(
-            pure, oracles.law_of(ob.PermuteAndFlip(factor * SCALE), COUNTS, SPACE.prior)
+            pure, oracles.law_of(ob.mechanisms.PermuteAndFlip(factor * SCALE), COUNTS, SPACE.prior)
         )
 
 
@@ -137,8 +140,8 @@ def test_noisy_max_keeps_its_promise():
     away, scale = oracles.distances(5, 3), 1.0
 
     def exceeded(noise, d_in):
-        _, flip = oracles.log_laws(ob.PermuteAndFlip(noise), 5, SPACE.prior)
-        _, ehd = oracles.log_laws(ob.HellingerExponential(noise), 5, SPACE.prior)
+        _, flip = oracles.log_laws(ob.mechanisms.PermuteAndFlip(noise), 5, SPACE.prior)
+        _, ehd = oracles.log_laws(ob.mechanisms.HellingerExponential(noise), 5, SPACE.prior)
         epsilon = oracles.over_pairs(flip, away, d_in, oracles.epsilon_between)
         rho = oracles.over_pairs(ehd, away, d_in, oracles.rho_between)
         return epsilon > select(PURE, scale).map(d_in), rho > select(ZCDP, scale).map(d_in)
@@ -151,7 +154,7 @@ def test_noisy_max_keeps_its_promise():
 def test_top_k_follows_too():
     top = scores() >> dp.m.then_noisy_top_k(PURE, k=2, scale=SCALE)
     first, second = (
-        tuple(ob.selected_counts(SPACE.domain)(index)) for index in top(concentration())
+        tuple(ob.t.selected_counts(SPACE.domain)(index)) for index in top(concentration())
     )
     assert first != second
     assert {first, second} <= set(oracles.data_sets(5, 3))
@@ -167,18 +170,18 @@ def test_selections_compose():
 
 
 def test_scores_of_a_frame_in_a_composition_with_a_count():
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         dp.domain_of(DATA, infer=True), dp.change_one_distance(), column="x", size=5, nulls="a"
     )
-    posterior = counts >> ob.then_dirichlet_multinomial(prior=[0.5, 1.0, 2.0])
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=[0.5, 1.0, 2.0])
     chosen = (
         posterior
-        >> ob.then_hellinger_scores()
+        >> ob.t.then_hellinger_scores()
         >> dp.m.then_noisy_max(PURE, SCALE)
-        >> ob.selected_counts(posterior.output_domain)
+        >> ob.t.selected_counts(posterior.output_domain)
     )
     assert chosen.map(1) == select(PURE).map(1)
-    noisy = counts >> ob.then_count_vector() >> dp.m.then_laplace(1.0)
+    noisy = counts >> ob.t.then_count_vector() >> dp.m.then_laplace(1.0)
     compositor = dp.c.make_adaptive_composition(
         input_domain=counts.input_domain,
         input_metric=counts.input_metric,
@@ -196,16 +199,16 @@ def test_scores_of_a_frame_in_a_composition_with_a_count():
 
 @pytest.mark.parametrize("scale", [0.1, 1 / 3, 0.9, 7.0])
 def test_permute_and_flip_has_the_map_of_opendps_chain(scale):
-    measurement = ob.make_permute_and_flip(
+    measurement = ob.m.make_permute_and_flip(
         SPACE.domain, SPACE.metric, PURE, scale, accounting="proven"
     )
     assert all(
         measurement.map(d_in) == select(PURE, scale).map(d_in) for d_in in (0, 1, 2, 3, 17, 1000)
     )
-    concentrated = ob.make_permute_and_flip(
+    concentrated = ob.m.make_permute_and_flip(
         SPACE.domain, SPACE.metric, ZCDP, scale, accounting="proven"
     )
-    exact = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, PURE, scale)
+    exact = ob.m.make_permute_and_flip(SPACE.domain, SPACE.metric, PURE, scale)
     assert exact.accounting == "exact"
     assert 0 < exact.map(1) <= measurement.map(1)
     assert concentrated.map(1) == pytest.approx(select(PURE, scale).map(1) ** 2 / 2, rel=1e-15)
@@ -216,15 +219,17 @@ def test_permute_and_flip_samples():
     """Under zero-concentrated differential privacy too, where OpenDP's noisy max by itself would be
     the exponential mechanism.
     """
-    measurement = ob.make_permute_and_flip(SPACE.domain, SPACE.metric, ZCDP, SCALE)
+    measurement = ob.m.make_permute_and_flip(SPACE.domain, SPACE.metric, ZCDP, SCALE)
     seen = Counter(measurement(concentration()).counts for _ in range(FEWER_DRAWS))
-    assert not oracles.rejects(seen, oracles.law_of(ob.PermuteAndFlip(SCALE), COUNTS, SPACE.prior))
+    assert not oracles.rejects(
+        seen, oracles.law_of(ob.mechanisms.PermuteAndFlip(SCALE), COUNTS, SPACE.prior)
+    )
     assert oracles.rejects(
-        seen, oracles.law_of(ob.HellingerExponential(SCALE), COUNTS, SPACE.prior)
+        seen, oracles.law_of(ob.mechanisms.HellingerExponential(SCALE), COUNTS, SPACE.prior)
     )
     for factor in (0.7, 1.3):
         assert oracles.rejects(
-            seen, oracles.law_of(ob.PermuteAndFlip(factor * SCALE), COUNTS, SPACE.prior)
+            seen, oracles.law_of(ob.mechanisms.PermuteAndFlip(factor * SCALE), COUNTS, SPACE.prior)
         )
 
 
@@ -243,7 +248,7 @@ def test_permute_and_flip_in_a_context(budget, expressed):
     released = ob.posterior(
         context.query(), "x", nulls="a", size=5, mechanism="permute_and_flip"
     ).release()
-    assert isinstance(released.mechanism, ob.PermuteAndFlip)
+    assert isinstance(released.mechanism, ob.mechanisms.PermuteAndFlip)
     assert sum(released.counts) == 5
     assert 0.999999 * share < expressed(released.loss) <= share
     assert ob.Release.from_json(released.to_json()) == released
@@ -274,7 +279,7 @@ def test_a_private_size_is_refused_by_name():
     ("user", "make"),
     [
         ("make_hellinger_scores", scores),
-        ("selected_counts", lambda space: ob.selected_counts(space.domain)),
+        ("selected_counts", lambda space: ob.t.selected_counts(space.domain)),
     ],
 )
 def test_refuses_spaces(user, make):
@@ -303,18 +308,18 @@ def test_needs_the_features():
     with pytest.raises(
         ValueError, match="make_hellinger_scores builds on components that OpenDP has not vetted"
     ):
-        ob.make_hellinger_scores(domain, metric)
+        ob.t.make_hellinger_scores(domain, metric)
     with pytest.raises(
         ValueError, match="selected_counts builds on components that OpenDP has not vetted"
     ):
-        ob.selected_counts(domain)
+        ob.t.selected_counts(domain)
 
 
 def test_refuses_another_metric():
     with pytest.raises(
         ValueError, match=r"input_metric=.*: must be the metric that belongs to the input domain"
     ):
-        ob.make_hellinger_scores(
+        ob.t.make_hellinger_scores(
             SPACE.domain, PosteriorSpace(("a", "b", "c"), None, SPACE.prior).metric
         )
 
@@ -342,13 +347,13 @@ def test_failures_do_not_tell_about_data():
     ):
         scores()([1.0, 2.0])
     with pytest.raises(OpenDPException, match=r"selected_counts failed\. The cause is withheld"):
-        ob.selected_counts(SPACE.domain)(21)
+        ob.t.selected_counts(SPACE.domain)(21)
 
 
 def test_scores_of_another_model_do_not_chain():
     other = PosteriorSpace(SPACE.categories, SPACE.size, (1.0, 1.0, 1.0))
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         dp.domain_of(DATA, infer=True), dp.change_one_distance(), column="x", size=5, nulls="a"
     )
     with pytest.raises(OpenDPException, match="DomainMismatch"):
-        counts >> ob.then_dirichlet_multinomial(prior=[0.5, 1.0, 2.0]) >> scores(other)
+        counts >> ob.t.then_dirichlet_multinomial(prior=[0.5, 1.0, 2.0]) >> scores(other)

@@ -16,7 +16,7 @@ from scipy import stats
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mechanisms import integer_noise, knorm_parameters
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
 from opendp_bayes.mechanisms.setting import Setting
@@ -36,69 +36,74 @@ DATA = pl.LazyFrame(
 
 def posterior(size=SIZE, prior=PRIOR):
     metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
-    return ob.make_categorical_counts(
+    return ob.t.make_categorical_counts(
         INPUT, metric, column="x", size=size, nulls="a"
-    ) >> ob.then_dirichlet_multinomial(prior=prior)
+    ) >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
 # constructor, its mechanism, the number of records
 CONSTRUCTORS = {
     "laplace": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         {},
         ob.LaplaceParameters(1.5, "discrete", "remainder"),
         SIZE,
     ),
     "laplace bounded": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         {"total": "bounded"},
         ob.LaplaceParameters(1.5, "discrete", "bounded"),
         SIZE,
     ),
     "laplace floored": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         {"noise": "floored"},
         ob.LaplaceParameters(1.5, "floored", "remainder"),
         SIZE,
     ),
     "laplace private": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         {},
         ob.LaplaceParameters(1.5, "discrete", "private"),
         None,
     ),
     "laplace private, public n": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         {"total": "private"},
         ob.LaplaceParameters(1.5, "discrete", "private"),
         SIZE,
     ),
     "laplace private floored": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         {"noise": "floored"},
         ob.LaplaceParameters(1.5, "floored", "private"),
         None,
     ),
-    "K-norm": (ob.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
-    "permute-and-flip": (ob.then_permute_and_flip, {}, ob.PermuteAndFlip(1.5), SIZE),
-    "EHD": (ob.then_hellinger_exponential, {}, ob.HellingerExponential(1.5), SIZE),
+    "K-norm": (ob.m.then_knorm_parameters, {}, ob.KNormParameters(1.5), SIZE),
+    "permute-and-flip": (ob.m.then_permute_and_flip, {}, ob.mechanisms.PermuteAndFlip(1.5), SIZE),
+    "EHD": (ob.m.then_hellinger_exponential, {}, ob.mechanisms.HellingerExponential(1.5), SIZE),
     "EHDL": (
-        ob.then_hellinger_exponential,
+        ob.m.then_hellinger_exponential,
         {"sensitivity": "local"},
-        ob.HellingerExponential(1.5, "local"),
+        ob.mechanisms.HellingerExponential(1.5, "local"),
         SIZE,
     ),
-    "EHDS": (ob.then_smooth_hellinger_exponential, {}, ob.SmoothHellingerExponential(1.5), SIZE),
+    "EHDS": (
+        ob.m.then_smooth_hellinger_exponential,
+        {},
+        ob.mechanisms.SmoothHellingerExponential(1.5),
+        SIZE,
+    ),
     "EHDS gamma": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         {"gamma": 0.2},
-        ob.SmoothHellingerExponential(1.5, gamma=0.2),
+        ob.mechanisms.SmoothHellingerExponential(1.5, gamma=0.2),
         SIZE,
     ),
     "beta": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         {"beta": 0.1},
-        ob.SmoothHellingerExponential(1.5, beta=0.1),
+        ob.mechanisms.SmoothHellingerExponential(1.5, beta=0.1),
         SIZE,
     ),
 }
@@ -116,8 +121,10 @@ def test_privacy_map_is_the_exact_loss_or_the_proven_one(name, measure):
     then, options, mechanism, size = CONSTRUCTORS[name]
     output_measure, expressed = MEASURES[measure]
     by_name = posterior(size) >> then(output_measure, 1.5, **options)
-    by_value = posterior(size) >> ob.then_mechanism(output_measure, mechanism)
-    by_proof = posterior(size) >> ob.then_mechanism(output_measure, mechanism, accounting="proven")
+    by_value = posterior(size) >> ob.m.then_mechanism(output_measure, mechanism)
+    by_proof = posterior(size) >> ob.m.then_mechanism(
+        output_measure, mechanism, accounting="proven"
+    )
     assert by_name.output_measure == output_measure
     for d_in in (0, 1, 2, 5):
         loss = ob.exact_loss(mechanism, d_in=d_in, size=size, prior=np.array(PRIOR))
@@ -151,7 +158,12 @@ def test_a_release_carries_its_model_and_its_loss(name):
     assert len(released.counts) == 3
     assert all(type(count) is int and count >= 0 for count in released.counts)
     if isinstance(
-        mechanism, (ob.HellingerExponential, ob.PermuteAndFlip, ob.SmoothHellingerExponential)
+        mechanism,
+        (
+            ob.mechanisms.HellingerExponential,
+            ob.mechanisms.PermuteAndFlip,
+            ob.mechanisms.SmoothHellingerExponential,
+        ),
     ):
         assert sum(released.counts) == size
 
@@ -162,7 +174,7 @@ def test_a_release_carries_its_model_and_its_loss(name):
 @pytest.mark.parametrize("name", CONSTRUCTORS)
 def test_delta_is_used_and_never_exceeded(name, delta):
     _, _, mechanism, size = CONSTRUCTORS[name]
-    epsilon, used = (posterior(size) >> ob.then_mechanism(APPROX, mechanism, delta=delta)).map(1)
+    epsilon, used = (posterior(size) >> ob.m.then_mechanism(APPROX, mechanism, delta=delta)).map(1)
     profile = ob.privacy_profile(mechanism, size=size, prior=PRIOR)
     assert used == delta
     assert profile(epsilon) <= delta
@@ -172,16 +184,16 @@ def test_delta_is_used_and_never_exceeded(name, delta):
 
 def test_proven_accounting_uses_delta_by_the_proof_or_by_the_pure_bound():
     size = 500
-    beta = ob.SmoothHellingerExponential(0.3, beta=0.05)
+    beta = ob.mechanisms.SmoothHellingerExponential(0.3, beta=0.05)
     spent = (
         posterior(size)
-        >> ob.then_smooth_hellinger_exponential(
+        >> ob.m.then_smooth_hellinger_exponential(
             APPROX, 0.3, beta=0.05, delta=1e-3, accounting="proven"
         )
     ).map(1)
     loss = beta.proven_loss(1, size=size, prior=np.array(PRIOR), delta=1e-3)
     assert spent == (loss.epsilon, loss.delta)
-    laplace = posterior() >> ob.then_mechanism(
+    laplace = posterior() >> ob.m.then_mechanism(
         APPROX, ob.LaplaceParameters(2.0), delta=0.1, accounting="proven"
     )
     # Randomized response with ε = 1: (1 - exp(ε - 1)) / (1 + exp(-1)) = δ.
@@ -192,7 +204,7 @@ def test_proven_accounting_uses_delta_by_the_proof_or_by_the_pure_bound():
 @pytest.mark.parametrize("name", ["laplace", "K-norm", "EHD", "EHDS"])
 def test_the_smoothed_measure_gives_the_profile(name, accounting):
     _, _, mechanism, size = CONSTRUCTORS[name]
-    measurement = posterior(size) >> ob.then_mechanism(
+    measurement = posterior(size) >> ob.m.then_mechanism(
         dp.smoothed_max_divergence(), mechanism, accounting=accounting
     )
     proven = mechanism.proven_loss(1, size=size, prior=np.array(PRIOR))
@@ -220,7 +232,7 @@ def test_the_smoothed_measure_gives_the_profile(name, accounting):
 def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounting):
     _, _, mechanism, size = CONSTRUCTORS[name]
     smoothed = dp.smoothed_max_divergence()
-    measurement = posterior(size) >> ob.then_mechanism(smoothed, mechanism, accounting=accounting)
+    measurement = posterior(size) >> ob.m.then_mechanism(smoothed, mechanism, accounting=accounting)
     found = []
     for d_in in (0, 1, 2, 3):
         arguments = {"size": size, "prior": np.array(PRIOR), "d_in": d_in}
@@ -241,9 +253,9 @@ def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounti
 def test_a_measurement_says_how_its_loss_was_obtained(name):
     _, _, mechanism, size = CONSTRUCTORS[name]
     domain, metric = posterior(size).output_domain, posterior(size).output_metric
-    assert ob.make_mechanism(domain, metric, PURE, mechanism).accounting == "exact"
+    assert ob.m.make_mechanism(domain, metric, PURE, mechanism).accounting == "exact"
     assert (
-        ob.make_mechanism(domain, metric, PURE, mechanism, accounting="proven").accounting
+        ob.m.make_mechanism(domain, metric, PURE, mechanism, accounting="proven").accounting
         == "proven"
     )
 
@@ -251,7 +263,8 @@ def test_a_measurement_says_how_its_loss_was_obtained(name):
 def test_delta_buys_something():
     pure, approximate = (
         (
-            posterior() >> ob.then_smooth_hellinger_exponential(APPROX, 0.05, beta=2.0, delta=delta)
+            posterior()
+            >> ob.m.then_smooth_hellinger_exponential(APPROX, 0.05, beta=2.0, delta=delta)
         ).map(1)
         for delta in (0.0, 0.1)
     )
@@ -276,161 +289,161 @@ def test_unsupported_measures_are_refused_by_name(name, measure):
 
 BAD = {
     "zero scale": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, 0.0),
         {},
         ValueError,
         "scale=0.0: must be finite and greater than 0",
     ),
     "negative scale": (
-        ob.then_hellinger_exponential,
+        ob.m.then_hellinger_exponential,
         (PURE, -1.0),
         {},
         ValueError,
         "scale=-1.0: must be finite and greater than 0",
     ),
     "NaN scale": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (PURE, math.nan),
         {},
         ValueError,
         "scale=nan: must be finite and greater than 0",
     ),
     "infinite scale": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, math.inf),
         {},
         ValueError,
         "scale=inf: must be finite and greater than 0",
     ),
     "tiny scale": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, 1e-300),
         {},
         ValueError,
         r"scale=1e-300: must be between",
     ),
     "huge scale": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, 1e300),
         {},
         ValueError,
         r"scale=1e\+300: must be between",
     ),
     "text scale": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, "1"),
         {},
         TypeError,
         "scale='1': must be a number, not str",
     ),
     "bool scale": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, True),
         {},
         TypeError,
         "scale=True: must be a number, not bool",
     ),
     "noise": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, 1.0),
         {"noise": "gaussian"},
         ValueError,
         "noise='gaussian': must be one of 'discrete', 'floored'",
     ),
     "total": (
-        ob.then_laplace_parameters,
+        ob.m.then_laplace_parameters,
         (PURE, 1.0),
         {"total": "all"},
         ValueError,
         "total='all': must be one of 'remainder', 'truncated', 'bounded', 'private'",
     ),
     "sensitivity": (
-        ob.then_hellinger_exponential,
+        ob.m.then_hellinger_exponential,
         (PURE, 1.0),
         {"sensitivity": "x"},
         ValueError,
         "sensitivity='x': must be one of 'global', 'local'",
     ),
     "accounting": (
-        ob.then_hellinger_exponential,
+        ob.m.then_hellinger_exponential,
         (PURE, 1.0),
         {"accounting": "?"},
         ValueError,
         r"accounting='\?': must be one of",
     ),
     "accounting of EHDS": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (PURE, 1.0),
         {"accounting": "?"},
         ValueError,
         r"accounting='\?': must be one of",
     ),
     "gamma": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (PURE, 1.0),
         {"gamma": 0},
         ValueError,
         "gamma=0: must be finite and greater than 0",
     ),
     "beta": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (PURE, 1.0),
         {"beta": -1},
         ValueError,
         "beta=-1: must be finite and greater than 0",
     ),
     "both": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (PURE, 1.0),
         {"gamma": 1, "beta": 1},
         ValueError,
         "gamma=1, beta=1: give at most one",
     ),
     "delta under pure": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (PURE, 1.0),
         {"delta": 0.1},
         ValueError,
         "delta=0.1: must be 0, or below 1 under",
     ),
     "delta under zCDP": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (APPROX_ZCDP, 1.0),
         {"delta": 0.1},
         ValueError,
         "delta=0.1: must be 0, or below 1",
     ),
     "delta of 1": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (APPROX, 1.0),
         {"delta": 1.0},
         ValueError,
         "delta=1.0: must be 0, or below 1",
     ),
     "negative delta": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (APPROX, 1.0),
         {"delta": -0.1},
         ValueError,
         "delta=-0.1: must be 0, or below 1",
     ),
     "NaN delta": (
-        ob.then_smooth_hellinger_exponential,
+        ob.m.then_smooth_hellinger_exponential,
         (APPROX, 1.0),
         {"delta": math.nan},
         ValueError,
         "delta=nan: must be 0, or below 1",
     ),
     "not a mechanism": (
-        ob.then_mechanism,
+        ob.m.then_mechanism,
         (PURE, "laplace"),
         {},
         TypeError,
         "mechanism='laplace': must be a mechanism value",
     ),
     "a mechanism class": (
-        ob.then_mechanism,
+        ob.m.then_mechanism,
         (PURE, ob.LaplaceParameters),
         {},
         TypeError,
@@ -447,11 +460,11 @@ def test_bad_input_is_refused_at_construction(name):
 
 
 def test_mechanisms_that_need_a_public_size_are_refused_without_one():
-    for then in (ob.then_hellinger_exponential, ob.then_smooth_hellinger_exponential):
+    for then in (ob.m.then_hellinger_exponential, ob.m.then_smooth_hellinger_exponential):
         with pytest.raises(ValueError, match="the number of records must be public"):
             posterior(None) >> then(PURE, 1.0)
     with pytest.raises(ValueError, match="total='remainder': needs a public number of records"):
-        posterior(None) >> ob.then_laplace_parameters(PURE, 1.0, total="remainder")
+        posterior(None) >> ob.m.then_laplace_parameters(PURE, 1.0, total="remainder")
     with pytest.raises(
         ValueError,
         match=(
@@ -459,27 +472,29 @@ def test_mechanisms_that_need_a_public_size_are_refused_without_one():
             r" input domain"
         ),
     ):
-        ob.make_laplace_parameters(
+        ob.m.make_laplace_parameters(
             posterior().output_domain, posterior(None).output_metric, PURE, 1.0
         )
 
 
 def test_composition_with_opendp_s_laplace():
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         INPUT, dp.change_one_distance(), column="x", size=SIZE, nulls="a"
     )
     both = dp.c.make_composition(
         [
             counts
-            >> ob.then_dirichlet_multinomial(prior=PRIOR)
-            >> ob.then_laplace_parameters(PURE, 4.0),
+            >> ob.t.then_dirichlet_multinomial(prior=PRIOR)
+            >> ob.m.then_laplace_parameters(PURE, 4.0),
             counts
-            >> ob.then_dirichlet_multinomial(prior=1.0)
-            >> ob.then_hellinger_exponential(PURE, 4.0),
-            counts >> ob.then_count_vector() >> dp.m.then_laplace(scale=8.0),
+            >> ob.t.then_dirichlet_multinomial(prior=1.0)
+            >> ob.m.then_hellinger_exponential(PURE, 4.0),
+            counts >> ob.t.then_count_vector() >> dp.m.then_laplace(scale=8.0),
         ]
     )
-    exponential = ob.exact_loss(ob.HellingerExponential(4.0), size=SIZE, prior=np.ones(3)).epsilon
+    exponential = ob.exact_loss(
+        ob.mechanisms.HellingerExponential(4.0), size=SIZE, prior=np.ones(3)
+    ).epsilon
     assert both.map(1) == pytest.approx(0.5 + exponential + 0.25, rel=1e-12)
     assert both.map(1) >= 0.75 + exponential
     first, second, third = both(DATA)
@@ -489,13 +504,13 @@ def test_composition_with_opendp_s_laplace():
 
 
 def test_opendp_s_own_casts_take_our_measurements():
-    pure = posterior() >> ob.then_laplace_parameters(PURE, 4.0)
+    pure = posterior() >> ob.m.then_laplace_parameters(PURE, 4.0)
     assert dp.c.make_approximate(pure).map(1) == (0.5, 0.0)
     assert dp.c.make_pureDP_to_zCDP(pure).map(1) == pytest.approx(0.125)
-    assert (posterior() >> ob.then_laplace_parameters(ZCDP, 4.0)).map(
+    assert (posterior() >> ob.m.then_laplace_parameters(ZCDP, 4.0)).map(
         1
     ) < 0.125  # our own account is tighter
-    zcdp = dp.c.make_zCDP_to_approxDP(posterior() >> ob.then_laplace_parameters(ZCDP, 4.0))
+    zcdp = dp.c.make_zCDP_to_approxDP(posterior() >> ob.m.then_laplace_parameters(ZCDP, 4.0))
     assert zcdp.map(1).epsilon(delta=1e-6) > 0
 
 
@@ -525,7 +540,7 @@ COUNTS = (2, 1, 3)  # of DATA
 def test_opendp_s_laplace_noise_has_the_scale_of_the_map(total, size, moved, scale, monkeypatch):
     """What adds the noise has, by OpenDP's own account, the loss that the measurement states."""
     spy = Spy(monkeypatch, drawing, "make_laplace")
-    made = posterior(size) >> ob.then_laplace_parameters(PURE, scale, total=total)
+    made = posterior(size) >> ob.m.then_laplace_parameters(PURE, scale, total=total)
     made(DATA)
     [(_, _, drawn_with)], [noise] = spy.calls, spy.results
     assert drawn_with == scale == made(DATA).mechanism.scale
@@ -536,11 +551,11 @@ def test_opendp_s_laplace_noise_has_the_scale_of_the_map(total, size, moved, sca
 @pytest.mark.parametrize("scale", [1.5, 0.1, 7.3])
 def test_opendp_s_noisy_max_has_the_scale_of_the_map(scale, monkeypatch):
     spy = Spy(monkeypatch, drawing, "make_noisy_max")
-    made = posterior() >> ob.then_permute_and_flip(PURE, scale, accounting="proven")
+    made = posterior() >> ob.m.then_permute_and_flip(PURE, scale, accounting="proven")
     made(DATA)
     [(_, _, measure, drawn_with)] = spy.calls
     assert (measure, drawn_with) == (PURE, scale)
-    scores = posterior() >> ob.then_hellinger_scores()
+    scores = posterior() >> ob.t.then_hellinger_scores()
     for d_in in (1, 2, 5):
         by_opendp = (scores >> dp.m.then_noisy_max(PURE, drawn_with)).map(d_in)
         assert made.map(d_in) == pytest.approx(by_opendp, rel=1e-14)
@@ -548,10 +563,10 @@ def test_opendp_s_noisy_max_has_the_scale_of_the_map(scale, monkeypatch):
 
 SENSITIVITIES = {
     "EHD": lambda: 1.0,
-    "EHDL": lambda: ob.local_sensitivity(COUNTS, PRIOR),
-    "EHDS": lambda: ob.smooth_sensitivity(COUNTS, PRIOR, gamma=1.0),
-    "EHDS gamma": lambda: ob.smooth_sensitivity(COUNTS, PRIOR, gamma=0.2),
-    "beta": lambda: ob.smooth_sensitivity(COUNTS, PRIOR, beta=0.1),
+    "EHDL": lambda: ob.research.local_sensitivity(COUNTS, PRIOR),
+    "EHDS": lambda: ob.research.smooth_sensitivity(COUNTS, PRIOR, gamma=1.0),
+    "EHDS gamma": lambda: ob.research.smooth_sensitivity(COUNTS, PRIOR, gamma=0.2),
+    "beta": lambda: ob.research.smooth_sensitivity(COUNTS, PRIOR, beta=0.1),
 }
 
 
@@ -559,7 +574,7 @@ SENSITIVITIES = {
 def test_the_sampler_has_the_width_of_the_map(name, monkeypatch):
     """The data, the prior and the width of the law that is accounted for, to the last bit."""
     spy = Spy(monkeypatch, exponential, "HellingerSampler")
-    (posterior() >> ob.then_mechanism(PURE, CONSTRUCTORS[name][2]))(DATA)
+    (posterior() >> ob.m.then_mechanism(PURE, CONSTRUCTORS[name][2]))(DATA)
     [(counts, prior, width)] = spy.calls
     assert (tuple(counts), prior.tolist()) == (COUNTS, PRIOR)
     assert width == 1.5 * SENSITIVITIES[name]()
@@ -609,7 +624,7 @@ def observed(measurement, concentration, candidates, draws):
 @pytest.mark.parametrize(("total", "counts"), [("remainder", [1, 2, 3]), ("bounded", [0, 5, 1])])
 def test_discrete_laplace_of_opendp_has_the_law_of_log_pmf(total, counts):
     space = posterior(prior=1.0)
-    measurement = ob.make_laplace_parameters(*space.output_space, PURE, 1.0, total=total)
+    measurement = ob.m.make_laplace_parameters(*space.output_space, PURE, 1.0, total=total)
     candidates, log_p = ob.LaplaceParameters(1.0, total=total).log_pmf(counts, 1.0)
     # A scale that is off by 30 % would be missed with probability below 1e-12.
     drawn = observed(measurement, np.array(counts) + 1.0, candidates, draws=2000)
@@ -624,13 +639,13 @@ def test_discrete_laplace_of_opendp_has_the_law_of_log_pmf(total, counts):
 def test_noisy_max_of_opendp_has_the_law_of_permute_and_flip():
     counts = [1, 2, 3]
     space = posterior(prior=1.0)
-    measurement = ob.make_permute_and_flip(*space.output_space, PURE, 0.2)
-    candidates, log_p = ob.PermuteAndFlip(0.2).log_pmf(counts, 1.0)
+    measurement = ob.m.make_permute_and_flip(*space.output_space, PURE, 0.2)
+    candidates, log_p = ob.mechanisms.PermuteAndFlip(0.2).log_pmf(counts, 1.0)
     drawn = observed(measurement, np.array(counts) + 1.0, candidates, draws=600)
     value, threshold = statistic(drawn, log_p)
     assert value <= threshold
     for wrong in (0.5, 2.0):  # negative control
-        _, log_p = ob.PermuteAndFlip(wrong * 0.2).log_pmf(counts, 1.0)
+        _, log_p = ob.mechanisms.PermuteAndFlip(wrong * 0.2).log_pmf(counts, 1.0)
         value, threshold = statistic(drawn, log_p)
         assert value > threshold
 
@@ -638,7 +653,7 @@ def test_noisy_max_of_opendp_has_the_law_of_permute_and_flip():
 def test_discrete_laplace_without_a_public_size_is_clamped_at_zero_only():
     counts = np.array([2, 0, 9])
     space = posterior(None, prior=1.0)
-    measurement = ob.make_laplace_parameters(*space.output_space, PURE, 1.0)
+    measurement = ob.m.make_laplace_parameters(*space.output_space, PURE, 1.0)
     drawn = np.array([measurement(counts + 1.0).counts for _ in range(DRAWS)])
     assert drawn.min() == 0
     for j, count in enumerate(counts):
@@ -686,7 +701,7 @@ def test_a_mechanism_that_can_change_is_refused():
     """The map and the sampler must see the same parameters."""
 
     @dataclass
-    class Thawed(ob.HellingerExponential.__bases__[0]):
+    class Thawed(ob.mechanisms.HellingerExponential.__bases__[0]):
         scale: float
         name: ClassVar[str] = "thawed"
 
@@ -700,12 +715,12 @@ def test_a_mechanism_that_can_change_is_refused():
             return ob.PrivacyLoss(epsilon=0.0, rho=0.0, range=0.0)
 
     with pytest.raises(TypeError, match="must be a frozen dataclass"):
-        posterior() >> ob.then_mechanism(PURE, Thawed(1.0))
+        posterior() >> ob.m.then_mechanism(PURE, Thawed(1.0))
 
 
 def test_a_mechanism_by_value_needs_no_registration():
     assert isinstance(Uniform(1.0), ob.Mechanism)
-    measurement = posterior() >> ob.then_mechanism(PURE, Uniform(1.0))
+    measurement = posterior() >> ob.m.then_mechanism(PURE, Uniform(1.0))
     assert measurement.map(10) == 0.0
     assert measurement(DATA).counts == (2, 2, 2)
     assert measurement(DATA).loss.method == "trivial"
@@ -731,7 +746,9 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
             return sample
 
     space = PosteriorSpace(("a", "b"), 3, (1.0, 1.0))
-    measurement = ob.make_mechanism(space.domain, space.metric, dp.max_divergence(), Careless(1.0))
+    measurement = ob.m.make_mechanism(
+        space.domain, space.metric, dp.max_divergence(), Careless(1.0)
+    )
     with pytest.raises(
         OpenDPException,
         match=r"sample must be an array of non-negative integers of shape \(draws, k\)",
@@ -741,7 +758,7 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
 
 def test_delta_is_stated_at_distances_where_it_no_longer_helps():
     mechanism = ob.KNormParameters(2.0**-40)
-    made = posterior() >> ob.then_mechanism(APPROX, mechanism, delta=0.999999)
+    made = posterior() >> ob.m.then_mechanism(APPROX, mechanism, delta=0.999999)
     (_, unit_delta), (_, further_delta) = made.map(1), made.map(2)
     assert unit_delta == further_delta == 0.999999
     assert ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=2).delta == 0
@@ -756,8 +773,8 @@ def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monk
         return replace(loss, epsilon=np.nextafter(loss.epsilon, 0)) if d_in > SIZE else loss
 
     monkeypatch.setattr(measurements, "feasible_loss", falling)
-    mechanism = ob.SmoothHellingerExponential(4.0)
-    made = posterior() >> ob.then_mechanism(APPROX, mechanism, delta=1e-3)
+    mechanism = ob.mechanisms.SmoothHellingerExponential(4.0)
+    made = posterior() >> ob.m.then_mechanism(APPROX, mechanism, delta=1e-3)
     at_size = made.map(SIZE)
     assert made.map(SIZE + 1) == made.map(64) == at_size
     assert at_size[0] < ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=SIZE).epsilon

@@ -85,7 +85,7 @@ class Counting:
         self.base = Query(base._chain, base._output_measure, d_in, base._d_out, base._context)
 
     def counts_of(self, question):
-        counts = ob.make_categorical_counts(*self.base._chain, **BOOLEAN)
+        counts = ob.t.make_categorical_counts(*self.base._chain, **BOOLEAN)
         return counts, self.base
 
 
@@ -106,10 +106,12 @@ FOUND_FOR_A_DISTANCE = {
         ob.GaussianParameters(1.0), size=None, prior=[1.0, 1.0], rho=0.1, d_in=d_in
     ),
     "plan": lambda d_in: ob.plan(size=10, prior=[1.0, 1.0], epsilon=1.0, d_in=d_in),
-    "smallest_epsilon": lambda d_in: ob.smallest_epsilon(
+    "smallest_epsilon": lambda d_in: ob.research.smallest_epsilon(
         0.2, size=100, prior=[1.0, 1.0], d_in=d_in
     ),
-    "smallest_size": lambda d_in: ob.smallest_size(0.2, epsilon=1.0, prior=[1.0, 1.0], d_in=d_in),
+    "smallest_size": lambda d_in: ob.research.smallest_size(
+        0.2, epsilon=1.0, prior=[1.0, 1.0], d_in=d_in
+    ),
 }
 
 
@@ -125,11 +127,11 @@ def test_no_scale_is_found_for_a_distance_of_none(name):
 
 
 def test_a_map_at_a_distance_of_none_is_none_all_the_same():
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         dp.domain_of(DATA, infer=True), dp.symmetric_distance(), **BOOLEAN
     )
-    posterior = counts >> ob.then_dirichlet_multinomial(prior=1.0)
-    measurement = posterior >> ob.then_laplace_parameters(dp.max_divergence(), 1.0)
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    measurement = posterior >> ob.m.then_laplace_parameters(dp.max_divergence(), 1.0)
     assert counts.map(0) == 0
     assert measurement.map(0) == 0.0
     assert ob.exact_loss(ob.LaplaceParameters(1.0), size=4, prior=[1, 1], d_in=0).epsilon == 0.0

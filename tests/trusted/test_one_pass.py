@@ -138,7 +138,7 @@ def test_what_is_no_counts_of_several_is_refused_without_showing_it() -> None:
             first(value)
         assert "123456" not in str(caught.value)
     with pytest.raises(ValueError, match="must be the output of make_categorical_counts"):
-        together >> ob.then_dirichlet_multinomial(prior=1.0)
+        together >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
 
 def test_spaces_of_other_questions_do_not_chain() -> None:

@@ -315,7 +315,7 @@ MESSAGES = {
     "lists": (
         {"frame": pl.DataFrame({"x": [[1]]})},
         TypeError,
-        "frame: column 'x' has type List(Int64), for which OpenDP has no domain. Drop the column or"
+        "frame: column 'x' has type List, for which OpenDP has no domain. Drop the column or"
         " convert it first.",
     ),
 }

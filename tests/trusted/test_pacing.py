@@ -17,10 +17,10 @@ PRIOR = np.array([1.0, 0.5, 2.0])
 SPACE = PosteriorSpace(("a", "b", "c"), 6, tuple(PRIOR))
 LEAST = 1 / 4
 EXPONENTIAL = [
-    ob.HellingerExponential(0.5),
-    ob.HellingerExponential(2.0, "local"),
-    ob.SmoothHellingerExponential(2.0),
-    ob.PermuteAndFlip(0.5),
+    ob.mechanisms.HellingerExponential(0.5),
+    ob.mechanisms.HellingerExponential(2.0, "local"),
+    ob.mechanisms.SmoothHellingerExponential(2.0),
+    ob.mechanisms.PermuteAndFlip(0.5),
 ]
 NOISE = [
     ob.LaplaceParameters(1.0),
@@ -47,7 +47,7 @@ class Clock:
 def release(mechanism: Any) -> Any:
     concentrated = isinstance(mechanism, ob.GaussianParameters)
     measure = dp.zero_concentrated_divergence() if concentrated else dp.max_divergence()
-    measurement = ob.make_mechanism(
+    measurement = ob.m.make_mechanism(
         SPACE.domain, SPACE.metric, measure, mechanism, accounting="proven"
     )
     return measurement(SPACE.concentration(np.array([1, 2, 3])))

@@ -20,7 +20,7 @@ def counting(categories=("a", "b", "c"), size=4, nulls=None):
             )
         }
     )
-    return ob.make_categorical_counts(
+    return ob.t.make_categorical_counts(
         dp.domain_of(frame, infer=True),
         SYMMETRIC if size is None else CHANGE_ONE,
         column="x",
@@ -35,24 +35,27 @@ def data(values, categories=("a", "b", "c")):
 
 @pytest.mark.parametrize("prior", [1.0, 0.5, [0.5, 1.0, 2.5], np.array([1, 2, 3])])
 def test_concentration_is_prior_plus_counts(prior):
-    posterior = counting() >> ob.then_dirichlet_multinomial(prior=prior)
+    posterior = counting() >> ob.t.then_dirichlet_multinomial(prior=prior)
     concentration = posterior(data(["a", "c", "c", "a"]))
     assert concentration.dtype == np.float64
-    assert concentration.tolist() == ob.multinomial_dirichlet(x=[2, 0, 2], prior=prior).tolist()
+    assert (
+        concentration.tolist()
+        == ob.research.multinomial_dirichlet(x=[2, 0, 2], prior=prior).tolist()
+    )
 
 
 def test_beta_is_the_dirichlet_of_two_categories_success_first():
     counts = counting(("yes", "no"))
     beta, dirichlet = (
-        counts >> ob.then_beta_binomial(prior=[2, 3]),
-        counts >> ob.then_dirichlet_multinomial(prior=[2, 3]),
+        counts >> ob.t.then_beta_binomial(prior=[2, 3]),
+        counts >> ob.t.then_dirichlet_multinomial(prior=[2, 3]),
     )
     sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
     assert beta.output_space == dirichlet.output_space
     assert (
         beta(sample).tolist()
         == dirichlet(sample).tolist()
-        == ob.binomial_beta(n=4, x=3, prior=[2, 3]).tolist()
+        == ob.research.binomial_beta(n=4, x=3, prior=[2, 3]).tolist()
         == [5.0, 4.0]
     )
 
@@ -62,12 +65,12 @@ def test_beta_is_refused_for_other_numbers_of_categories(k):
     with pytest.raises(
         ValueError, match=rf"has {k} categories; must have 2\. Use make_dirichlet_multinomial"
     ):
-        counting(("a", "b", "c", "d")[:k]) >> ob.then_beta_binomial(prior=1.0)
+        counting(("a", "b", "c", "d")[:k]) >> ob.t.then_beta_binomial(prior=1.0)
 
 
 @pytest.mark.parametrize("size", [None, 4])
 def test_maps_keep_the_distance(size):
-    posterior = counting(size=size) >> ob.then_dirichlet_multinomial(prior=1.0)
+    posterior = counting(size=size) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     assert [posterior.map(d_in) for d_in in (0, 1, 5)] == [0, 1, 5]
 
 
@@ -86,20 +89,20 @@ OTHERS = {
 
 def model(prior, **arguments):
     counts = counting(**arguments)
-    return counts, counts >> ob.then_dirichlet_multinomial(prior=prior)
+    return counts, counts >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_pieces_for_another_model_do_not_chain(name):
     counts, posterior = model(**MODEL)
     other_counts, other_posterior = model(**{**MODEL, **OTHERS[name]})
-    measurement = ob.make_laplace_parameters(
+    measurement = ob.m.make_laplace_parameters(
         *other_posterior.output_space, dp.max_divergence(), 1.0
     )
     with pytest.raises(OpenDPException, match=r"Intermediate (domains|metrics) don't match"):
         posterior >> measurement
     if "prior" not in OTHERS[name]:
-        inference = ob.make_dirichlet_multinomial(*other_counts.output_space, prior=1.0)
+        inference = ob.t.make_dirichlet_multinomial(*other_counts.output_space, prior=1.0)
         with pytest.raises(OpenDPException, match=r"Intermediate (domains|metrics) don't match"):
             counts >> inference
 
@@ -108,21 +111,21 @@ def test_pieces_for_the_same_model_chain_when_built_apart():
     _, posterior = model(**MODEL)
     _, twin = model(**{**MODEL, "prior": [1.0, 1.0, 1.0]})
     assert (
-        posterior >> ob.make_laplace_parameters(*twin.output_space, dp.max_divergence(), 2.0)
+        posterior >> ob.m.make_laplace_parameters(*twin.output_space, dp.max_divergence(), 2.0)
     ).map(1) == 1.0
 
 
 def test_spaces_that_are_not_counts_are_refused():
     counts, posterior = model(**MODEL)
     vectors = dp.vector_domain(dp.atom_domain(T="i64"), size=3), dp.l1_distance(T="i64")
-    for make in (ob.make_dirichlet_multinomial, ob.make_beta_binomial):
+    for make in (ob.t.make_dirichlet_multinomial, ob.t.make_beta_binomial):
         with pytest.raises(
             ValueError,
             match=r"input_domain=VectorDomain.*must be the output of make_categorical_counts",
         ):
             make(*vectors, prior=1.0)
     with pytest.raises(ValueError, match="is a posterior already"):
-        ob.make_dirichlet_multinomial(*posterior.output_space, prior=1.0)
+        ob.t.make_dirichlet_multinomial(*posterior.output_space, prior=1.0)
     with pytest.raises(
         ValueError,
         match=(
@@ -130,7 +133,7 @@ def test_spaces_that_are_not_counts_are_refused():
             r" domain"
         ),
     ):
-        ob.make_dirichlet_multinomial(counts.output_domain, SYMMETRIC, prior=1.0)
+        ob.t.make_dirichlet_multinomial(counts.output_domain, SYMMETRIC, prior=1.0)
     with pytest.raises(
         ValueError,
         match=(
@@ -138,7 +141,7 @@ def test_spaces_that_are_not_counts_are_refused():
             r" make_beta_binomial"
         ),
     ):
-        ob.make_laplace_parameters(dp.atom_domain(T="i64"), SYMMETRIC, dp.max_divergence(), 1.0)
+        ob.m.make_laplace_parameters(dp.atom_domain(T="i64"), SYMMETRIC, dp.max_divergence(), 1.0)
     with pytest.raises(
         ValueError,
         match=(
@@ -146,13 +149,13 @@ def test_spaces_that_are_not_counts_are_refused():
             r" make_beta_binomial"
         ),
     ):
-        ob.make_laplace_parameters(*counts.output_space, dp.max_divergence(), 1.0)
+        ob.m.make_laplace_parameters(*counts.output_space, dp.max_divergence(), 1.0)
 
 
 def test_beta_of_a_posterior_is_refused_as_a_posterior():
-    posterior = counting(("a", "b")) >> ob.then_beta_binomial(prior=1.0)
+    posterior = counting(("a", "b")) >> ob.t.then_beta_binomial(prior=1.0)
     with pytest.raises(ValueError, match="is a posterior already"):
-        ob.make_beta_binomial(*posterior.output_space, prior=1.0)
+        ob.t.make_beta_binomial(*posterior.output_space, prior=1.0)
 
 
 PRIORS = {
@@ -174,15 +177,15 @@ PRIORS = {
 def test_bad_priors(name):
     prior, kind, message = PRIORS[name]
     with pytest.raises(kind, match=message):
-        counting() >> ob.then_dirichlet_multinomial(prior=prior)
+        counting() >> ob.t.then_dirichlet_multinomial(prior=prior)
 
 
 def test_a_prior_by_labels():
-    by_labels = counting() >> ob.then_dirichlet_multinomial(prior={"c": 3.0, "a": 1.0, "b": 2.0})
-    in_order = counting() >> ob.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
+    by_labels = counting() >> ob.t.then_dirichlet_multinomial(prior={"c": 3.0, "a": 1.0, "b": 2.0})
+    in_order = counting() >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
     assert by_labels.output_domain == in_order.output_domain
     for wrong in ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "z": 3.0}):
         with pytest.raises(ValueError, match="must have one entry for each of 'a', 'b', 'c'"):
-            counting() >> ob.then_dirichlet_multinomial(prior=wrong)
+            counting() >> ob.t.then_dirichlet_multinomial(prior=wrong)
     with pytest.raises(ValueError, match="greater than 0"):
-        counting() >> ob.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})
+        counting() >> ob.t.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})

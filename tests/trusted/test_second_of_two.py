@@ -109,8 +109,8 @@ def test_whether_a_column_may_hold_nulls_is_asked_of_each(nullable: str) -> None
         ]
     )
     with pytest.raises(ValueError, match=f"nulls=None: column '{nullable}' may hold nulls"):
-        ob.make_categorical_counts(domain, dp.symmetric_distance(), column=["a", "b"])
-    made = ob.make_categorical_counts(
+        ob.t.make_categorical_counts(domain, dp.symmetric_distance(), column=["a", "b"])
+    made = ob.t.make_categorical_counts(
         domain, dp.symmetric_distance(), column=["a", "b"], nulls={nullable: True}
     )
     assert made.output_domain.descriptor.k == 4
@@ -126,10 +126,10 @@ def test_the_number_of_records_is_public_where_the_lengths_are(
     margin = dp.polars.Margin(by=[], max_length=50, invariant=invariant)
     domain = dp.with_margin(dp.domain_of(FRAME.lazy(), infer=True), margin)
     metric = dp.symmetric_distance()
-    made = ob.make_categorical_counts(domain, metric, **TOWN, size=27 if public else None)
+    made = ob.t.make_categorical_counts(domain, metric, **TOWN, size=27 if public else None)
     assert made.output_domain.descriptor.size == (27 if public else None)
     with pytest.raises(ValueError, match="size="):
-        ob.make_categorical_counts(domain, metric, **TOWN, size=None if public else 27)
+        ob.t.make_categorical_counts(domain, metric, **TOWN, size=None if public else 27)
 
 
 # --- bounds and maps
@@ -151,29 +151,29 @@ def test_bounds_of_one_grouping_that_are_said_twice_count_as_the_smaller() -> No
 @pytest.mark.parametrize("d_in", [1, 2, 3, 7])
 def test_no_more_counts_move_than_there_are(d_in: int) -> None:
     private, public = (CountsSpace(("a", "b", "c"), size) for size in (None, 9))
-    moved = ob.make_count_map(private.domain, private.metric).map(d_in)
+    moved = ob.t.make_count_map(private.domain, private.metric).map(d_in)
     assert moved == (min(d_in, 3), d_in, d_in)
-    moved = ob.make_count_map(public.domain, public.metric).map(d_in)
+    moved = ob.t.make_count_map(public.domain, public.metric).map(d_in)
     assert moved == (min(2 * d_in, 3), 2 * d_in, d_in)
     few = CountsSpace(("a", "b", "c"), 2)
-    moved = ob.make_count_map(few.domain, few.metric).map(d_in)
+    moved = ob.t.make_count_map(few.domain, few.metric).map(d_in)
     assert moved == (min(2 * d_in, 3), 2 * min(d_in, 2), min(d_in, 2))
 
 
 def test_the_map_of_scores_is_that_of_unequal_priors() -> None:
     for prior in ((0.01, 4.0, 1.0), (4.0, 1.0, 0.01)):
         space = PosteriorSpace(("a", "b", "c"), 5, prior)
-        scores = ob.make_hellinger_scores(space.domain, space.metric)
+        scores = ob.t.make_hellinger_scores(space.domain, space.metric)
         wanted = score_change(2, size=5, prior=np.array(prior))
         assert scores.map(2) == wanted != score_change(2, size=5, prior=np.ones(3))
 
 
 def test_a_gaussian_has_the_delta_that_it_is_given() -> None:
     space = CountsSpace(("a", "b"), None)
-    posterior = ob.make_dirichlet_multinomial(space.domain, space.metric, prior=1.0)
+    posterior = ob.t.make_dirichlet_multinomial(space.domain, space.metric, prior=1.0)
     approximate = dp.approximate(dp.max_divergence())
     losses = [
-        ob.make_gaussian_parameters(*posterior.output_space, approximate, 9.0, delta=delta).map(3)
+        ob.m.make_gaussian_parameters(*posterior.output_space, approximate, 9.0, delta=delta).map(3)
         for delta in (1e-6, 1e-3)
     ]
     assert [delta for _, delta in losses] == [1e-6, 1e-3]
@@ -182,8 +182,8 @@ def test_a_gaussian_has_the_delta_that_it_is_given() -> None:
 
 def test_three_constructors_are_chained_in_their_order() -> None:
     space = CountsSpace(("a", "b", "c"), 9)
-    then = ob.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0]) >> ob.then_hellinger_scores()
-    chain = ob.make_count_vector(space.domain, space.metric).input_space >> then
+    then = ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0]) >> ob.t.then_hellinger_scores()
+    chain = ob.t.make_count_vector(space.domain, space.metric).input_space >> then
     assert chain.map(1) == score_change(1, size=9, prior=np.array([1.0, 2.0, 3.0]))
 
 
@@ -196,7 +196,7 @@ def test_an_odd_number_of_records_moved_is_one_change_more_than_half() -> None:
 @pytest.mark.parametrize("metric", [dp.hamming_distance(), dp.change_one_distance()])
 def test_elements_of_a_vector_that_change_are_as_many_records(metric: Any) -> None:
     domain = dp.vector_domain(dp.atom_domain(T=bool), size=9)
-    made = ob.make_categorical_counts(domain, metric)
+    made = ob.t.make_categorical_counts(domain, metric)
     assert [made.map(d_in) for d_in in range(5)] == [0, 1, 2, 3, 4]
 
 
@@ -331,7 +331,7 @@ def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
     [
         ob.KNormParameters(1.0),
         "knorm_parameters",
-        ob.HellingerExponential(1.0),
+        ob.mechanisms.HellingerExponential(1.0),
         ob.LaplaceParameters(1.0),
     ],
 )

@@ -45,9 +45,9 @@ class Listed:
 PRECISE: dict[str, Callable[[], ob.Mechanism]] = {
     "Laplace": lambda: ob.LaplaceParameters(2.0**-7),
     "K-norm": lambda: ob.KNormParameters(2.0**-7),
-    "EHD": lambda: ob.HellingerExponential(2.0**-10),
-    "EHDS": lambda: ob.SmoothHellingerExponential(2.0**-10, gamma=1.0),
-    "permute-and-flip": lambda: ob.PermuteAndFlip(2.0**-10),
+    "EHD": lambda: ob.mechanisms.HellingerExponential(2.0**-10),
+    "EHDS": lambda: ob.mechanisms.SmoothHellingerExponential(2.0**-10, gamma=1.0),
+    "permute-and-flip": lambda: ob.mechanisms.PermuteAndFlip(2.0**-10),
     "plugin": lambda: Listed(1.0, [1.0, 2.0]),
 }
 
@@ -100,7 +100,7 @@ def other(value: Any) -> Any:
 
 def posterior() -> Transformation:
     frame = pl.LazyFrame({"x": [True] * COUNTS[0] + [False] * COUNTS[1]})
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         dp.domain_of(frame, infer=True),
         dp.change_one_distance(),
         column="x",
@@ -108,7 +108,7 @@ def posterior() -> Transformation:
         nulls=True,
         size=sum(COUNTS),
     )
-    return counts >> ob.then_beta_binomial(prior=[1.0, 2.0])
+    return counts >> ob.t.then_beta_binomial(prior=[1.0, 2.0])
 
 
 CONCENTRATION = np.array(COUNTS) + np.array([1.0, 2.0])
@@ -122,7 +122,7 @@ def promised(measurement: Measurement) -> list[float]:
 def test_neither_map_nor_draws_change(name: str) -> None:
     own = PRECISE[name]()
     chain = posterior()
-    measurement = ob.make_mechanism(*chain.output_space, dp.max_divergence(), own)
+    measurement = ob.m.make_mechanism(*chain.output_space, dp.max_divergence(), own)
     release = measurement(CONCENTRATION)
     assert release.counts == COUNTS
     before = promised(measurement)
@@ -138,13 +138,13 @@ def test_neither_map_nor_draws_change(name: str) -> None:
     assert again.counts == COUNTS
     assert (again.mechanism, again.prior) == (PRECISE[name](), (1.0, 2.0))
     assert again.loss.epsilon == before[0]
-    anew = ob.make_mechanism(*posterior().output_space, dp.max_divergence(), PRECISE[name]())
+    anew = ob.m.make_mechanism(*posterior().output_space, dp.max_divergence(), PRECISE[name]())
     assert promised(anew) == before, "no cached loss was changed"
 
 
 def test_the_privacy_profile_does_not_change() -> None:
     own = ob.LaplaceParameters(1.0)
-    measurement = ob.make_mechanism(*posterior().output_space, dp.smoothed_max_divergence(), own)
+    measurement = ob.m.make_mechanism(*posterior().output_space, dp.smoothed_max_divergence(), own)
     before = measurement.map(2).delta(0.5)
     assert tamper(measurement(CONCENTRATION)) + tamper(own) + tamper(measurement) > 12
     assert measurement.map(2).delta(0.5) == before
@@ -153,7 +153,7 @@ def test_the_privacy_profile_does_not_change() -> None:
 def test_transformations_do_not_change() -> None:
     chain = posterior()
     member = CONCENTRATION - [1.0, 2.0]
-    update = ob.make_beta_binomial(
+    update = ob.t.make_beta_binomial(
         *(posterior().input_space >> count()).output_space, prior=[1.0, 2.0]
     )
     assert tamper(chain.output_domain.descriptor) >= 3
@@ -163,7 +163,7 @@ def test_transformations_do_not_change() -> None:
 
 
 def count() -> Any:
-    return ob.then_categorical_counts(
+    return ob.t.then_categorical_counts(
         column="x", categories=[True, False], nulls=True, size=sum(COUNTS)
     )
 
@@ -177,10 +177,10 @@ def test_a_cached_loss_of_another_mechanism_is_not_poisoned(mine: bool) -> None:
     assert hash(strong) == hash(weak)
     space = posterior().output_space
     own = ob.LaplaceParameters(strong)
-    measurement = ob.make_mechanism(*space, dp.max_divergence(), own)
+    measurement = ob.m.make_mechanism(*space, dp.max_divergence(), own)
     release = measurement(CONCENTRATION)
     object.__setattr__(own if mine else release.mechanism, "scale", weak)
-    other = ob.make_mechanism(*space, dp.max_divergence(), ob.LaplaceParameters(weak))
+    other = ob.m.make_mechanism(*space, dp.max_divergence(), ob.LaplaceParameters(weak))
     assert other.map(1) == 2.0**40
     assert measurement.map(1) == 2.0**-21
 
@@ -226,15 +226,15 @@ def test_a_hand_made_release_of_cells_names_them_as_text() -> None:
         {"region": ["north"], "vote": ["a"]},
         schema={"region": pl.Enum(["north"]), "vote": pl.Enum(["a", "b"])},
     )
-    counts = ob.make_grouped_counts(
+    counts = ob.t.make_grouped_counts(
         dp.domain_of(towns, infer=True),
         dp.symmetric_distance(),
         by="region",
         column="vote",
         nulls="a",
     )
-    cells = counts >> ob.then_dirichlet_multinomial(prior=1.0)
-    release = (cells >> ob.then_laplace_parameters(dp.max_divergence(), 2.0))(towns)
+    cells = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    release = (cells >> ob.m.then_laplace_parameters(dp.max_divergence(), 2.0))(towns)
     assert release.categories == (
         repr(Cell("north", "a")),
         repr(Cell("north", "b")),

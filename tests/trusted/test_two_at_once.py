@@ -227,7 +227,7 @@ def test_auto_is_among_noise_on_counts_for_either_reason(
     fit(lambda setting: 1.0)
     assert asked == [learned or noise_only]
     if learned:
-        for mechanism in ("permute_and_flip", ob.PermuteAndFlip(1.0)):
+        for mechanism in ("permute_and_flip", ob.mechanisms.PermuteAndFlip(1.0)):
             with pytest.raises(ValueError, match="prior"):
                 fitting.fit_of(mechanism, {}, SPACE, learned=True, noise_only=noise_only)
 
@@ -239,8 +239,8 @@ SPACE = PosteriorSpace(("a", "b", "c"), 6, (0.25, 4.0, 1.0))
 
 @pytest.mark.parametrize("accounting", ["exact", "proven"])
 def test_a_privacy_profile_is_that_of_its_distance(accounting: Any) -> None:
-    mechanism = ob.PermuteAndFlip(0.5)
-    measurement = ob.make_permute_and_flip(
+    mechanism = ob.mechanisms.PermuteAndFlip(0.5)
+    measurement = ob.m.make_permute_and_flip(
         SPACE.domain, SPACE.metric, dp.smoothed_max_divergence(), 0.5, accounting=accounting
     )
     assert measurement.accounting == accounting
@@ -272,11 +272,11 @@ def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("given", [{"beta": 0.25}, {"gamma": 0.25}, {}])
 def test_either_smoothness_is_that_of_the_mechanism(given: dict[str, float]) -> None:
-    measurement = ob.make_smooth_hellinger_exponential(
+    measurement = ob.m.make_smooth_hellinger_exponential(
         SPACE.domain, SPACE.metric, dp.max_divergence(), 9.0, accounting="proven", **given
     )
     release = measurement(SPACE.concentration(np.array([1, 2, 3])))
-    assert release.mechanism == ob.SmoothHellingerExponential(9.0, **given)
+    assert release.mechanism == ob.mechanisms.SmoothHellingerExponential(9.0, **given)
 
 
 def test_draws_of_unequal_counts_keep_their_places() -> None:
@@ -297,17 +297,19 @@ def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(pacing, "sleep", asleep)
     for mechanism in (ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)):
-        measurement = ob.make_mechanism(SPACE.domain, SPACE.metric, dp.max_divergence(), mechanism)
+        measurement = ob.m.make_mechanism(
+            SPACE.domain, SPACE.metric, dp.max_divergence(), mechanism
+        )
         measurement(SPACE.concentration(np.array([1, 2, 3])))
 
 
 def test_axes_keep_their_order_from_counts_to_release() -> None:
     space = CountsSpace((("x", 1), ("x", 2), ("y", 1), ("y", 2)), 6, axes=("w", "a"))
-    posterior = ob.make_dirichlet_multinomial(
+    posterior = ob.t.make_dirichlet_multinomial(
         space.domain, space.metric, prior=[1.0, 2.0, 3.0, 4.0]
     )
     assert posterior.output_domain.descriptor.axes == ("w", "a")
-    measurement = ob.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
+    measurement = ob.m.make_knorm_parameters(*posterior.output_space, dp.max_divergence(), 1e-3)
     release = measurement(np.array([2.0, 4.0, 6.0, 4.0]))
     assert (release.axes, release.drawn, release.prior) == (
         ("w", "a"),

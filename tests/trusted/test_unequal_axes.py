@@ -192,7 +192,7 @@ def test_tables_of_the_same_labels_are_told_apart_by_the_order_of_their_columns(
     one, other = (CountsSpace(cells, 5, axes=axes) for axes in (("b", "a"), ("a", "b")))
     assert one.identifier != other.identifier
     posterior = one.domain, one.metric
-    named = ob.make_dirichlet_multinomial(*posterior, prior=[1.0, 2.0, 3.0, 4.0])
+    named = ob.t.make_dirichlet_multinomial(*posterior, prior=[1.0, 2.0, 3.0, 4.0])
     assert named.output_domain.descriptor.axes == ("b", "a")
 
 

@@ -24,13 +24,13 @@ DOMAIN = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
 POLICY = {"nulls": ob.DROP}
 #: What is counted, by add/remove; with a public size nulls need a category.
 COUNTED = {
-    "one column": (ob.make_categorical_counts, {"column": "x"}),
-    "a joint table": (ob.make_categorical_counts, {"column": ["x", "y"]}),
+    "one column": (ob.t.make_categorical_counts, {"column": "x"}),
+    "a joint table": (ob.t.make_categorical_counts, {"column": ["x", "y"]}),
     "some cells": (
-        ob.make_categorical_counts,
+        ob.t.make_categorical_counts,
         {"column": ["x", "y"], "cells": [("a", True), ("b", False)], "elsewhere": ("a", True)},
     ),
-    "groups": (ob.make_grouped_counts, {"by": "g", "keys": ["p"], "column": "x"}),
+    "groups": (ob.t.make_grouped_counts, {"by": "g", "keys": ["p"], "column": "x"}),
 }
 NULLS = {"x": "a", "y": True}
 RECORDS = list(product(["a", "b"], [True, False], ["p", "q"]))
@@ -82,12 +82,12 @@ def test_a_map_is_the_largest_distance_of_all_neighbours(name, size, d_in):
     counts = counts_of(name, size)
     differences = moved(counts, size, d_in)
     for metric, order in NORMS.items():
-        claimed = (counts >> ob.then_count_vector(MO=metric)).map(d_in)
+        claimed = (counts >> ob.t.then_count_vector(MO=metric)).map(d_in)
         largest = max(float(np.linalg.norm(difference, order)) for difference in differences)
         assert claimed == pytest.approx(largest, rel=1e-12), metric
     squared = max(int(difference @ difference) for difference in differences)
     assert (
-        Fraction((counts >> ob.then_count_vector(MO="L2Distance<f64>")).map(d_in)) ** 2 >= squared
+        Fraction((counts >> ob.t.then_count_vector(MO="L2Distance<f64>")).map(d_in)) ** 2 >= squared
     )
 
 
@@ -95,7 +95,7 @@ def test_a_map_is_the_largest_distance_of_all_neighbours(name, size, d_in):
 def test_so_is_that_of_a_map_of_counts(size, d_in):
     counts = counts_of("one column", size)
     differences = moved(counts, size, d_in)
-    assert (counts >> ob.then_count_map()).map(d_in) == (
+    assert (counts >> ob.t.then_count_map()).map(d_in) == (
         max(np.count_nonzero(difference) for difference in differences),
         max(np.abs(difference).sum() for difference in differences),
         max(np.abs(difference).max() for difference in differences),
@@ -127,7 +127,7 @@ CHAINS = {
 def test_chains_to_opendp_s_measurements_have_the_right_loss(name, counted):
     metric, then, loss = CHAINS[name]
     for size in (None, 9):
-        chain = counts_of(counted, size) >> ob.then_count_vector(MO=metric) >> then
+        chain = counts_of(counted, size) >> ob.t.then_count_vector(MO=metric) >> then
         for d_in in (0, 1, 2, 5):
             by_hand = (d_in, d_in, d_in) if size is None else (2 * d_in, 2**0.5 * d_in, d_in)
             assert chain.map(d_in) == pytest.approx(loss(*by_hand), rel=1e-12)
@@ -139,31 +139,31 @@ def test_a_threshold_follows_a_map_of_counts():
     """Every label is a key, so that the loss of the keys that OpenDP adds is not needed."""
     for size, epsilon in ((None, 2.0), (9, 4.0)):
         counts = counts_of("one column", size)
-        chain = counts >> ob.then_count_map() >> dp.m.then_laplace_threshold(1.0, 6)
+        chain = counts >> ob.t.then_count_map() >> dp.m.then_laplace_threshold(1.0, 6)
         assert chain.map(2)[0] == epsilon
         rows = [("a", True, "p")] * 9
-        with_all = counts >> ob.then_count_map()
+        with_all = counts >> ob.t.then_count_map()
         assert with_all(frame(rows)) == {"a": 9, "b": 0}
         assert set(chain(frame(rows))) <= {"a", "b"}
 
 
 def test_keys_are_of_the_type_of_the_labels():
-    of_booleans = ob.make_categorical_counts(
+    of_booleans = ob.t.make_categorical_counts(
         DOMAIN, dp.symmetric_distance(), column="y", nulls=True
     )
-    assert (of_booleans >> ob.then_count_map())(frame([("a", True, "p")])) == {True: 1, False: 0}
+    assert (of_booleans >> ob.t.then_count_map())(frame([("a", True, "p")])) == {True: 1, False: 0}
     for name in ("a joint table", "groups"):
         with pytest.raises(ValueError, match="its labels must be all text, all integers or all"):
-            counts_of(name, None) >> ob.then_count_map()
+            counts_of(name, None) >> ob.t.then_count_map()
 
 
 def test_bounds_and_identifiers_reach_every_metric():
-    bounded = ob.make_categorical_counts(
+    bounded = ob.t.make_categorical_counts(
         DOMAIN, dp.frame_distance(dp.symmetric_distance()), column="x", nulls="a"
     )
     bounds = [dp.polars.Bound(by=["g"], per_group=2, num_groups=3), dp.polars.Bound(per_group=7)]
     for metric in MO:
-        assert (bounded >> ob.then_count_vector(MO=metric)).map(bounds) == 6
+        assert (bounded >> ob.t.then_count_vector(MO=metric)).map(bounds) == 6
 
 
 @pytest.mark.parametrize("metric", ["L1Distance<f64>", "L2Distance<i64>", "nonsense", 3, None])
@@ -172,12 +172,12 @@ def test_other_metrics_are_refused(metric):
         ValueError,
         match=r"MO=.*: must be one of L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>\.",
     ):
-        counts_of("one column", None) >> ob.then_count_vector(MO=metric)
+        counts_of("one column", None) >> ob.t.then_count_vector(MO=metric)
 
 
 def test_the_metric_is_spelled_as_opendp_does():
     counts = counts_of("one column", 9)
     for spelled in (dp.L2Distance[float], "L2Distance<float>", "L2Distance<f64>"):
-        assert (counts >> ob.then_count_vector(MO=spelled)).map(1) >= 2**0.5
+        assert (counts >> ob.t.then_count_vector(MO=spelled)).map(1) >= 2**0.5
     with pytest.raises(OpenDPException, match=r"L2Distance|L1Distance"):
-        counts >> ob.then_count_vector() >> dp.m.then_gaussian(1.0)
+        counts >> ob.t.then_count_vector() >> dp.m.then_gaussian(1.0)

@@ -46,7 +46,7 @@ class HellingerExponential(PosteriorExponential):
     Needs a public number of records. Source: tailoring paper, sections 4.2.1 and 4.2.2 (Algorithms
     4 and 5 of "Private mechanisms").
 
-    >>> from opendp_bayes import HellingerExponential
+    >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> candidates, log_p = HellingerExponential(scale=0.5).log_pmf([1, 1], 1.0)
     >>> candidates.tolist()
     [[0, 2], [1, 1], [2, 0]]

@@ -58,7 +58,7 @@ class PermuteAndFlip:
     Needs a public number of records. Source: McKenna and Sheldon, "Permute-and-Flip: A new
     mechanism for differentially private selection", 2020.
 
-    >>> from opendp_bayes import PermuteAndFlip
+    >>> from opendp_bayes.mechanisms import PermuteAndFlip
     >>> candidates, log_p = PermuteAndFlip(scale=0.5).log_pmf([1, 1], 1.0)
     >>> dict(zip(map(tuple, candidates.tolist()), (2.718281828459045**log_p).round(4).tolist()))
     {(0, 2): 0.1883, (1, 1): 0.6234, (2, 0): 0.1883}

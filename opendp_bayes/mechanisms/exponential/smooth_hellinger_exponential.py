@@ -58,7 +58,7 @@ class SmoothHellingerExponential(PosteriorExponential):
     Source: tailoring paper, Definitions 3 and 4 (Algorithm 6 of "Private mechanisms"); notes,
     section 3.
 
-    >>> from opendp_bayes import SmoothHellingerExponential
+    >>> from opendp_bayes.mechanisms import SmoothHellingerExponential
     >>> SmoothHellingerExponential(scale=4.0)
     SmoothHellingerExponential(scale=4.0, gamma=1.0, beta=None)
     """

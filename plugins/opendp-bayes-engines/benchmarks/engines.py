@@ -107,7 +107,7 @@ def ours(engine: str, frame: Any, k: int, limit: int) -> Callable[[], int]:
     dp.enable_features("contrib", "honest-but-curious")
     policy = {"nulls": "null", "unknown": "other"}
     if engine == "core":
-        count = ob.make_categorical_counts(
+        count = ob.t.make_categorical_counts(
             dp.domain_of(frame, infer=True),
             dp.symmetric_distance(),
             column="vote",

@@ -67,7 +67,10 @@ class Column:
             Kind.WIDE: "integer",  # a category is within 64 bits, so any other value is unknown
             Kind.STRING: "text",
         }
-        return ColumnKind(kinds.get(self.kind, "other"), self.dtype, self.nullable, self.categories)
+        kind = kinds.get(self.kind, "other")
+        # An Enum of an engine is text: its labels are not known.
+        name = "String" if kind == "text" and self.categories is None else self.dtype
+        return ColumnKind(kind, name, self.nullable, self.categories)
 
 
 def column_of(dtype: DType) -> Column:
@@ -83,7 +86,6 @@ def column_of(dtype: DType) -> Column:
         nw.Boolean: Kind.BOOLEAN,
         nw.UInt64: Kind.WIDE,
         nw.Int128: Kind.WIDE,
-        nw.UInt128: Kind.WIDE,
         nw.String: Kind.STRING,
         nw.Categorical: Kind.STRING,
         nw.Enum: Kind.STRING,

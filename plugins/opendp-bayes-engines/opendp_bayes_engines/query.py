@@ -167,7 +167,8 @@ class EngineContext(CheckedContext):
     @property
     def identifier(self) -> str | None:
         """The column that identifies the privacy unit; None where it is a number of rows."""
-        return identifier_of(self.accountant.input_metric, self.schema)
+        space: Any = self.query_space or self.accountant.input_space
+        return identifier_of(space[1], self.schema)
 
     def query(self, **kwargs: Any) -> EngineQuery:
         """Return a query with the next share of the budget, or with the loss given.
@@ -212,13 +213,14 @@ def context(
     rows.
     """
     require_features("engines.context")
-    data, schema = held(frame)
     arguments = {
         "privacy_unit": privacy_unit,
         "privacy_loss": privacy_loss,
         "split_evenly_over": split_evenly_over,
         "split_by_weights": split_by_weights,
     }
+    EngineContext.checked(arguments, ledger)
+    data, schema = held(frame)
     return EngineContext.opened(
         data,
         FrameSpace(schema).domain,

@@ -130,6 +130,16 @@ def test_duckdb_is_given_a_table_of_many_categories(monkeypatch: pytest.MonkeyPa
     assert connection.sql("SHOW ALL TABLES").fetchall() == []
 
 
+def test_duckdb_integers_that_fail_beyond_64_bits_are_refused() -> None:
+    """Compared with a category, one of them would end the query: whether a record is there."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT 9223372036854775808::UHUGEINT AS x")
+    with pytest.raises(duckdb.ConversionException):
+        connection.sql("SELECT contains([0, 1], x) FROM t").fetchall()
+    with pytest.raises(TypeError, match="column='x': has type UInt128; must be"):
+        counts(connection.table("t"), "x", [0, 1], nulls=2, unknown=3)
+
+
 def test_polars_types() -> None:
     frame = pl.DataFrame(
         {

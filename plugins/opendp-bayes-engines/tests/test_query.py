@@ -56,6 +56,34 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
         ob.posterior(query, "vote", **VOTES).release()
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda query: query,
+        lambda query: query.select("vote"),
+        lambda query: query.with_columns(person=nw.col("vote")),
+    ],
+)
+def test_a_context_within_has_no_identifier_once_its_rows_are_limited(
+    frame: Any, step: Callable[[EngineQuery], EngineQuery]
+) -> None:
+    """It is debited when it is made, so it must answer afterwards."""
+    unit = dp.unit_of(contributions=1, identifier="person")
+    of = context(frame, privacy_unit=unit, privacy_loss=dp.loss_of(epsilon=9.0))
+    assert of.identifier == "person"
+    query = step(of.query(epsilon=4.0).truncate_per_group(2))
+    nested = query.compositor(split_evenly_over=2).release()
+    assert nested.identifier is None
+    assert ob.posterior(nested.query(), "vote", **VOTES).release().promise.d_in == 2
+
+
+def test_arguments_are_checked_before_the_frame_is_looked_at() -> None:
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+    for wrong in ({"split_evenly_over": 0}, {"ledger": "budget.ledger"}, {"privacy_unit": 1}):
+        with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
+            context(object(), **{"privacy_unit": unit, "privacy_loss": loss, **wrong})
+
+
 def test_counts_behind_little_noise_are_those_of_the_plan(frame: Any) -> None:
     of = made(frame, shares=4, epsilon=400.0)
     query = of.query().with_columns(adult=nw.col("age") >= 18).select("vote", "adult")
@@ -168,7 +196,7 @@ def test_tables_of_limited_rows_have_one_posterior(in_an_engine: Any) -> None:
     asked = {"vote": {"column": "vote", **VOTES}, "both": {"column": ["region", "vote"], **both}}
     query = of.query().truncate_per_group(2)
     found: Any = ob.survey(query.filter(nw.col("age") > -9), asked, share="equal").release()
-    together = ob.survey_posterior(dict(found.items()), effective_draws=20)
+    together = ob.research.survey_posterior(dict(found.items()), effective_draws=20)
     assert together.size.mean() == pytest.approx(5, abs=1)
 
 

@@ -15,7 +15,7 @@ from opendp.measurements import make_user_measurement
 from opendp.measures import approximate, max_divergence, user_divergence
 from opendp.mod import Domain, ExtrinsicDivergence, Measure, Measurement, Metric
 
-from opendp_bayes import Release, make_mechanism
+from opendp_bayes import Release
 from opendp_bayes.extend import as_distance, as_size
 from opendp_bayes.extend.framework import (
     PosteriorSpace,
@@ -25,6 +25,7 @@ from opendp_bayes.extend.framework import (
     require_features,
     to_then,
 )
+from opendp_bayes.measurements import make_mechanism
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Replacement
 from opendp_bayes_smoothed.kernels import exact_sum

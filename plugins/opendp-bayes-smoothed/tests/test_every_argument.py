@@ -31,10 +31,10 @@ def blunt(counts: tuple[int, ...]) -> list[float]:
 def measured(constructor: Any, measure: dp.Measure, d_in: int = 1, **parameters: Any) -> Any:
     """What the map of a measurement states."""
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         domain, dp.change_one_distance(), column="vote", size=10, nulls="a"
     )
-    posterior = counts >> ob.then_dirichlet_multinomial(prior=1.0)
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     return (posterior >> constructor(measure, **parameters)).map(d_in)
 
 

@@ -23,10 +23,10 @@ CORNERS = [[0.8, 0.2], [0.3, 0.7]]
 @pytest.fixture
 def posterior() -> dp.Transformation:
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    counts = ob.make_categorical_counts(
+    counts = ob.t.make_categorical_counts(
         domain, dp.change_one_distance(), column="vote", size=SIZE, nulls="a"
     )
-    return counts >> ob.then_dirichlet_multinomial(prior=1.0)
+    return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
 
 def context(**loss: float) -> dp.Context:
@@ -251,7 +251,7 @@ def test_the_core_refuses_the_smoothed_measure(posterior: dp.Transformation) -> 
     with pytest.raises(
         ValueError, match=r"output_measure=SmoothedDP.* must be one of MaxDivergence"
     ):
-        ob.make_mechanism(
+        ob.m.make_mechanism(
             *posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram()
         )
 
@@ -271,9 +271,9 @@ def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> No
 
 def test_a_private_number_of_records_is_refused() -> None:
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    private = ob.make_categorical_counts(
+    private = ob.t.make_categorical_counts(
         domain, dp.symmetric_distance(), column="vote", nulls="a"
-    ) >> ob.then_dirichlet_multinomial(prior=1.0)
+    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(ValueError, match="size=None: SamplingHistogram draws a share"):
         private >> obs.then_sampling_histogram(approximate(), 0.5)
 

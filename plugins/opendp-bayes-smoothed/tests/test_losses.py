@@ -119,9 +119,9 @@ SIZE = 60
 def release() -> obs.SmoothedRelease:
     frame = pl.LazyFrame({"vote": pl.Series(["a"] * 40 + ["b"] * 20, dtype=pl.Enum(["a", "b"]))})
     domain = dp.lazyframe_domain([dp.series_domain("vote", dp.enum_domain(pl.Series(["a", "b"])))])
-    posterior = ob.make_categorical_counts(
+    posterior = ob.t.make_categorical_counts(
         domain, dp.change_one_distance(), column="vote", size=SIZE, nulls="a"
-    ) >> ob.then_dirichlet_multinomial(prior=1.0)
+    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     measure = obs.smoothed([[0.8, 0.2], [0.3, 0.7]], size=SIZE)
     return (posterior >> obs.then_noisy_sampling_histogram(measure, 4.0, rate=0.5))(frame)
 

@@ -32,7 +32,9 @@ def noisy(scale: float, rate: float = 1.0) -> ob.Mechanism:
 
 
 def test_entry_points_are_installed() -> None:
-    assert {"sampling_histogram", "noisy_sampling_histogram"} <= set(ob.available_mechanisms())
+    assert {"sampling_histogram", "noisy_sampling_histogram"} <= set(
+        ob.research.available_mechanisms()
+    )
 
 
 # Samplers.

@@ -36,7 +36,7 @@ def test_loss_never_exceeds_the_bound(size: int, k: int, scale: float) -> None:
 
 def test_installed_package_serves_a_context() -> None:
     assert distribution("opendp-bayes-template").version
-    assert "hamming_exponential" in ob.available_mechanisms()
+    assert "hamming_exponential" in ob.research.available_mechanisms()
     frame = pl.LazyFrame({"vote": pl.Series(["a", "b"] * 50, dtype=pl.Enum(["a", "b"]))})
     context = dp.Context.compositor(
         data=frame,
@@ -55,7 +55,8 @@ def test_installed_package_serves_a_context() -> None:
 
 def test_nothing_is_loaded_until_it_is_named() -> None:
     code = (
-        "import sys, opendp_bayes as ob; ob.available_mechanisms(); assert 'opendp_bayes_template'"
+        "import sys, opendp_bayes as ob; ob.research.available_mechanisms();"
+        " assert 'opendp_bayes_template'"
         " not in sys.modules; ob.load_mechanism('hamming_exponential'); assert"
         " 'opendp_bayes_template' in sys.modules"
     )
