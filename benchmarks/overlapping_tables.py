@@ -181,9 +181,9 @@ def ten_tables(size: int, holds: bool) -> tuple[list[Any], list[Any]]:
         interval = table_of.interval() if kind == "pairs" else table_of.counts.interval()
         value = counted(whole, levels, scope) / len(whole) if kind == "pairs" else truth
         covered[kind].append(((interval[0] <= value) & (value <= interval[1])).mean())
-    worst = min(posterior.effective_draws[f"v{v}",] for v in range(len(levels)))
+    worst = min(posterior.ess[f"v{v}",] for v in range(len(levels)))
     name = [size, "yes" if holds else "no"]
-    speed = [took, worst, max(posterior.rhat.values()), len(loose),
+    speed = [took, worst, max(posterior.r_hat.values()), len(loose),
              *(f"{np.mean(covered[kind]):.3f}" for kind in covered)]  # fmt: skip
     means_of = {kind: np.sqrt(np.mean(of, axis=0)) for kind, of in errors.items()}
     table_of_errors = [*means_of["cells"], *means_of["margins"], *means_of["pairs"][[0, 2]]]
@@ -205,7 +205,7 @@ def many_records(size: int, copies: int) -> list[Any]:
     releases = {f"t{at}": released(levels, data, scope, noise) for at, scope in enumerate(TREE)}
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # of few draws, which are quick to make
-        posterior = ob.research.survey_posterior(releases, effective_draws=20)
+        posterior = ob.research.survey_posterior(releases, ess=20)
         start = process_time()
         paths = posterior.write_synthetic(folder, copies, "predictive", size=size)
         took = process_time() - start

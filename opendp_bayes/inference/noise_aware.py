@@ -53,7 +53,7 @@ def noise_aware_posterior(
     prior: Literal["learned"] | None = None,
     ordered: Sequence[str] | None = None,
     size_prior: Any = None,
-    effective_draws: int = 4000,
+    ess: int = 4000,
     seed: int | None = 0,
 ) -> NoiseAwarePosterior:
     """The posterior given a release, its noise taken into account.
@@ -71,7 +71,7 @@ def noise_aware_posterior(
     size_prior : where the number of records is private, its prior: a frozen discrete distribution
         of scipy without gaps, such as `scipy.stats.poisson(1000)`. By default every number is
         equally probable.
-    effective_draws : the effective sample size of Markov chains or weighted draws, where they are
+    ess : the effective sample size of Markov chains or weighted draws, where they are
         needed; the chains of a learned prior have a length of their own.
     seed : of those draws. Exponential mechanisms for three or more categories draw from the
         operating system's source as well, which has no seed.
@@ -96,7 +96,7 @@ def noise_aware_posterior(
             prior=prior,
             ordered=ordered,
             size_prior=size_prior,
-            effective_draws=effective_draws,
+            ess=ess,
             seed=seed,
         )
         return whole._part(release)
@@ -109,7 +109,7 @@ def noise_aware_posterior(
             else f"None, because the number of records, {release.size}, is public"
         )
         raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
-    effective = as_size(effective_draws, "effective_draws", "draws")
+    effective = as_size(ess, "ess", "draws")
     if prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:

@@ -216,7 +216,7 @@ def _joint(joint: SurveyPosterior | LevelsPosterior) -> str:
         found += "An interaction of variables that no table has together is not in it. "
     elif len(joint.variables) > 1:
         found += "It assumes no independence. "
-    r_hat, fewest = max(joint.rhat.values()), min(joint.effective_draws.values())
+    r_hat, fewest = max(joint.r_hat.values()), min(joint.ess.values())
     return found + (
         f"It was fitted by Markov chains: R-hat is at most {r_hat:.2f}, and every count of a table"
         f" has at least {fewest:.0f} effective draws."

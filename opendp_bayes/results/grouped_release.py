@@ -164,7 +164,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         *,
         m_prior: ArrayLike = 1.0,
         kappa_prior: Any = None,
-        effective_draws: int = 100,
+        ess: int = 100,
         seed: int | None = 0,
     ) -> Pooled:
         """Pool the groups: estimate each together with the others, alike as far as the release says
@@ -179,7 +179,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             category. The release's own `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        effective_draws : the number of effective draws of ln κ and of every entry of m, from four
+        ess : the number of effective draws of ln κ and of every entry of m, from four
             Markov chains, unless 5500 sweeps do not suffice.
         seed : of the chains; None for another at each call.
 
@@ -196,7 +196,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             self.promise,
             m_prior=m_prior,
             kappa_prior=kappa_prior,
-            effective_draws=effective_draws,
+            ess=ess,
             seed=seed,
         )
 

@@ -156,7 +156,7 @@ def pooled(
     *,
     m_prior: ArrayLike = 1.0,
     kappa_prior: Any = None,
-    effective_draws: int = 100,
+    ess: int = 100,
     seed: int | None = 0,
 ) -> Pooled:
     """`GroupedRelease.pooled` and `Release.pooled`."""
@@ -169,14 +169,14 @@ def pooled(
             f"kappa_prior={kappa_prior!r}: must be a frozen continuous distribution on positive"
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
-    effective = as_size(effective_draws, "effective_draws", "draws")
+    effective = as_size(ess, "ess", "draws")
     model = groups.model(prior, kappa_prior)
     found = Pooled(groups, promise, *draws_of(model, effective, np.random.default_rng(seed)))
     ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
     if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:
         warn(
             f"the chains of kappa and m have not met: effective sample size {ess:.0f}, R-hat"
-            f" {r_hat:.3f} (docs: Groups that borrow strength). Ask for more effective_draws, or"
+            f" {r_hat:.3f} (docs: Groups that borrow strength). Ask for more ess, or"
             " give a narrower kappa_prior.",
         )
     return found

@@ -124,7 +124,7 @@ def simulate(
 
     @lru_cache(maxsize=100)  # few records have few releases
     def posterior(release: ob.Release) -> ob.NoiseAwarePosterior:
-        return ob.noise_aware_posterior(release, size_prior=size_prior, effective_draws=500)
+        return ob.noise_aware_posterior(release, size_prior=size_prior, ess=500)
 
     for row in range(draws):
         theta = rng.dirichlet(alpha)

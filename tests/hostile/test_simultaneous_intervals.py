@@ -206,7 +206,7 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
         "NoiseAwarePosterior given": table.posterior.conditional("y", x="a"),
         "LearnedPosterior": ob.noise_aware_posterior(table, prior="learned"),
         "LevelPosterior": levels["fine"],
-        "PooledPosterior": table.pooled("x", effective_draws=20)["a"],
+        "PooledPosterior": table.pooled("x", ess=20)["a"],
         "TablePosterior": survey.marginal("y"),
     }
 

@@ -143,7 +143,7 @@ def test_a_peak_far_narrower_than_the_prior_is_found(release):
     release.
     """
     made = release(SmoothHellingerExponential(0.5), (1128, 550, 322), 2000)
-    posterior = noise_aware_posterior(made, effective_draws=1000)
+    posterior = noise_aware_posterior(made, ess=1000)
     assert isinstance(posterior._engine, Weighted)
     assert posterior.diagnostics.ess.min() >= 1000
     assert posterior.mean() == pytest.approx(np.array([1128, 550, 322]) / 2000, abs=0.02)

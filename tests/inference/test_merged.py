@@ -129,7 +129,7 @@ def test_by_chains(release, monkeypatch):
     monkeypatch.setattr(noise_aware, "LARGEST_LIST", 10)
     made = release(Rounded(2.0), (3, 4, 0, 2), 9, PRIOR)
     exact = release(Rounded(2.0), (3, 4, 0, 2), 9, PRIOR)
-    posterior = noise_aware_posterior(made, effective_draws=8000)
+    posterior = noise_aware_posterior(made, ess=8000)
     monkeypatch.undo()
     assert isinstance(posterior._engine, Chains)
     answers = []

@@ -105,7 +105,7 @@ def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
     monkeypatch.setattr(module, "_FIRST_RUN", 120)
     drawn = ((70, 30), (65, 35), (72, 28), (68, 31), (66, 34), (1, 4), (1000, 4000))
     release = grouped(drawn)
-    pooled = release.pooled(effective_draws=20)
+    pooled = release.pooled(ess=20)
     alone, together = release[5].posterior, pooled[5]
     assert together.mean()[0] > alone.mean()[0] + 0.1
     assert together.std()[0] < alone.std()[0]
@@ -125,7 +125,7 @@ def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
     drawn = ((40, 0, 1), (1, 60, 2), (-1, 30, 0), (900, 1, 0))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # chains that have not met
-        pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, effective_draws=1)
+        pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, ess=1)
     for group, category in enumerate((0, 1, 1, 0)):
         assert pooled[group].mean()[category] > 0.9
         assert pooled[group].interval()[0][category] > 0.8
@@ -135,7 +135,7 @@ def test_answers_like_a_posterior(monkeypatch):
     monkeypatch.setattr(module, "_FIRST_RUN", 60)
     monkeypatch.setattr(module, "_GROWTHS", 0)
     release = grouped(DRAWN)
-    pooled = release.pooled(effective_draws=10)
+    pooled = release.pooled(ess=10)
     one = pooled[0]
     lower, upper = one.interval(0.9)
     assert one.cdf(lower)[0, 0] == pytest.approx(0.05, abs=1e-6)
@@ -151,7 +151,7 @@ def test_answers_like_a_posterior(monkeypatch):
     shown = repr(pooled.diagnostics).splitlines()
     assert shown[1].startswith("ln κ ")
     assert shown[-1] == "4 chains of 40 draws"
-    again = release.pooled(effective_draws=10)
+    again = release.pooled(ess=10)
     assert np.array_equal(again.kappa, pooled.kappa)
 
 
@@ -159,7 +159,7 @@ def test_answers_like_a_posterior(monkeypatch):
 def three_groups():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_FIRST_RUN", 60)
-        return grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(effective_draws=10)
+        return grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(ess=10)
 
 
 def test_groups_answer_what_releases_do(three_groups):
@@ -210,8 +210,8 @@ def test_refuses_what_is_no_prior():
             release.pooled(kappa_prior=prior)
     with pytest.raises(ValueError, match=r"^m_prior=\[1.0, -1.0\]: every entry must be greater"):
         release.pooled(m_prior=[1.0, -1.0])
-    with pytest.raises(ValueError, match=r"^effective_draws=0: must be between 1 and .* draws\."):
-        release.pooled(effective_draws=0)
+    with pytest.raises(ValueError, match=r"^ess=0: must be between 1 and .* draws\."):
+        release.pooled(ess=0)
     with pytest.raises(ValueError, match=r"^size=0: must be between 1 and .* draws\."):
         release[0].posterior.sample(0)
 

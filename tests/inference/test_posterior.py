@@ -407,8 +407,8 @@ def test_other_errors(three, release):
         noise_aware_posterior(
             release(LaplaceParameters(1.0, total="private"), (1, 2), None), size_prior=3
         )
-    with pytest.raises(ValueError, match="effective_draws=0: must be between 1"):
-        noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), effective_draws=0)
+    with pytest.raises(ValueError, match="ess=0: must be between 1"):
+        noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), ess=0)
 
 
 @pytest.mark.parametrize(

@@ -103,12 +103,12 @@ def test_what_is_said_of_an_interpolation_is_of_the_last_one(release, monkeypatc
 
 def test_what_is_larger_than_stated_is_warned_about(release, monkeypatch):
     made = release(SmoothHellingerExponential(10.0), (300, 900, 800), 2000)
-    noise_aware_posterior(made, effective_draws=300)  # without a warning
+    noise_aware_posterior(made, ess=300)  # without a warning
     for name in ("_LARGEST_LOG_ERROR", "_LARGEST_DISAGREEMENT"):
         with monkeypatch.context() as patch:
             patch.setattr(noise_aware, name, 1e-6)
             with pytest.warns(UserWarning, match="standard errors away"):
-                noise_aware_posterior(made, effective_draws=300)
+                noise_aware_posterior(made, ess=300)
 
 
 @pytest.mark.slow
@@ -119,5 +119,5 @@ def test_a_narrow_peak_at_the_release_below_the_top_is_no_disagreement(release, 
     """
     mechanism = calibration.Cell("EHDS, γ = 1", 3, 2000, 0.5).scaled(PRIOR)
     made = release(mechanism, (906, 740, 354), 2000, PRIOR.tolist())
-    found = noise_aware_posterior(made, effective_draws=500, seed=seed)
+    found = noise_aware_posterior(made, ess=500, seed=seed)
     assert found.diagnostics.disagreement < LARGEST

@@ -73,10 +73,10 @@ def test_says_what_it_is_of() -> None:
     assert found.tables == (("age", "vote"), ("age", "region"), ("vote",))
     assert set(found.cliques) == {("age", "vote"), ("age", "region")}
     assert found.unsettled == ()
-    assert min(found.effective_draws.values()) > 300
-    assert max(found.rhat.values()) < 1.1
-    assert found.rhat.keys() == {("region",), ("age",), *found.tables}
-    assert posterior(None).rhat.keys() - found.rhat.keys() == {()}
+    assert min(found.ess.values()) > 300
+    assert max(found.r_hat.values()) < 1.1
+    assert found.r_hat.keys() == {("region",), ("age",), *found.tables}
+    assert posterior(None).r_hat.keys() - found.r_hat.keys() == {()}
     assert repr(found).startswith("SurveyPosterior(age × vote, age × region; by Markov chains,")
 
 
@@ -282,7 +282,7 @@ def test_numbers_of_draws_are_no_more_than_there_are() -> None:
 
 
 def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
-    found = survey_posterior({"vote": release("vote")}, concentration=2, effective_draws=20)
+    found = survey_posterior({"vote": release("vote")}, concentration=2, ess=20)
     concentration = found.marginal("vote").learned["concentration"]
     assert (concentration.mean(), concentration.std()) == (2, 0)
 
@@ -379,11 +379,11 @@ def test_writes_csv_and_replaces_nothing(tmp_path: Path) -> None:
 
 def test_labels_of_mixed_types_are_an_enum() -> None:
     mixed = {"age": (True, False, "other")}
-    found = survey_posterior({"a": release("age", "region", **mixed)}, effective_draws=50)
+    found = survey_posterior({"a": release("age", "region", **mixed)}, ess=50)
     frame = found.synthetic(1)[0]
     assert frame.schema["age"] == pl.Enum(["True", "False", "other"])
     alike = {"region": (1, 2, "2")}
-    found = survey_posterior({"a": release("age", "region", **alike)}, effective_draws=50)
+    found = survey_posterior({"a": release("age", "region", **alike)}, ess=50)
     assert found.synthetic(1)[0].schema["region"] == pl.Enum(["1", "2", "'2'"])
 
 
@@ -421,9 +421,9 @@ def test_json_holds_what_the_posterior_rests_on() -> None:
 def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
     ones = (1.0,) * len(drawn)
     one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, promise(size))
-    found = survey_posterior({"v": one}, concentration=sum(ones), effective_draws=1000)
+    found = survey_posterior({"v": one}, concentration=sum(ones), ess=1000)
     exact = one.posterior.counts
-    error = exact.std() / math.sqrt(found.effective_draws["v",])
+    error = exact.std() / math.sqrt(found.ess["v",])
     assert np.all(np.abs(found.marginal("v").counts.mean() - exact.mean()) < 5 * error)
     # Noise on both of two counts would narrow it to 0.7.
     np.testing.assert_allclose(found.marginal("v").counts.std(), exact.std(), rtol=0.15)
@@ -439,7 +439,7 @@ def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
 
 def test_chains_go_on_until_measured_tables_have_settled(monkeypatch: Any) -> None:
     def sweeps() -> int:
-        return survey_posterior({"a": release("age", "vote")}, effective_draws=2)._draws.sweeps
+        return survey_posterior({"a": release("age", "vote")}, ess=2)._draws.sweeps
 
     monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 32)
     enough = sweeps()
@@ -481,7 +481,7 @@ EXPONENTIAL = ob.Release(
 )  # fmt: skip
 def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
     if message is None:  # the public number holds for all
-        assert survey_posterior(given, effective_draws=20).size.std() == 0
+        assert survey_posterior(given, ess=20).size.std() == 0
         return
     with pytest.raises(ValueError, match=message):
         survey_posterior(given)
@@ -535,7 +535,7 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: survey_posterior({}), TypeError, "must be a mapping from names to at least"),
         (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
         (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
-        (lambda p: survey_posterior(tables(), effective_draws=0), ValueError, "effective_d"),
+        (lambda p: survey_posterior(tables(), ess=0), ValueError, "ess=0"),
         (lambda p: ob.combine(tables(), records="different"), ValueError, "records='different'"),
         (lambda p: ob.combine(tables(), records="same", draws_may_agree=3), ValueError, "draws_m"),
     ],

@@ -207,7 +207,7 @@ def test_a_picture_of_a_table_has_a_row_for_each():
 
 @pytest.mark.usefixtures("short_chains")
 def test_groups_of_a_table_of_different_types_stay_apart():
-    pooled = TABLE.pooled("region", effective_draws=20)
+    pooled = TABLE.pooled("region", ess=20)
     assert pooled[1].mean()[0] > 0.6 > pooled[True].mean()[0]
     with pytest.raises(KeyError, match="is not a group; the groups are 1, True"):
         pooled[1.0]

@@ -70,7 +70,7 @@ def test_the_table_has_the_promise_of_the_release(truncated: bool, kept: str) ->
     grouped = GroupedRelease(
         ("n", "s"), ((40, 10), (10, 30)), ("a", "b"), (1.0, 1.0), PRIVATE, made
     )
-    assert grouped.pooled(effective_draws=1).promise == made
+    assert grouped.pooled(ess=1).promise == made
 
 
 def test_refuses_what_is_no_group() -> None:

@@ -400,5 +400,5 @@ def test_overlapping_tables_have_one_posterior(keep: Any) -> None:
     query = ob.survey(of.query().truncate_per_group(2, keep=keep), asked, share="equal")
     assert max(query.summarize()["joint_error"]) < 1
     survey = query.release()
-    posterior = ob.research.survey_posterior(dict(survey.items()), effective_draws=20)
+    posterior = ob.research.survey_posterior(dict(survey.items()), ess=20)
     assert posterior.size.mean() == pytest.approx(8000, abs=60)

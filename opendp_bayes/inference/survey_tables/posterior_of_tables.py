@@ -17,7 +17,7 @@ def survey_posterior(
     tables: Mapping[str, ReleasedData],
     *,
     concentration: float | None = None,
-    effective_draws: int = 400,
+    ess: int = 400,
     draws_may_agree: bool = False,
     seed: int | None = 0,
 ) -> SurveyPosterior:
@@ -31,7 +31,7 @@ def survey_posterior(
     concentration : the sum of the Dirichlet prior of every table, spread evenly over its cells; by
         default it is learned. The releases' own `prior`, each of which is for a table alone, is
         not used.
-    effective_draws : those of each margin of one variable, unless long chains do not suffice.
+    ess : those of each margin of one variable, unless long chains do not suffice.
     draws_may_agree : whether two releases of one table that drew the same are two draws; otherwise
         they are taken for one, given twice, and refused.
     seed : of the chains; None for another at each call.
@@ -51,7 +51,7 @@ def survey_posterior(
             )
     if concentration is not None:
         concentration = as_positive(concentration, "concentration")
-    effective = as_size(effective_draws, "effective_draws", "draws")
+    effective = as_size(ess, "ess", "draws")
     as_choice(draws_may_agree, "draws_may_agree", (True, False))
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
@@ -60,8 +60,8 @@ def survey_posterior(
     loose = posterior.unsettled
     if loose:
         shown = "; ".join(
-            f"{' × '.join(names) or 'the number of records'} (R-hat {posterior.rhat[names]:.2f},"
-            f" {posterior.effective_draws[names]:.0f} effective draws)"
+            f"{' × '.join(names) or 'the number of records'} (R-hat {posterior.r_hat[names]:.2f},"
+            f" {posterior.ess[names]:.0f} effective draws)"
             for names in loose
         )
         warn(

@@ -54,7 +54,7 @@ class SurveyPosterior:
     tables : the variables of every measured table.
     cliques : the sets of variables whose tables the model has; variables of different ones are
         independent given those that lie between them.
-    effective_draws, rhat : by measured table and single variable, as tuples of names: the fewest
+    ess, r_hat : by measured table and single variable, as tuples of names: the fewest
         effective draws and the largest R-hat of the count in a cell; a private number of records is
         the table of no variable.
 
@@ -77,16 +77,16 @@ class SurveyPosterior:
         if noisy.size is None:
             singles.append(())
         settled = draws.settled(tuple(dict.fromkeys([*singles, *self._scopes])))
-        self.rhat = {self._names(scope): found[0] for scope, found in settled.items()}
-        self.effective_draws = {self._names(scope): found[1] for scope, found in settled.items()}
+        self.r_hat = {self._names(scope): found[0] for scope, found in settled.items()}
+        self.ess = {self._names(scope): found[1] for scope, found in settled.items()}
 
     @property
     def unsettled(self) -> tuple[Names, ...]:
         """Tables and variables whose chains have not met, or are worth few draws."""
         return tuple(
             names
-            for names, r_hat in self.rhat.items()
-            if r_hat > SETTLED_R_HAT or self.effective_draws[names] < SETTLED_EFFECTIVE
+            for names, r_hat in self.r_hat.items()
+            if r_hat > SETTLED_R_HAT or self.ess[names] < SETTLED_EFFECTIVE
         )
 
     @property
@@ -266,7 +266,7 @@ class SurveyPosterior:
 
     def __repr__(self) -> str:
         cliques = ", ".join(" × ".join(names) for names in self.cliques)
-        r_hat, fewest = max(self.rhat.values()), min(self.effective_draws.values())
+        r_hat, fewest = max(self.r_hat.values()), min(self.ess.values())
         return f"SurveyPosterior({cliques}; by Markov chains, R-hat {r_hat:.3f}, ESS {fewest:.0f})"
 
     def _theta(self, scope: Scope) -> Floats:

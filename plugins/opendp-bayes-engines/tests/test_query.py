@@ -196,7 +196,7 @@ def test_tables_of_limited_rows_have_one_posterior(in_an_engine: Any) -> None:
     asked = {"vote": {"column": "vote", **VOTES}, "both": {"column": ["region", "vote"], **both}}
     query = of.query().truncate_per_group(2)
     found: Any = ob.survey(query.filter(nw.col("age") > -9), asked, share="equal").release()
-    together = ob.research.survey_posterior(dict(found.items()), effective_draws=20)
+    together = ob.research.survey_posterior(dict(found.items()), ess=20)
     assert together.size.mean() == pytest.approx(5, abs=1)
 
 
