@@ -21,7 +21,6 @@ from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import (
     checked_size,
     counted_distance,
-    is_size_public,
     make_counts_of_cells,
     make_counts_of_groups,
     make_counts_of_vector,
@@ -122,7 +121,7 @@ def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
             " infer=True)` makes."
         )
     counted_distance(domain, metric)
-    size = checked_size(question.size, is_public=is_size_public(domain, metric))
+    size = checked_size(question.size, domain, metric)
     return cells_of(question, KindsOfFrame(domain), size)
 
 
@@ -152,7 +151,7 @@ def counting(
 
     Raises `ValueError`/`TypeError` for a question or a metric that does not fit.
     """
-    size = checked_size(question.size, is_public=is_size_public(domain, metric))
+    size = checked_size(question.size, domain, metric)
     cells = cells_of(question, kinds, size)
     return make_counts_of_groups(domain, metric, cells, kinds, groups, made_by)
 
@@ -170,7 +169,7 @@ def _make_counts_of_vector(
                 f"size={question.size!r}: must be {public_size}, that of the input domain."
             )
         question = replace(question, size=public_size)
-    size = checked_size(question.size, is_public=is_size_public(domain, metric))
+    size = checked_size(question.size, domain, metric)
     return make_counts_of_vector(domain, metric, cells_of(question, kinds, size), made_by)
 
 

@@ -35,7 +35,6 @@ from opendp_bayes.trusted.kinds import (
     KindsOfFrame,
     element_type,
     kinds_of_vector,
-    types_of,
 )
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
 
@@ -47,8 +46,7 @@ def make_counts_of_cells(
 
     Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
     """
-    check_frame(domain, metric, cells)
-    types = types_of(domain)
+    types = _types_for([cells], domain, metric)
 
     def count(frame: pl.LazyFrame) -> Integers:
         return counted([cells], frame, types, limits)[0]
@@ -69,8 +67,7 @@ def make_counts_of_groups(
 
     Raises `ValueError`/`TypeError` for cells that do not fit the space of the data.
     """
-    cells.check_kinds(kinds)
-    checked_size(cells.space.size, is_public=is_size_public(domain, metric))
+    _check_fit(cells, domain, metric, kinds)
 
     def count(data: Any) -> Integers:
         return cells.counts(groups(data, cells.axes))
@@ -93,15 +90,26 @@ def make_counts_of_vector(
     return make_counts_of_groups(domain, metric, cells, kinds_of_vector(domain), groups, made_by)
 
 
-def check_frame(domain: Domain, metric: Metric, cells: Cells) -> None:
-    """Raise `ValueError` unless a frame has the columns of the cells, and its number of records is
-    public where theirs is. Otherwise a record more would fail instead of being counted.
+def _types_for(several: Sequence[Cells], domain: Domain, metric: Metric) -> pl.Schema:
+    """The types of the columns of a frame, which cells of several questions fit."""
+    known = KindsOfFrame(domain)
+    for cells in several:
+        _check_fit(cells, domain, metric, known)
+    return known.types
+
+
+def _check_fit(
+    cells: Cells, domain: Domain, metric: Metric, kinds: Mapping[str, ColumnKind]
+) -> None:
+    """Raise `ValueError` unless the data have the columns of the cells, and their number of records
+    is public where that of the cells is. Otherwise a record more would fail instead of being
+    counted.
     """
-    cells.check_kinds(KindsOfFrame(domain))
-    checked_size(cells.space.size, is_public=is_size_public(domain, metric))
+    cells.check_kinds(kinds)
+    checked_size(cells.space.size, domain, metric)
 
 
-def is_size_public(domain: Domain, metric: Metric) -> bool:
+def _is_size_public(domain: Domain, metric: Metric) -> bool:
     """True if neighbours have the same number of records, or a margin says that it is public."""
     if metric in (change_one_distance(), hamming_distance()):
         return True
@@ -218,12 +226,13 @@ def records_of_bounds(bounds: Any) -> int:
     return min(proven)
 
 
-def checked_size(size: int | None, *, is_public: bool) -> int | None:
+def checked_size(size: int | None, domain: Domain, metric: Metric) -> int | None:
     """Return `size`, the number of records that a user states, checked against whether it is public
-    in the space that is counted; `ValueError`/`TypeError` where they disagree.
+    in the space of the data; `ValueError`/`TypeError` where they disagree.
     """
     if size is not None:
         size = as_size(size)
+    is_public = _is_size_public(domain, metric)
     if is_public and size is None:
         raise ValueError(
             "size=None: under change-one neighbours the number of records is public; pass size=,"
@@ -249,10 +258,9 @@ def in_one_pass(
 
     Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
     """
-    for each in cells:
-        check_frame(domain, metric, each)
+    types = _types_for(cells, domain, metric)
     several = CountsOfSeveral(tuple(each.space for each in cells))
-    together = _make_counts_of_several(domain, metric, cells, limits, several)
+    together = _make_counts_of_several(domain, metric, cells, types, limits, several)
     return together, [_make_one_of(several, at) for at in range(len(cells))]
 
 
@@ -260,13 +268,12 @@ def _make_counts_of_several(
     domain: Domain,
     metric: Metric,
     cells: Sequence[Cells],
+    types: pl.Schema,
     limits: RowLimits,
     several: CountsOfSeveral,
 ) -> Transformation:
     if metric != frame_distance(symmetric_distance()):
         raise ValueError(f"input_metric={metric}: must be frame_distance(symmetric_distance()).")
-
-    types = types_of(domain)
 
     def function(frame: pl.LazyFrame) -> tuple[Integers, ...]:
         with interruptible():

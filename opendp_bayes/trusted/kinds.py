@@ -70,28 +70,24 @@ def kinds_in(frame: pl.LazyFrame) -> dict[str, ColumnKind]:
     return {name: kind_of(dtype) for name, dtype in frame.collect_schema().items()}
 
 
-def types_of(domain: Domain) -> pl.Schema:
-    """The types that a `LazyFrameDomain` gives its columns."""
-    return _lazyframe_from_domain(domain).collect_schema()
-
-
 class KindsOfFrame(Mapping[str, ColumnKind]):
     """Descriptions of the columns of a `LazyFrameDomain`, made when they are asked for: a type may
-    have very many labels.
+    have very many labels. `types` are those that the domain gives the columns.
     """
 
     def __init__(self, domain: Domain) -> None:
-        self._domain, self._types = domain, types_of(domain)
+        self._domain = domain
+        self.types = _lazyframe_from_domain(domain).collect_schema()
 
     def __getitem__(self, name: str) -> ColumnKind:
-        nullable = self._domain.get_series_domain(name).nullable if name in self._types else True
-        return kind_of(self._types[name], nullable=nullable)
+        nullable = self._domain.get_series_domain(name).nullable if name in self.types else True
+        return kind_of(self.types[name], nullable=nullable)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._types)
+        return iter(self.types)
 
     def __len__(self) -> int:
-        return len(self._types)
+        return len(self.types)
 
 
 def element_type(domain: Domain) -> pl.DataType:

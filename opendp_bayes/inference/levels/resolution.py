@@ -23,7 +23,8 @@ def resolution(tables: NestedTables, whole: NestedCounts, name: str) -> Floats:
     """
     at, order = tables.places[name]
     own = tables.levels[at][order]
-    asked = np.isin(np.arange(tables.parent.size), [tables.parent.size - 1])
+    asked = np.zeros(tables.parent.size, dtype=bool)
+    asked[-1] = True  # the root
     for level, _ in tables.places.values():
         asked[tables.levels[level]] = True
     above = tables.parent[own]
