@@ -83,7 +83,7 @@ def day(folder: Path, data: str) -> list[tuple[str, float]]:
     (folder / spec).write_text(asked)
     (folder / tables).write_text(tables_alone(asked))
     for name, *command in (
-        ("report --dry-run", "report", spec, data, "--dry-run", "--guess-size", str(ROWS)),
+        ("report --dry-run", "report", spec, data, "--dry-run"),
         ("report --ledger", "report", spec, data, "--ledger", book, "-o", f"{kind}.html"),
         ("run --ledger", "run", spec, data, "--ledger", book, "-o", f"{kind}-run.json"),
         (
@@ -92,11 +92,15 @@ def day(folder: Path, data: str) -> list[tuple[str, float]]:
         ),
         ("report again, without data", "report", made, "-o", f"{kind}-again.html"),
         ("show", "show", made),
-        ("show --json", "show", made, "--json"),
-        ("show --csv", "show", made, "--csv", f"{kind}-table.csv"),
-        ("show --xlsx", "show", made, "--xlsx", f"{kind}.xlsx"),
+        ("show -o -", "show", made, "-o", "-"),
+        ("show -o .csv", "show", made, "-o", f"{kind}-table.csv"),
+        ("show -o .xlsx", "show", made, "-o", f"{kind}.xlsx"),
         ("show --plot", "show", made, "--plot", f"{kind}.png"),
-        ("synthesize, 5 copies", "synthesize", tables, data, "--copies", "5", "-o", f"{kind}s"),
+        (
+            "report --synthetic, 5 copies",
+            *("report", tables, data, "--copies", "5", "-o", f"{kind}-tables.html"),
+            *("--synthetic", f"{kind}s"),
+        ),
     ):
         steps.append((name, seconds(folder, *command)))
     return steps

@@ -61,7 +61,7 @@ def test_using_the_mathematics_by_its_short_names_loads_neither() -> None:
 def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
     loaded = loaded_by(
-        "import opendp_bayes.commands.query, opendp_bayes.questions.survey_query\n"
+        "import opendp_bayes.commands.answers, opendp_bayes.questions.survey_query\n"
         "from opendp_bayes import noisy_counts\n"
         "noisy_counts([9, 4], ['a', 'b'], noise='discrete_laplace', scale=1.0).posterior.interval()"
     )

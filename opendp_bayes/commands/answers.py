@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import polars as pl
+from msgspec.structs import replace
 from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
-from opendp_bayes.commands.query import without_uncounted
 from opendp_bayes.display.wording import listed
 from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
 from opendp_bayes.questions.asked import Asked, ask
@@ -22,7 +22,14 @@ from opendp_bayes.release_format.labels import distinct, identity, place_of
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnersPrivacy
-from opendp_bayes.report.specification import Column, Privacy, Result, Specification
+from opendp_bayes.report.specification import (
+    DROP,
+    Column,
+    Privacy,
+    Result,
+    Specification,
+    as_text,
+)
 from opendp_bayes.report.statements import named, notes
 from opendp_bayes.trusted.files import Source, scan_columns, schema_of
 from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kind_of, kinds_in
@@ -34,10 +41,10 @@ from opendp_bayes.trusted.spaces import groups_and_labels
 _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
 
 
-def survey_of(found: Source, asked: Specification, ledger: Ledger | None = None) -> SurveyQuery:
-    """All results as one survey, by their headings, in a Context whose whole budget it is.
+def frame_of(found: Source, asked: Specification) -> pl.LazyFrame:
+    """The columns of a file that a specification reads. Reads their names and types alone.
 
-    Reads names and types of columns alone. Raises `FieldError` for what does not fit them.
+    Raises `FieldError` for a column that is not there or is of another type.
     """
 
     def refuse(column: str, problem: str) -> NoReturn:
@@ -45,12 +52,11 @@ def survey_of(found: Source, asked: Specification, ledger: Ledger | None = None)
             raise FieldError(("privacy", "identifier"), f"={column!r}: {problem}")
         raise FieldError(("columns", column), problem)
 
-    frame = scan_columns(found, _columns(asked), refuse, asked.privacy.identifier)
-    return _survey(frame, asked, ledger)
+    return scan_columns(found, _columns(asked), refuse, asked.privacy.identifier)
 
 
-def survey_without_data(asked: Specification, ledger: Ledger | None = None) -> SurveyQuery:
-    """Ask the survey of columns without records, whose types are those of their categories.
+def frame_without_data(asked: Specification) -> pl.LazyFrame:
+    """Columns without records, whose types are those of their categories.
 
     Raises `FieldError` for a column whose categories are not listed.
     """
@@ -64,11 +70,58 @@ def survey_without_data(asked: Specification, ledger: Ledger | None = None) -> S
                 " data, of which no record is read, or list the categories.",
             )
         types[name] = {bool: pl.Boolean, int: pl.Int64}.get(type(column.categories[0]), pl.String)
-    return _survey(pl.LazyFrame(schema=types), asked, ledger)
+    return pl.LazyFrame(schema=types)
 
 
-def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) -> SurveyQuery:
-    """Ask the questions of the results of a frame that has their columns."""
+def typed(asked: Specification, frame: pl.LazyFrame) -> Specification:
+    """The specification with its labels in the types of the columns: of integers and Booleans they
+    may be written as text, and so may nulls and unknown, where they name a category.
+
+    Raises `FieldError` for a label that is none of such a column.
+    """
+    columns = dict(asked.columns)
+    for name, known in kinds_in(frame).items():
+        if name not in columns:
+            continue
+        column = columns[name]
+        path = ("columns", name, "categories")
+        own = [typed_label(label, known, path) for label in column.categories or ()]
+        if column.categories is None and known.kind == "boolean":
+            own = [True, False]
+        policies = {
+            field: next((label for label in own if as_text(label) == given), given)
+            for field, given in (("nulls", column.nulls), ("unknown", column.unknown))
+        }
+        categories = None if column.categories is None else own
+        columns[name] = replace(column, categories=categories, **policies)
+    return replace(asked, columns=columns)
+
+
+def typed_label(label: Label, known: ColumnKind, path: tuple[str, ...]) -> Label:
+    """A label in the type of its column."""
+    if known.kind == "boolean" and isinstance(label, str):
+        if label not in ("true", "false"):
+            raise FieldError(
+                path, f"{label!r}: the column is Boolean, so it must be true or false."
+            )
+        return label == "true"
+    if known.kind == "integer" and isinstance(label, str):
+        try:
+            return int(label)
+        except ValueError:
+            problem = "the column holds integers, so it must be one, such as 1."
+            raise FieldError(path, f"{label!r}: {problem}") from None
+    return label
+
+
+def survey_of(
+    frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None = None
+) -> SurveyQuery:
+    """All results as one survey, by their headings, in a Context of a frame that has their columns,
+    whose whole budget it is.
+
+    Raises `FieldError` for what does not fit the columns.
+    """
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
     kinds = kinds_in(frame)
@@ -88,9 +141,10 @@ def _survey(frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None) ->
         with field_errors("results", number):
             questions[result.heading] = _asked(query, kinds, asked, result)
     weights = {result.heading: result.share for result in asked.results}
-    share = weights if privacy.shares == "weights" else privacy.shares
+    share = weights if privacy.share == "weights" else privacy.share
+    guess = None if privacy.share == "weights" else privacy.guess_size
     with field_errors("privacy", headings=list(questions)):
-        division = Division(share, "total_variation", privacy.guess_size)
+        division = Division(share, "total_variation", guess)
         division.check(questions)
         survey = SurveyQuery(questions, division)
         check_room(survey)
@@ -148,20 +202,26 @@ def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
 
 
 def before_reading(found: Source, survey: SurveyQuery, asked: Specification) -> Iterator[str]:
-    """Yield a sentence for everything that is to be said before records are read: with the results
-    in front, where records in no category will be counted, and whose labels are in the file.
+    """Yield a sentence for everything that is to be said before records are read: where records in
+    no category will be counted, of several results with their headings in front, and whose labels
+    are in the file.
     """
     headings: dict[str, list[str]] = {}
     for result, question in zip(asked.results, survey.questions.values(), strict=True):
         _, in_groups = groups_and_labels(question.space.categories)
         merged = [label for part in question.question.parts for label in part]
         own = merged or in_groups or question.space.categories
-        said = " ".join(notes(asked, result, own))
+        said = " ".join(notes(asked, result, own, _called))
         headings.setdefault(said, []).append(result.heading)
     for said, of in headings.items():
         if said:
-            yield f"{'; '.join(of)}: {said}"
+            yield said if len(asked.results) == 1 else f"{'; '.join(of)}: {said}"
     yield from labelled_by_type(found, labelled(asked))
+
+
+def _called(column: Column, label: Label) -> str:
+    """A category as the report names it, but for that of all other values, as releases do."""
+    return label if label == column.own_unknown else named(column, label)
 
 
 @contextmanager
@@ -182,6 +242,7 @@ def field_errors(*path: str | int, headings: Sequence[str] = ()) -> Iterator[Non
     for number, heading in enumerate(headings):
         if message.startswith(question := f"questions[{heading!r}]: "):
             path, message = ("results", number), message.removeprefix(question)
+    message = message.replace("=ob.DROP", f" = {DROP!r}")
     found = _ARGUMENT.fullmatch(message)
     if found and found[1] in ("size", "guess_size"):
         path = ("privacy", found[1])
@@ -233,7 +294,7 @@ def _asked(
         covered = covers(known, tuple(labels[name]))
         nulls, unknown = _policies(name, column, labels[name], covered)
         if asked.privacy.size is None and not asked.joint:
-            plan = without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
+            plan = _without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
             nulls = labels[name][0] if nulls is None else nulls
             unknown = labels[name][0] if unknown is None else unknown
@@ -261,6 +322,23 @@ def _asked(
         merge=_merged(asked, result, labels, policies),
     )
     return ask(plan, question, result.mechanism, noise_only=asked.joint)
+
+
+def _without_uncounted(
+    plan: Any, column: str, labels: list[Any], drop_nulls: bool, drop_unknown: bool
+) -> Any:
+    """Filter out the records that are not to be counted, which brings no two data sets further
+    apart.
+    """
+    value = pl.col(column)
+    known = (
+        value.cast(pl.String)
+        .cast(pl.Enum([as_text(label) for label in labels]), strict=False)
+        .is_not_null()
+    )
+    if drop_unknown:
+        return plan.filter(known if drop_nulls else known | value.is_null())
+    return plan.filter(value.is_not_null()) if drop_nulls else plan
 
 
 def _limited(plan: Any, privacy: Privacy) -> Any:
@@ -294,9 +372,9 @@ def _categories(name: str, column: Column, known: ColumnKind) -> list[Any]:
     """The categories that the specification or the type of the column names."""
     if column.categories is None and known.declared is None and known.kind != "boolean":
         raise FieldError(
-            ("columns", name),
-            f"must have categories: a column of type {known.type} does not say publicly which"
-            " there are. List all of them, from what is public and not from the data.",
+            ("columns", name, "categories"),
+            f"is missing; a column of type {known.type} does not say publicly which there are. List"
+            " all of them, from what is public and not from the data.",
         )
     try:
         return list(public_values(name, known, column.categories))
@@ -312,29 +390,30 @@ def _policies(
     `covered` by the categories, cannot occur. Raises `FieldError` for a new category that reads
     like another.
     """
-    labels = list(categories)
-    for field, label in (("nulls", column.nulls), ("unknown", column.unknown)):
+    labels, nulls, unknown = list(categories), column.counted_nulls, column.counted_unknown
+    for field, label in (("nulls", nulls), ("unknown", unknown)):
         if label is not None and place_of(label, labels) is None:
             with field_errors("columns", name):
                 check_new(field, label, labels)
             labels.append(label)
-    unlisted = None if covered else column.unlisted
-    return column.nulls, column.unknown if unlisted is None else unlisted
+    return nulls, unknown if covered or column.own_unknown is None else column.own_unknown
 
 
 def _check_counts_all(asked: Specification, name: str, nulls: bool, unknown: bool) -> None:
     """Raise `FieldError` where records would be left out."""
     public = asked.privacy.size is not None
     reason = "number of records is public" if public else "tables are of the same records"
-    for field, given, kind, label in (
-        ("nulls", nulls, "without a value", "missing"),
-        ("unknown", unknown, "with a value that is no category", "other"),
+    column = asked.columns[name]
+    for field, given, counted, kind, label in (
+        ("nulls", column.nulls, nulls, "without a value", "missing"),
+        ("unknown", column.unknown, unknown, "with a value that is no category", "other"),
     ):
-        if not given:
+        if not counted:
+            problem = f"={DROP!r}: leaves records out" if given == DROP else "is missing"
             raise FieldError(
-                ("columns", name),
-                f"must have {field}: the {reason}, so those {kind} are counted"
-                f" too. Name a category for them, such as {field} = {label!r}.",
+                ("columns", name, field),
+                f"{problem}; the {reason}, so those {kind} are counted too. Name a category for"
+                f" them, such as {field} = {label!r}.",
             )
 
 
@@ -344,7 +423,7 @@ def _in_groups(plan: Any, name: str, column: Column, known: ColumnKind) -> tuple
     """
     categories = _categories(name, column, known)
     _policies(name, column, categories, covered=False)
-    given = {"nulls": column.nulls, "unknown": column.unknown}
+    given = {"nulls": column.counted_nulls, "unknown": column.counted_unknown}
     named = {field: label for field, label in given.items() if label is not None}
     if not named:
         return plan, categories
@@ -361,8 +440,8 @@ def _in_groups(plan: Any, name: str, column: Column, known: ColumnKind) -> tuple
         .cast(kind)
         .replace_strict(
             [*categories, None],
-            [*categories, column.nulls],
-            default=column.unknown,
+            [*categories, column.counted_nulls],
+            default=column.counted_unknown,
             return_dtype=kind,
         )
     )

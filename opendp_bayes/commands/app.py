@@ -7,14 +7,13 @@ polars and SciPy.
 
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from opendp_bayes import __version__
-from opendp_bayes.commands import audit_command as audit
-from opendp_bayes.commands import demo, init, report, run, show, synthesize
+from opendp_bayes.commands import demo, init, report, run, show
 from opendp_bayes.commands import ledger_command as ledger
 from opendp_bayes.commands import plan_command as plan
 from opendp_bayes.commands import release_command as release
@@ -48,10 +47,9 @@ app = typer.Typer(
     ),
     epilog=(
         "`opendp-bayes COMMAND --help` explains a command, with examples.\n\nResults go to standard"
-        " output, errors and progress to standard error, with `--json` too. Exit code: 0 for"
-        " success, 1 for a release that could not be made or a claim that an audit refutes, 2 for"
-        " wrong options, 3 for a result that could not be written, 130 for"
-        " Ctrl-C."
+        " output, errors and progress to standard error. Exit code: 0 for success, 1 for a release"
+        " that could not be made, 2 for wrong options, 3 for a result that could not be written,"
+        " 130 for Ctrl-C."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -61,7 +59,7 @@ app = typer.Typer(
 )
 
 
-class _Command(TyperCommand):
+class Command(TyperCommand):
     """A command that refuses an option given twice, of which click keeps the last."""
 
     format_help = _arriving(TyperCommand.format_help)
@@ -89,29 +87,27 @@ class _Command(TyperCommand):
 
 
 for _command in (
+    init.init,
     release.release,
+    run.run,
+    report.report,
     show.show,
     plan.plan,
-    audit.audit,
-    init.init,
-    report.report,
-    run.run,
-    synthesize.synthesize,
     ledger.ledger,
     demo.demo,
 ):
-    app.command(cls=_Command)(_command)
+    app.command(cls=Command)(_command)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        echo(f"opendp-bayes {__version__}")
+        echo(f"opendp-bayes {version('opendp-bayes')}")
         raise typer.Exit()
 
 
 @app.callback()
 def _options(
-    version: Annotated[
+    show_version: Annotated[
         bool,
         typer.Option(
             "--version", help="Show the version and exit.", callback=_print_version, is_eager=True

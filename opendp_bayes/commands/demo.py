@@ -3,12 +3,10 @@ public.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.commands.errors import fail, release_errors
-from opendp_bayes.commands.output import display, echo
+from opendp_bayes.commands.output import display
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,11 +35,7 @@ _NOTE = (
 )
 
 
-def demo(
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the releases as a JSON list.")
-    ] = False,
-) -> None:
+def demo() -> None:
     """Release posteriors of real data at ε = 1 each, and show them with their guarantees.
 
     * Species of the Palmer penguins (package palmerpenguins): 3 categories, private number of
@@ -54,11 +48,9 @@ def demo(
 
     Exit code: 0 if the releases were made, 1 if not, 2 for wrong options.
 
-    Examples:
+    Example:
 
         opendp-bayes demo
-
-        opendp-bayes demo --json
     """
     from opendp.mod import enable_features
 
@@ -77,9 +69,6 @@ def demo(
         )
     with release_errors(), waiting("Releasing"), deferred_interrupts():
         releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
-    if json:
-        echo(f"[{','.join(release.to_json() for release in releases.values())}]")
-        return
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title) for title, release in releases.items()]
     display(*(part for sheet in sheets for part in (terminal.rendered(sheet), "")), _NOTE)

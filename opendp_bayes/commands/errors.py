@@ -46,7 +46,7 @@ def option_errors(advice: str = "", *, code: int = 2) -> Iterator[None]:
     except OpenDPException as error:
         fail(f"OpenDP refuses these options: {error.message}{advice}", code=code)
     except (TypeError, ValueError) as error:
-        fail(f"{_in_options(str(error))}{advice}", code=code)
+        fail(f"{in_options(str(error))}{advice}", code=code)
 
 
 @contextmanager
@@ -62,14 +62,14 @@ def release_errors() -> Iterator[None]:
     except typer.Exit:  # it was made, but could not be written
         raise
     except (LedgerError, ReleaseError) as error:
-        fail(_in_options(str(error)), code=1)
+        fail(in_options(str(error)), code=1)
     except Exception:  # noqa: BLE001 - a traceback may depend on the data, whatever the error
         fail(
             "the release failed; the cause is withheld, because it may depend on the data.", code=1
         )
 
 
-def _in_options(message: str) -> str:
+def in_options(message: str) -> str:
     """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=`
     before a space or a comma, become `--size`.
     """

@@ -26,7 +26,7 @@ else:
 
 if TYPE_CHECKING:
     from opendp_bayes.release_format.data import Value as Label
-    from opendp_bayes.trusted.files import Source
+    from opendp_bayes.trusted.files import Refuse, Source
     from opendp_bayes.trusted.kinds import ColumnKind
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -61,30 +61,21 @@ def init(
             help="The first line of the CSV file is no record: it names the columns.",
         ),
     ] = False,
-    separator: Annotated[
-        str | None, typer.Option(help="Between the values of a line of CSV.")
-    ] = None,
-    encoding: Annotated[
-        str | None, typer.Option(help="Of the text of CSV; UTF-8 unless given.")
-    ] = None,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     epsilon: Annotated[
         float, typer.Option(help="The budget ε to write down.", rich_help_panel=options.PRIVACY)
     ] = 1.0,
-    json_: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Write JSON, for `opendp-bayes run`, without the comments of TOML.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
             metavar="SPEC.toml",
-            help="The file, which must not exist yet; standard output unless given.",
+            help=(
+                "The file, which must not exist yet; standard output unless given. One that ends in"
+                " .json has no comments."
+            ),
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -123,7 +114,7 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no --owner d.toml -o q.toml
     """
-    from opendp_bayes.commands.query import budget, labels_of
+    from opendp_bayes.mathematics.validation import as_positive
     from opendp_bayes.trusted.files import (
         STANDARD_INPUT,
         named_columns,
@@ -136,7 +127,8 @@ def init(
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
     with option_errors():
-        budget(epsilon, None, None)
+        as_positive(epsilon, "epsilon")
+        json_ = output is not None and output.suffix.lower() == ".json"
         listed = _listed(categories or [])
         read = source(data, separator, encoding)
         named = _named(read, column or [], listed, header)
@@ -153,14 +145,11 @@ def init(
         schema = named_columns(found, named, refuse)
         if read.path != STANDARD_INPUT:
             found.complete()
-        labels = {
-            name: labels_of(f"--categories {name}=", values, name, types[name])
-            for name, values in listed.items()
-        }
+        labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}
         reading = {"separator": separator, "encoding": encoding}
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
-            _without_results(json_, list(schema))
+            _without_results(output if json_ else None, list(schema))
         if owner is not None:
             where = os.path.relpath(data, owner.parent)
             facts = _facts(where, found.title, schema, labels, reading, epsilon)
@@ -174,22 +163,22 @@ def init(
             kept.keep(text)
 
 
-def _without_results(json_: bool, columns: list[str]) -> None:
-    """Say what is missing before the specification can be run; of JSON, which has no comments,
-    exit with it.
+def _without_results(output: Path | None, columns: list[str]) -> None:
+    """Say what is missing before the specification can be run; exit with it for a file of JSON,
+    which has no comments.
     """
     named = f"{columns[0]}=a,b,c" if columns and "," not in columns[0] else "COLUMN=a,b,c"
     problem = (
         "no column lists its categories, which are public knowledge and never read off the data;"
         f" list those of one or more, as in --categories {named}"
     )
-    if json_:
-        fail(f"--json: {problem}.")
+    if output is not None:
+        fail(f"--output {output}: {problem}.")
     say(f"{problem}, or in the file.")
 
 
 def _named(
-    read: "Source", columns: list[str], listed: dict[str, str], header: bool
+    read: "Source", columns: list[str], listed: dict[str, list[str]], header: bool
 ) -> list[str] | None:
     """The columns to write down; None for all. Exits with a message where nobody says that the
     names of a CSV file are names.
@@ -208,10 +197,24 @@ def _named(
     return named
 
 
-def _listed(options: list[str]) -> dict[str, str]:
-    """Parse the options COLUMN=a,b,c into the text after the equals sign, by column."""
-    found: dict[str, str] = {}
-    for option in options:
+def _labels(name: str, texts: list[str], known: "ColumnKind", refuse: "Refuse") -> "list[Label]":
+    """The labels of a column in its type, each once; `refuse` is told of others."""
+    from opendp_bayes.commands.answers import typed_label
+    from opendp_bayes.report.lines import FieldError
+
+    try:
+        labels = [typed_label(text, known, ("columns", name, "categories")) for text in texts]
+    except FieldError as error:
+        refuse(name, error.problem)
+    if len(set(labels)) < len(labels):
+        refuse(name, "must not repeat a label.")
+    return labels
+
+
+def _listed(given: list[str]) -> dict[str, list[str]]:
+    """Parse the options COLUMN=a,b,c into the labels after the equals sign, by column."""
+    found: dict[str, list[str]] = {}
+    for option in given:
         name, equals, values = option.partition("=")
         if not (name and equals and values):
             fail(f"--categories {option}: must be COLUMN=a,b,c, such as --categories vote=yes,no.")
@@ -220,7 +223,7 @@ def _listed(options: list[str]) -> dict[str, str]:
                 f"--categories {option}: {name} has its categories already; list all of them at"
                 f" once, as in --categories {name}=a,b,c."
             )
-        found[name] = values
+        found[name] = options.labels(f"--categories {name}=", values)
     return found
 
 
@@ -249,15 +252,15 @@ def _lines(
     results = []
     for name, plain, lines in _columns(schema, listed):
         known = listed.get(name)
-        unmatched = known is not None and plain is not None and not covers(plain, tuple(known))
+        others = known is not None and plain is not None and not covers(plain, tuple(known))
         if plain is not None:
             results.append(name)
         if not owned:
             yield from lines
-        elif unmatched:
+        elif others:
             yield f"\n[columns.{_key(name)}]"
-        if unmatched:
-            yield 'unmatched = "other"  # all other values are a category; "drop" leaves them out'
+        if others:
+            yield '# unknown = "DROP"  # without it, all other values are a category, other'
     for name in results:
         yield f"\n[[results]]\ncolumn = {_text(name)}"
     if not results:

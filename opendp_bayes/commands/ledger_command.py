@@ -42,10 +42,7 @@ def ledger(
         float | None,
         typer.Option(help="The δ that goes with the total.", rich_help_panel="Total"),
     ] = None,
-    json: Annotated[
-        bool,
-        typer.Option("--json", help="Print it as JSON.", rich_help_panel=options.OUTPUT),
-    ] = False,
+    json: options.Json = False,
 ) -> None:
     """Show what was spent on each data set in the ledger FILE, and what is left of its total.
 
@@ -58,13 +55,13 @@ def ledger(
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no ledger.
 
-    Examples, of which the second makes the file of the third:
+    Examples, of which the second makes the data of the third:
 
         opendp-bayes ledger b.ledger --dataset census --epsilon 3
 
-        printf '%s\\n' a yes no yes yes no > v.csv
+        printf '%s\\n' a y n y y n > v.csv
 
-        opendp-bayes release v.csv --column a --categories yes,no --epsilon 1 --ledger b.ledger
+        opendp-bayes release v.csv --column a --categories y,n --rho 1 --ledger b.ledger
 
         opendp-bayes ledger b.ledger
     """

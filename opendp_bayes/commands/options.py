@@ -1,5 +1,6 @@
 """Options that several commands have, and how they are read."""
 
+import csv
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from opendp_bayes.commands.errors import fail
 
-MODEL, PRIVACY, OUTPUT = "Model", "Privacy", "Output"
+DATA, MODEL, PRIVACY, OUTPUT = "Data", "Model", "Privacy", "Output"
 #: By how much proportions of two decimals may miss 1.
 _ROUNDING = 0.01 + 1e-9
 
@@ -23,17 +24,25 @@ Size = Annotated[
     int | None,
     typer.Option(help="The number of records, if it is public.", rich_help_panel=MODEL),
 ]
-Parameter = Annotated[
-    list[str] | None,
+Separator = Annotated[
+    str | None,
     typer.Option(
-        metavar="NAME=VALUE",
-        help="A parameter of the mechanism, such as gamma=0.2; may be repeated.",
-        rich_help_panel=MODEL,
+        help="Between the values of a line of CSV: one character, or tab.", rich_help_panel=DATA
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given.",
+        rich_help_panel=DATA,
     ),
 ]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY),
+]
+Delta = Annotated[
+    float | None, typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=PRIVACY)
 ]
 Rho = Annotated[
     float | None,
@@ -50,24 +59,19 @@ Data = Annotated[
         show_default=False,
     ),
 ]
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json",
-        help="Print what was released as JSON, for `opendp-bayes show` and `from_json`.",
-        rich_help_panel=OUTPUT,
-    ),
-]
 Output = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the JSON to this file too, which must not exist yet.",
+        help=(
+            "Write what was released to this file of JSON, which must not exist yet; - prints it."
+        ),
         rich_help_panel=OUTPUT,
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.", rich_help_panel=OUTPUT)]
 Ledger = Annotated[
     Path | None,
     typer.Option(
@@ -76,14 +80,6 @@ Ledger = Annotated[
             "Enter what is spent in this ledger, and refuse what it has no room for (`opendp-bayes"
             " ledger` makes one)."
         ),
-        rich_help_panel=PRIVACY,
-    ),
-]
-Dataset = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The name of the data in the ledger; not needed where it has only one.",
         rich_help_panel=PRIVACY,
     ),
 ]
@@ -98,30 +94,6 @@ DryRun = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
-GuessSize = Annotated[
-    int | None,
-    typer.Option(
-        help="For --dry-run, a public guess of a private number of records.",
-        min=1,
-        rich_help_panel=PRIVACY,
-    ),
-]
-
-
-def parameters(settings: list[str]) -> dict[str, float | str]:
-    """`gamma=0.2` as a keyword argument, a number where it reads as one."""
-    found: dict[str, float | str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not (name.isidentifier() and equals and value):
-            fail(f"--parameter {setting}: must be NAME=VALUE, such as --parameter gamma=0.2.")
-        if name == "scale":
-            fail(f"--parameter {setting}: the scale follows from the budget; leave it out.")
-        try:
-            found[name] = float(value)
-        except ValueError:
-            found[name] = value
-    return found
 
 
 def prior(text: str) -> list[float] | float:
@@ -160,6 +132,23 @@ def proportions(text: str | None) -> list[float] | None:
             f" {shares}."
         )
     return numbers
+
+
+def labels(option: str, listed: str) -> list[str]:
+    """The labels in a text with commas between them; `option` is all that stands before it."""
+    before = option if option.endswith("=") else f"{option} "
+    texts = next(csv.reader([listed], skipinitialspace=True), [])
+    if not texts or "" in texts:
+        fail(
+            f"{before}{listed!r}: must be labels separated by commas, none of them empty, such as"
+            f" {before}a,b,c."
+        )
+    if len(texts) == 1 and any(mark in listed for mark in ";|") and not listed.startswith('"'):
+        fail(
+            f"{before}{listed!r}: is one label, because labels are separated by commas, such as"
+            f" {before}a,b,c. Quote a label that holds a ';' or '|': {before}'\"{listed}\"'."
+        )
+    return texts
 
 
 def _numbers(text: str) -> list[float]:

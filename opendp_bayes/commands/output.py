@@ -23,6 +23,8 @@ from opendp_bayes.trusted import removals
 
 #: Exit code of a command that did what it was to do, but could not write its result.
 NOT_WRITTEN = 3
+#: In place of a file: its content is printed, and nothing else is.
+PRINTED = Path("-")
 
 
 def on_a_terminal() -> bool:
@@ -80,7 +82,7 @@ class Kept:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._file = None if path is None else NewFile(path)
+        self._file = None if path in (None, PRINTED) else NewFile(path)
         self._unsaved: str | None = None
         self._made = False
 

@@ -26,7 +26,6 @@ class Owned:
     given: Path | None
     facts: "OwnerFile | None"
     book: Path | None
-    dataset: str | None
 
     def ledger(self, title: str, *, make: bool = True) -> "Ledger | None":
         """The ledger of the owner's file, which is made where `make` says so, or of the options;
@@ -49,25 +48,23 @@ class Owned:
         if not self.book.exists():
             fail_missing(f"--ledger {self.book}", self.book)
         with option_errors():
-            return Ledger(self.book, dataset=self.dataset, note=note)
+            return Ledger(self.book, note=note)
 
 
-def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> Owned:
+def opened_data(data: Path | None, ledger: Path | None) -> Owned:
     """The data that an argument names, with the owner's facts where it is an owner's file.
 
     Exits with a message for a file that is none, and for options that the owner's file answers.
     """
-    if ledger is None and dataset is not None:
-        fail(f"--dataset {dataset}: needs --ledger, the file that keeps it.")
     if data is None or data.suffix.lower() != ".toml":
-        return Owned(data, None, None, ledger, dataset)
+        return Owned(data, None, None, ledger)
     from opendp_bayes.report.specification_text import read_owner_file
 
     with specification_errors(data):
         facts = read_owner_file(text_in(data))
     if ledger is not None:
         fail(f"--ledger {ledger}: is for the owner to state, in {data}; leave it out.")
-    return Owned(data.parent / facts.path, data, facts, None, None)
+    return Owned(data.parent / facts.path, data, facts, None)
 
 
 @contextmanager

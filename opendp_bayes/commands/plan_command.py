@@ -33,9 +33,7 @@ def plan(
     ] = None,
     epsilon: options.Epsilon = None,
     rho: options.Rho = None,
-    delta: Annotated[
-        float | None, typer.Option(help="The δ that goes with ε.", rich_help_panel=options.PRIVACY)
-    ] = None,
+    delta: options.Delta = None,
     contributions: Annotated[
         int,
         typer.Option(
@@ -52,12 +50,7 @@ def plan(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print the plan as a JSON object.", rich_help_panel=options.OUTPUT
-        ),
-    ] = False,
+    json: options.Json = False,
 ) -> None:
     """Compare the mechanisms for a number of records, a prior and a budget, and recommend one.
     Needs no data.

@@ -1,16 +1,24 @@
-"""`opendp-bayes release`: columns of a file, through an OpenDP Context, to a release."""
+"""`opendp-bayes release`: a question of one result, asked by options, through a specification."""
 
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import option_errors, release_errors, say
-from opendp_bayes.commands.output import Kept, display, echo, on_a_terminal
+from opendp_bayes.commands.errors import fail, in_options, option_errors
+from opendp_bayes.commands.output import display, on_a_terminal
+from opendp_bayes.commands.owned import opened_data
+from opendp_bayes.commands.specified import Asked, carried_out, echoed, text_of_results
 
-_DATA = "Data"
+if TYPE_CHECKING:
+    from opendp_bayes.report.lines import FieldError
+
+#: What a specification writes as `nulls = 'missing'` or `epsilon = 1.0`.
+_WRITTEN = re.compile(r"\b([a-z_]+) = '?([^\s';,.]*(?:\.\d+)?)'?")
 
 
 def release(
@@ -29,7 +37,7 @@ def release(
         list[str],
         typer.Option(
             help="The column of categories; repeated, the columns of a joint table.",
-            rich_help_panel=_DATA,
+            rich_help_panel=options.DATA,
             show_default=False,
         ),
     ],
@@ -40,7 +48,7 @@ def release(
                 "All categories, separated by commas, in the order of the output. An Enum or"
                 " Boolean column has its own. Of a joint table, COLUMN=a,b,c for each column."
             ),
-            rich_help_panel=_DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = None,
     nulls: Annotated[
@@ -50,57 +58,32 @@ def release(
                 "Count rows without a value as this category, which may be a new one; of a joint"
                 " table, COLUMN=label."
             ),
-            rich_help_panel=_DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = None,
     unknown: Annotated[
         list[str] | None,
         typer.Option(
-            help="The same for rows with any other value.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    unmatched: Annotated[
-        Literal["other", "drop"],
-        typer.Option(
             help=(
-                "What becomes of rows with any other value, unless --unknown says so: other, a"
-                " category of their own, or drop, left out."
+                "Count rows with any other value as this category, or leave them out with DROP."
+                " Unless given they are a category of their own, other."
             ),
-            rich_help_panel=_DATA,
-        ),
-    ] = "other",
-    group_by: Annotated[
-        str | None,
-        typer.Option(
-            help="A posterior for each group: the column that says which group a row is in.",
-            rich_help_panel=_DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = None,
-    groups: Annotated[
+    by: Annotated[
         str | None,
         typer.Option(
+            metavar="COLUMN=a,b",
             help=(
-                "The groups, separated by commas; rows of others are left out. An Enum or Boolean"
-                " column has its own."
+                "A posterior for each of these groups of a column; rows of others are left out. An"
+                " Enum or Boolean column has its own, and needs no list."
             ),
-            rich_help_panel=_DATA,
+            rich_help_panel=options.DATA,
         ),
     ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(
-            help="Between the values of a line of CSV: one character, or tab.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    encoding: Annotated[
-        str | None,
-        typer.Option(
-            help="Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given.",
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
+    separator: options.Separator = None,
+    encoding: options.Encoding = None,
     prior: Annotated[
         str,
         typer.Option(
@@ -134,17 +117,10 @@ def release(
             rich_help_panel=options.MODEL,
         ),
     ] = "auto",
-    parameter: options.Parameter = None,
     epsilon: options.Epsilon = None,
     rho: options.Rho = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=options.PRIVACY),
-    ] = None,
-    size: Annotated[
-        int | None,
-        typer.Option(help="The number of rows, if it is public.", rich_help_panel=options.PRIVACY),
-    ] = None,
+    delta: options.Delta = None,
+    size: options.Size = None,
     contributions: Annotated[
         int | None,
         typer.Option(
@@ -170,8 +146,6 @@ def release(
         ),
     ] = None,
     ledger: options.Ledger = None,
-    dataset: options.Dataset = None,
-    json: options.Json = False,
     output: options.Output = None,
 ) -> None:
     """Release the posterior of the category probabilities of a column of FILE, or of the cells of a
@@ -180,7 +154,7 @@ def release(
     Without --size the number of rows is private, and the privacy unit is the presence of a person's
     rows. Rows without a value are left out, unless --nulls says where to count them. Rows with a
     value that is not a category are counted as a category of their own, `other`, unless --unknown
-    names another or --unmatched drop leaves them out. A message says so before data are read.
+    names another or leaves them out. A message says so before data are read.
 
     With --size the number of rows is public, and the privacy unit is a change of a person's rows.
     Every row must be counted, so --nulls is needed: `--size 944 --nulls NA`.
@@ -206,66 +180,126 @@ def release(
 
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
-    from opendp_bayes.commands import query
-    from opendp_bayes.commands.answers import labelled_by_type
-    from opendp_bayes.commands.owned import (
-        opened_data,
-        readable,
-        refusals_entered,
-        specification_errors,
-    )
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
-    from opendp_bayes.trusted.files import source
-    from opendp_bayes.trusted.interrupts import deferred_interrupts
-    from opendp_bayes.trusted.opening import check_room
+    from opendp_bayes.report.specification_text import specification_of
 
-    owned = opened_data(file, ledger, dataset)
-    with option_errors():
-        asked = query.Asked(
-            columns=tuple(column),
-            separator=separator,
-            encoding=encoding,
-            categories=query.by_column("--categories", categories, column),
-            nulls=query.by_column("--nulls", nulls, column),
-            unknown=query.by_column("--unknown", unknown, column),
-            unmatched=unmatched,
-            group_by=group_by,
-            groups=groups,
-            size=size,
-            contributions=contributions,
-            identifier=identifier,
-            rows_per_identifier=rows_per_identifier,
-            loss=query.budget(epsilon, rho, delta),
-            limits={"epsilon": epsilon, "rho": rho, "delta": delta},
-            model={
-                "prior": options.prior_or_learned(prior),
-                **({"ordered": ordered} if ordered else {}),
-                "mechanism": mechanism,
-                **options.parameters(parameter or []),
-            },
+    if (epsilon is None) == (rho is None):
+        fail(
+            f"--epsilon, --rho: {'neither is' if epsilon is None else 'both are'} given; give"
+            " exactly one, such as --epsilon 1."
         )
-        if owned.facts is not None:
-            with specification_errors(file):
-                asked = query.answered_options(asked, owned.facts)
-        found = source(owned.path or file, asked.separator, asked.encoding)
-    book = owned.ledger(asked.title)
-    with Kept(output) as kept, readable(found, book) as opened:
-        with option_errors(), deferred_interrupts():
-            posterior, counted = query.posterior_query(opened, asked, book)
-            check_room(posterior)
-        say(counted)
-        for line in labelled_by_type(opened, asked.counted_by):
-            say(line)
-        with refusals_entered(book), waiting("Reading"):
-            opened.complete()
-        with release_errors(), waiting("Counting"), deferred_interrupts():
-            with refusals_entered(book):
-                released = posterior.release()
-            kept.keep(released.to_json())
-        if json:
-            echo(released.to_json())
+    owned = opened_data(file, ledger)
+    labels = {
+        name: {"categories": options.labels("--categories", text)}
+        for name, text in _by_column("--categories", categories, column).items()
+    }
+    columns: dict[str, dict[str, Any]] = {name: labels.get(name, {}) for name in column}
+    for option, given in (("nulls", nulls), ("unknown", unknown)):
+        for name, text in _by_column(f"--{option}", given, column).items():
+            columns[name][option] = text
+    groups = None
+    if by is not None:
+        groups, equals, listed = by.partition("=")
+        columns[groups] = (
+            {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
+        )
+    result = {
+        "column": column if len(column) > 1 else column[0],
+        "by": groups,
+        "prior": options.prior_or_learned(prior),
+        "ordered": ordered or None,
+        "mechanism": mechanism,
+    }
+    privacy = {
+        "epsilon": epsilon,
+        "rho": rho,
+        "delta": delta,
+        "size": size,
+        "contributions": contributions,
+        "identifier": identifier,
+        "rows_per_identifier": rows_per_identifier,
+    }
+    document = {
+        "title": " × ".join(column) if groups is None else f"{' × '.join(column)} by {groups}",
+        "separator": separator,
+        "encoding": encoding,
+        "privacy": {name: value for name, value in privacy.items() if value is not None},
+        "columns": columns,
+        "results": [result],
+    }
+    errors = _errors(joint=len(column) > 1, by=groups)
+    with errors():
+        asked = Asked(specification_of(document, owner=owned.facts), owned, errors)
+    with carried_out(asked, output=output, text_of=text_of_results) as released:
+        if echoed(output, released):
             return
         with waiting("Computing the posterior"):
-            sheet = replace(released.sheet(), title=asked.title)
-        display(terminal.rendered(sheet), *([] if on_a_terminal() else [counted]))
+            sheet = released.sheet()
+        display(terminal.rendered(sheet), *([] if on_a_terminal() else released.said))
+
+
+def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
+    """Assign the values of an option to the columns: one column takes the value as it is, several
+    take COLUMN=...
+    """
+    if len(columns) == 1:
+        if given is not None and len(given) > 1:
+            fail(f"{option}: is given more than once; give it once.")
+        return dict(zip(columns, given or [], strict=False))
+    found: dict[str, str] = {}
+    for text in given or []:
+        named = [name for name in columns if text.startswith(f"{name}=")]
+        name = max(named, key=len, default="")
+        if not named or name in found:
+            fail(
+                f"{option} {text}: must be given once for each column of the joint table, as"
+                f" COLUMN=..., such as {option} {columns[0]}=..."
+            )
+        found[name] = text[len(name) + 1 :]
+    return found
+
+
+def _errors(*, joint: bool, by: str | None) -> Callable[[], AbstractContextManager[None]]:
+    """Make blocks that report what is wrong with a field of the specification as the option that it
+    came from, which of a `joint` table names the column.
+    """
+
+    @contextmanager
+    def errors() -> Iterator[None]:
+        from opendp_bayes.commands.answers import field_errors
+        from opendp_bayes.report.lines import FieldError
+
+        with option_errors():
+            try:
+                with field_errors():
+                    yield
+            except FieldError as error:
+                fail(_of_option(error, joint=joint, by=by))
+
+    return errors
+
+
+def _of_option(error: "FieldError", *, joint: bool, by: str | None) -> str:
+    """Turn an error about a field into one about an option."""
+    match error.path:
+        case ("privacy",):
+            option = "--identifier" if "identifier" in error.problem else "the budget"
+        case ("columns", name):
+            option = f"--{'by' if name == by else 'column'} {name!r}"
+        case ("columns", name, _) if name == by:
+            option = f"--by {name}="
+        case ("columns", name, field):
+            option = f"--{field} {name}=" if joint else f"--{field}"
+        case ("privacy" | "results", *_, str(field)) | (str(field),):
+            option = f"--{field.replace('_', '-')}"
+        case _:
+            option = ""
+    problem = in_options(_WRITTEN.sub(_as_option, error.problem))
+    if not option:
+        return problem
+    return f"{option} {problem[1:]}" if problem.startswith("=") else f"{option}: {problem}"
+
+
+def _as_option(written: re.Match[str]) -> str:
+    return f"--{written[1].replace('_', '-')} {written[2]}"

@@ -1,5 +1,6 @@
 """`opendp-bayes report`: from a specification and data to a page that can be published."""
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,16 +8,16 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail
-from opendp_bayes.commands.output import NewFile, display, echo, written
+from opendp_bayes.commands.output import NOT_WRITTEN, NewFile, display, echo, written
 from opendp_bayes.commands.specified import (
+    asked_in,
     carried_out,
-    check_data,
-    check_dry_run,
     foreseen,
     report_in,
     report_of,
     text_of_report,
 )
+from opendp_bayes.commands.synthetic import new_folder, write_copies
 
 if TYPE_CHECKING:
     from opendp_bayes.report.report_document import Report
@@ -56,9 +57,26 @@ def report(
         ),
     ] = Path("report.html"),
     ledger: options.Ledger = None,
-    dataset: options.Dataset = None,
     dry_run: options.DryRun = False,
-    guess_size: options.GuessSize = None,
+    synthetic: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=(
+                "Draw synthetic records too, into files of CSV in this new folder: all results are"
+                " then estimated together."
+            ),
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    copies: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of copies of the synthetic records; 20 unless given.",
+            min=1,
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     schema: Annotated[
         bool,
         typer.Option(
@@ -81,7 +99,13 @@ def report(
     was to go.
 
     With --dry-run nothing is read but the names and types of columns, and nothing of DATA at all
-    where it is left out.
+    where it is left out. `guess_size` under [privacy] says for about how many records it shows
+    widths.
+
+    With --synthetic all results are estimated together, as with `joint = true`. Every copy is
+    another draw of the records as they may have been, so that an analysis of all copies knows its
+    error (docs: Synthetic records). Copies are data: they hold every label as it is, also one that
+    a spreadsheet would take for a formula. More copies of an earlier run cost nothing.
 
     Examples, of which the first two make the files for the others:
 
@@ -89,60 +113,59 @@ def report(
 
         opendp-bayes init v.csv --categories vote=yes,no -o v.toml
 
-        opendp-bayes report v.toml v.csv --dry-run --guess-size 1000
+        opendp-bayes report v.toml v.csv --dry-run
 
         opendp-bayes report v.toml v.csv -o v.html
 
-        opendp-bayes report v.json -o again.html
+        opendp-bayes report v.json -o again.html --synthetic copies
     """
-    check_dry_run(dry_run, guess_size)
+    if copies is not None and synthetic is None:
+        fail(f"--copies {copies}: needs --synthetic, the folder for them.")
     if dry_run:
         from opendp_bayes.display import terminal
 
-        display(terminal.rendered(foreseen(specification, data, ledger, dataset, guess_size)))
+        if synthetic is not None:
+            fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
+        display(terminal.rendered(foreseen(asked_in(specification, data, ledger))))
         return
-    check_data(specification, data)
+    if data is None and specification.suffix.lower() == ".toml":
+        fail("DATA: is missing; name the file with the data after the specification.")
     try:
         import jinja2  # noqa: F401 - before anything is paid for
     except ImportError:
         fail("report needs jinja2: pip install 'opendp-bayes[report]'.")
     if data is None and ledger is not None:
         fail(f"--ledger {ledger}: is for a report from data; to make a page again costs nothing.")
-    page = NewFile(output)
-    try:
-        made = (
-            report_in(specification)
-            if data is None
-            else _made(specification, data, output, ledger, dataset)
-        )
-        _write(made, page, specification if data is None else _releases_of(output))
-    finally:
-        page.close()
-    number = len(made.releases)
-    echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.")
+    page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
+    with closing(page), nullcontext() if synthetic is None else new_folder(synthetic):
+        made = _made(specification, data, ledger, kept, joint=synthetic is not None)
+        again = f" The releases are in {kept}: name it in place of both files."
+        advice = "" if data is None else again
+        if synthetic is not None:
+            number, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
+            drawn = write_copies(made, synthetic, number, advice=advice, code=code)
+        with written(page.path, advice):
+            page.write(_page(made).encode())
+        number = len(made.releases)
+        echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.")
+        if synthetic is not None:
+            echo(f"{synthetic}: {drawn} cop{'y' if drawn == 1 else 'ies'} of synthetic records.")
 
 
 def _made(
-    specification: Path, data: Path, output: Path, ledger: Path | None, dataset: str | None
+    specification: Path, data: Path | None, ledger: Path | None, kept: Path, *, joint: bool
 ) -> "Report":
-    """Release everything that the specification asks for, and keep it."""
-    kept = _releases_of(output)
-    with carried_out(
-        specification, data, ledger, dataset, output=kept, text_of=text_of_report
-    ) as released:
-        return report_of(*released)
+    """The report in the file of an earlier run, or one of data, which is kept."""
+    if data is None:
+        return report_in(specification)
+    asked = asked_in(specification, data, ledger, joint=joint)
+    with carried_out(asked, output=kept, text_of=text_of_report) as released:
+        return report_of(released.specification, released.survey)
 
 
-def _write(made: "Report", page: NewFile, kept: Path) -> None:
+def _page(made: "Report") -> str:
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.report.page import rendered
 
     with waiting("Computing the posteriors"):
-        content = rendered(made)
-    with written(page.path, f" The releases are in {kept}: `opendp-bayes report {kept}` makes it."):
-        page.write(content.encode())
-
-
-def _releases_of(page: Path) -> Path:
-    """The file of the releases that a page shows."""
-    return page.with_suffix(".json")
+        return rendered(made)

@@ -1,18 +1,20 @@
 """`opendp-bayes run`: a question that somebody else wrote, answered where the data are."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail
-from opendp_bayes.commands.output import display, echo
-from opendp_bayes.commands.specified import carried_out, check_dry_run, foreseen
-
-if TYPE_CHECKING:
-    from opendp_bayes.report.specification import Specification
-    from opendp_bayes.results.survey import Survey
+from opendp_bayes.commands.output import display
+from opendp_bayes.commands.specified import (
+    asked_in,
+    carried_out,
+    echoed,
+    foreseen,
+    text_of_results,
+)
 
 
 def run(
@@ -26,10 +28,7 @@ def run(
     ],
     data: options.Data = None,
     ledger: options.Ledger = None,
-    dataset: options.Dataset = None,
     dry_run: options.DryRun = False,
-    guess_size: options.GuessSize = None,
-    json: options.Json = False,
     output: options.Output = None,
 ) -> None:
     """Release what QUESTION.json asks for, where the data are.
@@ -56,30 +55,24 @@ def run(
 
         opendp-bayes init v.csv --categories vote=yes,no --owner d.toml -o q.toml
 
-        opendp-bayes run q.toml d.toml --dry-run --guess-size 1000
+        opendp-bayes run q.toml d.toml --dry-run
 
         opendp-bayes run q.toml d.toml -o released.json
     """
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
 
-    check_dry_run(dry_run, guess_size)
-    if dry_run and (json or output is not None):
-        fail("--dry-run: releases nothing that --json or --output could hold; leave them out.")
+    if dry_run and output is not None:
+        fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
-        display(terminal.rendered(foreseen(question, data, ledger, dataset, guess_size)))
+        display(terminal.rendered(foreseen(asked_in(question, data, ledger))))
         return
     if data is None:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
-    with carried_out(question, data, ledger, dataset, output=output, text_of=_text_of) as released:
-        if json:
-            echo(_text_of(*released))
+    asked = asked_in(question, data, ledger)
+    with carried_out(asked, output=output, text_of=text_of_results) as released:
+        if echoed(output, released):
             return
         with waiting("Computing the posteriors"):
-            sheet = released[1].sheet()
+            sheet = released.sheet()
         display(terminal.rendered(sheet))
-
-
-def _text_of(asked: "Specification", survey: "Survey") -> str:
-    """The JSON of one release, or of the survey of several."""
-    return (survey.releases[0] if len(survey) == 1 else survey).to_json()

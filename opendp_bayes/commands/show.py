@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO
@@ -12,7 +13,7 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.commands.output import NewFile, display, echo, written
+from opendp_bayes.commands.output import PRINTED, NewFile, display, echo, written
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,27 +54,16 @@ def show(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Print the table as JSON, an object for each row.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
-    csv: Annotated[
+    output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             metavar="TABLE",
-            help="Write the table to this file of CSV too, which must not exist yet.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = None,
-    xlsx: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="TABLE",
-            help="Write the table to this new workbook too (extra `xlsx`).",
+            help=(
+                "Write the table to this new file too: .csv, .json or .xlsx (extra `xlsx`); -"
+                " prints its JSON instead."
+            ),
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -87,11 +77,10 @@ def show(
 ) -> None:
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
-    FILE is what `opendp-bayes release` wrote with --output or printed with --json, or what
-    `to_json` of a release or a survey returned. The first 1000 rows are printed. The table of
-    --json, --csv and --xlsx is that of `to_frame`: numbers in full, a row for each category, group
-    and question. In --csv, which spreadsheets open, an apostrophe stands before a label that would
-    be a formula; --json has every label as it is.
+    FILE is what `opendp-bayes release` wrote with --output, or what `to_json` of a release or a
+    survey returned. The first 1000 rows are printed. The table of --output is that of `to_frame`:
+    numbers in full, a row for each category, group and question. In .csv, which spreadsheets open,
+    an apostrophe stands before a label that would be a formula; .json has every label as it is.
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
 
@@ -105,14 +94,13 @@ def show(
 
         opendp-bayes show v.json --level 0.5 --plot vote.svg
 
-        opendp-bayes show v.json --csv vote.csv
+        opendp-bayes show v.json -o vote.csv
     """
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
     from opendp_bayes.mechanisms.registry import load_mechanism
 
-    if xlsx is not None and find_spec("xlsxwriter") is None:
-        fail("--xlsx needs xlsxwriter: pip install 'opendp-bayes[xlsx]'.")
+    kind = _kind_of(output)
     with option_errors():
         if mechanism is not None:
             load_mechanism(mechanism)
@@ -135,16 +123,15 @@ def show(
             fail(f"FILE {file}: {problem}")
         whole = _whole(releases)
         with waiting("Computing the posterior"):
-            if json or csv is not None or xlsx is not None:
-                table = whole.to_frame(level)
-                _write(table, "--csv", csv)
-                _write(table, "--xlsx", xlsx)
+            content = None if kind is None else _content_of(whole.to_frame(level), kind)
+            if content is not None and output is not None and output != PRINTED:
+                _write(content, output)
             if plot is not None:
                 _draw(whole, level, plot)
-            if not json:
+            if output != PRINTED:
                 sheets = [replace(one.sheet(level), title=title) for title, one in releases]
-    if json:
-        echo(table.write_json())
+    if content is not None and output == PRINTED:
+        echo(content.decode())
         return
     shown = [part for sheet in sheets for part in (terminal.rendered(sheet), "")]
     display(*shown[:-1])
@@ -177,23 +164,37 @@ def _whole(
     return Survey(titles, results)
 
 
-def _write(table: "pl.DataFrame", option: str, path: Path | None) -> None:
-    """Write the table to the new file that an option names, if it does."""
-    if path is None:
-        return
-    new, content = NewFile(path, option), BytesIO()
-    try:
-        if option == "--csv":
-            _as_text(table).write_csv(content, quote_style="non_numeric")
-        else:
-            from xlsxwriter import Workbook
+def _kind_of(output: Path | None) -> str | None:
+    """The extension of the table to write, .json where it is printed; None where there is none."""
+    if output is None:
+        return None
+    kind = ".json" if output == PRINTED else output.suffix.lower()
+    if kind not in (".csv", ".json", ".xlsx"):
+        fail(f"--output {output}: must end in .csv, .json or .xlsx, or be - for JSON.")
+    if kind == ".xlsx" and find_spec("xlsxwriter") is None:
+        fail(f"--output {output}: needs xlsxwriter: pip install 'opendp-bayes[xlsx]'.")
+    return kind
 
-            with Workbook(content, _WORKBOOK) as book:
-                table.write_excel(book, autofit=True, float_precision=6)
-        with written(path):
-            new.write(content.getvalue())
-    finally:
-        new.close()
+
+def _content_of(table: "pl.DataFrame", kind: str) -> bytes:
+    """The table as a file of a kind."""
+    content = BytesIO()
+    if kind == ".json":
+        table.write_json(content)
+    elif kind == ".csv":
+        _as_text(table).write_csv(content, quote_style="non_numeric")
+    else:
+        from xlsxwriter import Workbook
+
+        with Workbook(content, _WORKBOOK) as book:
+            table.write_excel(book, autofit=True, float_precision=6)
+    return content.getvalue()
+
+
+def _write(content: bytes, path: Path) -> None:
+    """Write the table to a new file."""
+    with closing(NewFile(path)) as new, written(path):
+        new.write(content)
 
 
 def _as_text(table: "pl.DataFrame") -> "pl.DataFrame":

@@ -1,13 +1,15 @@
-"""Carry out a specification, for `report` and `run`, or foresee what that will cost."""
+"""Carry out a specification, for `release`, `report` and `run`, or foresee what it will cost."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from opendp_bayes.commands.errors import fail, option_errors, release_errors, say
-from opendp_bayes.commands.output import Kept
+from opendp_bayes.commands.output import PRINTED, Kept, echo
 from opendp_bayes.commands.owned import (
+    Owned,
     opened_data,
     readable,
     refusals_entered,
@@ -22,116 +24,155 @@ if TYPE_CHECKING:
     from opendp_bayes.report.report_document import Report
     from opendp_bayes.report.specification import Specification
     from opendp_bayes.results.survey import Survey
+    from opendp_bayes.trusted.files import Source
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A specification, the data that it is put to, and a block that says what is wrong with it in
+    the words of whoever wrote it.
+    """
+
+    specification: "Specification"
+    owned: Owned
+    errors: Callable[[], AbstractContextManager[None]]
+
+    def source(self) -> "Source":
+        """The file with the data; exits with a message where it is none."""
+        from opendp_bayes.trusted.files import source
+
+        assert self.owned.path is not None  # noqa: S101  # for somebody named it
+        with self.errors():
+            specification = self.specification
+            return source(self.owned.path, specification.separator, specification.encoding)
+
+
+def asked_in(path: Path, data: Path | None, ledger: Path | None, *, joint: bool = False) -> Asked:
+    """The specification in a file, with the facts of the owner of the data.
+
+    With `joint` all results are to be estimated together, whatever the specification says. Exits
+    with a message for what is wrong.
+    """
+    from opendp_bayes.report.specification_text import read_specification
+    from opendp_bayes.trusted.files import EXTENSIONS
+
+    owned = opened_data(data, ledger)
+    if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
+        fail(f"{path}: is a file with data; name the specification first, then the data.")
+    text = text_in(path)
+    with specification_errors(path):
+        asked = read_specification(text, joint=joint, owner=owned.facts)
+
+    @contextmanager
+    def errors() -> Iterator[None]:
+        from opendp_bayes.commands.answers import field_errors
+        from opendp_bayes.report.lines import located
+
+        with specification_errors(path), located(text), field_errors():
+            yield
+
+    return Asked(asked, owned, errors)
 
 
 @contextmanager
 def carried_out(
-    path: Path,
-    data: Path,
-    ledger: Path | None,
-    dataset: str | None,
-    *,
-    output: Path | None,
-    text_of: "Callable[[Specification, Survey], str]",
-    joint: bool = False,
-) -> "Iterator[tuple[Specification, Survey]]":
-    """A block with the specification in a file and the releases of everything that it asks for.
+    asked: Asked, *, output: Path | None, text_of: "Callable[[Specification, Survey], str]"
+) -> "Iterator[Carried]":
+    """A block with the releases of everything that a specification asks for.
 
-    With `joint` all results are to be estimated together, whatever the specification says.
     `text_of` makes the JSON of both, which is kept in the file `output`, or is rescued where the
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
-    from opendp_bayes.commands.answers import before_reading, field_errors, survey_of
+    from opendp_bayes.commands.answers import before_reading, frame_of, survey_of, typed
     from opendp_bayes.commands.progress_bar import waiting
-    from opendp_bayes.report.lines import located
-    from opendp_bayes.trusted.files import source
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
-    owned = opened_data(data, ledger, dataset)
-    text, asked = _read(path, owned.facts, joint)
-    book = owned.ledger(asked.title)
-    with specification_errors(path), located(text), field_errors():
-        found = source(owned.path or data, asked.separator, asked.encoding)
+    specification, found = asked.specification, asked.source()
+    book = asked.owned.ledger(specification.title)
     with Kept(output) as kept, readable(found, book) as opened:
-        with specification_errors(path), located(text), deferred_interrupts():
-            query = survey_of(opened, asked, book)
-        for line in before_reading(opened, query, asked):
+        with asked.errors(), deferred_interrupts():
+            frame = frame_of(opened, specification)
+            specification = typed(specification, frame)
+            query = survey_of(frame, specification, book)
+        said = list(before_reading(opened, query, specification))
+        for line in said:
             say(line)
         with refusals_entered(book), waiting("Reading"):
             opened.complete()
         with release_errors(), waiting("Counting"), deferred_interrupts():
             with refusals_entered(book):
                 survey = query.release()
-            kept.keep(text_of(asked, survey))
-        yield asked, survey
+            kept.keep(text_of(specification, survey))
+        yield Carried(specification, survey, tuple(said))
 
 
-def foreseen(
-    path: Path,
-    data: Path | None,
-    ledger: Path | None,
-    dataset: str | None,
-    guess_size: int | None,
-) -> "Sheet":
-    """Foresee what the specification in a file will cost, and how wide its intervals will be.
+@dataclass(frozen=True)
+class Carried:
+    """A specification with its labels in the types of their columns, the releases that it asked
+    for, and what was said before records were read.
+    """
 
-    Reads the names and types of the columns of `data`, or takes them from the categories. Exits
+    specification: "Specification"
+    survey: "Survey"
+    said: tuple[str, ...]
+
+    def sheet(self) -> "Sheet":
+        """The sheet of the releases; computes their posteriors."""
+        if len(self.survey) > 1:
+            return self.survey.sheet()
+        return replace(self.survey.releases[0].sheet(), title=self.specification.title)
+
+
+def text_of_results(asked: "Specification", survey: "Survey") -> str:
+    """The JSON of one release, or of the survey of several."""
+    return (survey.releases[0] if len(survey) == 1 else survey).to_json()
+
+
+def echoed(output: Path | None, released: Carried) -> bool:
+    """Print the JSON of the releases where the option says so, and tell whether it does."""
+    if output == PRINTED:
+        echo(text_of_results(released.specification, released.survey))
+    return output == PRINTED
+
+
+def foreseen(asked: Asked) -> "Sheet":
+    """Foresee what a specification will cost, and how wide its intervals will be.
+
+    Reads the names and types of the columns of the data, or takes them from the categories. Exits
     with a message for what is wrong.
     """
     from opendp_bayes.commands.answers import (
-        field_errors,
+        frame_of,
+        frame_without_data,
         labelled,
         labelled_by_type,
         survey_of,
-        survey_without_data,
+        typed,
     )
     from opendp_bayes.commands.progress_bar import waiting
-    from opendp_bayes.report.lines import located
-    from opendp_bayes.trusted.files import source
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
-    owned = opened_data(data, ledger, dataset)
-    text, asked = _read(path, owned.facts)
-    book = owned.ledger(asked.title, make=False)
-    with specification_errors(path), located(text), deferred_interrupts():
-        if owned.path is None:
-            query = survey_without_data(asked, book)
-        else:
-            with field_errors():
-                found = source(owned.path, asked.separator, asked.encoding)
-            with readable(found, book) as opened:
-                query = survey_of(opened, asked, book)
-                for line in labelled_by_type(opened, labelled(asked)):
-                    say(line)
+    specification, owned = asked.specification, asked.owned
+    book = owned.ledger(specification.title, make=False)
+    with ExitStack() as opened:
+        found = None if owned.path is None else opened.enter_context(readable(asked.source(), book))
+        with asked.errors(), deferred_interrupts():
+            if found is None:
+                frame = frame_without_data(specification)
+            else:
+                frame = frame_of(found, specification)
+            specification = typed(specification, frame)
+            query = survey_of(frame, specification, book)
+        for line in [] if found is None else labelled_by_type(found, labelled(specification)):
+            say(line)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):
-        return _sheet(query, asked, guess_size, owned.facts)
-
-
-def check_dry_run(dry_run: bool, guess_size: int | None) -> None:
-    """Exit with a message for a guess that nothing would be made of."""
-    if guess_size is not None and not dry_run:
-        fail(f"--guess-size {guess_size}: is for --dry-run; leave it out, or add --dry-run.")
+        return _sheet(query, specification, owned.facts)
 
 
 def check_data(specification: Path, data: Path | None) -> None:
     """Exit with a message for a specification without data; an earlier run's .json needs none."""
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
-
-
-def _read(
-    path: Path, owner: "OwnerFile | None", joint: bool = False
-) -> "tuple[str, Specification]":
-    """The specification in a file, with the facts of the owner of the data, and its text."""
-    from opendp_bayes.report.specification_text import read_specification
-    from opendp_bayes.trusted.files import EXTENSIONS
-
-    if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
-        fail(f"{path}: is a file with data; name the specification first, then the data.")
-    text = text_in(path)
-    with specification_errors(path):
-        asked = read_specification(text, joint=joint, owner=owner)
-    return text, asked
 
 
 def report_of(asked: "Specification", survey: "Survey") -> "Report":
@@ -159,12 +200,7 @@ def report_in(path: Path) -> "Report":
         fail(f"{path}: {error}")
 
 
-def _sheet(
-    query: "SurveyQuery",
-    asked: "Specification",
-    guess_size: int | None,
-    owner: "OwnerFile | None",
-) -> "Sheet":
+def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | None") -> "Sheet":
     """Show what each result will cost, how wide its intervals will be, and which fact comes from
     whom where the data have an owner's file.
     """
@@ -175,10 +211,9 @@ def _sheet(
     privacy = asked.privacy
     name, sign = ("rho", "ρ") if privacy.rho is not None else ("epsilon", "ε")
     budget, delta = at_most(getattr(privacy, name)), privacy.delta
-    guess = privacy.guess_size if guess_size is None else guess_size
-    records = guess if privacy.size is None else privacy.size
+    records = privacy.guess_size if privacy.size is None else privacy.size
     settings, rows = query.settings, []
-    for row in query.summarize(guess).iter_rows(named=True):
+    for row in query.summarize(privacy.guess_size).iter_rows(named=True):
         width = row["interval_width"]
         rows.append(
             (
@@ -206,7 +241,8 @@ def _sheet(
             f"All results together: {sign} = {budget}"
             + ("" if delta is None else f", δ = {at_most(delta)}")
             + f", for {privacy.unit}. No record was read and nothing was spent.",
-            "Without a number of records no width is known; guess it: --guess-size 1000."
+            "Without a number of records no width is known; guess it under [privacy]: guess_size ="
+            " 1000."
             if records is None
             else f"Widths are those to be expected of {records} records in equal numbers in every"
             " group and category, sampling and noise together.",

@@ -13,13 +13,13 @@ _PART = re.compile(_NAME)
 
 
 class FieldError(ValueError):
-    """A field of a specification is wrong; `path` gives the steps to it."""
+    """A field of a specification is wrong; `path` gives the steps to it, and `problem` says how."""
 
     def __init__(self, path: Sequence[str | int], problem: str) -> None:
         steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
         name = "".join(steps).lstrip(".") or "the file"
         super().__init__(f"{name}{'' if problem.startswith('=') else ': '}{problem}")
-        self.path = tuple(path)
+        self.path, self.problem = tuple(path), problem
 
 
 class SpecificationError(ValueError):

@@ -13,7 +13,7 @@ import msgspec
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from opendp_bayes.release_format.labels import are_same, distinct, place_of
+from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
     Number,
@@ -23,6 +23,7 @@ from opendp_bayes.report.specification import (
     Specification,
     Value,
     Values,
+    as_text,
     says,
 )
 from opendp_bayes.trusted.account import Loss
@@ -179,7 +180,7 @@ def _check_at_most(name: str, given: float | None, most: float | None) -> None:
 def _agree(table: dict[str, Any], path: tuple[str, ...], own: Any) -> None:
     """Put an owner's fact into a table; refuse another one there."""
     given = table.pop(path[-1], None)
-    if given is not None and not are_same(given, own):
+    if given is not None and (own is None or as_text(given) != as_text(own)):
         same = "" if own is None else f", or write {own!r} as the owner does"
         raise FieldError(
             path, f"={given!r}: is for the owner of the data to state; leave it out{same}."
@@ -221,9 +222,10 @@ def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, 
         return asked if owner.categories is None else {**asked, "categories": owner.categories}
     if owner.categories is None:
         raise FieldError(path, "are those of its type, as the owner says; leave them out.")
+    own = {as_text(label): label for label in owner.categories}
     for label in given:
-        if place_of(label, owner.categories) is None:
+        if as_text(label) not in own:
             raise FieldError(
                 path, f"{told(label)} is not among those that the owner of the data lists."
             )
-    return asked
+    return {**asked, "categories": [own[as_text(label)] for label in given]}

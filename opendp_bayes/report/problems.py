@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.specification import (
+    DROP,
     MOST_ROWS,
     Column,
     Privacy,
@@ -20,8 +21,8 @@ Problem = tuple[tuple[str | int, ...], str]
 def problems(found: Specification) -> Iterator[Problem]:
     """Yield the problems that no single field shows."""
     yield from _problems_of_privacy(found.privacy)
-    if found.privacy.shares != "weights" and any(result.share != 1 for result in found.results):
-        yield ("privacy", "shares"), "finds the shares; leave out share of the results."
+    if found.privacy.share != "weights" and any(result.share != 1 for result in found.results):
+        yield ("privacy", "share"), "finds the shares; leave out share of the results."
     for key, column in found.columns.items():
         for field, problem in _problems_of_column(column):
             yield ("columns", key, field), problem
@@ -97,11 +98,12 @@ def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
             "does not go with an identifier: how many rows are kept of each is private. Leave it"
             " out.",
         )
-    needs_guess = privacy.shares != "weights" and privacy.size is None
-    if (privacy.guess_size is not None) != needs_guess:
+    if privacy.guess_size is not None and privacy.size is not None:
+        yield ("privacy", "guess_size"), "is of a private number of records. Leave it out."
+    if privacy.guess_size is None and privacy.size is None and privacy.share != "weights":
         yield (
             ("privacy",),
-            "guess_size goes with shares by errors and a private number of records; they need it.",
+            f"must have guess_size for share = {privacy.share!r}, such as guess_size = 1000.",
         )
 
 
@@ -114,8 +116,9 @@ def _problems_of_column(column: Column) -> Iterator[tuple[str, str]]:
         yield "labels", "needs categories, of which each has a label; list them in the same order."
     elif labels is not None and len(labels) != len(categories or ()):
         yield "labels", "must be one for each of categories."
-    if column.unmatched == "drop" and column.unknown is not None:
-        yield "unmatched", "leaves out what unknown counts; leave out one of them."
+    for field, label in (("nulls", column.nulls), ("unknown", column.unknown)):
+        if label == DROP and DROP in (categories or ()):
+            yield field, f"={DROP!r}: leaves values out, and is a category too; rename that one."
     if labels is not None and len(set(labels)) < len(labels):
         yield "labels", "must all be different."
 

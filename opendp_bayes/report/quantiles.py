@@ -53,7 +53,7 @@ def quantiles(
         return
     column = specification.columns[result.columns[0]]
     listed = places_of(column.categories or ())
-    new = places_of([column.unlisted, column.nulls, column.unknown])
+    new = places_of([column.own_unknown, column.counted_nulls, column.counted_unknown])
     labels: list[Any] = list(release.categories)
     own = [one for one in labels if identity(one) not in new or identity(one) in listed]
     if len(own) < 2:

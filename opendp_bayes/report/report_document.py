@@ -1,5 +1,7 @@
 """A report as data: its specification and its releases, as JSON."""
 
+from typing import Any
+
 import msgspec
 
 from opendp_bayes.inference.combine import posterior_of_tables
@@ -7,7 +9,7 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.problems import problems
-from opendp_bayes.report.specification import Result, Specification
+from opendp_bayes.report.specification import DROP, Result, Specification
 from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.reading_results import release_from_json
 from opendp_bayes.results.release import Release
@@ -70,11 +72,11 @@ class Report(msgspec.Struct, frozen=True):
         check_kind(text, NAME, VERSION)
         try:
             document = msgspec.json.decode(text, type=_Document)
+            asked = msgspec.convert(_renamed(document.specification), Specification)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a report in JSON: {error}") from None
         if (document.format, document.version) != (NAME, VERSION):
             raise ValueError(f"format={document.format!r}: must be {NAME!r}, version {VERSION}.")
-        asked = document.specification
         for path, problem in problems(asked):
             raise ValueError(f"specification: {'.'.join(map(str, path))}: {problem}")
         if len(document.releases) != len(asked.results):
@@ -109,5 +111,16 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     format: str
     version: int
     software: dict[str, str]
-    specification: Specification
+    specification: dict[str, Any]
     releases: list[msgspec.Raw]
+
+
+def _renamed(specification: dict[str, Any]) -> dict[str, Any]:
+    """Give the fields of a report that was written before their names of today."""
+    privacy, columns = specification.get("privacy"), specification.get("columns")
+    if isinstance(privacy, dict) and "shares" in privacy:
+        privacy["share"] = privacy.pop("shares")
+    for column in columns.values() if isinstance(columns, dict) else ():
+        if isinstance(column, dict) and column.pop("unmatched", "other") == "drop":
+            column["unknown"] = DROP
+    return specification

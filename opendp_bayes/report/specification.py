@@ -7,8 +7,8 @@ import msgspec
 from opendp_bayes.release_format.labels import OTHER, spare
 
 Value = str | bool | int
-#: What becomes of values that are no category: one of their own, or they are left out.
-Unmatched = Literal["other", "drop"]
+#: In place of a category: records without a value, or with another one, are left out.
+DROP = "DROP"
 Shares = Literal["weights", "equal_errors", "smallest_error"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
@@ -18,6 +18,11 @@ Number = Annotated[int, msgspec.Meta(ge=1)]
 Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
 _Several = Annotated[int, msgspec.Meta(ge=2)]
 Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
+
+
+def as_text(value: Value) -> str:
+    """A value as text: of integers and Booleans as JSON writes them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def says(description: str) -> msgspec.Meta:
@@ -36,7 +41,7 @@ class Privacy(Part, frozen=True, kw_only=True):
     epsilon: Annotated[_Positive | None, says("Budget ε; either this or rho.")] = None
     rho: Annotated[_Positive | None, says("Budget ρ of zero-concentrated privacy.")] = None
     delta: Annotated[Share | None, says("The δ that goes with ε or ρ.")] = None
-    shares: Annotated[
+    share: Annotated[
         Shares,
         says(
             "Divide the budget by the share of each result, or so that expected errors are equal,"
@@ -46,7 +51,10 @@ class Privacy(Part, frozen=True, kw_only=True):
     size: Annotated[Number | None, says("The number of records, if it is public.")] = None
     guess_size: Annotated[
         Number | None,
-        says("For shares by errors, a public guess of a private number of records."),
+        says(
+            "A public guess of a private number of records, for shares by errors and for the widths"
+            " that --dry-run foresees."
+        ),
     ] = None
     contributions: Annotated[
         Rows, says("The most records, or identifiers, of one unit. A promise.")
@@ -70,30 +78,39 @@ class Column(Part, frozen=True, kw_only=True):
     nulls: Annotated[
         Value | None,
         says(
-            "Where records without a value are counted, also as a group; without it they are left"
-            " out."
+            "The category in which records without a value are counted, also as a group; without"
+            " it, or with 'DROP', they are left out."
         ),
     ] = None
     unknown: Annotated[
         Value | None,
-        says("Where other values are counted, also as a group; without it, `unmatched` says so."),
-    ] = None
-    unmatched: Annotated[
-        Unmatched,
         says(
-            "Other values, unless `unknown` says where they are counted: a category of their own,"
-            " or left out. They are in no group."
+            "The category in which other values are counted, also as a group; 'DROP' leaves them"
+            " out. Without it they are a category of their own, other, and in no group."
         ),
-    ] = "other"
+    ] = None
 
     @property
-    def unlisted(self) -> str | None:
+    def counted_nulls(self) -> Value | None:
+        """The category in which records without a value are counted; None where they are left
+        out.
+        """
+        return None if self.nulls == DROP else self.nulls
+
+    @property
+    def counted_unknown(self) -> Value | None:
+        """The category that is named for other values; None where none is, or they are left out."""
+        return None if self.unknown == DROP else self.unknown
+
+    @property
+    def own_unknown(self) -> str | None:
         """The category of their own that other values have; None where they have none, as in a
         column with the categories of its type, which are all that it can hold.
         """
-        if self.categories is None or self.unknown is not None or self.unmatched != "other":
+        if self.categories is None or self.unknown is not None:
             return None
-        return spare(OTHER, [*self.categories, *([] if self.nulls is None else [self.nulls])])
+        nulls = self.counted_nulls
+        return spare(OTHER, [*self.categories, *([] if nulls is None else [nulls])])
 
 
 class Result(Part, frozen=True, kw_only=True):

@@ -29,7 +29,6 @@ from opendp_bayes.report.specification import (
     Result,
     Shares,
     Specification,
-    Unmatched,
 )
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.encodings import problems_of_text
@@ -55,8 +54,7 @@ _TYPES = {
 }
 #: What a field of texts may be.
 _CHOICES = {
-    "unmatched": f"one of {', '.join(map(repr, get_args(Unmatched)))}",
-    "shares": f"one of {', '.join(map(repr, get_args(Shares)))}",
+    "share": f"one of {', '.join(map(repr, get_args(Shares)))}",
     "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }
 #: What to add where a table is missing.
@@ -90,19 +88,30 @@ def read_specification(
             " specification that they were made by."
         )
     with located(text):
-        found = _converted(document, Specification)
-        if owner is not None:
-            found = _converted(answered(document, owner), Specification)
-        if joint:
-            for number, result in enumerate(found.results):
-                if result.merge is not None:
-                    raise FieldError(
-                        ("results", number, "merge"),
-                        "is for reports; synthetic records have every category. Leave it out.",
-                    )
-            found = msgspec.structs.replace(found, joint=True)
-        _check_none(problems_of_text(found.separator, found.encoding))
-        _check_none(chain(problems_of_size(found), problems(found)))
+        found = specification_of(document, owner=owner)
+        if not joint:
+            return found
+        for number, result in enumerate(found.results):
+            if result.merge is not None:
+                raise FieldError(
+                    ("results", number, "merge"),
+                    "is for reports; synthetic records have every category. Leave it out.",
+                )
+        found = msgspec.structs.replace(found, joint=True)
+        _check_none(problems(found))
+    return found
+
+
+def specification_of(document: Any, *, owner: OwnerFile | None = None) -> Specification:
+    """The specification in a table of its fields, with the facts of an `owner` where there is one.
+
+    Raises `FieldError` that says which field, and what it must be.
+    """
+    found: Specification = _converted(document, Specification)
+    if owner is not None:
+        found = _converted(answered(document, owner), Specification)
+    _check_none(problems_of_text(found.separator, found.encoding))
+    _check_none(chain(problems_of_size(found), problems(found)))
     return found
 
 

@@ -1,7 +1,7 @@
 """Write the sentences of a report: the promise, where records are counted, and the methods."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,7 @@ from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterio
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.specification import Column, Result, Specification, Value
+from opendp_bayes.report.specification import DROP, Column, Result, Specification, Value
 
 #: For the ε that a ρ implies, an example of a δ.
 DELTA = 1e-6
@@ -41,7 +41,8 @@ def named(column: Column | None, value: Any) -> str:
         for known, label in zip(column.categories or (), column.labels, strict=True):
             if are_same(known, value):
                 return str(label)
-    if column is not None and column.unlisted is not None and are_same(column.unlisted, value):
+    own = None if column is None else column.own_unknown
+    if column is not None and own is not None and are_same(own, value):
         return spare(NOT_LISTED, column.labels or column.categories or ())
     return group_name(value)
 
@@ -58,20 +59,18 @@ def fates(
     for at, name in enumerate(names):
         column, grouping = specification.columns[name], name == result.by
         own = [cell[at] if len(result.columns) > 1 else cell for cell in categories]
-        unknown = column.unknown
-        if unknown is None and not grouping and place_of(column.unlisted, own) is not None:
-            unknown = column.unlisted
+        unknown = column.counted_unknown
+        if not grouping and place_of(column.own_unknown, own) is not None:
+            unknown = column.own_unknown
         # A column without `categories` has those of its type, which are all that it can hold.
         private = specification.privacy.size is None
-        left = column.categories is not None and (
-            grouping or (private and column.unmatched == "drop")
-        )
+        left = column.categories is not None and (grouping or (private and column.unknown == DROP))
         otherwise = "in no group" if grouping else "left out"
         without, other = (
             ("cannot occur" if not can_occur else otherwise, None)
             if label is None
             else ("counted", label)
-            for label, can_occur in ((column.nulls, private or grouping), (unknown, left))
+            for label, can_occur in ((column.counted_nulls, private or grouping), (unknown, left))
         )
         yield name, without, other
 
@@ -82,9 +81,14 @@ def unmerged(release: Any) -> Sequence[Any]:
     return [label for part in parts for label in part] or list(release.categories)
 
 
-def notes(specification: Specification, result: Result, categories: Sequence[Any]) -> Iterator[str]:
+def notes(
+    specification: Specification,
+    result: Result,
+    categories: Sequence[Any],
+    called: Callable[[Column, Any], str] = named,
+) -> Iterator[str]:
     """Yield sentences that say where records in no category are counted, and what limits the
-    counts. `categories` are those of the release.
+    counts. `categories` are those of the release, and `called` gives their names.
     """
     #: By what becomes of the records, the columns without a value, and with another.
     said: dict[str, tuple[list[str], list[str]]] = {}
@@ -92,7 +96,7 @@ def notes(specification: Specification, result: Result, categories: Sequence[Any
     for name, *both in found:
         for which, (fate, label) in enumerate(both):
             if fate == "counted":
-                fate = f"counted as “{named(specification.columns[name], label)}”"
+                fate = f"counted as “{called(specification.columns[name], label)}”"
             if fate != "cannot occur":
                 said.setdefault(f"are {fate}", ([], []))[which].append(name)
     if said:

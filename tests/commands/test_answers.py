@@ -6,11 +6,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.report.lines import SpecificationError, located
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.results.survey import Survey
-from opendp_bayes.trusted.files import source
+from tests.helpers.asked_of_files import survey_of
 
 TEXT = """\
 title = "Groups"
@@ -33,7 +32,7 @@ GROUPS = ["a", *2 * ["b"], *3 * [None], *5 * ["c"]]
 def released(text: str, frame: pl.DataFrame, directory: Path) -> Survey:
     frame.write_parquet(directory / "data.parquet")
     with located(text):
-        survey = survey_of(source(directory / "data.parquet", None), read_specification(text))
+        survey = survey_of(directory / "data.parquet", read_specification(text))
     return survey.release()
 
 
@@ -90,6 +89,37 @@ def test_groups_of_other_types(
     assert {group: sum(part.counts) for group, part in survey["v by g"].items()} == expected
 
 
+@pytest.mark.parametrize(
+    ("groups", "dtype", "written", "policies", "expected"),
+    [
+        ([1, 2, None, 7], pl.Int64, '["1", "2"]', 'nulls = "2"\nunknown = "rest"', {1: 1, 2: 2}),
+        ([True, None, False], pl.Boolean, '["true", "false"]', 'nulls = "false"', {True: 1}),
+    ],
+)
+def test_labels_may_be_written_as_text(
+    tmp_path: Path, groups: list[Any], dtype: Any, written: str, policies: str, expected: Any
+) -> None:
+    text = TEXT.replace('["a", "b"]', f"{written}\n{policies}").replace('by = "g"\n', "")
+    counted = released(text, frame_of(groups, dtype), tmp_path)["g"]
+    counts = dict(zip(counted.categories, counted.counts, strict=True))
+    assert counts == expected | ({"rest": 1} if "rest" in policies else {False: 2})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "label", "message"),
+    [
+        (pl.Int64, "x", r"line 5: columns\.g\.categories: 'x': the column holds integers"),
+        (pl.Boolean, "yes", r"line 5: columns\.g\.categories: 'yes': the column is Boolean"),
+    ],
+)
+def test_text_that_is_no_label_of_the_column_is_refused(
+    tmp_path: Path, dtype: Any, label: str, message: str
+) -> None:
+    text = TEXT.replace('["a", "b"]', f'["{label}"]')
+    with pytest.raises(SpecificationError, match=message):
+        released(text, frame_of([None], dtype), tmp_path)
+
+
 def test_groups_of_limited_identifiers(tmp_path: Path) -> None:
     limited = '20000.0\nidentifier = "person"\nrows_per_identifier = 2'
     text = TEXT.replace("20000.0", limited).replace("[columns.v]", 'nulls = "a"\n[columns.v]')
@@ -108,7 +138,7 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         (
             "epsilon = 20000.0",
             SIZE,
-            r"line 7: columns\.v: must have nulls: the number of records is",
+            r"line 7: columns\.v\.nulls: is missing; the number of records is",
         ),
         (
             '["a", "b"]',
@@ -119,7 +149,7 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z' is not in"),
         (
             '["a", "b"]',
-            '["a"]\nunmatched = "drop"',
+            '["a"]\nunknown = "DROP"',
             r"line 12: results\[1\]: categories=\['a'\]: must be at least 2",
         ),
         (
@@ -135,7 +165,7 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         (
             'categories = ["a", "b"]',
             "",
-            r"line 4: columns\.g: must have categories: a column of type",
+            r"line 4: columns\.g\.categories: is missing; a column of type",
         ),
         (
             'by = "g"',
@@ -150,7 +180,7 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         ("20000.0", "1e-300", r"line 8: results\[0\]\.mechanism=.*: its privacy loss exceeds"),
         (
             "20000.0",
-            f'1.0\nshares = "equal_errors"\nguess_size = {10**20}',
+            f'1.0\nshare = "equal_errors"\nguess_size = {10**20}',
             rf"line 5: privacy\.guess_size={10**20}: must be between 1 and",
         ),
     ],
@@ -172,6 +202,6 @@ def test_a_public_size_counts_other_values_too(tmp_path: Path) -> None:
     survey = released(text, frame_of(GROUPS, pl.String), tmp_path)
     counts = dict(zip(survey["g"].categories, survey["g"].counts, strict=True))
     assert counts == {"a": 4, "b": 2, "other": 5}
-    dropped = text.replace('nulls = "a"', 'nulls = "a"\nunmatched = "drop"')
-    with pytest.raises(SpecificationError, match=r"line 5: columns\.g: must have unknown: the num"):
+    dropped = text.replace('nulls = "a"', 'nulls = "a"\nunknown = "DROP"')
+    with pytest.raises(SpecificationError, match=r"columns\.g\.unknown='DROP': leaves records"):
         released(dropped, frame_of(GROUPS, pl.String), tmp_path)

@@ -20,7 +20,7 @@ from opendp_bayes.trusted import files
 from tests.helpers.command_line import run
 from tests.helpers.sweeps import some_of
 
-RELEASE = ("--column", "vote", "--categories", "a,b", "--epsilon", "1", "--unmatched", "drop")
+RELEASE = ("--column", "vote", "--categories", "a,b", "--epsilon", "1", "--unknown", "DROP")
 
 
 @pytest.fixture
@@ -69,7 +69,16 @@ def test_a_release_is_written_to_a_file_that_is_there_whole_and_printed(votes: P
     assert Path("vote.json").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-@pytest.mark.parametrize("json", [pytest.param((), marks=pytest.mark.slow), ("--json",)])
+@pytest.mark.parametrize(
+    "json",
+    [
+        pytest.param((), marks=pytest.mark.slow),
+        (
+            "-o",
+            "-",
+        ),
+    ],
+)
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(
     votes: Path, json: tuple[str, ...]

@@ -22,8 +22,8 @@ from opendp_bayes.trusted.files import Source
 from tests.helpers.command_line import run
 
 # Noise of scale 2e-3 at most differs from 0 with probability below e^-499.
-EXACT = ("--epsilon", "10000", "--json")
-COLUMN = ("--column", "vote", "--categories", "a,b", "--unmatched", "drop")
+EXACT = ("--epsilon", "10000", "-o", "-")
+COLUMN = ("--column", "vote", "--categories", "a,b", "--unknown", "DROP")
 # Each of 4 people has the rows a, a, b, nothing and z; 2 live in x, 1 in y and 1 in z.
 ROWS = [
     f"{person},{vote},{town}"
@@ -41,7 +41,7 @@ def votes(tmp_path: Path) -> Path:
 
 
 def test_a_posterior_for_each_group(votes: Path) -> None:
-    groups = ("--group-by", "town", "--groups", "x,y,nowhere")
+    groups = ("--by", "town=x,y,nowhere")
     released = GroupedRelease.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
     assert released.groups == ("x", "y", "nowhere")
     assert released.counts == ((4, 2), (2, 1), (0, 0))
@@ -54,7 +54,7 @@ def test_a_posterior_for_each_group(votes: Path) -> None:
 
 
 TABLE = ("--column", "vote", "--column", "town")
-DROP = ("--unmatched", "drop")
+DROP = ("--unknown", "DROP")
 OF_TABLE = ("--categories", "vote=a,b", "--categories", "town=x,y")
 
 
@@ -103,7 +103,7 @@ def test_a_joint_table_with_buckets(votes: Path) -> None:
         ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
         ((*TABLE, *OF_TABLE[:2]), "--categories: is missing; column 'town'"),
         ((*TABLE, "--column", "vote"), "--column vote: is named twice"),
-        ((*COLUMN, "--group-by", "vote"), "--column vote: is named twice"),
+        ((*COLUMN, "--by", "vote"), "--column vote: is named twice"),
         ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls: is given more than once"),
     ],
 )
@@ -156,7 +156,7 @@ def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, ki
     limit = ("--identifier", "person", "--rows-per-identifier", 1)
     for text in (
         run("release", path, *COLUMN, *limit, *EXACT),
-        run("run", question, path, "--json"),
+        run("run", question, path, "-o", "-"),
     ):
         release = ob.Release.from_json(text)
         assert (release.d_in, release.counts[0]) == (1, 20)
@@ -164,7 +164,7 @@ def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, ki
 
 def test_groups_of_limited_identifiers(votes: Path) -> None:
     options = ("--identifier", "person", "--rows-per-identifier", 3)
-    groups = ("--group-by", "town", "--groups", "x,z")
+    groups = ("--by", "town=x,z")
     released = GroupedRelease.from_json(run("release", votes, *COLUMN, *options, *groups, *EXACT))
     assert released.counts == ((4, 2), (2, 1))
     assert released.d_in == 3

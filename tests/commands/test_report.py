@@ -14,14 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.commands.app import app
 from opendp_bayes.commands.output import NewFile
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.trusted.boundary import ReleaseError
-from opendp_bayes.trusted.files import source
+from tests.helpers.asked_of_files import survey_of
 from tests.helpers.command_line import run
 
 SPECIFICATION = """\
@@ -132,7 +131,7 @@ def test_the_budget_is_for_all_records_of_a_unit(
     everything = 'nulls = "none"\nunknown = "other"\n'
     for column in ("vote", "town"):
         text = text.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
-    survey = survey_of(source(place / "votes.csv", None), read_specification(text)).release()
+    survey = survey_of(place / "votes.csv", read_specification(text)).release()
     assert len(survey) == 3
     for release in survey.values():
         whole = getattr(release, "whole", None) or release
@@ -159,7 +158,7 @@ unknown = "y"
 categories = ["1", "0"]
 labels = ["Odd", "Even"]
 nulls = "0"
-unmatched = "drop"
+unknown = "DROP"
 [[results]]
 column = ["vote", "town", "odd"]
 prior = [1, 2, 3, 4, 5, 6, 7, 8]
@@ -215,7 +214,7 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         (
             "votes.toml votes.csv",
             ('categories = ["a", "b"]', ""),
-            r"votes\.toml: line 4: columns\.vote: must have categories: a column of type String",
+            r"votes\.toml: line 4: columns\.vote\.categories: is missing; a column of type Str",
         ),
         (
             "votes.toml votes.csv",
@@ -239,13 +238,13 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         ),
         (
             "votes.toml votes.csv",
-            ('["a", "b"]', '["a", "b"]\nunmatched = "leave"'),
-            r"votes\.toml: line 6: columns\.vote\.unmatched: must be one of 'other', 'drop', not",
+            ('["a", "b"]', '["a", "b"]\nunmatched = "drop"'),
+            r"votes\.toml: line 6: columns\.vote\.unmatched: is not a field; must be one of .*unk",
         ),
         (
             "votes.toml votes.csv",
-            ('["a", "b"]', '["a", "b"]\nunmatched = "drop"\nunknown = "a"'),
-            r"votes\.toml: line 6: columns\.vote\.unmatched: leaves out what unknown counts",
+            ('["a", "b"]', '["a", "DROP"]\nunknown = "DROP"'),
+            r"votes\.toml: line 6: columns\.vote\.unknown='DROP': leaves values out, and is a cat",
         ),
         ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
     ],
@@ -305,7 +304,7 @@ def test_where_the_page_alone_cannot_be_written_its_releases_are_named(
     monkeypatch.setattr(NewFile, "write", full)
     message = run(*MAKE, code=3)
     assert "votes.html: cannot be written (No space left on device)." in message
-    assert "The releases are in votes.json: `opendp-bayes report votes.json`" in message
+    assert "The releases are in votes.json: name it in place of both files." in message
     monkeypatch.undo()
     monkeypatch.chdir(place)
     run("report", "votes.json", "-o", "votes.html")
@@ -321,8 +320,8 @@ def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
 @pytest.mark.parametrize("shares", ["equal_errors", "smallest_error", "weights"])
 def test_the_context_is_debited_once_for_all_results(place: Path, shares: str) -> None:
     guess = "" if shares == "weights" else "\nguess_size = 60"
-    asked = SPECIFICATION.replace("= 20000.0", f'= 2.0\nshares = "{shares}"{guess}')
-    survey = survey_of(source(Path("votes.csv"), None), read_specification(asked))
+    asked = SPECIFICATION.replace("= 20000.0", f'= 2.0\nshare = "{shares}"{guess}')
+    survey = survey_of(Path("votes.csv"), read_specification(asked))
     released = survey.release()
     assert survey._context.current_privacy_loss() == [2.0]
     assert 1.99 < released.loss.epsilon <= 2.0
@@ -352,7 +351,7 @@ def test_init_writes_what_report_reads(place: Path) -> None:
     assert found.columns["vote"].categories == ["a", "b"]
     assert [result.column for result in found.results] == ["vote"]
     assert "# [columns.town]" in text
-    assert found.columns["vote"].unmatched == "other"
+    assert found.columns["vote"].unknown is None
     run(*MAKE)
     assert Report.from_json(Path("votes.json").read_bytes()).releases[0].k == 3
 
@@ -386,7 +385,7 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
         ("vote", r"--categories vote: must be COLUMN=a,b,c"),
         ("vote=", r"must be COLUMN=a,b,c"),
         ("vote=a,,b", r"--categories vote='a,,b': must be labels separated by commas"),
-        ("vote=a,a", r"--categories vote=a,a: must not repeat a label"),
+        ("vote=a,a", r"--categories vote=: must not repeat a label"),
         ("nope=a,b", r"--categories nope=: is not in the first line of votes\.csv"),
     ],
 )
@@ -537,12 +536,12 @@ def test_where_other_records_are_counted_is_said_before_the_release(
         raise ReleaseError("reading failed")
 
     monkeypatch.setattr(SurveyQuery, "release", fails)
-    dropped = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunmatched = "drop"')
+    dropped = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunknown = "DROP"')
     Path("votes.toml").write_text(dropped)
     lines = run(*MAKE, code=1).splitlines()
     assert lines[0] == (
         "opendp-bayes: vote: Records without a value are left out; those with a value that is no"
-        " category are counted as “no listed value”."
+        " category are counted as “other”."
     )
     assert lines[1].startswith(
         "opendp-bayes: vote by town: Records without a value of vote are left"
@@ -550,6 +549,4 @@ def test_where_other_records_are_counted_is_said_before_the_release(
     assert lines[1].endswith(
         "those without a value of town or with one that is no category are in no group."
     )
-    assert lines[2].endswith(
-        "with a value of vote that is no category are counted as “no listed value”."
-    )
+    assert lines[2].endswith("with a value of vote that is no category are counted as “other”.")

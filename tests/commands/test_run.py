@@ -57,7 +57,7 @@ def test_a_question_travels_and_its_survey_comes_back(place: Path, question: str
 def test_one_result_is_a_release(place: Path) -> None:
     one = QUESTION[: QUESTION.rindex("[[results]]")]
     Path("one.toml").write_text(one)
-    release = ob.Release.from_json(run("run", "one.toml", "votes.csv", "--json"))
+    release = ob.Release.from_json(run("run", "one.toml", "votes.csv", "-o", "-"))
     assert release.counts == (40, 20, 0)
     assert release.mechanism.name == "laplace_parameters"
 
@@ -126,17 +126,15 @@ def test_a_file_that_is_no_question_is_called_what_it_is(place: Path) -> None:
 
 def test_options_that_do_not_fit_are_refused(place: Path) -> None:
     assert "DATA: is missing" in run("run", "votes.json", code=2)
-    for options in (["--json"], ["-o", "made.json"]):
+    for options in (["-o", "-"], ["-o", "made.json"]):
         shown = run("run", "votes.json", "--dry-run", *options, code=2)
-        assert "--dry-run: releases nothing that --json or --output could hold" in shown
-    expected = "--guess-size 9: is for --dry-run; leave it out"
-    for command in ("run", "report"):
-        assert expected in run(command, "votes.json", "votes.csv", "--guess-size", 9, code=2)
-    sized = QUESTION.replace("epsilon = 20000.0", "epsilon = 1.0\nsize = 60")
+        assert "--dry-run: releases nothing that --output could hold; leave it out." in shown
+    sized = QUESTION.replace("epsilon = 20000.0", "epsilon = 1.0\nsize = 60\nguess_size = 9")
     sized = sized.replace("[columns.vote]", "[columns.vote]\nnulls = 'a'\nunknown = 'a'")
     Path("sized.toml").write_text(sized)
-    message = run("run", "sized.toml", "--dry-run", "--guess-size", 9, code=2)
-    assert "--guess-size 9: the number of records, 60, is public; leave it out" in message
+    message = run("run", "sized.toml", "--dry-run", code=2)
+    assert "line 5: privacy.guess_size: is of a private number of records" in message
+    sized = sized.replace("guess_size = 9\n", "")
     assert "sized.toml: line 16: results[0].pooled: needs noise on" in _with_mechanism(sized)
 
 
@@ -156,8 +154,9 @@ def test_a_dry_run_reads_no_record(
         monkeypatch.setattr(of, method, lambda *_: pytest.fail("records are read"))
     Path("votes.csv").write_bytes(b"vote,town\n" + b"a,x\n" * 100_000 + b"\xff")  # cannot be read
     Path("votes.toml").write_text(QUESTION.replace("20000.0", "1.0"))
+    Path("sixty.toml").write_text(QUESTION.replace("20000.0", "1.0\nguess_size = 60"))
     before = sorted(place.iterdir())
-    shown = run(command, "votes.toml", *data, "--dry-run", "--guess-size", 60)
+    shown = run(command, "sixty.toml", *data, "--dry-run")
     assert sorted(place.iterdir()) == before
     assert "No record was read and nothing was spent." in shown
     assert "All results together: ε = 1, for one record." in shown
@@ -165,7 +164,7 @@ def test_a_dry_run_reads_no_record(
     widths = [float(line.split()[-1]) for line in shown.splitlines() if "Laplace" in line]
     assert len(widths) == 2
     unknown = run(command, "votes.toml", *data, "--dry-run")
-    assert "no width is known; guess it: --guess-size 1000." in unknown
+    assert "no width is known; guess it under [privacy]: guess_size = 1000." in unknown
 
 
 def test_the_widths_are_those_of_releases(place: Path) -> None:
@@ -174,16 +173,14 @@ def test_the_widths_are_those_of_releases(place: Path) -> None:
     """
     frame = pl.DataFrame({"vote": ["a", "b", "c"] * 100})
     frame.write_parquet("even.parquet")
-    text = QUESTION[: QUESTION.rindex("[[results]]")].replace("20000.0", "0.2")
+    text = QUESTION[: QUESTION.rindex("[[results]]")].replace("20000.0", "0.2\nguess_size = 300")
     Path("even.toml").write_text(text)
     row = next(
-        line
-        for line in run("run", "even.toml", "--dry-run", "--guess-size", 300).splitlines()
-        if "Laplace" in line
+        line for line in run("run", "even.toml", "--dry-run").splitlines() if "Laplace" in line
     )
     found = []
     for _ in range(4):
-        made = ob.Release.from_json(run("run", "even.toml", "even.parquet", "--json"))
+        made = ob.Release.from_json(run("run", "even.toml", "even.parquet", "-o", "-"))
         found.extend((made.posterior.interval(0.95)[1] - made.posterior.interval(0.95)[0]).tolist())
     assert float(row.split()[-1]) == pytest.approx(sum(found) / len(found), rel=0.15)
 
@@ -225,11 +222,11 @@ def test_what_init_writes_runs_as_it_is(place: Path) -> None:
         ("typed.parquet",),
         ("typed.parquet", "--categories", "age=1,2"),
     ):
-        for asked, option, command in (
-            ("asked.toml", [], ["report", "-o", "made.html"]),
-            ("asked.json", ["--json"], ["run", "--json"]),
+        for asked, command in (
+            ("asked.toml", ["report", "-o", "made.html"]),
+            ("asked.json", ["run", "-o", "-"]),
         ):
-            run("init", data, *more, *option, "-o", asked)
+            run("init", data, *more, "-o", asked)
             run(*command, asked, data)
             for path in (*place.glob("asked*"), *place.glob("made*")):
                 path.unlink()
@@ -242,6 +239,6 @@ def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -
     Path("empty.toml").write_text(made.stdout)
     message = run("report", "empty.toml", "votes.csv", code=2)
     assert "the file: must have results; add a table [[results]] with column." in message
-    message = run("init", "votes.csv", "--header", "--json", code=2)
-    assert "--json: no column lists its categories" in message
+    message = run("init", "votes.csv", "--header", "-o", "s.json", code=2)
+    assert "--output s.json: no column lists its categories" in message
     assert not [text for text, _ in pairwise(message.splitlines())], "one line"

@@ -24,7 +24,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.write_csv(directory / "votes.csv")
     common = ("--column", "vote", "--categories", "a,b,c", "--epsilon", 1)
     run("release", directory / "votes.csv", *common, "--output", directory / "one.json")
-    groups = ("--group-by", "town", "--groups", "x,y")
+    groups = ("--by", "town=x,y")
     run("release", directory / "votes.csv", *common, *groups, "-o", directory / "groups.json")
     return directory
 
@@ -65,7 +65,10 @@ def test_tables_hold_the_numbers_in_full(saved, survey, tmp_path, name, kind):
     file = survey if name is None else saved / f"{name}.json"
     wanted = kind.from_json(file.read_bytes()).to_frame(0.5)
     table = tmp_path / "table.csv"
-    shown = run("show", file, "--level", 0.5, "--csv", table, "--json")
+    run("show", file, "--level", 0.5, "-o", table)
+    shown = run("show", file, "--level", 0.5, "-o", "-")
+    run("show", file, "--level", 0.5, "-o", tmp_path / "table.json")
+    assert (tmp_path / "table.json").read_text() == shown.rstrip("\n")
     # But for a label that is a formula, which has an apostrophe there (`tests/hostile`).
     texts = pl.read_csv(table, schema=wanted.schema).with_columns(
         pl.col(pl.String).str.strip_prefix("'")
@@ -82,7 +85,7 @@ def test_the_table_of_a_report_is_that_of_all_its_results(saved, tmp_path):
         '[[results]]\ncolumn = "town"\n'
     )
     run("report", specification, saved / "votes.csv", "-o", tmp_path / "p.html")
-    rows = json.loads(run("show", tmp_path / "p.json", "--json"))
+    rows = json.loads(run("show", tmp_path / "p.json", "-o", "-"))
     named = dict.fromkeys((row["question"], row["category"][:1]) for row in rows)
     assert list(named) == [*(("vote", c) for c in "abco"), *(("town", c) for c in "xyo")]
 
@@ -90,11 +93,11 @@ def test_the_table_of_a_report_is_that_of_all_its_results(saved, tmp_path):
 def test_a_table_replaces_no_file(saved, tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("mine")
-    assert f"--csv {table}: exists already" in run(
-        "show", saved / "one.json", "--csv", table, code=2
+    assert f"--output {table}: exists already" in run(
+        "show", saved / "one.json", "-o", table, code=2
     )
     assert table.read_text() == "mine"
-    message = run("show", saved / "one.json", "--csv", tmp_path / "no" / "t.csv", code=2)
+    message = run("show", saved / "one.json", "-o", tmp_path / "no" / "t.csv", code=2)
     assert f"there is no folder {tmp_path / 'no'}; make it, or name another." in message
     assert sorted(file.name for file in tmp_path.iterdir()) == ["table.csv"]
 
@@ -102,7 +105,7 @@ def test_a_table_replaces_no_file(saved, tmp_path):
 def test_a_workbook_holds_the_numbers_in_full_and_no_formula(survey, tmp_path):
     pytest.importorskip("xlsxwriter")
     table = tmp_path / "table.xlsx"
-    run("show", survey, "--xlsx", table)
+    run("show", survey, "-o", table)
     with zipfile.ZipFile(table) as book:
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
         texts = book.read("xl/sharedStrings.xml").decode()
@@ -116,14 +119,19 @@ def test_a_workbook_holds_the_numbers_in_full_and_no_formula(survey, tmp_path):
 
 def test_without_xlsxwriter_it_says_what_to_install(saved, tmp_path, monkeypatch):
     monkeypatch.setattr(show, "find_spec", lambda name: None)
-    message = run("show", saved / "one.json", "--xlsx", tmp_path / "t.xlsx", code=2)
-    assert "--xlsx needs xlsxwriter: pip install 'opendp-bayes[xlsx]'." in message
+    message = run("show", saved / "one.json", "-o", tmp_path / "t.xlsx", code=2)
+    assert "t.xlsx: needs xlsxwriter: pip install 'opendp-bayes[xlsx]'." in message
+
+
+def test_a_table_of_another_kind_is_refused(saved, tmp_path):
+    message = run("show", saved / "one.json", "-o", tmp_path / "t.ods", code=2)
+    assert "t.ods: must end in .csv, .json or .xlsx, or be - for JSON." in message
 
 
 def test_json_of_a_table_draws_the_picture_too(saved, tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "p.png"
-    json.loads(run("show", saved / "one.json", "--json", "--plot", picture))
+    json.loads(run("show", saved / "one.json", "-o", "-", "--plot", picture))
     assert picture.exists()
 
 

@@ -2,16 +2,17 @@
 
 import re
 
+from typer import Typer
 from typer.testing import CliRunner
 
 from opendp_bayes.commands.app import app
 
 
-def run(*arguments: object, code: int = 0) -> str:
+def run(*arguments: object, code: int = 0, of: Typer = app) -> str:
     """Standard output of a command that was carried out, standard error of one that was not (but an
     audit that refutes its claim is one that was).
     """
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = CliRunner().invoke(of, [str(argument) for argument in arguments])
     assert result.exit_code == code, result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
     # Typer styles help and errors in some CI systems.

@@ -21,8 +21,8 @@ from tests.helpers.byte_sequences import MARKED, SLOW, tried
 from tests.helpers.command_line import run
 from tests.helpers.sources import SOURCES
 
-EXACT = ("--epsilon", 10000, "--json")
-COLUMN = ("--column", "vote", "--categories", "a,b", "--unmatched", "drop")
+EXACT = ("--epsilon", 10000, "-o", "-")
+COLUMN = ("--column", "vote", "--categories", "a,b", "--unknown", "DROP")
 #: All encodings of Python that are not in the list.
 _PYTHONS = {module.name.replace("_", "-") for module in pkgutil.iter_modules(where_encodings_are)}
 REFUSED = sorted(_PYTHONS - {*HIDDEN, "aliases", "iso8859-1", "utf-8-sig"})
@@ -70,7 +70,7 @@ def asked(encoding: str) -> str:
         "run question.toml --dry-run",
         "run question.toml votes.csv --dry-run",
         "report question.toml votes.csv -o page.html",
-        "synthesize question.toml votes.csv -o copies",
+        "report question.toml votes.csv --synthetic copies",
         "run plain.toml owner.toml",
         "run plain.toml owner.toml --dry-run",
         "release owner.toml --column vote --epsilon 1",

@@ -73,7 +73,7 @@ def file(survey: ob.Survey, tmp_path: Path) -> Path:
 
 
 def test_a_table_of_csv_has_no_formula(file: Path, survey: ob.Survey, tmp_path: Path) -> None:
-    run("show", file, "--csv", tmp_path / "table.csv")
+    run("show", file, "-o", tmp_path / "table.csv")
     text = (tmp_path / "table.csv").read_bytes().decode()
     assert formulas(text) == []
     rows = list(csv.DictReader(text.splitlines(keepends=True)))
@@ -86,14 +86,14 @@ def test_a_table_of_csv_has_no_formula(file: Path, survey: ob.Survey, tmp_path: 
 def test_the_other_tables_hold_labels_as_they_are(
     file: Path, survey: ob.Survey, tmp_path: Path
 ) -> None:
-    rows = json.loads(run("show", file, "--json"))
+    rows = json.loads(run("show", file, "-o", "-"))
     assert [row["category"] for row in rows] == [*LABELS, "-1", "1"]
     assert survey.to_frame()["category"].to_list() == [*LABELS, "-1", "1"]
 
 
 def test_a_workbook_has_neither_formulas_nor_links(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("xlsxwriter")
-    run("show", file, "--xlsx", tmp_path / "table.xlsx")
+    run("show", file, "-o", tmp_path / "table.xlsx")
     with zipfile.ZipFile(tmp_path / "table.xlsx") as book:
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
         texts = book.read("xl/sharedStrings.xml").decode()

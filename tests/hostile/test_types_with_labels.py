@@ -278,16 +278,16 @@ def test_the_command_notes_an_enum_of_a_file(
         assert result.exit_code == 0, result.output
         return " ".join(result.stderr.split())
 
-    release = ("release", name, "--epsilon", "1", "--json")
+    release = ("release", name, "--epsilon", "1", "-o", "-")
     by_town = ("--column", "town", "--categories", "x")
     assert f"The labels of vote are public because {name} has" in heard(
         *release, "--column", "vote"
     )
-    assert NOTE in heard(*release, *by_town, "--group-by", "vote")
+    assert NOTE in heard(*release, *by_town, "--by", "vote")
     assert NOTE not in heard(*release, *by_town)
     assert NOTE not in heard(*release, "--column", "sure")
-    heard("init", name, "--column", "vote", "--json", "-o", "question.json")
-    assert NOTE in heard("run", "question.json", name, "--json")
+    heard("init", name, "--column", "vote", "-o", "question.json")
+    assert NOTE in heard("run", "question.json", name, "-o", "-")
     assert NOTE in heard("run", "question.json", name, "--dry-run")
     heard("init", name, "--column", "vote", "-o", "question.toml")
     assert NOTE in heard("report", "question.toml", name, "-o", "page.html")

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from statsmodels.datasets import anes96, fair
 
 import opendp_bayes as ob
-from opendp_bayes.commands.answers import survey_of
 from opendp_bayes.report.page import _scale, rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.report.statements import promise
 from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.trusted.files import source
+from tests.helpers.asked_of_files import survey_of
 
 VOTES = ["Clinton", "Dole"]
 ELECTION = """
@@ -116,7 +115,7 @@ class Page(HTMLParser):
 def made(text: str, frame: pl.DataFrame, directory: Path) -> Report:
     frame.write_parquet(directory / "data.parquet")
     asked = read_specification(text)
-    survey = survey_of(source(directory / "data.parquet", None), asked)
+    survey = survey_of(directory / "data.parquet", asked)
     software = {"opendp-bayes": ob.__version__}
     return Report(asked, survey.release().releases, software)
 

@@ -10,12 +10,13 @@ import polars as pl
 import pytest
 from statsmodels.datasets import anes96
 
-from opendp_bayes.commands.answers import before_reading, survey_of
+from opendp_bayes.commands.answers import before_reading
 from opendp_bayes.report.lines import FieldError, SpecificationError
 from opendp_bayes.report.page import rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.trusted.files import source
+from tests.helpers.asked_of_files import survey_of
 from tests.report.test_page import Page, made
 
 LEVELS = """
@@ -26,7 +27,6 @@ privacy = { rho = 0.5 }
 categories = [0, 1, 2, 3, 4, 5, 6]
 labels = ["18", "30", "40", "50", "60", "70", "80"]
 nulls = 6
-unmatched = "other"
 [[results]]
 column = "age"
 merge = 2
@@ -158,7 +158,7 @@ def test_where_records_of_merged_categories_are_counted(ages: pl.DataFrame, tmp_
     survey = survey_of(found, asked)
     assert list(before_reading(found, survey, asked)) == [
         "age by 2; Single; age, merged: Records without a value are counted as “80”; those with a"
-        " value that is no category are counted as “no listed value”."
+        " value that is no category are counted as “other”."
     ]
     assert survey.questions["age by 2"].space.labels == (
         *("18 to 30", "40 to 50", "60 to 70", "80"),
@@ -169,7 +169,7 @@ def test_where_records_of_merged_categories_are_counted(ages: pl.DataFrame, tmp_
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("merge = 2", "merge = 1", r"line 13: results\[0\]\.merge: must be a whole number >= 2"),
+        ("merge = 2", "merge = 1", r"line 12: results\[0\]\.merge: must be a whole number >= 2"),
         ("merge = 2", 'merge = 2\nby = "age"', r"results\[0\]\.merge: does not go with by"),
         ('"age"\nmerge = 2', '["age", "b"]\nmerge = 2', r"results\[0\]\.merge=2: is for one col"),
     ],
@@ -197,7 +197,7 @@ def test_merges_that_do_not_fit_are_refused_before_data_are_read(
     ages.write_parquet(tmp_path / "data.parquet")
     asked = read_specification(LEVELS.replace(old, new, 1))
     with pytest.raises(FieldError, match=message):
-        survey_of(source(tmp_path / "data.parquet", None), asked)
+        survey_of(tmp_path / "data.parquet", asked)
 
 
 def test_synthetic_records_need_every_category() -> None:

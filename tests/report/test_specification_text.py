@@ -58,15 +58,23 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"line 3: privacy: identifier and rows_"),
         (
             "epsilon = 1.0",
-            'rho = 1\nshares = "equal"',
-            r"line 5: privacy\.shares: must be one of 'we",
+            'rho = 1\nshare = "equal"',
+            r"line 5: privacy\.share: must be one of 'we",
         ),
-        ("epsilon = 1.0", 'rho = 1\nshares = "equal_errors"', r"line 3: privacy: guess_size goes"),
-        ("epsilon = 1.0", "rho = 1\nguess_size = 9", r"line 3: privacy: guess_size goes with"),
         (
             "epsilon = 1.0",
-            'rho = 1\nshares = "smallest_error"\nguess_size = 9',
-            r"line 5: privacy\.shares: finds the shares; leave out share",
+            'rho = 1\nshare = "equal_errors"',
+            r"line 3: privacy: must have guess_size",
+        ),
+        (
+            "epsilon = 1.0",
+            "rho = 1\nguess_size = 9\nsize = 9",
+            r"line 5: privacy\.guess_size: is of a private",
+        ),
+        (
+            "epsilon = 1.0",
+            'rho = 1\nshare = "smallest_error"\nguess_size = 9',
+            r"line 5: privacy\.share: finds the shares; leave out share",
         ),
         ("epsilon = 1.0", "epsilon = inf", r"line 4: privacy\.epsilon=inf: must be finite"),
         (

@@ -32,7 +32,7 @@ TABLE = 'column = ["vote", "town"]'
 
 
 VOTES, TOWNS = ["a", "b", "other"], [1, 2, "other"]
-DROPPED = {'["a", "b"]': '["a", "b"]\nunmatched = "drop"'}
+DROPPED = {'["a", "b"]': '["a", "b"]\nunknown = "DROP"'}
 
 
 def noted(text: str) -> list[str]:
@@ -95,7 +95,7 @@ def noted(text: str) -> list[str]:
             ],
         ),
         (
-            {'column = "vote"': TABLE, **DROPPED, '"South"]': '"South"]\nunmatched = "drop"'},
+            {'column = "vote"': TABLE, **DROPPED, '"South"]': '"South"]\nunknown = "DROP"'},
             [
                 "Records without a value of vote or town or with one that is no category are left"
                 " out."
@@ -147,7 +147,7 @@ def report(text: str, *releases: Any) -> Report:
 
 
 def test_the_methods_of_one_result() -> None:
-    dropped = TEXT.replace('["a", "b"]', '["a", "b"]\nunmatched = "drop"')
+    dropped = TEXT.replace('["a", "b"]', '["a", "b"]\nunknown = "DROP"')
     assert methods(report(dropped, release(NOISE)), 0.95) == (
         "Category probabilities were released under differential privacy with opendp-bayes 1.2."
         " The privacy unit is one record: data sets that differ by 1 record added or removed are"

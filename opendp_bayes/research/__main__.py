@@ -1,4 +1,4 @@
-"""`opendp-bayes audit`: compare the claims of a mechanism with its losses."""
+"""`python -m opendp_bayes.research audit`: compare the claims of a mechanism with its losses."""
 
 from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opendp_bayes.commands import options
+from opendp_bayes.commands.app import Command
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.commands.output import display, echo
 
@@ -14,7 +15,22 @@ if TYPE_CHECKING:
 
 _CLAIM, _TEST = "Claim", "Test"
 
+app = typer.Typer(
+    help="Research on the mechanisms of `opendp-bayes`.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
+
+@app.callback()
+def _research() -> None:
+    """The options that come before a command: none."""
+
+
+@app.command(cls=Command)
 def audit(
     mechanism: Annotated[
         str,
@@ -30,7 +46,14 @@ def audit(
     ],
     prior: options.Prior,
     size: options.Size = None,
-    parameter: options.Parameter = None,
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A parameter of the mechanism, such as gamma=0.2; may be repeated.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
     scale: Annotated[
         float | None,
         typer.Option(
@@ -61,12 +84,7 @@ def audit(
             rich_help_panel=_TEST,
         ),
     ] = 0.999,
-    json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Print the audit as a JSON object.", rich_help_panel=options.OUTPUT
-        ),
-    ] = False,
+    json: options.Json = False,
 ) -> None:
     """Check that MECHANISM loses no more than it claims. Needs no data.
 
@@ -79,11 +97,11 @@ def audit(
 
     Examples:
 
-        opendp-bayes audit laplace_parameters --size 1000 --prior 1,1 --epsilon 1
+        python -m opendp_bayes.research audit laplace_parameters --size 1000 --prior 1,1 --epsilon 1
 
-        opendp-bayes audit hellinger_exponential --size 100 --prior 1,1 --scale 1
+        python -m opendp_bayes.research audit hellinger_exponential --size 100 --prior 1,1 --scale 1
 
-        opendp-bayes audit laplace_parameters --prior 1,1 --scale 1 --epsilon 0.9
+        python -m opendp_bayes.research audit laplace_parameters --prior 1,1 --scale 1 --epsilon 0.9
     """
     from opendp.mod import enable_features
 
@@ -96,7 +114,7 @@ def audit(
 
     with option_errors():
         concentration = as_prior(options.prior(prior))
-        audited = _mechanism(mechanism, options.parameters(parameter or []), scale, epsilon, size)
+        audited = _mechanism(mechanism, _parameters(parameter or []), scale, epsilon, size)
     with option_errors(), bar("Accounting", quiet=json) as show:
         if scale is None:
             audited = calibrate(
@@ -150,3 +168,21 @@ def _mechanism(
     parameters = {**default_options(kind, size), **parameters}
     described: Mechanism = kind(scale=1.0 if scale is None else scale, **parameters)
     return described
+
+
+def _parameters(settings: list[str]) -> dict[str, float | str]:
+    """`gamma=0.2` as a keyword argument, a number where it reads as one."""
+    found: dict[str, float | str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not (name.isidentifier() and equals and value):
+            fail(f"--parameter {setting}: must be NAME=VALUE, such as --parameter gamma=0.2.")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m opendp_bayes.research")

@@ -1,12 +1,17 @@
-"""`opendp-bayes audit`, in process through typer's runner."""
+"""`python -m opendp_bayes.research audit`, in process through typer's runner."""
 
 import json
 import re
+from functools import partial
 
 import pytest
 
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from tests.helpers.command_line import run
+from opendp_bayes.research.__main__ import app
+from tests.helpers import command_line
+
+pytestmark = pytest.mark.usefixtures("_plain_terminal")
+run = partial(command_line.run, of=app)
 
 EHDL = ("hellinger_exponential", "--parameter", "sensitivity=local")
 
