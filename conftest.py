@@ -3,17 +3,24 @@ docstrings and pages.
 """
 
 import gc
+import math
+import os
 import signal
 import sys
 from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
+# Traces of OpenDP take 60 ms for every refusal, and are read before it is loaded.
+os.environ.setdefault("RUST_BACKTRACE", "0")
+
 import opendp.context
+import opendp.extras.polars
 import pytest
 from hypothesis import HealthCheck, settings
-from opendp.mod import enable_features
+from opendp.mod import binary_search_param, enable_features
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from sybil.parsers.rest import DocTestParser
@@ -76,24 +83,86 @@ def _no_waiting() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _equal_budgets_are_divided_once() -> Iterator[None]:
-    """Let OpenDP search once for the shares of each budget. It composes 60 times to divide one,
-    which is most of what a Context costs, and tests make thousands of Contexts.
+def _opendp_searches_once() -> Iterator[None]:
+    """Let OpenDP search once for the shares of each budget, and for the scale of each of its own
+    queries. It composes or makes 60 measurements to find one, which is most of what a Context and
+    a query cost, and tests make thousands.
     """
-    search: Any = opendp.context.binary_search_param
-    scales: dict[str, float] = {}
+    found: dict[str, float] = {}
 
-    def searched(compose: Any, *given: Any, **named: Any) -> Any:
-        if compose.__name__ != "_scale_ac":
-            return search(compose, *given, **named)
-        cells = [cell.cell_contents for cell in compose.__closure__]
-        known = dict(zip(compose.__code__.co_freevars, cells, strict=True))
-        names = ("input_metric", "output_measure", "d_in", "weights")
-        key = str([[str(known[name]) for name in names], given, named])
-        if key not in scales:
-            scales[key] = search(compose, *given, **named)
-        return scales[key]
+    def searched(make: Any, d_in: Any, d_out: Any, T: Any) -> Any:
+        cells = [cell.cell_contents for cell in make.__closure__]
+        known = dict(zip(make.__code__.co_freevars, cells, strict=True))
+        of: tuple[Any, ...]
+        if "query" in known:
+            query = known["query"]
+            of = known["input_domain"], query._output_measure, known["polars_plan"].serialize()
+        else:
+            of = known["output_measure"], known["weights"]
+        key = str([known["input_metric"], *of, d_in, d_out, T])
+        if key not in found:
+            found[key] = binary_search_param(make, d_in=d_in, d_out=d_out, T=T)
+        return found[key]
+
+    def of_a_budget(make: Any, *given: Any, **named: Any) -> Any:
+        of_weights = make.__name__ == "_scale_ac"
+        return (searched if of_weights else binary_search_param)(make, *given, **named)
+
+    def of_a_query(make: Any, d_in: Any, d_out: Any, T: Any) -> Any:
+        return make(searched(make, d_in, d_out, T))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opendp.context, "binary_search_param", searched)
+        patch.setattr(opendp.context, "binary_search_param", of_a_budget)
+        patch.setattr(opendp.extras.polars, "binary_search_chain", of_a_query)
+        yield
+
+
+@cache
+def _coarse_score(score: Any) -> Any:
+    return lru_cache(maxsize=4096)(score.__wrapped__)
+
+
+@pytest.fixture(scope="module")
+def coarse_errors() -> Iterator[None]:
+    """Expected errors from a thirtieth of the draws, within two per cent instead of 0.3, for
+    modules that use the choice among mechanisms and do not measure it.
+    """
+    from opendp_bayes.planning import automatic, release_law
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release_law, "_LARGEST_LAW", 1 << 12)
+        patch.setattr(release_law, "_LARGEST_NOISE", 1 << 12)
+        patch.setattr(release_law, "_SIMULATED", 1 << 12)
+        patch.setattr(release_law, "_FEWEST_DRAWS", 1 << 10)
+        # What they are once is what they are in every module.
+        patch.setattr(automatic, "_score", _coarse_score(automatic._score))
+        yield
+
+
+@pytest.fixture(scope="module")
+def short_chains() -> Iterator[None]:
+    """Learned priors, pooled groups and posteriors of surveys from a tenth of the sweeps, taken for
+    enough, for modules that show and save what chains find and do not measure it.
+    """
+    from opendp_bayes.inference import noise_aware
+    from opendp_bayes.inference.learned import learned_counts
+    from opendp_bayes.inference.pooling import pooled_draws
+    from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
+    from opendp_bayes.results import pooled_release
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learned_counts, "_DROPPED", 20)
+        patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
+        for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": math.inf}.items():
+            patch.setattr(pooled_draws, name, value)
+        patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
+        patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
+        for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
+            patch.setattr(consistent_draws, name, value)
+        for module in (learned_counts, noise_aware):
+            patch.setattr(module, "LARGEST_R_HAT", math.inf)
+            patch.setattr(module, "FEWEST_EFFECTIVE", 1)
+        for module in (consistent_draws, survey_posterior):
+            patch.setattr(module, "SETTLED_R_HAT", math.inf)
+            patch.setattr(module, "SETTLED_EFFECTIVE", 1)
         yield

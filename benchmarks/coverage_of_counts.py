@@ -26,7 +26,7 @@ Intervals of `release.posterior.counts`, the finite population, in joint tables:
 the values of the first variable, and of the number of records where it is private. {DRAWS}
 simulations of each row, with probabilities drawn from the prior, 0.5 in every cell; a private
 number of records is drawn from the Poisson distribution with mean $n$, which the posterior has as
-`size_prior`.
+`records_prior`.
 Counts are whole numbers, so an interval holds more than its level: beside the share of intervals
 that hold the true count stands the mean probability that the posterior gives them, in percent. The
 cells of a table are not independent; the standard error of a share is at most 4.1 for 50 %, 1.8 for
@@ -70,11 +70,11 @@ def simulated(made: Setting, rng: np.random.Generator) -> list[tuple[Any, Intege
         promise(None if made.private else size), ("row", "column"),
     )  # fmt: skip
     known = stats.poisson(made.size) if made.private else None
-    posterior = ob.noise_aware_posterior(release, size_prior=known)
+    posterior = ob.noise_aware_posterior(release, records_prior=known)
     asked: list[tuple[Any, Integers]] = [(posterior.counts, counts)]
     asked.append((posterior.marginal("row").counts, counts.reshape(made.shape).sum(axis=1)))
     if made.private:
-        asked.append((posterior.size, np.array([size])))
+        asked.append((posterior.records, np.array([size])))
     return asked
 
 

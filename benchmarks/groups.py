@@ -33,7 +33,7 @@ def measure(context: Any, scan: pl.LazyFrame, groups: int) -> list[float]:
 
     def together() -> Any:
         return ob.posterior(
-            context.query().group_by(by), "value", keys=range(groups), nulls="missing"
+            context.query(), "value", by=by, categories={by: range(groups)}, nulls="missing"
         ).release()
 
     def one_by_one() -> list[Any]:

@@ -171,8 +171,8 @@ def measured(posterior: NoiseAwarePosterior, shares: Shares, counts: Any) -> dic
         truth = counts.sum(axis=others)
         of_margins.append((low <= truth) & (truth <= high))
     bias = 0.0
-    if posterior.size.std() > 0:
-        bias = (posterior.size.mean() - counts.sum()) / posterior.size.std()
+    if posterior.records.std() > 0:
+        bias = (posterior.records.mean() - counts.sum()) / posterior.records.std()
     return {
         "error": 1e4 * float(((posterior.mean() - theta) ** 2).sum()),
         "cells": of_cells.mean(),

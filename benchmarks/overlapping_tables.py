@@ -17,6 +17,7 @@ from scipy import stats
 from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 
 #: Releases of the regression, and records and copies of each.
 RUNS, RECORDS, COPIES = 250, 2000, 20
@@ -72,7 +73,7 @@ def regression(epsilon: float) -> list[list[Any]]:
         data = np.column_stack([pair, rng.random(RECORDS) < p]).astype(int)
         release = released((2, 2, 2), data, (0, 1, 2), ob.LaplaceParameters(2 / epsilon))
         start = process_time()
-        posterior = ob.research.survey_posterior({"all": release})
+        posterior = survey_posterior({"all": release})
         took += process_time() - start
         for at, kind in enumerate(kinds):
             frames = posterior.synthetic(COPIES, kind, seed=run)
@@ -157,7 +158,7 @@ def ten_tables(size: int, holds: bool) -> tuple[list[Any], list[Any]]:
     start = process_time()
     with warnings.catch_warnings(record=True) as loose:
         warnings.simplefilter("always")
-        posterior = ob.research.survey_posterior(releases)
+        posterior = survey_posterior(releases)
     took = process_time() - start
     other, others_took = by_mbi(releases, levels, size)
     errors, covered = {}, {"cells": [], "margins": [], "pairs": []}
@@ -205,9 +206,9 @@ def many_records(size: int, copies: int) -> list[Any]:
     releases = {f"t{at}": released(levels, data, scope, noise) for at, scope in enumerate(TREE)}
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # of few draws, which are quick to make
-        posterior = ob.research.survey_posterior(releases, ess=20)
+        posterior = survey_posterior(releases, ess=20)
         start = process_time()
-        paths = posterior.write_synthetic(folder, copies, "predictive", size=size)
+        paths = posterior.write_synthetic(folder, copies, "predictive", records=size)
         took = process_time() - start
         return [size, copies, took, sum(path.stat().st_size for path in paths) / 1e6]
 

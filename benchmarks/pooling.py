@@ -11,7 +11,7 @@ from reporting import table
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))

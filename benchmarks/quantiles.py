@@ -80,16 +80,22 @@ def of_one_table(counts: Integers, epsilon: float, prior: Any) -> Any:
     """The posterior of noisy counts of a private number of records."""
     drawn = noised(counts, epsilon)
     return ob.noisy_counts(
-        drawn, range(counts.size), noise="discrete_laplace", scale=1 / epsilon, prior=prior
+        drawn, range(counts.size), mechanism="laplace_parameters", scale=1 / epsilon, prior=prior
     ).posterior
 
 
 def of_opendp_tree(counts: Integers, epsilon: float, branching: int | None = None) -> Any:
     """The posterior of all levels of what OpenDP draws of its tree."""
     noisy, branching, scale = noisy_tree(counts, epsilon, branching)
-    return ob.research.tree_posterior(
-        noisy, "x", range(counts.size), branching=branching, noise="discrete_laplace", scale=scale
-    )["x"]
+    levels = ob.research.noisy_tree(
+        noisy,
+        "x",
+        range(counts.size),
+        branching=branching,
+        mechanism="laplace_parameters",
+        scale=scale,
+    )
+    return ob.combine(levels, records="same")["x"]
 
 
 def deciles_of(posterior: Any, edges: Floats) -> tuple[Floats, Floats, Floats]:

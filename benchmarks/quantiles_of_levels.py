@@ -45,7 +45,7 @@ def released(true: Integers, epsilon: float, rng: np.random.Generator) -> Any:
         counts = true if merge is None else np.array([true[part].sum() for part in merge.values()])
         drawn = counts + DiscreteLaplace(scale).simulate(counts.shape, rng)
         releases[name] = ob.noisy_counts(
-            drawn.tolist(), range(BINS), noise="discrete_laplace", scale=scale, merge=merge
+            drawn.tolist(), range(BINS), mechanism="laplace_parameters", scale=scale, merge=merge
         )
     return ob.combine(releases, records="same")["x"]
 

@@ -51,7 +51,7 @@ def drawn_errors(query: Any) -> list[float]:
 def measured(size: int | None, budget: dict[str, float]) -> list[float]:
     equal, smallest = (asked(size, budget, share) for share in ("equal_errors", "smallest_error"))
     start = process_time()
-    _ = equal.shares
+    _ = equal.share
     spent = process_time() - start
     errors = [drawn_errors(query) for query in (asked(size, budget, "equal"), equal, smallest)]
     spreads = [100 * (max(of) / min(of) - 1) for of in errors[:2]]

@@ -24,7 +24,6 @@ import opendp_bayes as ob
 from opendp_bayes.commands.demo import _penguins, _survey
 from opendp_bayes.display import terminal
 from opendp_bayes.results.figures import plot_posterior
-from opendp_bayes.results.grouped_release import GroupedRelease
 
 IMAGES = Path(__file__).parent / "images"
 TITLES = {
@@ -141,7 +140,7 @@ def keep_groups(
         )
         groups, nulls = list(frame[by].dtype.categories), frame[column].dtype.categories[0]
         query = ob.posterior(
-            context.query().group_by(by), column, keys=groups, size=size, nulls=nulls
+            context.query(), column, by=by, categories={by: groups}, size=size, nulls=nulls
         )
         path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
@@ -210,7 +209,7 @@ def main() -> None:
     }
     plots(releases)
     reading()
-    by_vote = GroupedRelease.from_json((IMAGES / "groups.json").read_text(encoding="utf-8"))
+    by_vote = ob.Release.from_json((IMAGES / "groups.json").read_text(encoding="utf-8"))
     save(by_vote.plot(), "groups")
     questions = {"Vote": releases["vote"], "Party": releases["party"], "Party by vote": by_vote}
     save(ob.Survey(tuple(questions), tuple(questions.values())).plot(), "survey")

@@ -33,9 +33,10 @@ with ob.on_disk(penguins) as scan:
     # The islands are named here, not read off the data. A penguin is on one island, so all of them
     # cost what one costs.
     query = ob.posterior(
-        context.query().group_by("island"),
+        context.query(),
         "species",
-        keys=["Biscoe", "Dream", "Torgersen"],
+        by="island",
+        categories={"island": ["Biscoe", "Dream", "Torgersen"]},
         nulls="Adelie",
     )
     released = query.release()

@@ -17,8 +17,8 @@ from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantit
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
-from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.pooled_release import Pooled
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
 from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
 from tests.helpers.argument_rows_of_losses import LOSSES, PLAN

@@ -63,7 +63,8 @@ def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     loaded = loaded_by(
         "import opendp_bayes.commands.answers, opendp_bayes.questions.survey_query\n"
         "from opendp_bayes import noisy_counts\n"
-        "noisy_counts([9, 4], ['a', 'b'], noise='discrete_laplace', scale=1.0).posterior.interval()"
+        "noisy_counts([9, 4], ['a', 'b'], mechanism='laplace_parameters', scale=1.0)"
+        ".posterior.interval()"
     )
     assert "scipy.special" in loaded
     assert not loaded & {f"scipy.{part}" for part in ("stats", "optimize", "interpolate", "signal")}

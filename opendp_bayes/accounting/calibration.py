@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.profile import (
     Accounting,
-    delta_at,
+    curve_of,
     delta_from_bounds,
     feasible_loss,
 )
@@ -270,7 +270,7 @@ def _by_profile(
     # for.
     epsilon *= 1 - 1e-9
     if accounting == "exact" and setting.is_accounted:
-        return delta_at(setting, d_in, epsilon) / delta
+        return curve_of(setting, d_in).delta(epsilon) / delta
     proven, pure = setting.proven_loss(d_in, delta), setting.proven_loss(d_in)
     with_delta = proven.epsilon / epsilon if epsilon and proven.delta <= delta else math.inf
     return min(delta_from_bounds(pure, epsilon) / delta, with_delta)

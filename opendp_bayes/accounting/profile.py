@@ -51,9 +51,9 @@ def feasible_loss(
     if not delta or d_in == 0:
         return replace(loss)  # a value that nobody can change for others
     proven = setting.proven_loss(d_in, delta)
-    epsilon = epsilon_at(setting, d_in, delta) if exact else epsilon_from_bounds(loss, delta)
-    if epsilon < min(loss.epsilon, proven.epsilon):
-        return replace(loss, epsilon=epsilon, delta=delta)
+    found = curve_of(setting, d_in).epsilon(delta) if exact else epsilon_from_bounds(loss, delta)
+    if found < min(loss.epsilon, proven.epsilon):
+        return replace(loss, epsilon=found, delta=delta)
     if proven.epsilon < loss.epsilon or math.isinf(loss.epsilon):
         return replace(loss, epsilon=proven.epsilon, delta=proven.delta, method=proven.method)
     return replace(loss)
@@ -102,14 +102,14 @@ class PrivacyProfile:
     @property
     def loss(self) -> PrivacyLoss:
         """The bounds without δ: beyond `loss.epsilon` the profile is zero."""
-        return replace(loss_within(self._setting, self.d_in, FEASIBLE_WORK, False))
+        return replace(self._curve.loss)
 
     @property
     def method(self) -> str:
         """Method by which δ is obtained: `"exact"` or `"windowed"`, or `"proven"` where it follows
         from the bounds in `loss` alone.
         """
-        pairs = all_pairs(self._setting, self.d_in)
+        pairs = self._curve.pairs
         return "proven" if pairs is None else pairs[0].method
 
     def __call__(self, epsilon: ArrayLike) -> float | Floats:
@@ -119,8 +119,8 @@ class PrivacyProfile:
         epsilons = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(epsilons)) or np.any(epsilons < 0):
             raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
-        own = self._setting
-        deltas = np.array([delta_at(own, self.d_in, float(value)) for value in epsilons.ravel()])
+        curve = self._curve
+        deltas = np.array([curve.delta(float(value)) for value in epsilons.ravel()])
         deltas = deltas.reshape(epsilons.shape)
         return float(deltas) if deltas.ndim == 0 else deltas
 
@@ -130,58 +130,76 @@ class PrivacyProfile:
         """
         if not 0 <= delta <= 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
-        return epsilon_at(self._setting, self.d_in, delta)
+        return self._curve.epsilon(delta)
 
     @property
-    def _setting(self) -> Setting:
-        """A setting that caches keep, out of everybody's reach."""
-        return Setting(deepcopy(self.mechanism), self.size, self.prior)
+    def _curve(self) -> "Curve":
+        """The curve of a setting that caches keep, out of everybody's reach."""
+        return curve_of(Setting(deepcopy(self.mechanism), self.size, self.prior), self.d_in)
 
 
-def epsilon_at(setting: Setting, d_in: int, delta: float) -> float:
-    """An ε whose δ is at most `delta`, as `PrivacyProfile.epsilon` says."""
-    largest = _largest(setting, d_in, delta)
-    if delta == 0 or delta_at(setting, d_in, 0.0) <= delta:
-        return largest if delta == 0 else 0.0
-    if not math.isfinite(largest):
-        return math.inf
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What is known of a setting at a distance, asked for once: the bounds without δ, and the pairs
+    of distributions that δ is computed from, None where it follows from the bounds alone.
+    """
 
-    def excess(epsilon: float) -> float:
-        return math.log(max(delta_at(setting, d_in, epsilon), 1e-320)) - math.log(delta)
+    setting: Setting
+    d_in: int
+    loss: PrivacyLoss
+    pairs: list[Pairs | GaussianPair] | None
 
-    low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
-    if excess(low) > 0:
-        return largest
-    # Relative to the root itself: a small ε may have been asked for, and is to be met.
-    epsilon = float(
-        scipy.optimize.brentq(
-            excess, 0.0, low, xtol=sys.float_info.min, rtol=1e-12, maxiter=200, disp=False
+    @lru_cache(maxsize=4096)  # noqa: B019 - of a curve that `curve_of` keeps
+    def delta(self, epsilon: float) -> float:
+        """A certified δ at one ε."""
+        if self.d_in == 0 or epsilon >= self.loss.epsilon:
+            return 0.0
+        bound = delta_from_bounds(self.loss, epsilon)
+        if self.pairs is None:
+            return bound
+        return min(bound, max(_delta_of(one, epsilon) for one in self.pairs))
+
+    def epsilon(self, delta: float) -> float:
+        """An ε whose δ is at most `delta`, as `PrivacyProfile.epsilon` says."""
+        largest = self._largest(delta)
+        if delta == 0 or self.delta(0.0) <= delta:
+            return largest if delta == 0 else 0.0
+        if not math.isfinite(largest):
+            return math.inf
+
+        def excess(epsilon: float) -> float:
+            return math.log(max(self.delta(epsilon), 1e-320)) - math.log(delta)
+
+        low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
+        if excess(low) > 0:
+            return largest
+        # Relative to the root itself: a small ε may have been asked for, and is to be met.
+        epsilon = float(
+            scipy.optimize.brentq(
+                excess, 0.0, low, xtol=sys.float_info.min, rtol=1e-12, maxiter=200, disp=False
+            )
         )
-    )
-    step = max(1e-11 * epsilon, math.ulp(0.0))
-    while delta_at(setting, d_in, epsilon) > delta:
-        epsilon, step = min(epsilon + step, largest), 2 * step
-    return epsilon
+        step = max(1e-11 * epsilon, math.ulp(0.0))
+        while self.delta(epsilon) > delta:
+            epsilon, step = min(epsilon + step, largest), 2 * step
+        return epsilon
+
+    def _largest(self, delta: float) -> float:
+        """An ε whose δ is at most `delta`, from the proven bounds; infinite if there is none."""
+        pure = self.loss.epsilon
+        if math.isfinite(pure) or delta == 0:
+            return pure
+        size = self.setting.size
+        d_in = self.d_in if size is None else min(self.d_in, size)
+        proven = self.setting.proven_loss(d_in, delta)
+        return proven.epsilon if proven.delta <= delta else math.inf
 
 
-def _largest(setting: Setting, d_in: int, delta: float) -> float:
-    """An ε whose δ is at most `delta`, from the proven bounds; infinite if there is none."""
-    pure = loss_within(setting, d_in, FEASIBLE_WORK, False).epsilon
-    if math.isfinite(pure) or delta == 0:
-        return pure
-    proven = setting.proven_loss(d_in if setting.size is None else min(d_in, setting.size), delta)
-    return proven.epsilon if proven.delta <= delta else math.inf
-
-
-@lru_cache(maxsize=4096)
-def delta_at(setting: Setting, d_in: int, epsilon: float) -> float:
-    """A certified δ at one ε."""
+@lru_cache(maxsize=256)
+def curve_of(setting: Setting, d_in: int) -> Curve:
+    """The curve of a setting at a distance."""
     loss = loss_within(setting, d_in, FEASIBLE_WORK, False)
-    if d_in == 0 or epsilon >= loss.epsilon:
-        return 0.0
-    bound = delta_from_bounds(loss, epsilon)
-    found = all_pairs(setting, d_in)
-    return bound if found is None else min(bound, max(_delta_of(one, epsilon) for one in found))
+    return Curve(setting, d_in, loss, all_pairs(setting, d_in))
 
 
 def _delta_of(pairs: Pairs | GaussianPair, epsilon: float) -> float:

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from opendp_bayes.accounting.exact import loss_within
-from opendp_bayes.accounting.pairs import WORST_OF_NOISE, all_pairs, pairs_of
-from opendp_bayes.accounting.profile import delta_at
+from opendp_bayes.accounting.pairs import WORST_OF_NOISE, pairs_of
+from opendp_bayes.accounting.profile import curve_of
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -55,8 +55,9 @@ def understated(
         bounds.append(("epsilon", loss.epsilon, least.epsilon, _CLOSE))
     elif math.isfinite(loss.epsilon):
         compared = distance if isinstance(law, AdditiveNoise) else 1
-        if all_pairs(setting, compared) is not None:
-            delta = delta_at(setting, compared, loss.epsilon * (1 + _CLOSE))
+        curve = curve_of(setting, compared)
+        if curve.pairs is not None:
+            delta = curve.delta(loss.epsilon * (1 + _CLOSE))
             bounds.append(("delta", loss.delta, delta, _CLOSE))
     return [
         (name, stated, least_of)

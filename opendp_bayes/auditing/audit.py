@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.accounting.exact import LARGEST_WORK, loss_within, worst_pair
-from opendp_bayes.accounting.profile import epsilon_at
+from opendp_bayes.accounting.profile import curve_of
 from opendp_bayes.auditing.audited_draws import (
     Sampler,
     chi_square_p_value,
@@ -107,7 +107,7 @@ def audit(
         claims=tuple(
             Claim(
                 delta,
-                min(claimed, epsilon_at(setting, 1, delta)) if delta else claimed,
+                min(claimed, curve_of(setting, 1).epsilon(delta)) if delta else claimed,
                 float(refuted[i]),
                 None if law is None else float(refutable[i]),
             )

@@ -305,17 +305,16 @@ def _asked(
                 policies[policy][name] = label
     if not asked.joint:
         plan = _limited(plan, asked.privacy)
-    keys = None
     if result.by is not None:
-        plan, keys = _in_groups(plan, result.by, asked.columns[result.by], kinds[result.by])
-        plan = plan.group_by(result.by)
+        of_groups = asked.columns[result.by], kinds[result.by]
+        plan, labels[result.by] = _in_groups(plan, result.by, *of_groups)
     of: Any = result.column
     question = Question.of(
         of,
-        keys=keys,
+        by=result.by,
         prior=result.prior,
         ordered=result.ordered,
-        categories=labels if isinstance(of, list) else labels[of],
+        categories=labels,
         size=asked.privacy.size,
         nulls=policies["nulls"],
         unknown=policies["unknown"],

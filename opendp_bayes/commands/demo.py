@@ -151,6 +151,4 @@ def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: 
         "split_evenly_over": releases,
         "split_by_weights": None,
     }
-    return CheckedContext.opened(
-        scan, lazyframe_domain(columns), list(schema), arguments, check=lambda metric: None
-    )
+    return CheckedContext.opened(scan, lazyframe_domain(columns), list(schema), arguments)

@@ -57,13 +57,13 @@ def ledger(
 
     Examples, of which the second makes the data of the third:
 
-        opendp-bayes ledger b.ledger --dataset census --epsilon 3
+        opendp-bayes ledger b --dataset census --rho 3
 
         printf '%s\\n' a y n y y n > v.csv
 
-        opendp-bayes release v.csv --column a --categories y,n --rho 1 --ledger b.ledger
+        opendp-bayes release v.csv --column a --categories y,n --rho 1 --ledger b
 
-        opendp-bayes ledger b.ledger
+        opendp-bayes ledger b
     """
     from opendp_bayes.display import terminal
     from opendp_bayes.display.ledger_sheet import ledger_sheet

@@ -22,7 +22,7 @@ Prior = Annotated[
 ]
 Size = Annotated[
     int | None,
-    typer.Option(help="The number of records, if it is public.", rich_help_panel=MODEL),
+    typer.Option(help="The number of records, if it is public.", rich_help_panel=PRIVACY),
 ]
 Separator = Annotated[
     str | None,

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _WRITTEN = re.compile(r"\b([a-z_]+) = '?([^\s';,.]*(?:\.\d+)?)'?")
 
 
+#: What leaves records out, in a specification too.
+_DROP = "DROP"
+
+
 def release(
     file: Annotated[
         Path,
@@ -241,13 +245,15 @@ def release(
 
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
     """Assign the values of an option to the columns: one column takes the value as it is, several
-    take COLUMN=...
+    take COLUMN=..., or all of them DROP.
     """
     if len(columns) == 1:
         if given is not None and len(given) > 1:
             fail(f"{option}: is given more than once; give it once.")
         return dict(zip(columns, given or [], strict=False))
     found: dict[str, str] = {}
+    if given == [_DROP] and option != "--categories":
+        return dict.fromkeys(columns, _DROP)
     for text in given or []:
         named = [name for name in columns if text.startswith(f"{name}=")]
         name = max(named, key=len, default="")

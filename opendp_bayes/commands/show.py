@@ -18,8 +18,7 @@ from opendp_bayes.commands.output import PRINTED, NewFile, display, echo, writte
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes.results.grouped_release import GroupedRelease
-    from opendp_bayes.results.release import Release
+    from opendp_bayes.results.release import GroupedRelease, Release
     from opendp_bayes.results.survey import Survey
 
 _STANDARD_INPUT = Path("-")
@@ -139,14 +138,15 @@ def show(
 
 def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":
     """Read the releases in the file of a release, a survey or a report, with a title for each."""
+    from opendp_bayes.release_format.document import format_of
     from opendp_bayes.report.report_document import NAME, Report
     from opendp_bayes.results import survey
-    from opendp_bayes.results.reading_results import format_of, release_from_json
+    from opendp_bayes.results.release import Release
 
     if format_of(text) == survey.NAME:
         return [("", survey.Survey.from_json(text))]
     if format_of(text) != NAME:
-        return [("", release_from_json(text))]
+        return [("", Release.from_json(text))]
     report = Report.from_json(text)
     headings = [result.heading for result in report.specification.results]
     return list(zip(headings, report.releases, strict=False))
@@ -228,7 +228,7 @@ def _draw(released: "Release | GroupedRelease | Survey", level: float, path: Pat
         from matplotlib import pyplot
     except ImportError:
         fail("--plot needs matplotlib: pip install 'opendp-bayes[plot]'.")
-    from opendp_bayes.results.grouped_release import GroupedRelease
+    from opendp_bayes.results.release import GroupedRelease
 
     matplotlib.use("agg")  # no window
     if isinstance(released, GroupedRelease):

@@ -52,7 +52,7 @@ def noise_aware_posterior(
     *,
     prior: Literal["learned"] | None = None,
     ordered: Sequence[str] | None = None,
-    size_prior: Any = None,
+    records_prior: Any = None,
     ess: int = 4000,
     seed: int | None = 0,
 ) -> NoiseAwarePosterior:
@@ -68,9 +68,9 @@ def noise_aware_posterior(
     ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
         their effects are smooth. Of a release of one column, one name of any kind. By default
         `release.ordered`.
-    size_prior : where the number of records is private, its prior: a frozen discrete distribution
-        of scipy without gaps, such as `scipy.stats.poisson(1000)`. By default every number is
-        equally probable.
+    records_prior : where the number of records is private, its prior: a frozen discrete
+        distribution of scipy without gaps, such as `scipy.stats.poisson(1000)`. By default every
+        number is equally probable.
     ess : the effective sample size of Markov chains or weighted draws, where they are
         needed; the chains of a learned prior have a length of their own.
     seed : of those draws. Exponential mechanisms for three or more categories draw from the
@@ -95,28 +95,28 @@ def noise_aware_posterior(
             release.source,
             prior=prior,
             ordered=ordered,
-            size_prior=size_prior,
+            records_prior=records_prior,
             ess=ess,
             seed=seed,
         )
         return whole._part(release)
-    if size_prior is not None and (
-        release.size is not None or not callable(getattr(size_prior, "logpmf", None))
+    if records_prior is not None and (
+        release.size is not None or not callable(getattr(records_prior, "logpmf", None))
     ):
         wanted = (
             "a frozen discrete distribution with a method logpmf"
             if release.size is None
             else f"None, because the number of records, {release.size}, is public"
         )
-        raise ValueError(f"size_prior={size_prior!r}: must be {wanted}.")
+        raise ValueError(f"records_prior={records_prior!r}: must be {wanted}.")
     effective = as_size(ess, "ess", "draws")
     if prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:
-        return _learned(release, prior, ordered, size_prior, seed)
-    counts = _engine_of(release, size_prior, effective, np.random.default_rng(seed))
+        return _learned(release, prior, ordered, records_prior, seed)
+    counts = _engine_of(release, records_prior, effective, np.random.default_rng(seed))
     first = None
-    if isinstance(counts, CountsGivenNoise) and release.whole is None and size_prior is None:
+    if isinstance(counts, CountsGivenNoise) and release.whole is None and records_prior is None:
         first = partial(warn_of_conflict, release, counts)
     posterior = NoiseAwarePosterior(release, counts, on_first_use=first)
     _warn_of(posterior, effective)
@@ -124,16 +124,16 @@ def noise_aware_posterior(
 
 
 def _learned(
-    release: ReleasedData, prior: Any, ordered: Any, size_prior: Any, seed: int | None
+    release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, seed: int | None
 ) -> LearnedPosterior:
     """The posterior under a learned prior, of arguments that are checked here."""
     if prior != "learned":
         wanted = "'learned' where ordered is given" if prior is None else "'learned' or None"
         raise ValueError(f"prior={prior!r}: must be {wanted}.")
-    if size_prior is not None:
+    if records_prior is not None:
         raise ValueError(
-            f"size_prior={size_prior!r}: must be None with prior='learned', which learns the scale"
-            " of the number of records with the rest."
+            f"records_prior={records_prior!r}: must be None with prior='learned', which learns the"
+            " scale of the number of records with the rest."
         )
     if release.group_size is not None:
         raise ValueError(
@@ -223,7 +223,7 @@ def _work(release: ReleasedData) -> float:
 
 
 def _engine_of(
-    release: ReleasedData, size_prior: Any, effective: int, rng: np.random.Generator
+    release: ReleasedData, records_prior: Any, effective: int, rng: np.random.Generator
 ) -> Engine:
     """The posterior of the counts, by the first way that is within reach."""
     prior, size, group = np.array(release.prior), release.size, release.group_size
@@ -233,7 +233,7 @@ def _engine_of(
         likelihood, size = _likelihood_of_group(release, group), group
     if isinstance(likelihood, DrawnCounts) and size != 0:
         check_envelope(likelihood, prior, size)
-    exact = exact_engine([likelihood], prior, size, size_prior)
+    exact = exact_engine([likelihood], prior, size, records_prior)
     if exact is not None:
         return exact
     if size is None:
@@ -248,7 +248,7 @@ def _engine_of(
 
 
 def exact_engine(
-    likelihoods: Sequence[Likelihood], prior: Floats, size: int | None, size_prior: Any = None
+    likelihoods: Sequence[Likelihood], prior: Floats, size: int | None, records_prior: Any = None
 ) -> Engine | None:
     """The posterior of the counts of the same records, drawn once or several times, without random
     draws; None where it is out of reach.
@@ -258,7 +258,7 @@ def exact_engine(
         return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
     noisy = [one for one in likelihoods if isinstance(one, DrawnCounts)]
     if len(noisy) == len(likelihoods):
-        return CountsGivenNoise(noisy, prior, size=size, size_prior=size_prior)
+        return CountsGivenNoise(noisy, prior, size=size, records_prior=records_prior)
     if size is None:
         return None
     if k == 2:
@@ -283,4 +283,4 @@ def _likelihood_of_group(release: ReleasedData, size: int) -> DrawnCounts:
     whole = release.whole
     assert whole is not None  # noqa: S101  # of which it is a group
     noisy = noise_of(f"group_size={size}", whole)
-    return noisy.chosen(slice(release.start, release.start + release.k))
+    return noisy.chosen(list(release.inside))

@@ -47,9 +47,9 @@ class NoisyCounts(ABC):
         noised = law.noise.draws(draws * part.size).reshape(draws, part.size) + part
         return law.completed(saturated(noised), total)
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`: draws made to look like counts."""
-        return self.project(self.draw(counts, prior, size), int(as_counts(counts).sum()))
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """`draws` releases, shape `(draws, k)`: draws made to look like counts."""
+        return self.project(self.draw(counts, prior, draws), int(as_counts(counts).sum()))
 
     def _too_many(self, k: int) -> ValueError:
         return ValueError(

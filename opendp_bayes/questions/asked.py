@@ -2,7 +2,7 @@
 fits a budget.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -18,6 +18,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -31,11 +32,10 @@ from opendp_bayes.questions.fitting import (
 )
 from opendp_bayes.questions.grouped_counts import split_of
 from opendp_bayes.questions.priors import NUMBER, with_prior
-from opendp_bayes.questions.question import Countable, Question
+from opendp_bayes.questions.question import Columns, Countable, Question
 from opendp_bayes.questions.releasing import releasing
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.release import Release
+from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
     as_tuple,
@@ -49,6 +49,7 @@ from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.measurements import measurement_of, restated
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
+from opendp_bayes.trusted.stable_plans import ungrouped
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,13 +170,14 @@ def ask(
     *,
     noise_only: bool = False,
 ) -> Asked:
-    """Put a question to an OpenDP query on a polars frame, or to any other `Countable`.
+    """Put a question to an OpenDP query on a polars frame that is not grouped (`before_groups`), or
+    to any other `Countable`.
 
     `mechanism` and `options` are those of `posterior`; with `noise_only`, `"auto"` chooses noise on
-    the counts. Raises `ValueError`/`TypeError` for
-    arguments that do not fit each other or the query. Reads no data.
+    the counts. Raises `ValueError`/`TypeError` for arguments that do not fit each other or the
+    query. Reads no data.
     """
-    if isinstance(query, (LazyFrameQuery, LazyGroupByQuery)):
+    if isinstance(query, LazyFrameQuery):
         frame = counts_of_frame(query, question)
         counts, base, kept = frame.transformation, frame.gate.base, frame.gate.limits.kept
     elif isinstance(query, Countable):
@@ -200,6 +202,36 @@ def ask(
     d_in = records_of_unit(posterior.map(counts.map(base._d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
     return Asked(question, base, counts, frame, posterior, space, d_in, fit, result, kept)
+
+
+def frames_of_the_same_rows(asked: Iterable[Asked]) -> list[CountsOfFrame]:
+    """The counts of questions, if all are of one frame by the same plan, so that one pass can count
+    for all of them; otherwise none.
+    """
+    every = list(asked)
+    found = [one.frame for one in every if one.frame is not None]
+    alike = len(found) == len(every) and all(one.gate.plan is found[0].gate.plan for one in found)
+    return found if alike else []
+
+
+def before_groups(query: Any) -> tuple[Any, tuple[str, ...]]:
+    """The query without its `group_by`, and the columns that it was grouped by; none where it was
+    not.
+    """
+    if isinstance(query, LazyGroupByQuery):
+        return ungrouped(query)
+    is_frame = isinstance(query, LazyFrameQuery)  # which has any attribute that polars has
+    return query, () if is_frame else tuple(getattr(query, "by", ()))
+
+
+def either(grouped_by: tuple[str, ...], by: Columns | None) -> Columns | None:
+    """The columns to group by: those that the query was grouped by, or the argument `by`."""
+    if grouped_by and by is not None:
+        raise ValueError(
+            f"by={told(by)}: the query is grouped already, by {', '.join(map(repr, grouped_by))};"
+            " leave out one of the two."
+        )
+    return grouped_by or by
 
 
 def _marked(question: Question) -> Callable[[ReleasedData], Release | GroupedRelease]:

@@ -14,7 +14,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.questions.cells_of import cells_of
-from opendp_bayes.questions.question import Categories, Columns, Policy, Question
+from opendp_bayes.questions.question import Categories, Columns, Policy, Question, Unknown
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import require_features, to_then
 from opendp_bayes.trusted.cells import Axis, Cells
@@ -37,9 +37,8 @@ def make_categorical_counts(
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Policy | None = None,
+    unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    elsewhere: Sequence[Value] | None = None,
 ) -> Transformation:
     """Count the records of each category of one column, or of each cell of a joint table.
 
@@ -51,27 +50,18 @@ def make_categorical_counts(
         `frame_distance(symmetric_distance())` with Bounds; `make_stable_lazyframe` gives the latter
         after a plan, after truncation by identifier included. For a vector,
         `insert_delete_distance()` and `hamming_distance()` too.
-    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
-        A list of them asks for their joint table, whose labels are tuples with one value of each
-        column, the last column changing fastest. Left out for a vector.
-    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
-        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
-        labels.
+    column : the column whose categories are counted, Enum, String, Categorical, integer or Boolean;
+        or a list of them, whose joint table is. Left out for a vector.
+    categories : the public labels, in the order of the counts, for a joint table by column. Not
+        needed for an Enum column, which carries its own, or a Boolean one.
     size : the number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
         change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
-    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
-        which is appended. Required if the column is nullable.
-    unknown : label of the category in which values outside the categories are counted, in like
-        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
-        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
-        such records out, where their number is private.
-    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
-        counts; by default every combination of labels. Leave out only combinations that are
-        publicly known to be impossible.
-    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
-        or a new one, which is appended. Required if `cells` leaves any combination out, since a
-        record may be there all the same.
+    nulls, unknown : labels under which nulls, and values outside the categories, are counted, for
+        all columns or by name: a category, or a new one, which is appended; or `DROP`, which leaves
+        such records out where their number is private. Required where they may occur.
+    cells : for a joint table, the tuples of labels that are counted, by default all; `unknown` is
+        the cell for the others then, a tuple, or `DROP`.
 
     The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
     and neighbour relation. The stability map returns the number of records changed, or added and
@@ -94,7 +84,6 @@ def make_categorical_counts(
         unknown=unknown,
         size=size,
         cells=cells,
-        elsewhere=elsewhere,
     )
     make = _make_counts_of_vector if is_vector else make_counts
     return make(input_domain, input_metric, question, "make_categorical_counts")

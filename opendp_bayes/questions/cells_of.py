@@ -52,28 +52,23 @@ def cells_of(
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
         labels, index, axes = *merged_cells(labels, index, question), ()
-    if size is not None and any(column.leaves_out for column in columns):
+    leaves_out = bool(np.any(index < 0)) or any(column.leaves_out for column in columns)
+    if size is not None and leaves_out:
         raise ValueError(
             "nulls, unknown: ob.DROP leaves records out, and the number of records is public,"
             f" size={size}; every record must be counted. Name a category for them, such as"
             " 'missing'."
         )
     index = np.pad(index, [(0, column.leaves_out) for column in columns], constant_values=-1)
-    for name in names:
-        if name in question.by:
-            raise ValueError(
-                f"by={name!r}: is a column that is asked for, so every group would have"
-                " one category alone. Group by another column."
-            )
     asked = tuple(column.axis for column in columns)
     if not question.by:
         return Cells(asked, index, CountsSpace(labels, size, axes=axes))
     of_groups = [kinds[_named(name, kinds, "by")] for name in question.by]
-    by = groups_of(question.by, of_groups, question.keys)
+    by = groups_of(question, of_groups)
     shape = (*by.index.shape, *index.shape)
     check_cells("by", len(by.groups) * len(labels))
     check_combinations("column", [*question.by, *names], shape)
-    space = GroupedCountsSpace.build(by.groups, labels, size, axes)
+    space = GroupedCountsSpace.build(by.groups, labels, size, axes, question.by)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
     cell = np.where(within < 0, space.k - 1, within * len(labels) + index)
     cell = np.where(index < 0, -1, cell)
@@ -85,8 +80,7 @@ def _named(column: Any, kinds: Mapping[str, ColumnKind], argument: str) -> str:
     if not isinstance(column, str):
         raise TypeError(
             f"{argument}={told(column)}: must be the name of a column, a str; compute it in the"
-            " plan"
-            " first."
+            " plan first."
         )
     if column not in kinds:
         raise ValueError(

@@ -28,7 +28,7 @@ class LabelledColumn:
     @property
     def leaves_out(self) -> bool:
         """True if some records are not counted."""
-        return len(self.labels) in (self.axis.null, self.axis.other)
+        return len(self.labels) in (self.axis.null, self.axis.unknown)
 
 
 def labelled_column(
@@ -38,12 +38,14 @@ def labelled_column(
     categories: Sequence[Value] | None,
     nulls: Value | LeftOut | None,
     unknown: Value | LeftOut | None,
+    of_groups: bool = False,
 ) -> LabelledColumn:
-    """Give a column its categories, after checking the policy against what is known of it.
+    """Give a column its categories, after checking the policy against what is known of it. Those
+    `of_groups` may be fewer than two.
 
     Raises `ValueError`/`TypeError` for labels or a policy that do not fit.
     """
-    own = public_values(column, known, categories)
+    own = public_values(column, known, categories, of_groups=of_groups)
     covered = covers(known, own)
     if known.nullable and nulls is None:
         raise ValueError(
@@ -73,7 +75,7 @@ def labelled_column(
         # first category: failing would tell that it is there.
         at = 0 if label is None or isinstance(label, LeftOut) else place_of(label, labels) or 0
         places.append(len(labels) if isinstance(label, LeftOut) else at)
-    if len(labels) < 2:
+    if len(labels) < 2 and not of_groups:
         raise ValueError(
             f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
             " unknown values."
@@ -82,18 +84,18 @@ def labelled_column(
 
 
 def public_values(
-    column: str, known: ColumnKind, categories: Any, argument: str = "categories"
+    column: str, known: ColumnKind, categories: Any, *, of_groups: bool = False
 ) -> tuple[Value, ...]:
-    """The categories before any bucket, or the values given as another argument, checked against
-    the type of the column.
+    """The categories before any bucket, or the values of a column that makes groups, checked
+    against the type of the column.
     """
+    name, argument = ("by", f"categories[{column!r}]") if of_groups else ("column", "categories")
     if known.kind not in TYPE_OF:
-        name = "by" if argument == "keys" else "column"
         raise TypeError(
             f"{name}={told(column)}: has type {known.type}; must be Enum, String, Categorical,"
             " integer or Boolean. Bin or cast it in the plan."
         )
-    labels = _labels(column, known, categories, argument)
+    labels = _labels(column, known, categories, argument, of_groups=of_groups)
     shown = f"{argument}={told(labels)}"
     for label in labels:
         _check_fits(label, known, shown)
@@ -110,13 +112,15 @@ def public_values(
 #: A margin says that they are public, not what they are; OpenDP reads them.
 _FROM_A_MARGIN = (
     " Where a margin makes them public, OpenDP's own query for group lengths says what they are"
-    " (docs/guarantee.md, 'Keys and sizes from a margin')."
+    " (docs/guarantee.md, 'Groups and sizes from a margin')."
 )
 
 
-def _labels(column: str, known: ColumnKind, categories: Any, argument: str) -> list[Any]:
-    """Categories or keys of a column, at least one: those given, or those that the type of the
-    column makes public.
+def _labels(
+    column: str, known: ColumnKind, categories: Any, argument: str, *, of_groups: bool
+) -> list[Any]:
+    """Categories of a column, at least one: those given, or those that the type of the column makes
+    public.
     """
     if categories is None and known.kind == "boolean":
         return [True, False]
@@ -124,8 +128,9 @@ def _labels(column: str, known: ColumnKind, categories: Any, argument: str) -> l
         if known.declared is None:
             raise ValueError(
                 f"{argument}=None: column {column!r} of type {known.type} does not say publicly"
-                f" which {argument} there are. Pass {argument}=, or cast the column to pl.Enum in"
-                f" the plan.{_FROM_A_MARGIN if argument == 'keys' else ''}"
+                f" which {'groups' if of_groups else 'categories'} there are. Pass categories="
+                f"{f'{{{column!r}: [...]}}' if of_groups else ''}, or cast the column to pl.Enum in"
+                f" the plan.{_FROM_A_MARGIN if of_groups else ''}"
             )
         categories = known.declared
     if isinstance(categories, (pl.Series, np.ndarray)):
@@ -137,7 +142,7 @@ def _labels(column: str, known: ColumnKind, categories: Any, argument: str) -> l
     if not categories:
         raise ValueError(
             f"{argument}=[]: must name at least one"
-            f" {'category' if argument == 'categories' else 'key that is not None'}."
+            f" {'group that is not None' if of_groups else 'category'}."
         )
     check_cells(argument, len(categories))
     return list(categories)
@@ -181,8 +186,7 @@ def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
     if isinstance(label, str) and label.upper() == "DROP":
         raise ValueError(
             f"{name}={told(label)}: would be a new category of that name. Give it another name, or"
-            " one"
-            f" of the categories; {_or_drop(name)}"
+            f" one of the categories; {_or_drop(name)}"
         )
 
 

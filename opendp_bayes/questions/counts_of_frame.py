@@ -1,15 +1,14 @@
 """Counts of a query on a polars frame: its plan, and the cells that a question asks for."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Transformation
 
-from opendp_bayes.mathematics.telling import told
 from opendp_bayes.questions.categorical_counts import cells_in_frame
 from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.stable_plans import Gate, check_number, gate_of, ungrouped
+from opendp_bayes.trusted.stable_plans import Gate, check_number, gate_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +32,15 @@ class CountsOfFrame:
         return self.gate.counts(self.cells, self.made_by)
 
 
-def counts_of_frame(query: LazyFrameQuery | LazyGroupByQuery, question: Question) -> CountsOfFrame:
+def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     """Turn the plan of a query on a polars frame into counts.
 
     Raises `ValueError`/`TypeError` for a plan that is not stable or a question that does not fit
     it.
     """
-    if isinstance(query, LazyGroupByQuery):
-        query, by = ungrouped(query)
-        question = replace(question, by=by)
-    if question.keys is not None and not question.by:
-        raise ValueError(
-            f"keys={told(question.keys)}: belongs to a query per group; group it by a column, as in"
-            " `query.group_by('region')`."
-        )
-    check_number(query, [one.column for one in question.variables if one.categories is None])
+    of_groups = question.groups if question.combinations is None else ()
+    every = (*question.variables, *of_groups)
+    check_number(query, [one.column for one in every if one.categories is None])
     made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     gate = gate_of(query)
     return CountsOfFrame(gate, cells_in_frame(*gate.output_space, question), made_by)

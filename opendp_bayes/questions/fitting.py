@@ -43,8 +43,7 @@ def fit_of(
         if not isinstance(mechanism, Mechanism):
             raise TypeError(
                 f"mechanism={told(mechanism)}: must be 'auto', the name of a mechanism or a"
-                " mechanism"
-                " value."
+                " mechanism value."
             )
         if options:
             raise TypeError(

@@ -9,9 +9,9 @@ from opendp.mod import Domain, Function, Metric, Transformation
 
 from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.questions.categorical_counts import make_counts
-from opendp_bayes.questions.question import Categories, Columns, Policy, Question
-from opendp_bayes.release_format.data import Key, ReleasedData, Value
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.questions.question import Categories, Columns, Policy, Question, Unknown
+from opendp_bayes.release_format.data import ReleasedData, Value
+from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.trusted.boundary import (
     ContractError,
     descriptor_of,
@@ -27,14 +27,12 @@ def make_grouped_counts(
     input_metric: Metric,
     *,
     by: Columns,
-    keys: Sequence[Key] | None = None,
     column: Columns,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Policy | None = None,
+    unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    elsewhere: Sequence[Value] | None = None,
 ) -> Transformation:
     """Count the records of each category of one column, or of each cell of a joint table, in each
     group of another column or several.
@@ -43,36 +41,25 @@ def make_grouped_counts(
     ----------
     input_domain : a `LazyFrameDomain`.
     input_metric : `symmetric_distance()`, `change_one_distance()`, or
-        `frame_distance(symmetric_distance())` with Bounds; `make_stable_lazyframe` gives the latter
-        after a plan, after truncation by identifier included.
-    by : the column that says which group a record is in, or a list of them; Enum, String,
-        Categorical, integer or Boolean.
-    keys : the public groups, as values of `by`, tuples where that is a list. None among the values
-        makes the nulls a group too, the last if there is one such column. Not needed for Enum
-        columns, which carry their own. Rows with any other value are in no group: they are counted
-        in a cell of their own, which no grouped release contains.
-    column : the column whose categories are counted: Enum, String, Categorical, integer or Boolean.
-        A list of them asks for their joint table, whose labels are tuples with one value of each
-        column, the last column changing fastest.
-    categories : the public labels, in the order of the counts. Not needed for an Enum column, which
-        carries its own, or a Boolean one. For a joint table, a mapping from columns to their
-        labels.
+        `frame_distance(symmetric_distance())` with Bounds, as after `make_stable_lazyframe`.
+    by : the column that says which group a record is in, or a list of them, whose groups are
+        tuples; Enum, String, Categorical, integer or Boolean. Records of no group are counted in a
+        cell of their own, which no grouped release contains.
+    column : the column whose categories are counted, of these types too; or a list of them, whose
+        joint table is.
+    categories : the public labels and groups, a mapping from columns to values, or from the tuple
+        of `by` to the combinations that exist; None among the values is the group of the nulls. Not
+        needed for Enum columns, which carry their own, or Boolean ones.
     size : the number of all records, where it is public: required under `change_one_distance()`
         (and wherever a margin says `invariant="lengths"`), refused otherwise. The numbers of
         records of the groups are private. Where they are public too, state them afterwards:
         `GroupedRelease.with_sizes`.
-    nulls : label of the category in which nulls are counted: one of the categories, or a new one,
-        which is appended. Required if the column is nullable.
-    unknown : label of the category in which values outside the categories are counted, in like
-        manner. Required unless the column's type excludes them. For a joint table, `nulls` and
-        `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
-        such records out, where their number is private.
-    cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
-        counts; by default every combination of labels. Leave out only combinations that are
-        publicly known to be impossible.
-    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
-        or a new one, which is appended. Required if `cells` leaves any combination out, since a
-        record may be there all the same.
+    nulls, unknown : labels under which nulls, and values outside the categories, are counted, for
+        all columns or by name: a category, or a new one, which is appended; or `DROP`, which leaves
+        such records out where their number is private. Required where they may occur; in `by`
+        such records are in no group unless a mapping names one.
+    cells : for a joint table, the tuples of labels that are counted, by default all; `unknown` is
+        the cell for the others then, a tuple, or `DROP`.
 
     The output is an int64 array with an entry for every cell, group by group, and a last one for
     the rows that are in no group. The stability map returns the number of records changed, or added
@@ -90,9 +77,7 @@ def make_grouped_counts(
         unknown=unknown,
         size=size,
         cells=cells,
-        elsewhere=elsewhere,
-        by=(by,) if isinstance(by, str) or not isinstance(by, Sequence) else tuple(by),
-        keys=keys,
+        by=by,
     )
     return make_counts(input_domain, input_metric, question, "make_grouped_counts")
 
@@ -141,6 +126,7 @@ def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
             promise=release.promise,
             axes=space.axes,
             rest=None if space.size is None else release.drawn[-1],
+            grouped_by=space.by,
         )
 
     return split

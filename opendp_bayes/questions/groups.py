@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -11,8 +11,10 @@ import polars as pl
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers, check_cells
-from opendp_bayes.questions.columns import public_values
+from opendp_bayes.questions.columns import LabelledColumn, labelled_column
 from opendp_bayes.questions.joint_tables import check_combinations
+from opendp_bayes.questions.left_out import DROP
+from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.trusted.cells import Axis
@@ -32,69 +34,85 @@ class Groups:
     index: Integers
 
 
-def groups_of(by: tuple[str, ...], kinds: Sequence[ColumnKind], keys: Any) -> Groups:
-    """The groups of columns `by`, from the public keys, or the categories of Enum columns.
+def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
+    """The groups of a question, from the public values of its columns: every combination of them,
+    or those that are given. Groups of several columns are tuples.
 
-    The keys of several columns are tuples. Raises `ValueError`/`TypeError` for keys that do not
-    fit the columns.
+    Raises `ValueError`/`TypeError` for values that do not fit the columns.
     """
-    if isinstance(keys, (pl.Series, np.ndarray)):
-        keys = keys.tolist() if isinstance(keys, np.ndarray) else keys.to_list()
-    if keys is not None and hasattr(keys, "__len__"):
-        check_cells("keys", len(keys))
-    if len(by) == 1:
-        column, groups = _column(by[0], kinds[0], keys)
-        index = np.append(np.arange(len(groups)), -1)
-        return Groups((column,), groups, index)
-    rows = None if keys is None else _as_rows(keys, len(by))
-    found = [
-        _column(name, known, None if rows is None else distinct(row[at] for row in rows))
-        for at, (name, known) in enumerate(zip(by, kinds, strict=True))
-    ]
-    columns, values = zip(*found, strict=True)
-    shape = [len(of) + 1 for of in values]
-    check_combinations("by", by, shape)
+    rows, variables = None, question.groups
+    if question.combinations is not None:
+        rows = _as_rows(question.combinations, question.by)
+        values = (distinct(row[at] for row in rows) for at in range(len(variables)))
+        variables = tuple(map(lambda of, own: replace(of, categories=own), variables, values))
+    columns = [_column(of, known) for of, known in zip(variables, kinds, strict=True)]
+    labels = [column.labels for column in columns]
+    shape = [len(column.labels) + column.leaves_out for column in columns]
+    check_combinations("by", question.by, shape)
     if rows is None:
-        check_cells("by", math.prod(map(len, values)))
-        rows = list(product(*values))
-    index, places = np.full(shape, -1), list(map(places_of, values))
+        check_cells("by", math.prod(map(len, labels)))
+        rows = list(product(*labels))
+    index, places = np.full(shape, -1), list(map(places_of, labels))
     for number, row in enumerate(rows):
         index[tuple(of[identity(value)] for of, value in zip(places, row, strict=True))] = number
-    return Groups(columns, tuple(rows), index)
+    groups: Any = rows if len(columns) > 1 else [row[0] for row in rows]
+    return Groups(tuple(column.axis for column in columns), tuple(groups), index)
 
 
-def _as_rows(keys: Any, length: int) -> list[tuple[Any, ...]]:
-    """Keys of several columns, each a tuple with a value of each column."""
-    if isinstance(keys, str) or not isinstance(keys, Sequence):
+def _as_rows(given: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Combinations of values of several columns, each a tuple with a value of each column."""
+    shown = f"categories[{by!r}]"
+    if isinstance(given, str) or not isinstance(given, Sequence):
         raise TypeError(
-            f"keys={told(keys)}: must be a sequence of tuples, one value for each column."
+            f"{shown}={told(given)}: must be a sequence of tuples, one value for each column."
         )
-    for key in keys:
-        if isinstance(key, str) or not isinstance(key, Sequence) or len(key) != length:
+    check_cells(shown, len(given))
+    for row in given:
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(by):
             raise TypeError(
-                f"keys: {key!r} must be a tuple of {length} values, one for each column."
+                f"{shown}: {row!r} must be a tuple of {len(by)} values, one for each column."
             )
-    rows = [tuple(key) for key in keys]
+    rows = [tuple(row) for row in given]
     kinds = {type(value) for row in rows for value in row}
     if not kinds <= {str, int, bool, type(None)}:
         raise TypeError(
-            f"keys={told(keys)}: must hold values of the columns (str, int, bool or None)."
+            f"{shown}={told(given)}: must hold values of the columns (str, int, bool or None)."
         )
     if len(distinct(rows)) < len(rows):
-        raise ValueError(f"keys={told(keys)}: must not repeat a key.")
+        raise ValueError(f"{shown}={told(given)}: must not repeat a group.")
     return rows
 
 
-def _column(by: str, known: ColumnKind, keys: Any) -> tuple[Axis, tuple[Any, ...]]:
-    """A column that says which group a row is in, and the values of its groups; the position after
-    the last is that of the rows in no group.
+def _column(of: Variable, known: ColumnKind) -> LabelledColumn:
+    """A column that says which group a record is in. Its nulls and unknown values are in no group,
+    which is the place after the last, unless they have a label or None is among the values.
     """
-    nulls = isinstance(keys, Sequence) and not isinstance(keys, str)
-    nulls = nulls and any(key is None for key in keys)
-    if nulls and sum(key is None for key in keys) > 1:
-        raise ValueError(f"keys={told(keys)}: must not repeat a key.")
-    values = public_values(
-        by, known, [key for key in keys if key is not None] if nulls else keys, "keys"
+    given: Any = of.categories
+    if isinstance(given, (pl.Series, np.ndarray)):
+        given = given.tolist() if isinstance(given, np.ndarray) else given.to_list()
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        check_cells(f"categories[{of.column!r}]", len(given))
+        values = [value for value in given if value is not None]
+    else:
+        values = given
+    nulls = values is not given and len(given) - len(values)
+    if nulls and (nulls > 1 or of.nulls is not None):
+        raise ValueError(
+            f"categories[{of.column!r}]={told(given)}: None is the group of the nulls; must be"
+            " there once, and without nulls= for the column."
+        )
+    column = labelled_column(
+        of.column,
+        known,
+        categories=values,
+        nulls=DROP if of.nulls is None else of.nulls,
+        unknown=DROP if of.unknown is None else of.unknown,
+        of_groups=True,
     )
-    groups = (*values, None) if nulls else values
-    return Axis(by, known.kind, values, null=len(values), other=len(groups)), groups
+    if not nulls:
+        return column
+    last = len(column.labels)
+    unknown = last + 1 if column.axis.unknown == last else column.axis.unknown
+    axis = replace(column.axis, null=last, unknown=unknown)
+    labels: Any = (*column.labels, None)
+    return LabelledColumn(axis, labels)

@@ -9,7 +9,8 @@ import numpy as np
 
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.questions.columns import check_new
-from opendp_bayes.questions.question import Question
+from opendp_bayes.questions.left_out import LeftOut
+from opendp_bayes.questions.question import Question, as_cell
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import identity, place_of, places_of
 
@@ -30,13 +31,13 @@ def table_of(
     check_combinations("column", [variable.column for variable in question.variables], shape)
     places = list(map(places_of, labels))
     if question.cells is None:
-        if question.elsewhere is not None:
+        if question.unknown is not None:
             raise ValueError(
-                f"elsewhere={question.elsewhere!r}: every combination of labels has a cell; it"
-                " belongs to cells=, which leaves some out."
+                f"unknown={question.unknown!r}: every combination of labels has a cell; one for all"
+                " others belongs to cells=, which leaves some out. Give each column its label."
             )
         return tuple(product(*labels)), np.arange(math.prod(shape)).reshape(shape)
-    cells = [_as_cell(cell, len(shape), "cells") for cell in question.cells]
+    cells = [as_cell(cell, len(shape), "cells") for cell in question.cells]
     index = np.full(shape, -1)
     for number, cell in enumerate(cells):
         absent = [x for x, place in zip(cell, places, strict=True) if identity(x) not in place]
@@ -48,7 +49,7 @@ def table_of(
         if index[at] >= 0:
             raise ValueError(f"cells: {cell!r} is there twice.")
         index[at] = number
-    return _completed(cells, index, question.elsewhere)
+    return _completed(cells, index, question.unknown)
 
 
 def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
@@ -61,36 +62,24 @@ def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[in
 
 
 def _completed(
-    cells: list[tuple[Value, ...]], index: Integers, elsewhere: Any
+    cells: list[tuple[Value, ...]], index: Integers, unknown: Any
 ) -> tuple[tuple[Label, ...], Integers]:
-    """Complete the table with a cell for the records of every combination that has none; raise
-    `ValueError` where there is no such cell.
+    """Complete the table with a cell for the records of every combination that has none, unless
+    they are left out; raise `ValueError` where neither is said.
     """
-    if elsewhere is not None:
-        elsewhere = _as_cell(elsewhere, index.ndim, "elsewhere")
-        place = place_of(elsewhere, cells)
+    if unknown is not None and not isinstance(unknown, LeftOut):
+        place = place_of(unknown, cells)
         if place is None:
-            check_new("elsewhere", elsewhere, cells)
-            place, cells = len(cells), [*cells, elsewhere]
+            check_new("unknown", unknown, cells)
+            place, cells = len(cells), [*cells, unknown]
         index[index < 0] = place
-    if np.any(index < 0):
+    if np.any(index < 0) and unknown is None:
         raise ValueError(
-            f"elsewhere=None: cells= leaves out {np.count_nonzero(index < 0)} of {index.size}"
-            " combinations of labels, and a record may be in one of them all the same. Pass"
-            " elsewhere= with the cell to count it in: one of cells, or a new one, such as"
-            f" elsewhere={('impossible',) * index.ndim!r}."
+            f"cells: leaves out {np.count_nonzero(index < 0)} of {index.size} combinations of"
+            " labels, and a record may be in one of them all the same. Pass unknown= with the cell"
+            " to count it in: one of cells, or a new one, such as"
+            f" unknown={('impossible',) * index.ndim!r}."
         )
     if len(cells) < 2:
-        raise ValueError(f"cells={cells!r}: must be at least 2 with that of elsewhere=.")
+        raise ValueError(f"cells={cells!r}: must be at least 2 with that of unknown=.")
     return tuple(cells), index
-
-
-def _as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
-    """A cell as a tuple of labels, one for each column."""
-    if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
-        raise TypeError(
-            f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
-        )
-    if any(type(label) not in (str, int, bool) for label in cell):
-        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int or bool).")
-    return tuple(cell)

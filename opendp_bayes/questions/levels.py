@@ -15,7 +15,7 @@ from opendp_bayes.release_format.labels import identity, place_of
 from opendp_bayes.release_format.merging import merged_places, neighbours
 
 #: Arguments of `survey` that a tree of one column has no use for, or sets itself.
-_OF_ONE = ("merge", "share", "by", "keys", "cells", "elsewhere")
+_OF_ONE = ("merge", "share", "by", "cells")
 
 
 def levels(

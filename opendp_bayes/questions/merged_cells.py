@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.questions.left_out import LeftOut
@@ -22,7 +24,7 @@ def merged_cells(
     Raises `ValueError`/`TypeError` unless `question.merge` has every label once.
     """
     merge: Any = question.merge
-    number = merged_places(merge, labels)
+    number = np.append(merged_places(merge, labels), -1)  # the last of what is left out
     if question.by:
         raise ValueError(
             f"merge={told(merge)}: is of one table; ask for the joint table of the groups' column"

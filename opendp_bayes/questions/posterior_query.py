@@ -12,14 +12,20 @@ from opendp.mod import Measurement
 
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.questions.asked import Asked, ask
+from opendp_bayes.questions.asked import Asked, ask, before_groups, either
 from opendp_bayes.questions.fitting import Option
-from opendp_bayes.questions.question import Categories, Columns, Countable, Policy, Question
+from opendp_bayes.questions.question import (
+    Categories,
+    Columns,
+    Countable,
+    Policy,
+    Question,
+    Unknown,
+)
 from opendp_bayes.questions.releasing import converted
 from opendp_bayes.questions.summary import described, summary_of
-from opendp_bayes.release_format.data import Key, ReleasedData, Value
-from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.release import Release
+from opendp_bayes.release_format.data import ReleasedData, Value
+from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import check_query_budget
 from opendp_bayes.trusted.handed_out import released_by, submitted
@@ -35,15 +41,14 @@ def posterior(  # type: ignore[overload-overlap]
     query: Query | LazyFrameQuery | Countable,
     column: Columns,
     *,
-    keys: None = None,
+    by: None = None,
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Policy | None = None,
+    unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    elsewhere: Sequence[Value] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[Release]": ...
@@ -51,18 +56,17 @@ def posterior(  # type: ignore[overload-overlap]
 
 @overload
 def posterior(
-    query: Query | LazyGroupByQuery | Countable,
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
     column: Columns,
     *,
-    keys: Sequence[Key] | None = None,
+    by: Columns | None = None,
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Policy | None = None,
+    unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    elsewhere: Sequence[Value] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[GroupedRelease]": ...
@@ -73,15 +77,14 @@ def posterior(
     query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
     column: Columns,
     *,
-    keys: Sequence[Key] | None = None,
+    by: Columns | None = None,
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
-    unknown: Policy | None = None,
+    unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    elsewhere: Sequence[Value] | None = None,
     mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[Any]":
@@ -89,9 +92,8 @@ def posterior(
     debits the Context and returns a `Release`.
 
     A list of columns asks for the posterior of the cells of their joint table, whose labels are
-    tuples (`posterior.marginal`, `posterior.conditional`). After `query.group_by(column)` the
-    posterior of every group is asked for at once, for the budget of one query, and `.release()`
-    returns a `GroupedRelease`.
+    tuples (`posterior.marginal`, `posterior.conditional`). `by` asks for the posterior of every
+    group at once, for the budget of one query, and `.release()` returns a `GroupedRelease`.
 
     Parameters
     ----------
@@ -102,12 +104,13 @@ def posterior(
         column, the last column changing fastest.
     categories : the public labels, in the order of the counts. Not needed for a Boolean column, or
         an Enum of polars, which carries its own: one that was made from the data is the data. For a
-        joint table, a mapping from columns to their labels.
-    keys : for a query per group, the public groups, as values of the columns that the query is
-        grouped by, tuples where these are several. None among the values makes the nulls a group
-        too, the last if there is one such column. Not needed for Enums of polars, which carry their
-        own. Rows with any other value are in no group: they are counted in a cell of their own,
-        which no grouped release contains.
+        joint table or groups, a mapping from columns to their labels.
+    by : the column that says which group a record is in, or a list of them, whose groups are
+        tuples; `query.group_by(...)` does the same. The groups are public: those that `categories`
+        has of the column, or every combination of the columns' own. Where only some exist, it has
+        them under the tuple of the columns, as in `{("state", "county"): [("CA", "LA"), ...]}`.
+        None among the values makes the nulls a group, the last of its column. Records of no group
+        are counted in a cell of their own, which no grouped release contains.
     prior : a positive number for every category, or one for each, buckets included: in the order of
         the categories, or as a mapping from their labels. `"learned"` learns it from the release,
         for noise on the counts and without groups; `plug_in` has a prior of 1 then. `"auto"` is
@@ -122,13 +125,14 @@ def posterior(
     unknown : label of the category in which values outside the categories are counted, in like
         manner. Required unless the column's type excludes them. For a joint table, `nulls` and
         `unknown` are a label for every column, or a mapping from columns to labels. `DROP` leaves
-        such records out, where their number is private.
+        such records out, where their number is private. A mapping may name columns of `by` too,
+        whose nulls and unknown values are a group then; without, or with `DROP`, they are in none.
     cells : for a joint table, the cells that are counted, as tuples of labels, in the order of the
         counts; by default every combination of labels. Leave out only combinations that are
-        publicly known to be impossible.
-    elsewhere : the cell in which the records of all other combinations are counted: one of `cells`,
-        or a new one, which is appended. Required if `cells` leaves any combination out, since a
-        record may be there all the same.
+        publicly known to be impossible: a record may be there all the same, so that `unknown` must
+        be the cell in which all others are counted, a tuple, which is one of `cells` or a new one,
+        appended; its labels are those of the columns' unknown values too. A mapping may have it
+        under the tuple of the columns. `DROP` leaves such records out.
     mechanism : the name of a built-in or installed mechanism, whose scale is found from the budget
         of the query; or a mechanism value, which is used as it is and must fit into the budget.
         `"auto"` chooses by public things only. It takes discrete Laplace noise where the number of
@@ -143,8 +147,10 @@ def posterior(
     any data is read or budget spent.
     """
     require_features("posterior")
+    query, grouped_by = before_groups(query)
     question = Question.of(
         column,
+        by=either(grouped_by, by),
         categories=categories,
         nulls=nulls,
         unknown=unknown,
@@ -152,8 +158,6 @@ def posterior(
         ordered=ordered,
         size=size,
         cells=cells,
-        elsewhere=elsewhere,
-        keys=keys,
     )
     return PosteriorQuery(ask(query, question, mechanism, options))
 
@@ -193,7 +197,7 @@ class PosteriorQuery(Query, Generic[R]):
         The columns are:
 
         * `column` and `aggregate`: the question, and the `prior` that its posterior has;
-        * `categories`: whether they, and the keys of groups, were given or are those of the type of
+        * `categories`: whether they, and those of groups, were given or are those of the type of
           the column, with a reminder that an Enum must not be made from the data;
         * `nulls` and `unknown`: the label under which records without a value and with another one
           are counted, or that they are left out or cannot occur;

@@ -20,8 +20,7 @@ from opendp_bayes.planning.joint_error import (
     noise_variance,
 )
 from opendp_bayes.planning.shares import Goal, solved_shares
-from opendp_bayes.questions.asked import Asked
-from opendp_bayes.questions.same_rows import frames_of_the_same_rows
+from opendp_bayes.questions.asked import Asked, frames_of_the_same_rows
 from opendp_bayes.questions.summary import balanced_error
 from opendp_bayes.release_format.labels import distinct, identity, in_order
 from opendp_bayes.trusted.budget import as_tuple

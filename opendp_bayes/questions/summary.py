@@ -92,7 +92,8 @@ def _aggregate(asked: Asked) -> str:
 def _where_counted(asked: Asked, policy: str) -> str:
     """The label that nulls or other values are counted under, of several columns by name."""
     fates = {}
-    for variable in asked.question.variables:
+    of_groups = [of for of in asked.question.groups if getattr(of, policy) is not None]
+    for variable in (*asked.question.variables, *of_groups):
         label = getattr(variable, policy)
         fate = "cannot occur" if label is None else repr(label)
         fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
@@ -103,8 +104,9 @@ def _where_from(asked: Asked) -> str:
     """Say where the labels of categories and groups are from, of several columns by name."""
     question = asked.question
     given: dict[str, object] = {of.column: of.categories for of in question.variables}
-    if groups_and_labels(asked.space.categories)[0]:
-        given["groups"] = question.keys
+    for of in question.groups:
+        together = question.combinations
+        given[of.column] = of.categories if together is None else together
     axes = () if asked.frame is None else asked.frame.cells.axes
     boolean = {of.column for of in axes if of.kind == "boolean"}
     return _by_name(

@@ -4,7 +4,6 @@ import math
 import secrets
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,12 +20,17 @@ from opendp_bayes.mathematics.validation import check_cells, check_results
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.planning.joint_error import noise_variance
-from opendp_bayes.questions.asked import Asked, ask
+from opendp_bayes.questions.asked import (
+    Asked,
+    ask,
+    before_groups,
+    either,
+    frames_of_the_same_rows,
+)
 from opendp_bayes.questions.counts_of_frame import CountsOfFrame
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
 from opendp_bayes.questions.releasing import converted
-from opendp_bayes.questions.same_rows import frames_of_the_same_rows
 from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.results.survey import Survey
@@ -34,7 +38,6 @@ from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
-from opendp_bayes.trusted.stable_plans import ungrouped
 
 _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
 
@@ -58,12 +61,11 @@ def survey(
         is that of all questions together.
     questions : from the name of each question to a mapping of its arguments: `column`, a column or
         a list of them, and as needed others of `posterior`. These are `categories`, `nulls`,
-        `unknown`, `prior`, `ordered`, `size`, `cells`, `elsewhere`, `mechanism` and its options.
-        `merge`, a mapping from each new label to the categories (of a joint table, cells) that are
-        counted in it, each category once, asks for merged categories. `by`, a column or a list of
-        columns, asks for the posterior of every group, `keys`, of a query on a frame that is not
-        grouped itself. `share` is the question's weight among equal ones, 1 unless given. `levels`
-        makes questions of ordered categories and groups of them.
+        `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its
+        options. `merge`, a mapping from each new label to the categories (of a joint table, cells)
+        that are counted in it, each category once, asks for merged categories. `share` is the
+        question's weight among equal ones, 1 unless given. `levels` makes questions of ordered
+        categories and groups of them.
     share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
         every question by name; `"equal_errors"`, so that the expected errors of all questions are
         equal, or `"smallest_error"`, so that their mean is smallest. The budget, and its δ, are
@@ -111,9 +113,7 @@ def survey(
     if not questions:
         raise ValueError("questions: must hold at least one.")
     check_results("questions", len(questions))
-    grouped_by: tuple[str, ...] = ()
-    if isinstance(query, LazyGroupByQuery):
-        query, grouped_by = ungrouped(query)
+    query, grouped_by = before_groups(query)
     asked, cells = {}, 0
     for name, of in questions.items():
         asked[name] = _asked(query, grouped_by, name, of)
@@ -186,7 +186,7 @@ class SurveyQuery(Query):
         `interval_width`. The columns are:
 
         * `question`, its name, with its `column`, `aggregate` and `prior`;
-        * `categories`: whether they, and the keys of groups, were given or are those of the type of
+        * `categories`: whether they, and those of groups, were given or are those of the type of
           the column, with a reminder that an Enum must not be made from the data;
         * `nulls` and `unknown`: the label under which records without a value and with another one
           are counted, or that they are left out or cannot occur;
@@ -265,7 +265,7 @@ class SurveyQuery(Query):
         return Survey(tuple(self._asked), tuple(releases), columns)
 
     @property
-    def shares(self) -> dict[str, float]:
+    def share(self) -> dict[str, float]:
         """The part of the budget that each question gets, by name; they add up to 1.
 
         Shares by errors are computed when first needed. Raises `ValueError` where there are none.
@@ -304,7 +304,7 @@ class SurveyQuery(Query):
 
 
 def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Asked:
-    """One question, put to the query, whose frame may be grouped for all questions."""
+    """One question, put to the query, which may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
     if not isinstance(arguments, Mapping):
@@ -317,35 +317,13 @@ def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -
             f" {told(list(arguments))}.{hint}"
         )
     given = {key: value for key, value in arguments.items() if key != "share"}
-    by, mechanism = given.pop("by", None), given.pop("mechanism", "auto")
+    mechanism = given.pop("mechanism", "auto")
     question = {key: given.pop(key) for key in ARGUMENTS if key in given}
     try:
-        asked = Question.of(**question)
-        if by is not None:
-            _check_by(query, grouped_by, by)
-            grouped_by = (by,) if isinstance(by, str) else tuple(by)
-        if isinstance(query, LazyFrameQuery):  # of one plan, whatever a question groups by
-            asked = replace(asked, by=grouped_by)
-        elif grouped_by:
-            query = query.group_by(*grouped_by)
-        return ask(query, asked, mechanism, given)
+        by = either(grouped_by, question.pop("by", None))
+        return ask(query, Question.of(**question, by=by), mechanism, given)
     except (TypeError, ValueError) as error:
         raise _of_question(name, error) from None
-
-
-def _check_by(query: Any, grouped_by: tuple[str, ...], by: Any) -> None:
-    if grouped_by or not hasattr(query, "group_by"):
-        raise ValueError(
-            f"by={told(by)}: belongs to a query that is not grouped itself; pass `context.query()`."
-        )
-    names = [by] if isinstance(by, str) else by
-    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
-        raise TypeError(
-            f"by={told(by)}: must be the name of a column, a str, or a list of names; compute it"
-            " in the plan first."
-        )
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"by={told(by)}: must name at least one column, and each once.")
 
 
 def _of_question(name: str, error: Exception) -> Exception:

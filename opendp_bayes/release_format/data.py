@@ -33,9 +33,9 @@ class ReleasedData(Promised):
     mechanism : the mechanism that made the release, with its scale.
     promise : neighbours, privacy loss and measure (`Promise`).
     axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
-    whole, start : where this is one group of a table of groups, the release of the whole table and
-        the place of the first category in it; the noise of all groups is one draw, and `mechanism`
-        and `promise` are those of the whole.
+    whole, inside : where this is one group of a table of groups, the release of the whole table and
+        the places of the categories in it; the noise of all groups is one draw, and `mechanism` and
+        `promise` are those of the whole.
     group_size : of such a group, its number of records where that is public too.
     learned_prior : whether `posterior` learns its prior from the release; `prior` is for
         `plug_in` then.
@@ -50,7 +50,7 @@ class ReleasedData(Promised):
     promise: Promise
     axes: tuple[str, ...] = ()
     whole: "ReleasedData | None" = None
-    start: int = 0
+    inside: tuple[int, ...] = ()
     group_size: int | None = None
     learned_prior: bool = False
     ordered: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class ReleasedData(Promised):
         mechanism's projection.
         """
         if self.source is not None:
-            return self.source.counts[self.start : self.start + self.k]
+            return tuple(self.source.counts[place] for place in self.inside)
         size = self.size if self.group_size is None else self.group_size
         counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), size)
         return tuple(counts.tolist())

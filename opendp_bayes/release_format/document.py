@@ -3,33 +3,37 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, ClassVar, Protocol, TypeVar
+from itertools import chain
+from typing import Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
 
 from opendp_bayes.accounting.stated import understated
+from opendp_bayes.mathematics.telling import depth_told
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, projected
+from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.data import Key, Label
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
 
+NAME = "opendp-bayes release"
 VERSION = 2
+#: What releases of groups were called when they had a format of their own, which is read still.
+BY_GROUPS = "opendp-bayes grouped release"
 #: Draws are integers of the machine.
 _LARGEST = 2**63
 
-D = TypeVar("D", bound="Document")
 #: What must hold, and the message where it does not.
 Rule = tuple[bool, str]
 
 
 def field_of(description: str, **constraints: Any) -> msgspec.Meta:
-    """Description and constraints of a field in the JSON schema. `Document.check` checks the
+    """Description and constraints of a field in the JSON schema. `ReleaseDocument.check` checks the
     constraints, with messages that say what to do.
     """
     return msgspec.Meta(description=description, extra_json_schema=constraints or None)
@@ -84,7 +88,7 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Written(Protocol):
-    """The part of a release that every kind has, and its document holds."""
+    """What a document holds of a release, of one posterior or of groups."""
 
     @property
     def categories(self) -> tuple[Label, ...]: ...
@@ -98,16 +102,12 @@ class Written(Protocol):
     def promise(self) -> Promise: ...
 
 
-class Document(
+class ReleaseDocument(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """The common part of the documents of all kinds of release."""
+    """A private release of a posterior, or of the posteriors of groups."""
 
-    #: The kind in words, and in the field `format`.
-    kind: ClassVar[str]
-    name: ClassVar[str]
-
-    format: Annotated[str, field_of("What the document is.")]
+    format: Annotated[str, field_of("What the document is.", const=NAME)]
     version: Annotated[int, field_of("Of the format.", const=VERSION)]
     categories: Annotated[
         list[str | bool | int | list[str | bool | int]],
@@ -115,7 +115,7 @@ class Document(
     ]
     prior: Annotated[
         list[Annotated[float, field_of("Of one category.", exclusiveMinimum=0)]],
-        field_of("Concentration of the prior.", **NUMBERS),
+        field_of("Concentration of the prior, of every group.", **NUMBERS),
     ]
     mechanism: Annotated[MechanismDocument, field_of("Made the release.")]
     size: Annotated[
@@ -137,13 +137,43 @@ class Document(
     kept: Annotated[
         str, field_of("Which rows were kept; empty where they were drawn for this release.")
     ] = ""
+    drawn: Annotated[
+        list[int],
+        field_of(
+            "What the mechanism drew, one for each category; may be negative. Of groups, one group"
+            " after the other, and last for the rows in no group where `size` is public.",
+            **NUMBERS,
+        ),
+    ]
+    learned_prior: Annotated[
+        bool, field_of("Whether the posterior learns its prior from the release.")
+    ] = False
+    ordered: Annotated[
+        list[str], field_of("The variables along which a learned prior is smooth.")
+    ] = []
+    parts: Annotated[
+        list[list[str | bool | int | list[str | bool | int]]],
+        field_of("Of merged categories, the labels that each of them stands for."),
+    ] = []
+    by: Annotated[list[str], field_of("The columns that make the groups.", uniqueItems=True)] = []
+    groups: Annotated[
+        list[str | bool | int | list[str | bool | int | None] | None],
+        field_of(
+            "Labels of the groups, lists where several columns make them; null is that of the"
+            " nulls. Empty for one posterior.",
+            uniqueItems=True,
+        ),
+    ] = []
+    sizes: Annotated[
+        list[int], field_of("Public numbers of records of the groups; empty where private.")
+    ] = []
 
     @classmethod
     def write(cls, release: Written, **fields: Any) -> str:
         """The JSON of a release, with the fields that only its kind has."""
         mechanism, promise = release.mechanism, release.promise
         document = cls(
-            format=cls.name,
+            format=NAME,
             version=VERSION,
             categories=as_lists(release.categories),
             axes=list(release.axes),
@@ -160,39 +190,38 @@ class Document(
         return msgspec.json.encode(document).decode()
 
     @classmethod
-    def read(cls: type[D], text: str | bytes) -> D:
+    def read(cls, text: str | bytes) -> "ReleaseDocument":
         """Read the document and check every constraint on its values; `ValueError` that names the
         field and its fault.
         """
-        if check_kind(text, cls.name, VERSION) == 1:
+        if check_kind(text, NAME, VERSION, before=BY_GROUPS) == 1:
             raise ValueError(
                 "version=1: does not hold what the mechanism drew, which the posterior needs;"
                 " read it with the package version that wrote it, or release anew."
             )
         try:
-            document = msgspec.json.decode(text, type=cls)
+            if format_of(text) == BY_GROUPS:
+                document = msgspec.convert(_of_one_row(text), cls)
+            else:
+                document = msgspec.json.decode(text, type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"text: is not a {cls.kind} in JSON: {error}") from None
+            raise ValueError(f"text: is not a release in JSON: {error}") from None
         document.check()
         return document
 
     def check(self) -> None:
         """Raise `ValueError` for values that no release has."""
-        for rules in (self._of_format, self.of_draws, self._of_promise):
+        for rules in (self._of_format, self._of_draws, self._of_promise):
             for holds, message in rules():
                 if not holds:
                     raise ValueError(message)
-
-    def of_draws(self) -> list[Rule]:
-        """Rules that only this kind of document must fulfil."""
-        return []
 
     def _of_format(self) -> list[Rule]:
         k, axes = len(self.categories), len(self.axes)
         labels = distinct(as_labels(self.categories))
         tables = [len(label) if isinstance(label, list) else 0 for label in self.categories]
         return [
-            (self.format == self.name, f"format={self.format!r}: must be {self.name!r}."),
+            (self.format == NAME, f"format={self.format!r}: must be {NAME!r}."),
             (
                 self.version == VERSION,
                 f"version={self.version}: this package reads version {VERSION}; use the package"
@@ -206,6 +235,35 @@ class Document(
                 set(tables) <= {axes} and len(set(self.axes)) == axes,
                 f"axes={self.axes!r}: must be different, and every category a list with a value of"
                 " each; without axes, every category is one value.",
+            ),
+        ]
+
+    def _of_draws(self) -> list[Rule]:
+        """An integer was drawn for each category, and no two stand for the same label."""
+        k, number = len(self.categories), len(self.groups)
+        cells = number * k + (self.size is not None) if number else k
+        labels = [as_labels(part) for part in self.parts]
+        every = [label for part in labels for label in part]
+        lengths = {len(key) if isinstance(key, list) else 0 for key in self.groups}
+        columns = len(self.by) if len(self.by) != 1 else 0
+        return [
+            (
+                len(distinct(as_labels(self.groups))) == number
+                and len(lengths) <= 1
+                and (not self.by or lengths == {columns}),
+                f"groups={self.groups!r}: must be all different, and all values or all lists of one"
+                f" length, that of by={self.by!r} where it is more than one.",
+            ),
+            (
+                not number or not (self.learned_prior or self.parts),
+                "learned_prior, parts: belong to one posterior; must be left out where there are"
+                " groups.",
+            ),
+            _of_row(self.drawn, cells),
+            (
+                len(labels) in (0, k) and all(labels) and len(distinct(every)) == len(every),
+                f"parts={self.parts!r}: must hold the labels that each of {k} merged categories"
+                " stands for, every label once.",
             ),
         ]
 
@@ -235,70 +293,99 @@ class Document(
             ),
         ]
 
-    def shared(self) -> dict[str, Any]:
-        """The arguments that all kinds of release are constructed with."""
-        return {
-            "categories": as_labels(self.categories),
+    def values(self) -> dict[str, Any]:
+        """The arguments of `Release`, or where there are groups of `GroupedRelease`."""
+        mechanism, categories = self.mechanism.value(), as_labels(self.categories)
+        promise = Promise(
+            self.size, self.d_in, self.loss.value(), self.measure, self.truncated, self.kept
+        )
+        rest = [1.0] if self.groups and self.size is not None else []
+        prior = np.array([*self.prior * (len(self.groups) or 1), *rest])
+        if self.groups and not rest:
+            if not noises_every_count(mechanism):
+                raise ValueError(
+                    f"mechanism={mechanism!r}: must noise every count, such as LaplaceParameters"
+                    " with total='private', where there is no rest."
+                )
+        else:
+            mechanism.check(size=self.size, prior=prior)
+            check_counts(mechanism, self.drawn, self.size)
+        check_loss(promise, mechanism, prior)
+        shared = {
+            "categories": categories,
             "axes": tuple(self.axes),
             "prior": tuple(self.prior),
-            "mechanism": self.mechanism.value(),
-            "promise": Promise(
-                self.size, self.d_in, self.loss.value(), self.measure, self.truncated, self.kept
-            ),
+            "mechanism": mechanism,
+            "promise": promise,
         }
-
-
-class ReleaseDocument(Document, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A private release of a posterior."""
-
-    kind: ClassVar[str] = "release"
-    name: ClassVar[str] = "opendp-bayes release"
-
-    format: Annotated[str, field_of("What the document is.", const=name)]
-    drawn: Annotated[
-        list[int],
-        field_of("What the mechanism drew, one for each category; may be negative.", **NUMBERS),
-    ]
-    learned_prior: Annotated[
-        bool, field_of("Whether the posterior learns its prior from the release.")
-    ] = False
-    ordered: Annotated[
-        list[str], field_of("The variables along which a learned prior is smooth.")
-    ] = []
-    parts: Annotated[
-        list[list[str | bool | int | list[str | bool | int]]],
-        field_of("Of merged categories, the labels that each of them stands for."),
-    ] = []
-
-    def of_draws(self) -> list[Rule]:
-        """An integer was drawn for each category, and no two stand for the same label."""
-        k, labels = len(self.categories), [as_labels(part) for part in self.parts]
-        every = [label for part in labels for label in part]
-        return [
-            of_row(self.drawn, k),
-            (
-                len(labels) in (0, k) and all(labels) and len(distinct(every)) == len(every),
-                f"parts={self.parts!r}: must hold the labels that each of {k} merged categories"
-                " stands for, every label once.",
-            ),
-        ]
-
-    def values(self) -> dict[str, Any]:
-        """The arguments of `Release`."""
-        values = self.shared()
-        values["mechanism"].check(size=self.size, prior=np.array(self.prior))
-        check_counts(values["mechanism"], self.drawn, self.size)
-        check_loss(values["promise"], values["mechanism"], np.array(self.prior))
+        if self.groups:
+            k, cells = len(categories), len(categories) * len(self.groups)
+            return shared | {
+                "groups": as_labels(self.groups),
+                "drawn": tuple(tuple(self.drawn[at : at + k]) for at in range(0, cells, k)),
+                "rest": self.drawn[-1] if rest else None,
+                "sizes": tuple(self.sizes) or None,
+                "grouped_by": tuple(self.by),
+            }
         if self.learned_prior:
-            Setting(values["mechanism"], self.size, values["prior"]).check_learnable()
+            Setting(mechanism, self.size, tuple(self.prior)).check_learnable()
         check_ordered(self.ordered, self.learned_prior, self.axes)
-        return {
+        return shared | {
             "drawn": tuple(self.drawn),
             "learned_prior": self.learned_prior,
             "ordered": tuple(self.ordered),
             "parts": tuple(as_labels(part) for part in self.parts),
-            **values,
         }
+
+
+class _Format(msgspec.Struct):
+    format: str = ""
+
+
+def format_of(text: str | bytes) -> str:
+    """Read the format that a document states; empty where it states none. Raises `ValueError` for
+    one that is nested too deep.
+    """
+    try:
+        with depth_told("text"):
+            return msgspec.json.decode(text, type=_Format).format
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
+
+
+class _InRows(msgspec.Struct):
+    """What was different in a document of groups: a row of draws for each, and the rest apart."""
+
+    categories: list[Any]
+    groups: list[Any]
+    drawn: list[list[int]]
+    size: int | None
+    rest: int | None = None
+    sizes: list[int] | None = None
+
+
+def _of_one_row(text: str | bytes) -> dict[str, Any]:
+    """A document of groups as they were once written, in the format of all releases."""
+    rows = msgspec.json.decode(text, type=_InRows)
+    k, number = len(rows.categories), len(rows.groups)
+    if not rows.groups or len(rows.drawn) != number:
+        raise ValueError(
+            f"drawn={rows.drawn!r}: must have {number} rows, one for each group, at least 1."
+        )
+    if (rows.rest is None) != (rows.size is None):
+        raise ValueError(
+            f"rest={rows.rest!r}: must be an integer where the number of records is public, and"
+            " null where it is private."
+        )
+    for row in rows.drawn:
+        holds, message = _of_row(row, k)
+        if not holds:
+            raise ValueError(message)
+    document: dict[str, Any] = msgspec.json.decode(text)
+    rest = [] if rows.rest is None else [rows.rest]
+    document |= {"format": NAME, "drawn": [*chain(*rows.drawn), *rest], "sizes": rows.sizes or []}
+    document.pop("rest", None)
+    return document
 
 
 def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
@@ -326,12 +413,12 @@ def check_ordered(ordered: Sequence[str], learned: bool, axes: Sequence[str]) ->
         )
 
 
-def as_lists(labels: tuple[Label, ...]) -> list[Any]:
+def as_lists(labels: Sequence[Key]) -> list[Any]:
     """Labels for JSON, which has lists for tuples."""
     return [list(label) if isinstance(label, tuple) else label for label in labels]
 
 
-def of_row(drawn: list[int], k: int) -> Rule:
+def _of_row(drawn: list[int], k: int) -> Rule:
     """Rule: there is a 64-bit integer for each of k categories."""
     holds = len(drawn) == k and all(-_LARGEST <= number < _LARGEST for number in drawn)
     return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."

@@ -16,7 +16,7 @@ _READERS = {
     "opendp-bayes release": ("a release", "Release.from_json, and `opendp-bayes show` prints it"),
     "opendp-bayes grouped release": (
         "a release of groups",
-        "GroupedRelease.from_json, and `opendp-bayes show` prints it",
+        "Release.from_json, and `opendp-bayes show` prints it",
     ),
     "opendp-bayes survey": ("a survey", "Survey.from_json, and `opendp-bayes show` prints it"),
     "opendp-bayes report": (
@@ -37,9 +37,10 @@ class _Header(msgspec.Struct):
     version: int
 
 
-def check_kind(text: Any, name: str, version: int) -> int | None:
+def check_kind(text: Any, name: str, version: int, before: str = "") -> int | None:
     """Raise `ValueError`/`TypeError` where the text is plainly something else than a document of
-    this format, or of a later version, by an error that says what it is and what reads it.
+    this format, of its name `before`, or of a later version, by an error that says what it is and
+    what reads it.
 
     Other texts pass, also those that are no JSON: to say why is left to their reader. Refuses what
     is nested deeper than any document, and one of this format with a name twice in one object.
@@ -69,19 +70,20 @@ def check_kind(text: Any, name: str, version: int) -> int | None:
     try:
         with depth_told("text"):
             header = msgspec.json.decode(text, type=_Header)
-            if header.format == name:
+            if header.format in (name, before):
                 json.loads(text, object_pairs_hook=_ONCE, parse_int=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    if header.format != name and header.format in _READERS:
+    ours = header.format in (name, before)
+    if not ours and header.format in _READERS:
         what, reader = _READERS[header.format]
         raise ValueError(f"format={header.format!r}: is {what}; it is read by {reader}.")
-    if header.format == name and header.version > version:
+    if ours and header.version > version:
         raise ValueError(
             f"version={header.version}: this package reads version {version}, and a newer one wrote"
             " this; run `pip install --upgrade opendp-bayes`."
         )
-    return header.version if header.format == name else None
+    return header.version if ours else None
 
 
 _ONCE = each_once("text: ", "one of the two is wrong. Ask for the file as it was written")

@@ -10,9 +10,7 @@ from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterio
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import DROP, Result, Specification
-from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.reading_results import release_from_json
-from opendp_bayes.results.release import Release
+from opendp_bayes.results.release import GroupedRelease, Release
 
 NAME = "opendp-bayes report"
 VERSION = 1
@@ -81,7 +79,7 @@ class Report(msgspec.Struct, frozen=True):
             raise ValueError(f"specification: {'.'.join(map(str, path))}: {problem}")
         if len(document.releases) != len(asked.results):
             raise ValueError("releases: must be one for each of the results.")
-        releases = tuple(release_from_json(bytes(release)) for release in document.releases)
+        releases = tuple(Release.from_json(bytes(release)) for release in document.releases)
         for number, release in enumerate(releases):
             if problem := _disagreement(asked, asked.results[number], release):
                 raise ValueError(

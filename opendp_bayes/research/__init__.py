@@ -13,9 +13,6 @@ from opendp_bayes.inference.log_likelihood import log_likelihood as log_likeliho
 from opendp_bayes.inference.survey_tables.estimates_of_copies import (
     combine_estimates as combine_estimates,
 )
-from opendp_bayes.inference.survey_tables.posterior_of_tables import (
-    survey_posterior as survey_posterior,
-)
 from opendp_bayes.mathematics.conjugate import binomial_beta as binomial_beta
 from opendp_bayes.mathematics.conjugate import multinomial_dirichlet as multinomial_dirichlet
 from opendp_bayes.mathematics.exponential.hellinger import (
@@ -43,4 +40,4 @@ from opendp_bayes.planning.least_error import least_error as least_error
 from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
 from opendp_bayes.planning.smallest import smallest_size as smallest_size
 from opendp_bayes.results.counts_from_elsewhere import noisy_tables as noisy_tables
-from opendp_bayes.results.tree_posterior import tree_posterior as tree_posterior
+from opendp_bayes.results.noisy_tree import noisy_tree as noisy_tree

@@ -31,8 +31,10 @@ from opendp_bayes.release_format.merging import merged_parts, merged_places
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import Release
 
-#: Laws of noise by name: of whole numbers, and of numbers with a fraction.
-Noise = Literal["discrete_laplace", "discrete_gaussian", "laplace", "gaussian"]
+#: The mechanisms by name whose noise others draw.
+Named = Literal["laplace_parameters", "gaussian_parameters"]
+#: Noise of whole numbers, and of numbers with a fraction by what it becomes.
+Noise = Literal["discrete", "floored", "rounded"]
 #: Below this scale rounded Gaussian noise is not nearly discrete Gaussian.
 _SMALLEST_ROUNDED = 1.0
 #: Larger numbers are no counts, and their sums would not fit machine integers.
@@ -46,8 +48,9 @@ def noisy_counts(
     counts: ArrayLike | Mapping[Any, float],
     categories: Sequence[Label] | Mapping[str, Sequence[Value]],
     *,
-    noise: Noise,
+    mechanism: Named,
     scale: float,
+    noise: Noise = "discrete",
     size: int | None = None,
     prior: ArrayLike | Literal["learned"] = 1.0,
     merge: Mapping[Value, Sequence[Label]] | None = None,
@@ -66,10 +69,13 @@ def noisy_counts(
         clamp, round or scale what was drawn; of polars' `dp.len` ask `signed=True`.
     categories : the labels, all that were counted, and known without the data. For a table of
         several columns, a mapping from each to its labels.
-    noise : `"discrete_laplace"` or `"discrete_gaussian"`, which OpenDP adds to integers, or
-        `"laplace"` or `"gaussian"`, which it adds to floats. Independent for each count.
+    mechanism : `"laplace_parameters"` or `"gaussian_parameters"`, the mechanism whose noise was
+        drawn, independently for each count.
     scale : the scale as OpenDP has it, in records: b of Laplace noise, whose standard deviation is
         `b √2`, and the standard deviation of Gaussian noise.
+    noise : `"discrete"`, which OpenDP adds to integers; or where it was added to floats,
+        `"floored"` for Laplace noise, a value of `LaplaceParameters` too, and `"rounded"` for
+        Gaussian.
     size : the public number of records, all of which are in the categories; None where it is
         private.
     prior : concentration of the prior, one number or one for each category; or `"learned"`.
@@ -77,9 +83,9 @@ def noisy_counts(
         `categories` in it, every one once; `counts` are in its order then. With the counts of
         other levels it has one posterior, by `combine({...}, records="same")`.
 
-    Noise on floats is rounded. The `floor` of Laplace noise has an exact law of its own. Rounded
-    Gaussian noise is taken for discrete Gaussian noise with a variance larger by 1/12; the law of
-    either then differs from the other's by less than 1e-3 in any cumulative probability.
+    The `floor` of Laplace noise on floats has an exact law of its own. Rounded Gaussian noise is
+    taken for discrete Gaussian noise with a variance larger by 1/12; the law of either then differs
+    from the other's by less than 1e-3 in any cumulative probability.
 
     Raises `ValueError`/`TypeError` for counts that do not fit the categories or are no finite
     numbers. Refuses fractions where the noise has none, their absence where it has, and Gaussian
@@ -87,7 +93,11 @@ def noisy_counts(
 
     >>> import opendp_bayes as ob
     >>> release = ob.noisy_counts(
-    ...     [52, -1, 49], ["yes", "unsure", "no"], noise="discrete_laplace", scale=2.0, size=100
+    ...     [52, -1, 49],
+    ...     ["yes", "unsure", "no"],
+    ...     mechanism="laplace_parameters",
+    ...     scale=2.0,
+    ...     size=100,
     ... )
     >>> release.posterior.mean().round(2).tolist()
     [0.51, 0.02, 0.48]
@@ -97,8 +107,9 @@ def noisy_counts(
     if merge is not None:
         merged_places(merge, labels)
         parts, axes, labels, shape = merged_parts(merge), (), tuple(merge), (len(merge),)
-    mechanism, drawn = as_drawn(_in_order(counts, labels, shape), noise, as_scale(scale))
-    warn_of_clamped(np.array(drawn), mechanism, len(labels))
+    numbers = _in_order(counts, labels, shape)
+    found, drawn = as_drawn(numbers, mechanism, noise, as_scale(scale))
+    warn_of_clamped(np.array(drawn), found, len(labels))
     public = None if size is None else as_size(size)
     learned = isinstance(prior, str)
     if learned:
@@ -108,7 +119,7 @@ def noisy_counts(
         drawn=drawn,
         categories=labels,
         prior=tuple(concentration.tolist()),
-        mechanism=mechanism,
+        mechanism=found,
         promise=Promise.none(public),
         axes=axes,
         learned_prior=learned,
@@ -119,7 +130,8 @@ def noisy_counts(
 def noisy_tables(
     measured: Any,
     *,
-    noise: Noise,
+    mechanism: Named,
+    noise: Noise = "discrete",
     keys: Mapping[str, Sequence[Value | None]] | None = None,
     size: int | None = None,
 ) -> dict[str, Release]:
@@ -130,9 +142,10 @@ def noisy_tables(
     ----------
     measured : a `ContingencyTable`, or a list of mbi's `LinearMeasurement`s. Each states the
         standard deviation of its noise; the scale follows from that.
-    noise : `"discrete_laplace"` where OpenDP's table was made under pure differential privacy, and
-        `"discrete_gaussian"` under zero-concentrated; `"laplace"` or `"gaussian"` for measurements
-        of mbi with noise on floats.
+    mechanism : `"laplace_parameters"` where OpenDP's table was made under pure differential
+        privacy, and `"gaussian_parameters"` under zero-concentrated.
+    noise : `"discrete"`, as OpenDP's; for measurements of mbi with noise on floats `"floored"` of
+        Laplace noise, and `"rounded"` of Gaussian.
     keys : the labels of each column, in the order of the cells; None takes those of the
         `ContingencyTable`. The key of nulls is called `"(null)"`.
     size : the public number of records; None where it is private.
@@ -144,7 +157,7 @@ def noisy_tables(
 
     Source: `docs/combining.md`, "From OpenDP's own noisy counts to a posterior".
     """
-    as_choice(noise, "noise", get_args(Noise))
+    as_choice(mechanism, "mechanism", get_args(Named))
     known = getattr(measured, "keys", None) if keys is None else keys
     if not isinstance(known, Mapping):
         raise TypeError(
@@ -167,8 +180,9 @@ def noisy_tables(
         found[name] = noisy_counts(
             np.asarray(one.noisy_measurement, dtype=np.float64),
             labels[name] if name in columns else {column: labels[column] for column in columns},
+            mechanism=mechanism,
             noise=noise,
-            scale=float(one.stddev) / (math.sqrt(2) if "laplace" in noise else 1.0),
+            scale=float(one.stddev) / (math.sqrt(2) if "laplace" in mechanism else 1.0),
             size=size,
         )
     if not found:
@@ -226,35 +240,39 @@ def _in_order(counts: Any, labels: tuple[Label, ...], shape: tuple[int, ...]) ->
     return found.ravel()
 
 
-def as_drawn(counts: Floats, noise: Noise, scale: float) -> tuple[Mechanism, tuple[int, ...]]:
+def as_drawn(
+    counts: Floats, mechanism: Named, noise: Noise, scale: float
+) -> tuple[Mechanism, tuple[int, ...]]:
     """The mechanism with the law of the noise, and whole numbers as if it had drawn them.
 
     Raises `ValueError` for counts that such noise does not draw, or that are too large for any.
     """
-    as_choice(noise, "noise", get_args(Noise))
+    as_choice(mechanism, "mechanism", get_args(Named))
+    on_floats: Noise = "floored" if mechanism == LaplaceParameters.name else "rounded"
+    as_choice(noise, "noise", ("discrete", on_floats))
     if not np.all(np.isfinite(counts)) or np.any(np.abs(counts) > _LARGEST):
         raise ValueError(
             f"counts={told(counts.tolist())}: must be finite, and at most 2^53 in size."
         )
-    discrete, whole = noise.startswith("discrete"), bool(np.all(counts == np.rint(counts)))
+    discrete, whole = noise == "discrete", bool(np.all(counts == np.rint(counts)))
     if discrete and not whole:
         raise ValueError(
-            f"counts: have fractions, which {noise!r} does not draw; give noise={noise[9:]!r} where"
-            " it was added to floats. Counts that were scaled or averaged are no noisy counts."
+            f"counts: have fractions, which {noise!r} noise does not draw; give"
+            f" noise={on_floats!r} where it was added to floats. Counts that were scaled or"
+            " averaged are no noisy counts."
         )
     if whole and not discrete:
         raise ValueError(
-            f"counts: are all whole, which {noise!r} does not draw; give noise='discrete_{noise}'"
+            "counts: are all whole, which noise on floats does not draw; give noise='discrete'"
             " where it was added to integers, or the numbers as they were before rounding."
         )
-    if "laplace" in noise:
-        kind: Literal["discrete", "floored"] = "discrete" if discrete else "floored"
-        drawn = counts if discrete else np.floor(counts)
-        return LaplaceParameters(scale, noise=kind, total="private"), _integers(drawn)
+    if noise != "rounded" and mechanism == LaplaceParameters.name:
+        made = LaplaceParameters(scale, noise=noise, total="private")
+        return made, _integers(np.floor(counts))
     if not discrete and scale < _SMALLEST_ROUNDED:
         raise ValueError(
-            f"scale={scale!r}: must be at least {_SMALLEST_ROUNDED:g} for noise='gaussian', whose"
-            " rounded law is not nearly discrete Gaussian below."
+            f"scale={scale!r}: must be at least {_SMALLEST_ROUNDED:g} for noise='rounded', whose"
+            " law is not nearly discrete Gaussian below."
         )
     width = scale if discrete else math.sqrt(scale**2 + 1 / 12)
     return GaussianParameters(width, total="private"), _integers(np.rint(counts))

@@ -1,31 +1,45 @@
-"""The analyst's result: a release with its posteriors, tables, pictures and JSON."""
+"""The analyst's results: a release with its posteriors, tables, pictures and JSON, and releases of
+groups, which cost one query together.
+"""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import (
     InferredRelease,
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
+from opendp_bayes.inference.pooling.pooled_groups import (
+    cells_by,
+    groups_of_release,
+    groups_of_table,
+)
 from opendp_bayes.mathematics.telling import shortly
-from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
-from opendp_bayes.results.figures import plot_posterior
+from opendp_bayes.release_format.labels import ByLabel, in_order
+from opendp_bayes.release_format.promise import Promise, Promised
+from opendp_bayes.results.figures import plot_groups, plot_posterior
 from opendp_bayes.results.joint_figures import plot_table
 from opendp_bayes.results.pooled_release import Pooled, pooled
-from opendp_bayes.results.sheets import release_sheet
+from opendp_bayes.results.sheets import grouped_sheet, release_sheet
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +56,8 @@ class Release(InferredRelease):
     promise : between which data sets the privacy loss holds, and what it is (`Promise`); its parts
         are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
     axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
-    whole, start : for one group of a table of groups, the release of all groups, whose mechanism
-        and promise it has, and the place of its first category in it; None and 0 elsewhere.
+    whole, inside : for one group of a table of groups, the release of all groups, whose mechanism
+        and promise it has, and the places of its categories in it; None and empty elsewhere.
     group_size : the number of records of that group, where it is public too.
     learned_prior : whether `posterior` learns its prior from the release (`prior="learned"` in a
         query). `prior` is that of `plug_in` then.
@@ -83,6 +97,43 @@ class Release(InferredRelease):
         if len(self.axes) > 1 or variables is not None:
             return plot_table(self, ax, variables=variables, level=level, title=title)
         return plot_posterior(self, ax, level=level, title=title)
+
+    def by(self, *columns: str) -> Mapping[Key, "Release"]:
+        """The releases of the groups that some columns of a joint table make: a mapping from their
+        values, tuples where they are several, to releases of the other columns.
+
+        Each is as a query by these columns would have made it of the same draws. Where the number
+        of records is private a group stands for itself; where it is public, or the prior is
+        learned, the group is a part of the table, `whole`, and its posterior that of the table,
+        conditional on being in it. Nothing is drawn anew, and the loss of each is that of all.
+
+        Raises `ValueError`/`TypeError` for what is no column of the table, for all of them, and for
+        a table that leaves out cells.
+        """
+        keys, categories, places = cells_by(self, columns)
+        axes = tuple(name for name in self.axes if name not in columns)
+        shares = self.size is not None or self.learned_prior
+        made = Release(
+            self.drawn,
+            categories,
+            self.prior,
+            self.mechanism,
+            self.promise,
+            axes if len(axes) > 1 else (),
+            whole=self if shares else None,
+            learned_prior=self.learned_prior,
+            ordered=tuple(name for name in self.ordered if name in axes),
+        )
+        releases = (
+            replace(
+                made,
+                drawn=tuple(self.drawn[place] for place in cells),
+                prior=tuple(self.prior[place] for place in cells),
+                inside=tuple(cells) if shares else (),
+            )
+            for cells in places.tolist()
+        )
+        return ByLabel(zip(keys, releases, strict=True), ("group", "groups"))
 
     def pooled(
         self,
@@ -178,7 +229,7 @@ class Release(InferredRelease):
         if self.whole is not None:
             raise ValueError(
                 "to_json: this release is one group of a table, and its posterior needs the draw"
-                " of all groups; keep the `GroupedRelease`."
+                " of all groups; keep the release of all."
             )
         return ReleaseDocument.write(
             self,
@@ -198,17 +249,18 @@ class Release(InferredRelease):
             **msgspec.json.schema(ReleaseDocument),
         }
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> "Release":
+    @staticmethod
+    def from_json(text: str | bytes) -> Any:
         """Read a release written by `to_json`, checking its format, version and every constraint on
-        its values.
+        its values: a `Release`, or of groups a mapping from each to its `Release`.
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
         not choose what code is loaded. Raises `ValueError` that names the field and what is wrong
         with it. Version 1 is refused, which does not hold what was drawn, and so is a loss below
         what the mechanism loses at least, where that is computed in an instant.
         """
-        return cls(**ReleaseDocument.read(text).values())
+        document = ReleaseDocument.read(text)
+        return (GroupedRelease if document.groups else Release)(**document.values())
 
     def __repr__(self) -> str:
         each = zip(self.categories, self.counts, strict=True)
@@ -218,4 +270,272 @@ class Release(InferredRelease):
             prior += f", ordered={list(self.ordered)}"
         return (
             f"Release({{{counts}}}, prior={prior}, mechanism={self.mechanism}, {self._promised()})"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedRelease(Promised, Mapping[Key, Release]):
+    """Private releases of the posteriors of groups: a mapping from each public group to its
+    `Release`. Plain data: everything here may be published.
+
+    Attributes
+    ----------
+    groups : the groups, in their order; None is that of the nulls. Tuples where several columns
+        make them.
+    drawn : what the mechanism drew for each group, one integer for each category; `counts` is made
+        of it.
+    categories, prior : labels and prior concentration, the same for every group.
+    mechanism : made one draw for all groups.
+    promise : what is promised to all records (`Promise`), those in no group included; its parts are
+        also `size`, `d_in`, `loss` and so on. The numbers of records of the groups are private.
+    axes : the columns of a joint table in every group; empty where one column is asked.
+    rest : where the number of all records is public, what was drawn for those in no group;
+        otherwise None.
+    sizes : the public numbers of records of the groups, where `with_sizes` stated them; otherwise
+        None.
+    grouped_by : the columns that make the groups; empty where a document does not say.
+
+    With a `rest`, the groups are parts of one table, `whole`, whose counts have a public sum: the
+    posterior of each group is that of the table, conditional on being in the group. Without, the
+    groups know nothing of each other, and the release of each states what is promised to records
+    that join or leave it: add/remove neighbours. The losses of the groups do not add up: the loss
+    is for all of them (`docs/proofs.md`, "Groups").
+    """
+
+    groups: tuple[Key, ...]
+    drawn: tuple[tuple[int, ...], ...]
+    categories: tuple[Label, ...]
+    prior: tuple[float, ...]
+    mechanism: Mechanism
+    promise: Promise
+    axes: tuple[str, ...] = ()
+    rest: int | None = None
+    sizes: tuple[int, ...] | None = None
+    grouped_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.rest is None) != (self.size is None):
+            raise ValueError(
+                f"rest={self.rest!r}: must be what was drawn for the rows in no group where the"
+                f" number of records is public, and None where it is private; size={self.size!r}."
+            )
+        if self.sizes is not None:
+            self._check_sizes(self.sizes)
+
+    @property
+    def counts(self) -> tuple[tuple[int, ...], ...]:
+        """The released counts of each group, one for each category."""
+        return tuple(release.counts for release in self.values())
+
+    def __getitem__(self, key: Key) -> Release:
+        return self._releases[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @cached_property
+    def whole(self) -> Release | None:
+        """The release of all cells, group by group, and last of the rows in no group; None without
+        `rest`. Its labels are text.
+        """
+        if self.rest is None:
+            return None
+        cells = [f"{group!r}: {label!r}" for group in self.groups for label in self.categories]
+        return Release(
+            drawn=(*chain(*self.drawn), self.rest),
+            categories=(*cells, "in no group"),
+            prior=(*self.prior * len(self.groups), 1.0),
+            mechanism=self.mechanism,
+            promise=self.promise,
+        )
+
+    @cached_property
+    def _releases(self) -> ByLabel[Key, Release]:
+        whole = self.whole
+        shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, whole
+        k, sizes = len(self.categories), self.sizes or (None,) * len(self.groups)
+        each = enumerate(zip(self.groups, self.drawn, sizes, strict=True))
+
+        def inside(at: int) -> tuple[int, ...]:
+            return tuple(range(at * k, (at + 1) * k))
+
+        releases = (
+            (group, Release(drawn, *shared, () if whole is None else inside(at), size))
+            for at, (group, drawn, size) in each
+        )
+        return ByLabel(releases, ("group", "groups"))
+
+    def by(self, *columns: str) -> Mapping[Key, Release]:
+        """The releases of the groups: this mapping, for the columns that make them, in their order.
+
+        Raises `ValueError` for other columns.
+        """
+        if columns != self.grouped_by:
+            of = ", ".join(map(repr, self.grouped_by)) or "columns that its document does not name"
+            raise ValueError(
+                f"columns={columns!r}: the groups of this release are made by {of}; ask for the"
+                " joint table to have other groups."
+            )
+        return self
+
+    def with_sizes(self, sizes: Mapping[Key, int]) -> "GroupedRelease":
+        """Copy the release with the number of records of every group stated, where these are public
+        too, as a margin by the grouping columns with `invariant="lengths"` declares.
+
+        The posterior of a group then knows how many records it has, is mostly narrower, and does
+        not depend on the other groups (`docs/proofs.md`, "Groups"). Nothing is drawn anew, and the
+        loss is what it was. A number that is not public is not protected here: do not state it.
+        Needs a `rest`, and noise on the counts: K-norm, Gaussian or Laplace.
+
+        Parameters
+        ----------
+        sizes : from each group to its number of records, at least 1.
+
+        Raises `ValueError`/`TypeError` for other groups, for numbers that add up to more than all
+        records, and for a release that does not allow it.
+        """
+        numbers = in_order(sizes, self.groups) if isinstance(sizes, Mapping) else None
+        if numbers is None:
+            raise ValueError(
+                f"sizes={sizes!r}: must be a mapping with a number of records for each group,"
+                f" {', '.join(map(repr, self.groups))}."
+            )
+        return replace(self, sizes=tuple(as_size(number, "sizes") for number in numbers))
+
+    def _check_sizes(self, sizes: tuple[int, ...]) -> None:
+        if self.size is None:
+            raise ValueError(
+                f"sizes={sizes!r}: the number of all records is private here, and so are those of"
+                " the groups."
+            )
+        if len(sizes) != len(self.groups) or sum(sizes) > self.size or min(sizes) < 1:
+            raise ValueError(
+                f"sizes={sizes!r}: must be a positive number for each of {len(self.groups)} groups,"
+                f" and add up to at most {self.size}, the number of all records."
+            )
+        assert self.whole is not None  # noqa: S101  # for the number of all records is public
+        if not self.whole.setting.adds_noise:
+            raise ValueError(
+                f"sizes={sizes!r}: are used with noise on the counts only, such as KNormParameters,"
+                f" not with {self.mechanism}."
+            )
+
+    def pooled(
+        self,
+        *,
+        m_prior: ArrayLike = 1.0,
+        kappa_prior: Any = None,
+        ess: int = 100,
+        seed: int | None = 0,
+    ) -> Pooled:
+        """Pool the groups: estimate each together with the others, alike as far as the release says
+        so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
+
+        Returns a mapping from each group to a `PooledPosterior`, with `kappa`, `m` and
+        `diagnostics`.
+
+        Parameters
+        ----------
+        m_prior : concentration of the Dirichlet prior of m, one positive number or one for each
+            category; `prior`, which is for a group alone, is not used.
+        kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
+            default `scipy.stats.fisk(1, scale=10)`.
+        ess : the number of effective draws of ln κ and of every entry of m.
+        seed : of the chains; None for another at each call.
+
+        The true counts are unknown, and so are the numbers of records of the groups, except where
+        `with_sizes` stated them: among all that agree with public knowledge, each is equally
+        probable before. The privacy of the release is not touched. Raises `ValueError`/`TypeError`
+        for priors that are not valid, and where the draw is not noise on counts; warns where the
+        chains have not met.
+
+        Source: `docs/pooling.md`.
+        """
+        return pooled(
+            groups_of_release(self),
+            self.promise,
+            m_prior=m_prior,
+            kappa_prior=kappa_prior,
+            ess=ess,
+            seed=seed,
+        )
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A row for every group and category: released `count`, and `mean`, `std`, `lower` and
+        `upper` of the noise-aware posterior.
+
+        `lower` and `upper` are the ends of the equal-tailed interval of probability `level`. Groups
+        and categories are shown as text, those of a joint table in a column for each of its
+        variables.
+        """
+        import polars as pl
+
+        parts = []
+        for group, release in self.items():
+            frame = release.to_frame(level)
+            kept = [name for name in frame.columns if not name.startswith("plug_in_")]
+            name = "group"
+            while name in kept:
+                name += "_"
+            shown = pl.lit(None if group is None else group_name(group), dtype=pl.String)
+            parts.append(frame.select(shown.alias(name), *kept))
+        return pl.concat(parts)
+
+    def plot(self, columns: int = 3) -> "Figure":
+        """Small multiples: the posterior of every group, `columns` to a row, probabilities on one
+        scale; returns a matplotlib `Figure`.
+
+        Raises `ImportError` without matplotlib, which the extra `plot` installs.
+        """
+        return plot_groups(
+            self, self.promise, min(as_size(columns, "columns", "columns"), len(self))
+        )
+
+    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+        """Sheet of the release: counts, means and intervals of probability `level` for every group,
+        and the guarantee.
+
+        Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        return grouped_sheet(self, self.promise, self.mechanism, level, wait=wait)
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show. The noise-aware columns need the posteriors to be quick to
+        compute, or computed before.
+        """
+        return notebook.rendered(self.sheet(wait=False))
+
+    def __rich__(self) -> Any:
+        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
+
+        return terminal.rendered(self.sheet())
+
+    def to_json(self) -> str:
+        """The release as JSON; `Release.from_json` reads it back."""
+        rest = [] if self.rest is None else [self.rest]
+        return ReleaseDocument.write(
+            self,
+            by=list(self.grouped_by),
+            groups=as_lists(self.groups),
+            drawn=[*chain(*self.drawn), *rest],
+            sizes=list(self.sizes or ()),
+        )
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(wait=False), rows=20)
+
+    def __repr__(self) -> str:
+        k, own = len(self.categories), list(map(repr, self.categories))
+        groups = (
+            f"{group!r}: {{{shortly(map('{}: {}'.format, own, counts), k)}}}"
+            for group, counts in zip(self, self.counts, strict=True)
+        )
+        return (
+            f"GroupedRelease({{{shortly(groups, len(self))}}},"
+            f" prior=[{shortly(self.prior, k)}], mechanism={self.mechanism},"
+            f" {self._promised()})"
         )

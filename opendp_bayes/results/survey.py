@@ -19,9 +19,7 @@ from opendp_bayes.mathematics.validation import as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.labels import absent, place_of
-from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.reading_results import release_from_json
-from opendp_bayes.results.release import Release
+from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.survey_figures import panel_of, plot_survey
 
 if TYPE_CHECKING:
@@ -259,7 +257,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         releases = []
         for name, release in document.releases.items():
             try:
-                releases.append(release_from_json(bytes(release)))
+                releases.append(Release.from_json(bytes(release)))
             except ValueError as error:
                 raise ValueError(f"releases[{name!r}]: {error}") from None
         if document.columns and list(document.columns) != list(document.releases):

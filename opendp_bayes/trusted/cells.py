@@ -28,7 +28,7 @@ class Axis:
     column : its name.
     kind : of its values.
     values : all different, of that kind; integers of 64 bits.
-    null, other : the places, any of the axis.
+    null, unknown : the places, any of the axis.
 
     Raises `ValueError` for values that are not so.
     """
@@ -37,7 +37,7 @@ class Axis:
     kind: Kind
     values: tuple[Value, ...]
     null: int
-    other: int
+    unknown: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
@@ -57,9 +57,9 @@ class Axis:
         known = pl.DataFrame({"value": pl.Series(self.values, dtype=compared)}).with_row_index("at")
         given = values.cast(compared, strict=False).to_frame("value")
         found = given.join(known, on="value", how="left", maintain_order="left")["at"]
-        elsewhere = np.where(values.is_null().to_numpy(), self.null, self.other)
+        outside = np.where(values.is_null().to_numpy(), self.null, self.unknown)
         at = found.cast(pl.Int64).fill_null(-1).to_numpy()
-        return np.where(at < 0, elsewhere, at)
+        return np.where(at < 0, outside, at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +87,10 @@ class Cells:
         index.setflags(write=False)  # or it could be made wrong after it was checked
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "axes", tuple(self.axes))
-        lengths = [max(len(of.values), of.null + 1, of.other + 1) for of in self.axes]
+        lengths = [max(len(of.values), of.null + 1, of.unknown + 1) for of in self.axes]
         fits = self.index.ndim == len(self.axes) and self.index.dtype.kind == "i"
         fits = fits and all(map(operator.ge, self.index.shape, lengths))
-        least = min((0, *(place for of in self.axes for place in (of.null, of.other))))
+        least = min((0, *(place for of in self.axes for place in (of.null, of.unknown))))
         if not fits or least < 0:
             raise ValueError(
                 f"index: must be whole numbers with a dimension for each axis, no shorter than"

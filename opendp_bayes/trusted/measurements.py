@@ -23,7 +23,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.profile import (
     Accounting,
-    delta_at,
+    curve_of,
     delta_from_bounds,
     feasible_loss,
 )
@@ -346,7 +346,7 @@ def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accountin
         if not epsilon >= 0:
             raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
         return (
-            delta_at(setting, as_distance(d_in), float(epsilon))
+            curve_of(setting, as_distance(d_in)).delta(float(epsilon))
             if accounting == "exact"
             else delta_from_bounds(loss, epsilon)
         )

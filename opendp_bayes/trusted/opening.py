@@ -78,8 +78,11 @@ class CheckedContext(Unchanging, Context):
         domain: Domain,
         columns: Collection[str],
         arguments: Mapping[str, Any],
-        check: Callable[[Metric], object],
+        *,
+        check: Callable[[Metric], object] | None = None,
+        margins: Sequence[Margin] | None = None,
         ledger: Ledger | None = None,
+        alive: Any = None,
         **attributes: Any,
     ) -> C:
         """Open a Context over data of your own, with the same messages as those of `context`.
@@ -92,7 +95,9 @@ class CheckedContext(Unchanging, Context):
         arguments : `privacy_unit`, `privacy_loss`, `split_evenly_over` and `split_by_weights`.
         check : called with the metric of the unit; raises `ValueError` for one that the data cannot
             have.
+        margins : what is publicly known of the data.
         ledger : in which every release is entered.
+        alive : an object to keep for as long as anybody has the Context or an answer of it.
         attributes : further attributes of the Context, by name.
 
         Raises `ValueError`/`TypeError` for arguments that are no unit, loss, split or ledger.
@@ -100,9 +105,10 @@ class CheckedContext(Unchanging, Context):
         checked = cls.checked(arguments, ledger)
         metric = checked["privacy_unit"][0]
         check_identifier(metric, columns)
-        check(metric)
-        made = Context.compositor(data, **checked, domain=domain)
-        return cls.over(made, ledger, **attributes)
+        if check is not None:
+            check(metric)
+        made = Context.compositor(data, **checked, domain=domain, margins=margins)
+        return cls.over(made, ledger, alive, **attributes)
 
     @staticmethod
     def checked(arguments: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, Any]:
@@ -110,7 +116,11 @@ class CheckedContext(Unchanging, Context):
 
         Raises `ValueError`/`TypeError` for what is no unit, loss, split or ledger.
         """
-        check_ledger(ledger)
+        if not (ledger is None or isinstance(ledger, Ledger)):
+            raise TypeError(
+                f"ledger={told(ledger)}: must be a Ledger, as in"
+                " ob.Ledger('budget.ledger', epsilon=3)."
+            )
         return opening_arguments(**arguments)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -200,20 +210,21 @@ def context(
     0.5
     """
     require_features("context")
-    arguments = opening_arguments(privacy_unit, privacy_loss, split_evenly_over, split_by_weights)
+    arguments = {
+        "privacy_unit": privacy_unit,
+        "privacy_loss": privacy_loss,
+        "split_evenly_over": split_evenly_over,
+        "split_by_weights": split_by_weights,
+    }
+    CheckedContext.checked(arguments, ledger)  # before the frame is looked at
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    check_ledger(ledger)
     data, file = scanned(frame)
     schema = data.collect_schema()
-    check_identifier(arguments["privacy_unit"][0], schema)
-    made = Context.compositor(
-        data,
-        **arguments,
-        domain=lazyframe_domain([_series_domain(*field) for field in schema.items()]),
-        margins=margins,
+    domain = lazyframe_domain([_series_domain(*field) for field in schema.items()])
+    return CheckedContext.opened(
+        data, domain, schema, arguments, margins=margins, ledger=ledger, alive=file
     )
-    return CheckedContext.over(made, ledger, alive=file)
 
 
 def check_room(query: Query) -> None:
@@ -223,14 +234,6 @@ def check_room(query: Query) -> None:
     measurement, context = query.resolve(), query._context
     if isinstance(context, CheckedContext) and context.ledger is not None:
         context.ledger.check(*debit_of(context)(measurement))
-
-
-def check_ledger(given: Any) -> None:
-    """Raise `TypeError` for what is no ledger."""
-    if not (given is None or isinstance(given, Ledger)):
-        raise TypeError(
-            f"ledger={told(given)}: must be a Ledger, as in ob.Ledger('budget.ledger', epsilon=3)."
-        )
 
 
 def _series_domain(name: str, dtype: pl.DataType) -> Any:

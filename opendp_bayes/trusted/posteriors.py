@@ -66,6 +66,7 @@ def make_dirichlet_multinomial(
         counts_space.size,
         counts_space.as_prior(prior),
         axes=counts_space.axes,
+        by=counts_space.by,
     )
 
     def function(value: Any) -> Floats:

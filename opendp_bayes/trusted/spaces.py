@@ -63,12 +63,14 @@ class CountsSpace(_Space):
     None (add/remove neighbours).
 
     `axes` are the columns of a joint table, whose labels are tuples; empty where one column is
-    counted. The distance is the number of records changed, or added and removed.
+    counted. `by` are the columns that make groups. The distance is the number of records changed,
+    or added and removed.
     """
 
     categories: tuple[Category, ...]
     size: int | None
     axes: tuple[str, ...] = field(default=(), kw_only=True)
+    by: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -89,7 +91,8 @@ class CountsSpace(_Space):
     @property
     def _named(self) -> str:
         axes = f", axes={list(self.axes)!r}" if self.axes else ""
-        return f"categories={list(self.categories)!r}, size={self.size}{axes}"
+        by = f", by={list(self.by)!r}" if self.by else ""
+        return f"categories={list(self.categories)!r}, size={self.size}{axes}{by}"
 
     @property
     def metric(self) -> Metric:
@@ -146,9 +149,10 @@ class GroupedCountsSpace(CountsSpace):
         labels: tuple[Label, ...],
         size: int | None,
         axes: tuple[str, ...] = (),
+        by: tuple[str, ...] = (),
     ) -> "GroupedCountsSpace":
         cells = (Cell(group, label) for group in groups for label in labels)
-        return cls((*cells, NoGroup()), size, axes=axes)
+        return cls((*cells, NoGroup()), size, axes=axes, by=by)
 
     def as_prior(self, prior: Prior) -> tuple[float, ...]:
         """The prior of every cell from that of the categories, the same in each group. That of the
@@ -182,9 +186,8 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
     if size not in (1, len(labels)):
         shown = ", ".join(map(repr, labels))
         raise ValueError(
-            f"prior={told(prior)}: has {size} entries; must have {len(labels)}, one for"
-            " each"
-            f" of {shown}, or be one number."
+            f"prior={told(prior)}: has {size} entries; must have {len(labels)}, one for each of"
+            f" {shown}, or be one number."
         )
     return tuple(as_prior(prior, len(labels)).tolist())
 

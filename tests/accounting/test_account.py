@@ -142,6 +142,10 @@ def test_a_line_cut_off_anywhere_counts_at_least_what_it_said():
         (b"vote,region", "line 2: is no line of a ledger"),
         (b'{"format":"opendp-bayes release"}', "line 2: is no line of a ledger"),
         (b'{"ledger":2,"moved":true}', "line 2: is of version 2 of the format, and this package"),
+        (
+            b'{"ledger":0,"at":"","dataset":"a","total":{"epsilon":9.0}}',
+            "line 2: is of version 0 of",
+        ),
         (b'{"ledger":1,"at":"","dataset":"a"}', "line 2: must have either total or spent"),
         (line_of(total(epsilon=1.0, rho=1.0)), "line 2: must have either total or spent"),
         (line_of(total(epsilon=-1.0)), "line 2: must have either total or spent"),

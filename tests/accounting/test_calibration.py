@@ -13,7 +13,7 @@ import pytest
 from opendp_bayes import KNormParameters, LaplaceParameters, calibrate, exact_loss, privacy_profile
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
-from opendp_bayes.accounting.profile import delta_from_bounds
+from opendp_bayes.accounting.profile import Curve, delta_from_bounds
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.research import hellinger_distance
@@ -303,11 +303,11 @@ def test_the_inverse_of_the_profile_gives_no_more_than_was_asked(
 def test_the_profile_is_asked_for_a_smaller_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
-    def delta_at(setting: Setting, d_in: int, epsilon: float) -> float:
+    def delta(curve: Curve, epsilon: float) -> float:
         asked.append(epsilon)
         return 0.5
 
-    monkeypatch.setattr(calibration, "delta_at", delta_at)
+    monkeypatch.setattr(Curve, "delta", delta)
     setting = Setting.of(LaplaceParameters(1.0), 5, BETA_ONE)
     relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(setting, 1, "exact")
     assert relative == 2.0

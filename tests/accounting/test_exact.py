@@ -338,6 +338,7 @@ def test_large_groups(prior: tuple[float, ...]) -> None:
     assert losses[2].epsilon < 2 * losses[1].epsilon
 
 
+@pytest.mark.usefixtures("fresh")
 def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """With at most two records examined: five are twice two and one, and never below the truth."""
     mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.3), 12, (0.05, 0.2)
@@ -350,7 +351,6 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
     assert profile.method == "proven"
     for at in (0.0, 0.2 * five, 0.7 * five):
         assert laws.delta(at, 5) <= oracles.real(profile(at))
-    exact.loss_within.cache_clear()
     assert five == pytest.approx(2 * two + one, rel=1e-12)
     assert laws.losses(5)[0] <= oracles.real(five)
 
@@ -591,7 +591,7 @@ def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
 def fresh() -> Iterator[None]:
     """Without what was kept, and keeping nothing of what a test has changed."""
     # Before they are replaced.
-    caches = (exact.loss_within, pairs_of, exact._examine, profile.delta_at)
+    caches = (exact.loss_within, pairs_of, exact._examine, profile.curve_of)
     for cache in caches:
         cache.cache_clear()
     yield

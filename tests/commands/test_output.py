@@ -14,7 +14,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.commands import output
-from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted import files
 from tests.helpers.command_line import run
@@ -36,13 +36,13 @@ def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Grows with every release that is made."""
     made: list[None] = []
-    release = PosteriorQuery.release
+    release = SurveyQuery.release
 
-    def watched(self: PosteriorQuery[Any]) -> Any:
+    def watched(self: SurveyQuery) -> Any:
         made.append(None)
         return release(self)
 
-    monkeypatch.setattr(PosteriorQuery, "release", watched)
+    monkeypatch.setattr(SurveyQuery, "release", watched)
     return made
 
 
@@ -69,16 +69,7 @@ def test_a_release_is_written_to_a_file_that_is_there_whole_and_printed(votes: P
     assert Path("vote.json").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-@pytest.mark.parametrize(
-    "json",
-    [
-        pytest.param((), marks=pytest.mark.slow),
-        (
-            "-o",
-            "-",
-        ),
-    ],
-)
+@pytest.mark.parametrize("json", [pytest.param((), marks=pytest.mark.slow), ("-o", "-")])
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
 def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(
     votes: Path, json: tuple[str, ...]
@@ -130,13 +121,13 @@ def test_a_file_that_exists_is_not_replaced(votes: Path, counted: list[None]) ->
 def test_a_file_that_appears_meanwhile_is_not_replaced(
     votes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = PosteriorQuery.release
+    release = SurveyQuery.release
 
-    def slow(self: PosteriorQuery[Any]) -> Any:
+    def slow(self: SurveyQuery) -> Any:
         Path("vote.json").write_text("of another run")
         return release(self)
 
-    monkeypatch.setattr(PosteriorQuery, "release", slow)
+    monkeypatch.setattr(SurveyQuery, "release", slow)
     message = run("release", votes, *RELEASE, "-o", "vote.json", code=3)
     assert "vote.json: cannot be written (File exists)" in message
     assert Path("vote.json").read_text() == "of another run"
@@ -276,7 +267,7 @@ def test_help_and_the_version_that_cannot_be_printed_end_with_a_message(asked: s
     assert (ended.returncode, ended.stderr) == (3, message)
 
 
-COMMANDS = ("release", "show", "plan", "audit", "init", "report", "ledger", "demo")
+COMMANDS = ("init", "release", "run", "report", "show", "plan", "ledger", "demo")
 LARGE = ("numpy", "scipy", "polars", "opendp", "pandas", "sklearn")
 
 

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
 from opendp_bayes.questions.posterior_query import PosteriorQuery
-from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.trusted.csv_text import header_of
 from opendp_bayes.trusted.files import Source
 from tests.helpers.command_line import run
@@ -42,14 +41,14 @@ def votes(tmp_path: Path) -> Path:
 
 def test_a_posterior_for_each_group(votes: Path) -> None:
     groups = ("--by", "town=x,y,nowhere")
-    released = GroupedRelease.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
+    released = ob.Release.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
     assert released.groups == ("x", "y", "nowhere")
     assert released.counts == ((4, 2), (2, 1), (0, 0))
     shown = run("release", votes, *COLUMN, *groups, *EXACT[:2])
     assert "vote by town" in shown
     assert (
-        "Rows without a value of vote or with one that is no category are left out; those without a"
-        " value of town or with one that is no category are in no group."
+        "Records without a value of vote or with one that is no category are left out; those"
+        " without a value of town or with one that is no category are in no group."
     ) in " ".join(shown.split())
 
 
@@ -66,7 +65,7 @@ def test_a_joint_table(votes: Path) -> None:
     shown = " ".join(run("release", votes, *TABLE, *OF_TABLE, *DROP, "--epsilon", 1).split())
     assert "vote × town" in shown
     assert (
-        "Rows without a value of vote or town or with one that is no category are left out."
+        "Records without a value of vote or town or with one that is no category are left out."
     ) in shown
 
 
@@ -101,9 +100,9 @@ def test_a_joint_table_with_buckets(votes: Path) -> None:
     [
         ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
         ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
-        ((*TABLE, *OF_TABLE[:2]), "--categories: is missing; column 'town'"),
-        ((*TABLE, "--column", "vote"), "--column vote: is named twice"),
-        ((*COLUMN, "--by", "vote"), "--column vote: is named twice"),
+        ((*TABLE, *OF_TABLE[:2]), "--categories town=: is missing; a column of type String"),
+        ((*TABLE, "--column", "vote"), "--column: must name at least one column, and each once"),
+        ((*COLUMN, "--by", "vote"), "--by: must be another column"),
         ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls: is given more than once"),
     ],
 )
@@ -165,7 +164,7 @@ def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, ki
 def test_groups_of_limited_identifiers(votes: Path) -> None:
     options = ("--identifier", "person", "--rows-per-identifier", 3)
     groups = ("--by", "town=x,z")
-    released = GroupedRelease.from_json(run("release", votes, *COLUMN, *options, *groups, *EXACT))
+    released = ob.Release.from_json(run("release", votes, *COLUMN, *options, *groups, *EXACT))
     assert released.counts == ((4, 2), (2, 1))
     assert released.d_in == 3
 
@@ -231,13 +230,13 @@ def test_standard_input_is_csv_and_leaves_no_file(
     "wrong",
     [
         "--contributions 0",
-        "--groups a",
+        "--by vote",
         "--separator ;",
         "--separator ;;",
         "--prior 1,2",
         "--encoding morse",
-        "--unknown DROP",
-        "--group-by nope --groups a",
+        "--unknown B",
+        "--by nope=a",
         "--identifier nope --rows-per-identifier 1",
     ],
 )
@@ -459,6 +458,7 @@ def test_without_that_one_line_elsewhere_moves_many_records(tmp_path: Path) -> N
         ('"pipe\n","a"', (2001, 1000)),
         ('"",""', (2000, 1000)),
         ('5" x 6" pipe,a', (2001, 1000)),
+        ('5" x 6" pipe,a,"two\nlines"', (2001, 1000)),
     ],
 )
 def test_quotes_that_begin_and_end_a_value_or_stand_in_one_line_are_read(

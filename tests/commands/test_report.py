@@ -120,7 +120,7 @@ def test_a_public_size(place: Path) -> None:
         ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
     ],
 )
-@pytest.mark.parametrize("budget", ["epsilon", "rho"])
+@pytest.mark.parametrize("budget", ["epsilon", pytest.param("rho", marks=pytest.mark.slow)])
 def test_the_budget_is_for_all_records_of_a_unit(
     place: Path, budget: str, privacy: str, d_in: int
 ) -> None:

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 import opendp_bayes as ob
 from opendp_bayes.commands import show
 from opendp_bayes.commands.app import app
-from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.command_line import run
 
 
@@ -41,7 +40,7 @@ def test_a_saved_release_is_shown_as_it_was_when_it_was_made(saved: Path) -> Non
 
 
 def test_groups_are_shown_too(saved: Path) -> None:
-    released = GroupedRelease.from_json((saved / "groups.json").read_bytes())
+    released = ob.Release.from_json((saved / "groups.json").read_bytes())
     shown = run("show", saved / "groups.json")
     assert "All groups together: ε = 1" in shown
     for group in "xy":
@@ -52,14 +51,14 @@ def test_groups_are_shown_too(saved: Path) -> None:
 def survey(saved: Path, tmp_path: Path) -> Path:
     """A file of a survey, whose questions are named as spreadsheets name formulas."""
     one = ob.Release.from_json((saved / "one.json").read_bytes())
-    groups = GroupedRelease.from_json((saved / "groups.json").read_bytes())
+    groups = ob.Release.from_json((saved / "groups.json").read_bytes())
     file = tmp_path / "survey.json"
     file.write_text(ob.Survey(("=1+1", "by town"), (one, groups)).to_json())
     return file
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("one", ob.Release), ("groups", GroupedRelease), (None, ob.Survey)]
+    ("name", "kind"), [("one", ob.Release), ("groups", ob.Release), (None, ob.Survey)]
 )
 def test_tables_hold_the_numbers_in_full(saved, survey, tmp_path, name, kind):
     file = survey if name is None else saved / f"{name}.json"
@@ -137,7 +136,7 @@ def test_json_of_a_table_draws_the_picture_too(saved, tmp_path):
 
 def test_a_survey_is_shown_with_its_total(saved: Path, tmp_path: Path) -> None:
     one = ob.Release.from_json((saved / "one.json").read_bytes())
-    groups = GroupedRelease.from_json((saved / "groups.json").read_bytes())
+    groups = ob.Release.from_json((saved / "groups.json").read_bytes())
     file = tmp_path / "survey.json"
     file.write_text(ob.Survey(("vote", "by town"), (one, groups)).to_json())
     shown = run("show", file)

@@ -7,7 +7,7 @@ import pytest
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, plan
 from opendp_bayes.display import notebook
 from opendp_bayes.mechanisms import HellingerExponential
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import changed, promise
 
 RELEASE = Release(

@@ -7,7 +7,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.display import plain
 from opendp_bayes.display.sheet import Body, Column, Conclusion, Marked, Sheet, Table, columns
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 
 HEADINGS = (Column("group", number=False), Column("category", number=False), Column("per\ncent"))
 GROUPS = (

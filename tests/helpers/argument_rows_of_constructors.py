@@ -41,7 +41,7 @@ STRINGS = {"column": "s", "categories": ["a", "b"], "unknown": "a", "nulls": "a"
 BINARY = counting(6, **STRINGS)
 REORDERED = counting(6, column="x", categories=["b", "a", "c"], nulls="a")
 SOME_CELLS = [("a", "a"), ("b", "b"), ("c", "b")]
-TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "elsewhere": ("a", "a"), "nulls": "a"}
+TABLE = {"column": ["x", "y"], "cells": SOME_CELLS, "unknown": ("a", "a"), "nulls": "a"}
 
 
 def of_three(size: int | None = 6, prior: float = 1.0) -> Any:
@@ -60,7 +60,8 @@ def map_of_one(made: Any) -> Any:
     return made.map(1)
 
 
-GROUPED = {"by": "t", "keys": ["a", "b"], "column": "x", "nulls": "a"}
+BY_T = {"by": "t", "categories": {"t": ["a", "b"]}}
+GROUPED = {**BY_T, "column": "x", "nulls": "a"}
 CELLS = ob.t.make_grouped_counts(DOMAIN, SYMMETRIC, **GROUPED)
 CELLS = CELLS >> ob.t.then_dirichlet_multinomial(prior=1.0)
 MEASURED = {**space(of_three()), "output_measure": PURE, "scale": 1.0}
@@ -91,7 +92,7 @@ CONSTRUCTORS = [
         vary("nulls", "b", DIFFERENT),
         vary("unknown", "b", DIFFERENT, **STRINGS),
         vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
-        vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
+        vary("unknown", ("c", "c"), DIFFERENT, **TABLE),
     ),
     *rows(
         ob.t.make_grouped_counts,
@@ -99,15 +100,14 @@ CONSTRUCTORS = [
         counted,
         vary("input_domain", OTHER_DOMAIN, REFUSED),
         vary("input_metric", CHANGE_ONE, REFUSED),
-        vary("by", "s", DIFFERENT),
-        vary("keys", ["b", "a"], DIFFERENT),
+        vary("by", ["t", "y"], DIFFERENT),
         vary("column", "y", DIFFERENT),
-        vary("categories", ["b", "a"], DIFFERENT, **STRINGS),
+        vary("categories", {"t": ["b", "a"]}, DIFFERENT),
         vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
         vary("nulls", "b", DIFFERENT),
-        vary("unknown", "b", DIFFERENT, **STRINGS),
+        vary("unknown", {"t": "c"}, DIFFERENT),
         vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
-        vary("elsewhere", ("c", "c"), DIFFERENT, **TABLE),
+        vary("unknown", ("c", "c"), DIFFERENT, **TABLE),
     ),
     *(
         row
@@ -221,14 +221,14 @@ CONSTRUCTORS = [
 ]
 
 
-def query(budget: float = 1.0, grouped: bool = False, **unit: int) -> Any:
+def query(budget: float = 1.0, **unit: int) -> Any:
     context = dp.Context.compositor(
         data=FRAME,
         privacy_unit=dp.unit_of(**(unit or {"changes": 1})),
         privacy_loss=dp.loss_of(epsilon=budget),
         split_evenly_over=1,
     )
-    return context.query().group_by("t") if grouped else context.query()
+    return context.query()
 
 
 def fitted_scale(asked: Any) -> float:
@@ -246,7 +246,7 @@ def fitted_mechanism(asked: Any) -> Any:
 QUERY = {"query": query(), "column": "x", "size": 6, "nulls": "a"}
 BY_EHD = {"mechanism": "hellinger_exponential"}
 ALMOST_WITHOUT_NOISE = {**STRINGS, "query": query(1e6), "column": "t"}
-GROUPS = {"query": query(contributions=1, grouped=True), "size": None, "keys": ["a", "b"]}
+GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
 QUERIES = rows(
     ob.posterior,
@@ -254,7 +254,8 @@ QUERIES = rows(
     fitted_scale,
     vary("query", query(2.0), SMALLER),
     vary("column", "s", DIFFERENT, lambda q: release_of(q).counts, **ALMOST_WITHOUT_NOISE),
-    vary("keys", ["b"], DIFFERENT, lambda q: release_of(q).groups, **GROUPS),
+    vary("by", ["t", "y"], DIFFERENT, lambda q: release_of(q).groups, **GROUPS),
+    vary("categories", {"t": ["b"]}, DIFFERENT, lambda q: release_of(q).groups, **GROUPS),
     vary("prior", 0.1, LARGER, **BY_EHD),
     vary("prior", "learned", DIFFERENT, lambda q: release_of(q).learned_prior),
     vary("prior", "learned", REFUSED, **BY_EHD),
@@ -265,7 +266,7 @@ QUERIES = rows(
     vary("unknown", "none", DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
     vary("mechanism", "hellinger_exponential", DIFFERENT, fitted_mechanism),
     vary("cells", SOME_CELLS[::-1], DIFFERENT, lambda q: release_of(q).categories, **TABLE),
-    vary("elsewhere", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
+    vary("unknown", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
 )
 

@@ -14,8 +14,8 @@ from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, Number
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.pooled_release import Pooled
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.releases import promise
 
@@ -139,55 +139,47 @@ POSTERIORS = [
         {
             "counts": [6, 3, 1],
             "categories": ["a", "b", "c"],
-            "noise": "discrete_laplace",
+            "mechanism": "laplace_parameters",
             "scale": 1,
         },
         lambda release: release.posterior.mean()[0],
         vary("counts", [9, 3, 1], LARGER),
         vary("categories", ["x", "y", "z"], DIFFERENT, lambda release: release.categories),
-        vary("noise", "discrete_gaussian", DIFFERENT),
+        vary("mechanism", "gaussian_parameters", DIFFERENT),
+        vary("noise", "floored", REFUSED),
         vary("scale", 9.0, SMALLER),
         vary("size", 30, DIFFERENT),
         vary("prior", 20.0, SMALLER),
         vary("merge", {"ab": ["a", "b"], "c": ["c"]}, REFUSED),
     ),
     *rows(
-        ob.research.tree_posterior,
+        ob.research.noisy_tree,
         {
             "counts": [9, 6, 3, 4, 1, 3],
             "column": "x",
             "categories": [0, 1, 2],
             "branching": 2,
-            "noise": "discrete_laplace",
+            "mechanism": "laplace_parameters",
             "scale": 1.0,
         },
-        lambda posterior: posterior[next(iter(posterior))].counts.mean()[0],
+        lambda levels: next(iter(ob.combine(levels, records="same").values())).counts.mean()[0],
         vary("counts", [9, 6, 3, 8, 1, 3], LARGER),
         vary("column", "y", DIFFERENT, list),
         vary("categories", [5, 6, 7], DIFFERENT, lambda p: p["x"].categories),
         vary("branching", 3, REFUSED),
-        vary("noise", "discrete_gaussian", DIFFERENT),
+        vary("mechanism", "gaussian_parameters", DIFFERENT),
         vary("scale", 9.0, DIFFERENT),
         vary("size", 30, DIFFERENT),
     ),
     *rows(
         ob.research.noisy_tables,
-        {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "noise": "discrete_laplace"},
+        {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "mechanism": "laplace_parameters"},
         lambda tables: tables["v"].posterior.mean()[0],
         vary("measured", [replace(MEASURED, stddev=9.0)], SMALLER),
         vary("keys", {"v": ["x", "b", "c"]}, DIFFERENT, lambda tables: tables["v"].categories),
-        vary("noise", "discrete_gaussian", DIFFERENT),
+        vary("mechanism", "gaussian_parameters", DIFFERENT),
+        vary("noise", "floored", REFUSED),
         vary("size", 30, DIFFERENT),
-    ),
-    *rows(
-        ob.research.survey_posterior,
-        {"tables": {"v": released((60, 3, 1), 64, GAUSSIAN)}, "ess": 10},
-        lambda p: float(p.marginal("v").mean()[0]),
-        vary("tables", {"v": released((30, 20, 14), 64, GAUSSIAN)}, SMALLER),
-        vary("concentration", 30.0, SMALLER),
-        vary("ess", 4000, LARGER, lambda p: min(p.ess.values())),
-        vary("draws_may_agree", False, REFUSED, tables=TWICE, draws_may_agree=True),
-        vary("seed", 1, DIFFERENT),
     ),
     *rows(
         ob.research.combine_estimates,
@@ -211,7 +203,7 @@ POSTERIORS = [
         vary("prior", "learned", DIFFERENT, release=PRIVATE),
         vary("release", LEARNED, DIFFERENT, release=PRIVATE),
         vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
-        vary("size_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
+        vary("records_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
         vary("ess", 20_000, LARGER, lambda p: p.diagnostics.draws),
         vary("seed", 1, DIFFERENT),
     ),
@@ -228,9 +220,9 @@ POSTERIORS = [
             ),
             (
                 "sample",
-                {"size": 5, "seed": 0},
+                {"draws": 5, "seed": 0},
                 np.array,
-                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+                [vary("draws", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
             ),
             (
                 "merged",
@@ -246,10 +238,10 @@ POSTERIORS = [
             ),
             (
                 "predictive",
-                {"size": 50, "draws": 5, "seed": 0},
+                {"records": 50, "draws": 5, "seed": 0},
                 np.array,
                 [
-                    vary("size", 60, LARGER, lambda drawn: int(drawn.sum())),
+                    vary("records", 60, LARGER, lambda drawn: int(drawn.sum())),
                     vary("draws", 6, LARGER, len),
                     vary("seed", 1, DIFFERENT),
                 ],
@@ -339,7 +331,7 @@ POSTERIORS = [
         for kind, made in (
             (CategoryPosterior, POSTERIOR["a"]),
             (CountsPosterior, PRIVATE.posterior.counts),
-            (NumberPosterior, PRIVATE.posterior.size),
+            (NumberPosterior, PRIVATE.posterior.records),
         )
         for name, base, of, varied in (
             (
@@ -358,9 +350,9 @@ POSTERIORS = [
             ("cdf", {"values": 0.5}, lambda p: float(np.sum(p)), [vary("values", 1.0, LARGER)]),
             (
                 "sample",
-                {"size": 5, "seed": 0},
+                {"draws": 5, "seed": 0},
                 np.array,
-                [vary("size", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+                [vary("draws", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
             ),
         )
         for row in rows(
@@ -419,9 +411,9 @@ POSTERIORS = [
     *rows(Quantity.row, {"self": ODDS}, list, vary("level", 0.5, DIFFERENT)),
     *rows(
         Quantity.sample,
-        {"self": ODDS, "size": 5, "seed": 0},
+        {"self": ODDS, "draws": 5, "seed": 0},
         list,
-        vary("size", 6, LARGER, len),
+        vary("draws", 6, LARGER, len),
         vary("seed", 1, DIFFERENT),
     ),
     *rows(
@@ -432,9 +424,9 @@ POSTERIORS = [
     ),
     *rows(
         Comparison.sample,
-        {"self": COMPARED, "size": 5, "seed": 0},
+        {"self": COMPARED, "draws": 5, "seed": 0},
         np.ravel,
-        vary("size", 6, LARGER, len),
+        vary("draws", 6, LARGER, len),
         vary("seed", 1, DIFFERENT),
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),

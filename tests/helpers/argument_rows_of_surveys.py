@@ -10,6 +10,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
@@ -20,7 +21,7 @@ NAMES, LABELS = ("x", "y"), ("a", "b")
 CELLS = tuple(itertools.product(LABELS, LABELS))
 DRAWN = (50, 10, 20, 30)
 RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), promise(110), NAMES)
-SURVEY = ob.research.survey_posterior({"x and y": RELEASE}, ess=10)
+SURVEY = survey_posterior({"x and y": RELEASE}, ess=10)
 TABLE = SURVEY.marginal("x", "y")
 AXES = Figure().subplots()
 FOLDER = TemporaryDirectory()
@@ -61,7 +62,7 @@ def of_files(paths: list[Any]) -> list[Any]:
 COPIES = (
     vary("copies", 3, LARGER, len),
     vary("kind", "predictive", DIFFERENT),
-    vary("size", 200, LARGER, None, kind="predictive"),
+    vary("records", 200, LARGER, None, kind="predictive"),
     vary("seed", 1, DIFFERENT),
 )
 
@@ -87,9 +88,9 @@ SURVEYS = [
     ),
     *rows(
         SurveyPosterior.sample,
-        {"self": SURVEY, "size": 5, "seed": 0},
+        {"self": SURVEY, "draws": 5, "seed": 0},
         lambda found: found[NAMES],
-        vary("size", 6, LARGER, lambda found: len(found[NAMES])),
+        vary("draws", 6, LARGER, lambda found: len(found[NAMES])),
         vary("seed", 1, DIFFERENT),
     ),
     *(
@@ -111,7 +112,7 @@ SURVEYS = [
             method,
             {"self": SURVEY, "copies": 2, "seed": 0, **own},
             of,
-            *((*one[:3], number, *one[4:]) if one[0] == "size" else one for one in COPIES),
+            *((*one[:3], number, *one[4:]) if one[0] == "records" else one for one in COPIES),
             *varied,
         )
     ),
@@ -144,9 +145,9 @@ SURVEYS = [
     ),
     *rows(
         TablePosterior.sample,
-        {"self": TABLE, "size": 5, "seed": 0},
+        {"self": TABLE, "draws": 5, "seed": 0},
         np.array,
-        vary("size", 6, LARGER, len),
+        vary("draws", 6, LARGER, len),
         vary("seed", 1, DIFFERENT),
     ),
     *rows(

@@ -108,14 +108,15 @@ def simulate(
     draws: int,
     seed: int,
     prior: Sequence[float] | None = None,
-    size_prior: Any = None,
+    records_prior: Any = None,
     cdf: Callable[[ob.Release, Floats], Floats] | None = None,
 ) -> Floats:
     """For every draw, the posterior probability of lying below the true probability of each
     category; shape `(draws, k)`.
 
-    With a `size_prior` the number of records is drawn from it, and the posterior uses it; otherwise
-    it is `cell.size`, and a private one has the default prior. `cdf` gives another posterior's.
+    With a `records_prior` the number of records is drawn from it, and the posterior uses it;
+    otherwise it is `cell.size`, and a private one has the default prior. `cdf` gives another
+    posterior's.
     """
     rng = np.random.default_rng(seed)
     alpha = np.ones(cell.k) if prior is None else np.array(prior)
@@ -124,11 +125,11 @@ def simulate(
 
     @lru_cache(maxsize=100)  # few records have few releases
     def posterior(release: ob.Release) -> ob.NoiseAwarePosterior:
-        return ob.noise_aware_posterior(release, size_prior=size_prior, ess=500)
+        return ob.noise_aware_posterior(release, records_prior=records_prior, ess=500)
 
     for row in range(draws):
         theta = rng.dirichlet(alpha)
-        size = cell.size if size_prior is None else int(size_prior.rvs(random_state=rng))
+        size = cell.size if records_prior is None else int(records_prior.rvs(random_state=rng))
         drawn = drawn_by(mechanism, rng.multinomial(size, theta), alpha)[0]
         release = ob.Release(
             tuple(drawn.tolist()),

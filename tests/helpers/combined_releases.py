@@ -70,5 +70,5 @@ def worst(posterior, rows, weights):
         np.max(np.abs(posterior.std() / std - 1)),
         np.max(np.abs(posterior.cdf(VALUES) - right)),
         np.max(np.abs(posterior.counts.mean() - counts) / (counts + 1)),
-        abs(posterior.size.mean() - counts.sum()) / counts.sum(),
+        abs(posterior.records.mean() - counts.sum()) / counts.sum(),
     )

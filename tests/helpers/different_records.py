@@ -93,5 +93,5 @@ def worst(posterior, found, levels=(0.5, 0.9, 0.99, 0.999)):
         off += [(posterior.counts.mean()[place] - mean) / std]
     mean = weights @ numbers
     std = np.sqrt(weights @ (numbers - mean) ** 2)
-    off += [(posterior.size.mean() - mean) / std, posterior.size.std() / std - 1]
+    off += [(posterior.records.mean() - mean) / std, posterior.records.std() / std - 1]
     return np.abs(off).max()

@@ -80,9 +80,9 @@ def _any_setting(rng, most_categories, most_records):
     about |= {"alpha": float(np.median(prior)), "noised": bool(np.all(looks[0].noised))}
     if not private:
         return Setting(looks, prior, size, None, about)
-    kind, size_prior = ("flat", None) if len(looks) > 1 else _size_prior(rng, size)
+    kind, records_prior = ("flat", None) if len(looks) > 1 else _records_prior(rng, size)
     about["private"] = kind
-    return Setting(looks, prior, None, size_prior, about)
+    return Setting(looks, prior, None, records_prior, about)
 
 
 def _prior(rng, k):
@@ -128,7 +128,7 @@ def _look(rng, counts, scale, private, outlier):
     return Look(law, scale, drawn, noised)
 
 
-def _size_prior(rng, size):
+def _records_prior(rng, size):
     mean = max(size, 1) * float(log_uniform(rng, 0.5, 2))
     first = int(mean)
     kind = ["flat", "flat", "flat", "geometric", "poisson", "uniform", "nbinom"][
@@ -151,7 +151,9 @@ def posterior(setting):
     ]
     for look in looks:
         check_envelope(look, setting.prior, setting.size)
-    return CountsGivenNoise(looks, setting.prior, size=setting.size, size_prior=setting.size_prior)
+    return CountsGivenNoise(
+        looks, setting.prior, size=setting.size, records_prior=setting.records_prior
+    )
 
 
 def watched(setting, number=4):
@@ -188,7 +190,7 @@ def errors(found, right, rows=None):
             law = counts.chosen(np.array([at]))
             worst = _larger(worst, {"count cdf": _off_steps(law, *right.steps(i))})
     if right.setting.size is None:
-        total = float(found.size.mean()[0]), float(found.size.std()[0])
+        total = float(found.records.mean()[0]), float(found.records.std()[0])
         worst |= _moments("total ", total, right.total(), SMALLEST_DEVIATION)
         with suppress(NotServedError):
             worst["total cdf"] = _off_steps(found.size, *right.total_steps())
@@ -236,8 +238,8 @@ def _largest(setting):
     reach = float(np.maximum(look.drawn, 0).sum())
     width = 9 if look.law == "gaussian" else 40
     found = reach + look.scale * (width + 6 * math.sqrt(setting.k)) + 30
-    if setting.size_prior is not None:
-        found = max(found, setting.size_prior.isf(1e-14))
+    if setting.records_prior is not None:
+        found = max(found, setting.records_prior.isf(1e-14))
     return int(min(found, 1e15))
 
 

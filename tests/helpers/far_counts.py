@@ -214,7 +214,7 @@ class Private(Pairs):
 
     def __init__(self, setting):
         self.setting, self._known = setting, {}
-        self._first, self._more = _geometric(setting.size_prior)
+        self._first, self._more = _geometric(setting.records_prior)
         self.rows = _rows(setting, LARGEST)
         self.concentration = float(setting.prior.sum())
         w, step = self._places(*self._peak())
@@ -388,13 +388,13 @@ class Private(Pairs):
         raise NotServedError("the law of the number")
 
 
-def _geometric(size_prior):
+def _geometric(records_prior):
     """`ln P(0)` and `ln P(1) / P(0)` of a geometric prior that begins at 0, or of none."""
-    if size_prior is None:
+    if records_prior is None:
         return 0.0, 0.0
-    if size_prior.dist.name != "geom" or size_prior.support()[0] != 0:
+    if records_prior.dist.name != "geom" or records_prior.support()[0] != 0:
         raise NotServedError("a prior of the number")
-    first, second = size_prior.logpmf([0, 1])
+    first, second = records_prior.logpmf([0, 1])
     return float(first), float(second - first)
 
 

@@ -47,8 +47,8 @@ LEAKS: dict[str, tuple[Callable[[Any], Any], dict[str, Any], str]] = {
         "filter: to_physical reads the codes of a Categorical",
     ),
     "group": (
-        lambda of: of.with_columns(g=CUT.to_physical(), b=C("i") * 0).group_by("g"),
-        B | {"keys": [0, 1]},
+        lambda of: of.with_columns(g=CUT.to_physical(), b=C("i") * 0),
+        B | {"by": "g", "categories": {"b": [0, 1], "g": [0, 1]}},
         "with_columns: to_physical reads the codes of a Categorical",
     ),
     "text as integer": (

@@ -72,13 +72,13 @@ class Setting:
     """What was drawn, the prior, and what is known of the number of records.
 
     `size` is the public number; where it is None every number is equally probable, or has the
-    probabilities of `size_prior`, a frozen distribution of scipy.
+    probabilities of `records_prior`, a frozen distribution of scipy.
     """
 
     looks: tuple
     prior: np.ndarray
     size: int | None = None
-    size_prior: object = None
+    records_prior: object = None
     about: dict = field(default_factory=dict)
 
     def __post_init__(self):
@@ -102,9 +102,9 @@ class Setting:
         """`ln P(n) n! Γ(A) / Γ(n + A)`."""
         n = np.asarray(n, dtype=float)
         known = 0.0
-        if self.size_prior is not None:
+        if self.records_prior is not None:
             with np.errstate(divide="ignore"):
-                known = self.size_prior.logpmf(n)
+                known = self.records_prior.logpmf(n)
         return known - log_rising(n, float(self.prior.sum()))
 
     @cached_property

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from opendp_bayes import PrivacyLoss, Promise, Release
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 
 R = TypeVar("R", Release, GroupedRelease)
 LOSS = PrivacyLoss(epsilon=1.0, rho=0.5, range=2.0)

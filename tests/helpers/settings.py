@@ -61,7 +61,7 @@ def private_setting(rng, most):
     made["drawn"] = np.clip(made["drawn"], -(10**6), most)
     mean = float(np.exp(rng.uniform(0, np.log(most))))
     first = int(mean)
-    made["size_prior"] = [
+    made["records_prior"] = [
         None,
         stats.poisson(mean),
         stats.randint(first, int(1.2 * mean) + 2),
@@ -71,8 +71,8 @@ def private_setting(rng, most):
         stats.rv_discrete(values=([first, first + 1, first + 2], [0.5, 0.2, 0.3])),
     ][rng.integers(7)]
     largest = int(np.maximum(made["drawn"], 0).sum() + 60 * made["scale"] + 20)
-    if made["size_prior"] is not None:
-        end = min(made["size_prior"].isf(1e-15), made["size_prior"].support()[1])
+    if made["records_prior"] is not None:
+        end = min(made["records_prior"].isf(1e-15), made["records_prior"].support()[1])
         largest = int(max(largest, end)) + 1
     del made["size"]
     return made | {"largest": largest} if largest <= 400 else None
@@ -96,7 +96,7 @@ def posterior(made):
         LAWS[made["law"]](made["scale"]),
         noised=made["noised"],
         size=made.get("size"),
-        size_prior=made.get("size_prior"),
+        records_prior=made.get("records_prior"),
     )
 
 
@@ -106,9 +106,9 @@ def exact(made):
     if "size" in made:
         return Exact(*known, size=made["size"], noised=made["noised"].tolist())
     sizes = np.zeros(made["largest"] + 1)
-    if made["size_prior"] is not None:
+    if made["records_prior"] is not None:
         with np.errstate(divide="ignore"):
-            sizes = made["size_prior"].logpmf(np.arange(made["largest"] + 1))
+            sizes = made["records_prior"].logpmf(np.arange(made["largest"] + 1))
     return Exact(*known, sizes=sizes)
 
 

@@ -29,7 +29,7 @@ _INTRODUCTION = """\
 
 This page is for whoever audits the guarantee. It lists every file of this package that the
 guarantee rests on: how large it is, what it does, what would go wrong if it were not right, the
-proof or page that it implements, and a test that would notice. It is generated from the files, by
+proof or page that it implements, and tests that would notice. It is generated from the files, by
 `python -m tests.helpers.trusted_page`. Statements are counted without imports and docstrings; those
 within a function or a class count too.
 
@@ -80,12 +80,16 @@ class Fact:
     ----------
     does : what it does, and what would go wrong.
     proof : the page that it implements, with the anchor of a heading.
-    test : the test that would notice, as pytest names it.
+    test : the test that would notice, as pytest names it, or several.
     """
 
     does: str
     proof: str
-    test: str
+    test: str | list[str]
+
+    @property
+    def tests(self) -> list[str]:
+        return [self.test] if isinstance(self.test, str) else self.test
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,8 @@ def _section(room: Room) -> list[str]:
         size = f"{source.count(chr(10))} lines, {statements(source)} statements"
         proof = f"[{heading_of(fact.proof)}]({fact.proof})"
         parts.append(_wrapped(f"**`{name}.py`**, {size}. {fact.does}"))
-        parts.append(f"- Implements: {proof}\n- Would notice: `{fact.test}`")
+        noticing = ",\n  ".join(f"`{test}`" for test in fact.tests)
+        parts.append(f"- Implements: {proof}\n- Would notice: {noticing}")
     return parts
 
 

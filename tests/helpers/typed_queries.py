@@ -7,7 +7,7 @@ from typing_extensions import assert_type
 
 import opendp_bayes as ob
 from opendp_bayes.questions.posterior_query import PosteriorQuery
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 
 
 def every_kind_of_query(context: dp.Context, query: Query) -> None:
@@ -17,9 +17,17 @@ def every_kind_of_query(context: dp.Context, query: Query) -> None:
     assert_type(whole.release().posterior, ob.NoiseAwarePosterior)
     planned = context.query(epsilon=0.5).filter(pl.col("age") > 17)
     assert_type(ob.posterior(planned, "vote").release(), ob.Release)
-    groups = ob.posterior(context.query().group_by("region"), "vote", keys=["north", "south"])
+    groups = ob.posterior(context.query().group_by("region"), "vote", nulls="no")
     assert_type(groups.release()["north"], ob.Release)
-    assert_type(ob.posterior(query, "vote", keys=["north"]), PosteriorQuery[GroupedRelease])
+    by_region = ob.posterior(query, "vote", by="region", categories={"region": ["north", None]})
+    assert_type(by_region, PosteriorQuery[GroupedRelease])
+    by_both = ob.posterior(
+        context.query(),
+        "vote",
+        by=["state", "county"],
+        categories={"vote": ["yes", "no"], ("state", "county"): [("CA", "LA")]},
+    )
+    assert_type(by_both.release()["CA", "LA"], ob.Release)
     table = ob.posterior(
         context.query(), ["region", "vote"], categories={"vote": ["yes", "no"]}, nulls="no"
     )

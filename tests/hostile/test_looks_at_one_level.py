@@ -12,13 +12,13 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 
 LABELS, MERGED = ("a", "b", "c"), {"ab": ["a", "b"], "c": ["c"]}
-LAWS: Any = {"discrete_laplace": DiscreteLaplace, "discrete_gaussian": DiscreteGaussian}
+LAWS: Any = {"laplace_parameters": DiscreteLaplace, "gaussian_parameters": DiscreteGaussian}
 #: Of each look whether it is at the groups, what was drawn, and its noise.
-FINE = False, (4, 1, 3), "discrete_laplace", 2.0
-AGAIN = False, (7, 0, 2), "discrete_gaussian", 1.5
-THIRD = False, (3, 3, 5), "discrete_laplace", 3.0
-COARSE = True, (8, 2), "discrete_laplace", 1.0
-COARSE_AGAIN = True, (5, 3), "discrete_gaussian", 2.0
+FINE = False, (4, 1, 3), "laplace_parameters", 2.0
+AGAIN = False, (7, 0, 2), "gaussian_parameters", 1.5
+THIRD = False, (3, 3, 5), "laplace_parameters", 3.0
+COARSE = True, (8, 2), "laplace_parameters", 1.0
+COARSE_AGAIN = True, (5, 3), "gaussian_parameters", 2.0
 
 CASES = {
     "the finest twice": (FINE, AGAIN, COARSE),
@@ -32,7 +32,7 @@ CASES = {
 def release(look: Any, size: int | None) -> ob.Release:
     merged, drawn, noise, scale = look
     kinds: Any = {"merge": MERGED} if merged else {}
-    return ob.noisy_counts(list(drawn), LABELS, noise=noise, scale=scale, size=size, **kinds)
+    return ob.noisy_counts(list(drawn), LABELS, mechanism=noise, scale=scale, size=size, **kinds)
 
 
 def combined(looks: Any, size: int | None) -> Any:
@@ -105,8 +105,8 @@ def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
         ob.Promise(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
         axes=("region", "district"),
     )  # fmt: skip
-    region = ob.noisy_counts([14, 8], ["n", "s"], noise="discrete_laplace", scale=1.0)
-    again = ob.noisy_counts([9, 16], ["s", "n"], noise="discrete_laplace", scale=1.0)
+    region = ob.noisy_counts([14, 8], ["n", "s"], mechanism="laplace_parameters", scale=1.0)
+    again = ob.noisy_counts([9, 16], ["s", "n"], mechanism="laplace_parameters", scale=1.0)
     once = ob.combine({"cells": table, "region": region}, records="same")
     twice = ob.combine({"cells": table, "region": region, "again": again}, records="same")
     assert isinstance(twice, LevelsPosterior)
@@ -118,7 +118,7 @@ def survey_of(second: tuple[int, ...]) -> dict[str, ob.Release]:
     """Two tables of the same labels, and what the first merges."""
     labels, merge = ["agree", "neither", "disagree"], {"said": ["agree", "disagree"]}
     merge["neither"] = ["neither"]
-    drawn: Any = {"noise": "discrete_laplace", "scale": 2.0}
+    drawn: Any = {"mechanism": "laplace_parameters", "scale": 2.0}
     return {
         "first": ob.noisy_counts([610, 205, 190], labels, **drawn),
         "second": ob.noisy_counts(list(second), labels, **drawn),
@@ -149,10 +149,12 @@ def test_noise_alone_is_not_taken_for_another_column() -> None:
         both = np.array([true[: k // 2].sum(), true[k // 2 :].sum()])
         named, parts = {}, {}
         for name in ("fine", "again", "groups"):
-            noise = ("discrete_laplace", "discrete_gaussian")[int(rng.integers(2))]
+            noise = ("laplace_parameters", "gaussian_parameters")[int(rng.integers(2))]
             scale, counts = float(10 ** rng.uniform(-0.5, 2)), both if name == "groups" else true
             drawn = counts + LAWS[noise](scale).simulate(counts.shape, rng)
             kinds: Any = {"merge": merge} if name == "groups" else {}
-            named[name] = ob.noisy_counts(drawn.tolist(), labels, noise=noise, scale=scale, **kinds)
+            named[name] = ob.noisy_counts(
+                drawn.tolist(), labels, mechanism=noise, scale=scale, **kinds
+            )
             parts[name] = np.arange(k) >= k // 2 if name == "groups" else np.arange(k)
         check_sums(named, {name: part.astype(int) for name, part in parts.items()})

@@ -165,10 +165,10 @@ SIDE = [f"c{number}" for number in range(400)]
             "column": ["v", "w"],
             "categories": {"v": SIDE, "w": SIDE},
             "cells": [("c0", "c0")] * TOO_MANY,
-            "elsewhere": ("c0", "c0"),
+            "unknown": ("c0", "c0"),
         },
-        {"column": "v", "categories": SIDE, "by": "w", "keys": LABELS},
-        {"column": "v", "categories": SIDE, "by": "w", "keys": SIDE},
+        {"column": "v", "categories": {"v": SIDE, "w": LABELS}, "by": "w"},
+        {"column": "v", "categories": {"v": SIDE, "w": SIDE}, "by": "w"},
     ],
 )
 def test_more_cells_than_can_be_answered_are_refused_at_once(question: dict[str, Any]) -> None:

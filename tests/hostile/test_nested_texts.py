@@ -14,10 +14,9 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.telling import DEEPEST
+from opendp_bayes.release_format.document import format_of
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
-from opendp_bayes.results.grouped_release import GroupedRelease
-from opendp_bayes.results.reading_results import format_of, release_from_json
 from opendp_bayes.trusted import plan_gate
 from opendp_bayes.trusted.account import LedgerError, accounts_of
 from opendp_bayes_smoothed.release import SmoothedRelease
@@ -42,11 +41,9 @@ FORMATS = (
 )
 READERS: dict[str, Callable[[str], Any]] = {
     "a release": ob.Release.from_json,
-    "groups": GroupedRelease.from_json,
     "a survey": ob.Survey.from_json,
     "a report": Report.from_json,
     "a smoothed release": SmoothedRelease.from_json,
-    "any release": release_from_json,
     "a format": format_of,
     "a specification": read_specification,
     "a ledger": lambda text: accounts_of(text.encode() + b"\n"),

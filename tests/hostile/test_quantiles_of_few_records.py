@@ -25,7 +25,7 @@ def levels(counts: Any, scale: float, group: int = GROUP) -> Any:
     """
     bins = list(range(len(counts)))
     merge = {f"from {a}": bins[a : a + group] for a in range(0, len(bins), group)}
-    made: Any = {"noise": "discrete_laplace", "scale": scale}
+    made: Any = {"mechanism": "laplace_parameters", "scale": scale}
     sums = counts.reshape(-1, group).sum(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of counts that look clamped

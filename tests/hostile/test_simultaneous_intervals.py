@@ -68,8 +68,14 @@ def by_the_oracle(depth: Any, level: float) -> float:
     return found if found > near else by_depths(depth, level, level)
 
 
-@pytest.mark.parametrize("public", [True, False], ids=["public", "private"])
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    ("name", "public"),
+    [
+        pytest.param(name, public, marks=() if (at % 2 == 0) == public else pytest.mark.slow)
+        for at, name in enumerate(TABLES)
+        for public in (True, False)
+    ],
+)
 def test_the_level_is_that_of_all_depths_to_the_last_digit(name: str, public: bool) -> None:
     posterior = private(*TABLES[name], public=public).posterior
     laws, draws = posterior._marginals, posterior.sample(2000 if public else 300, seed=0)
@@ -191,7 +197,7 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
         ob.noisy_counts(
             [15, 8, 14],
             ["a", "b", "c", "d"],
-            noise="discrete_laplace",
+            mechanism="laplace_parameters",
             scale=3.0,
             merge={"ab": ["a", "b"], "c": ["c"], "d": ["d"]},
         ),
@@ -246,6 +252,7 @@ def test_intervals_are_found_once(
 ) -> None:
     posterior, calls = every_class[name], []
     found = posteriors.pointwise_level
+    monkeypatch.setattr(posteriors, "DRAWS", 2000)  # how often they are drawn is what is asked
 
     def spy(*arguments: Any) -> float:
         calls.append(arguments)

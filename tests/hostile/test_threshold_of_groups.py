@@ -39,8 +39,8 @@ def exceeds(delta: float, number: int) -> bool:
     "loss",
     [
         {"epsilon": 1.0, "delta": 0.01},
-        {"epsilon": 0.5, "delta": 0.05},
-        {"epsilon": 2.0, "delta": 0.003},
+        pytest.param({"epsilon": 0.5, "delta": 0.05}, marks=pytest.mark.slow),
+        pytest.param({"epsilon": 2.0, "delta": 0.003}, marks=pytest.mark.slow),
         {"rho": 0.05, "delta": 0.05},
     ],
     ids=str,

@@ -126,7 +126,9 @@ def questions(query: Any, **vote: Any) -> dict[str, Callable[[], Any]]:
     grouped = query.group_by("town")
     return {
         "posterior": lambda: ob.posterior(query, "vote", **vote),
-        "groups by keys": lambda: ob.posterior(grouped, "vote", keys=["x", "y"], **vote),
+        "groups that are given": lambda: ob.posterior(
+            query, "vote", by="town", **{**vote, "categories": both}
+        ),
         "groups": lambda: ob.posterior(grouped, "vote", **vote),
         "survey": lambda: ob.survey(
             query, {"vote": {"column": "vote", **vote}, "town": {"column": "town", **town}}
@@ -159,7 +161,7 @@ def test_categories_and_keys_must_be_given(opened: Any) -> None:
     query = opened.query()
     with pytest.raises(ValueError, match="does not say publicly which categories"):
         ob.posterior(query, "vote", **BUCKETS)
-    with pytest.raises(ValueError, match="does not say publicly which keys"):
+    with pytest.raises(ValueError, match="does not say publicly which groups"):
         ob.posterior(query.group_by("town"), "vote", **VOTE)
 
 
@@ -236,8 +238,8 @@ def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any, open_: Any) -> None:
         "given": ob.posterior(query, "vote", **VOTE),
         "table": ob.posterior(query, ["vote", "town"], **both),
         "groups": grouped,
-        "keys": ob.posterior(
-            query.group_by("vote"), "town", categories=["x"], keys=["yes"], **BUCKETS
+        "given groups": ob.posterior(
+            query, "town", by="vote", categories={"town": ["x"], "vote": ["yes"]}, **BUCKETS
         ),
     }
     found = {name: one.summarize()["categories"].item() for name, one in noted.items()}
@@ -245,8 +247,8 @@ def test_the_summary_notes_an_enum_of_a_file(tmp_path: Any, open_: Any) -> None:
         "enum": OF_AN_ENUM,
         "given": "given",
         "table": f"vote: {OF_AN_ENUM}, town: given",
-        "groups": f"town: given, groups: {OF_AN_ENUM}",
-        "keys": "given",
+        "groups": f"town: given, vote: {OF_AN_ENUM}",
+        "given groups": "given",
     }
     assert survey.summarize()["categories"].to_list() == [OF_AN_ENUM, "given"]
 

@@ -28,13 +28,13 @@ SETTINGS = [
 ]
 
 
-def size_prior(cell):
+def records_prior(cell):
     """The number of records is drawn from its prior, or given."""
     return None if cell.public else stats.geom(1 / cell.size)
 
 
 def ranks_of(cell, prior, draws, cdf=None):
-    return calibration.simulate(cell, draws, 0, prior, size_prior(cell), cdf)
+    return calibration.simulate(cell, draws, 0, prior, records_prior(cell), cdf)
 
 
 @pytest.mark.parametrize(("cell", "prior", "draws"), some_of(QUICK, 1), ids=repr)
@@ -79,7 +79,7 @@ def test_every_mechanism_in_every_setting(cell):
     if not cell.runs():
         pytest.skip("the mechanism refuses, because it has too many candidates")
     slow = cell.k > 2 and (cell.exponential or cell.mechanism == "K-norm" or not cell.public)
-    ranks = calibration.simulate(cell, 200 if slow else 1000, 1, size_prior=size_prior(cell))
+    ranks = calibration.simulate(cell, 200 if slow else 1000, 1, records_prior=records_prior(cell))
     assert not calibration.rejects(ranks[:, 0])
     assert not calibration.rejects(ranks[:, -1])
 

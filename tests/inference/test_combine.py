@@ -13,7 +13,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.noise_aware import exact_engine
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.release_format.combination import Combination
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.combined_releases import brute, worst
 from tests.helpers.every_data_set import EveryDataSet

@@ -34,14 +34,14 @@ from tests.helpers.sweeps import some_of
 ERROR = 1e-3
 
 
-@pytest.mark.parametrize("seed", some_of(range(40), 20))
+@pytest.mark.parametrize("seed", some_of(range(40), 12))
 def test_random_settings_with_a_public_number_of_records(seed):
     made = setting(np.random.default_rng([0, seed]), most=60)
     found = deviations(posterior(made), exact(made))
     assert max(found.values()) <= ERROR, (found, made)
 
 
-@pytest.mark.parametrize("seed", some_of(range(40), 20))
+@pytest.mark.parametrize("seed", some_of(range(40), 10))
 def test_random_settings_with_a_private_number_of_records(seed):
     rng, made = np.random.default_rng([1, seed]), None
     while made is None or made["largest"] > 150:  # quick for the reference
@@ -73,14 +73,14 @@ def test_an_informed_prior_against_the_draw(law):
 
 
 def test_a_prior_of_the_number_of_records_whose_quantiles_scipy_finds_only_in_part():
-    size_prior = stats.logser(0.999)
+    records_prior = stats.logser(0.999)
     with pytest.raises(RuntimeError):
-        size_prior.ppf(0.898125)
-    found = given_noise((3, 2), (1, 1), DiscreteLaplace(2.0), size_prior=size_prior)
+        records_prior.ppf(0.898125)
+    found = given_noise((3, 2), (1, 1), DiscreteLaplace(2.0), records_prior=records_prior)
     shown = found.counts.mean().sum()
-    assert shown == pytest.approx(found.size.mean()[0], rel=1e-3)
+    assert shown == pytest.approx(found.records.mean()[0], rel=1e-3)
     flat = given_noise((3, 2), (1, 1), DiscreteLaplace(2.0))
-    assert shown < flat.size.mean()[0]
+    assert shown < flat.records.mean()[0]
 
 
 @pytest.mark.parametrize("seed", some_of(range(6), 2))
@@ -124,8 +124,8 @@ MANY = {
     "dense and private": (20, 500, 8.0, False, lambda setting: Dense(setting, 1500)),
     "many records": (20, 10**6, 500.0, True, Public),
 }
-#: Both laws, and every reference but the longest; the others take as long again.
-QUICK = {("dense", "laplace"), ("dense and private", "laplace"), ("many records", "gaussian")}
+#: Both laws; the other references take four times as long.
+QUICK = {("dense", "laplace"), ("many records", "gaussian")}
 
 
 @pytest.mark.parametrize(
@@ -185,14 +185,14 @@ def test_noise_that_tells_nothing_leaves_the_prior(prior):
 
 
 def test_a_prior_of_the_number_of_records_against_the_draw():
-    def std(size_prior):
-        found = given_noise((30, 12), (1, 1), DiscreteLaplace(10.0), size_prior=size_prior)
+    def std(records_prior):
+        found = given_noise((30, 12), (1, 1), DiscreteLaplace(10.0), records_prior=records_prior)
         return float(np.sqrt(found.probabilities.variance()[0])), found
 
     assert std(stats.poisson(2000))[0] == pytest.approx(0.283, abs=5e-4)
     value, found = std(stats.randint(700, 800))
     assert np.isfinite(value)
-    assert 700 <= found.size.quantile(1e-9)[0] <= found.size.quantile(1 - 1e-9)[0] < 800
+    assert 700 <= found.records.quantile(1e-9)[0] <= found.records.quantile(1 - 1e-9)[0] < 800
 
 
 @pytest.mark.parametrize(("law", "scale"), [("laplace", 1.7), ("floored", 2.0), ("gaussian", 2.0)])
@@ -220,10 +220,9 @@ def test_merged_categories_and_some_given_the_others(law, scale):
     ("size", "scale"),
     [
         (400_000, 300.0),
-        (None, 2.0),
         *(
             pytest.param(*one, marks=pytest.mark.slow)
-            for one in [(400_000, 2.0), (None, 300.0), (400_000, 2e4), (None, 2e4)]
+            for one in [(None, 2.0), (400_000, 2.0), (None, 300.0), (400_000, 2e4), (None, 2e4)]
         ),
     ],
 )
@@ -281,24 +280,24 @@ def test_a_narrow_group_among_wide_categories(monkeypatch):
 def test_some_given_the_others_with_a_private_number_of_records():
     """The counts of some are what they are among all."""
     noise, drawn, prior = DiscreteLaplace(4.0), (20, 5, 0, 31), (1.0, 0.3, 0.01, 2.0)
-    found = given_noise(drawn, prior, noise, size_prior=stats.poisson(70))
+    found = given_noise(drawn, prior, noise, records_prior=stats.poisson(70))
     some = found.given([0, 1, 2])
     at = np.arange(45)[:, None]
     assert some.counts.cdf(at) == pytest.approx(found.counts.cdf(at)[:, :3], abs=ERROR)
     merged = found.together([[0, 1, 2]])[0][0]
-    assert some.size.cdf(at * 2)[:, 0] == pytest.approx(merged.cdf(at * 2)[:, 0], abs=ERROR)
+    assert some.records.cdf(at * 2)[:, 0] == pytest.approx(merged.cdf(at * 2)[:, 0], abs=ERROR)
 
 
-@pytest.mark.parametrize("size_prior", [None, stats.poisson(14)], ids=["public", "private"])
-def test_log_evidence(size_prior):
+@pytest.mark.parametrize("records_prior", [None, stats.poisson(14)], ids=["public", "private"])
+def test_log_evidence(records_prior):
     drawn, prior, law = (5, 9, -2), (0.5, 1.0, 2.0), DiscreteLaplace(1.5)
     constant = 3 * float(law.log_mass(0))
-    if size_prior is None:
+    if records_prior is None:
         found = given_noise(drawn, prior, law, size=12)
         right = Exact("laplace", 1.5, drawn, prior, size=12)
     else:
-        found = given_noise(drawn, prior, law, size_prior=size_prior)
-        right = Exact("laplace", 1.5, drawn, prior, sizes=size_prior.logpmf(np.arange(80)))
+        found = given_noise(drawn, prior, law, records_prior=records_prior)
+        right = Exact("laplace", 1.5, drawn, prior, sizes=records_prior.logpmf(np.arange(80)))
     expected = float(right.evidence.log().mid()) + constant
     assert found.log_evidence == pytest.approx(expected, abs=1e-4)
 
@@ -334,13 +333,13 @@ def test_no_records_leave_the_prior():
 
 def test_a_private_number_of_records_that_nothing_bounds_is_refused(monkeypatch):
     noise, prior = DiscreteLaplace(1.0), (1.0, 1.0)
-    with pytest.raises(ValueError, match="size_prior"):
+    with pytest.raises(ValueError, match="records_prior"):
         given_noise((3, 4), prior, noise, noised=(True, False))
     with pytest.raises(ValueError, match="no number of records"):
-        given_noise((3, 4), prior, noise, size_prior=stats.randint(-5, -1))
+        given_noise((3, 4), prior, noise, records_prior=stats.randint(-5, -1))
     gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
     with pytest.raises(ValueError, match="gaps"):
-        given_noise((3, 5 * 10**6), prior, noise, size_prior=gappy)
+        given_noise((3, 5 * 10**6), prior, noise, records_prior=gappy)
     monkeypatch.setattr(tilts, "_MOST_TILTS", 5)
     with pytest.raises(ValueError, match="concentration"):
         given_noise((10**7, 10**7), (1e6, 1e6), DiscreteLaplace(1e6))

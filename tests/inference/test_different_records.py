@@ -35,7 +35,7 @@ def test_a_strong_prior_beside_few_records():
     """18.9 records; where the sums are not tilted, 50.7."""
     releases = [released(drawn, LAPLACE, (200.0, 200.0)) for drawn in [(3, 2), (9, 5)]]
     found = combine(releases, records="different")
-    assert (found.size.mean(), found.size.std()) == pytest.approx((18.9084, 2.4919), abs=1e-3)
+    assert (found.records.mean(), found.records.std()) == pytest.approx((18.9084, 2.4919), abs=1e-3)
     right = different_records.marginals(releases, 40)
     assert different_records.worst(found, right) < ERROR
     weaker = [replace(one, prior=(190.0, 200.0)) for one in releases]

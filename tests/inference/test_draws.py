@@ -37,9 +37,9 @@ SETTINGS = {
 
 @pytest.mark.parametrize("name", some_of(SETTINGS, 2))
 def test_draws_have_the_marginals(name):
-    drawn, prior, noise, size, size_prior = SETTINGS[name]
+    drawn, prior, noise, size, records_prior = SETTINGS[name]
     rng = np.random.default_rng(0)
-    found = given_noise(drawn, prior, noise, size=size, size_prior=size_prior)
+    found = given_noise(drawn, prior, noise, size=size, records_prior=records_prior)
     counts = found.sample(DRAWS if name == "alike" else FEWER_DRAWS, rng)
     assert counts.min() >= 0
     if size is not None:

@@ -377,7 +377,7 @@ def test_marginals_and_conditionals_are_those_of_draws(posterior):
     among = draws[:, 0] / draws[:, 0].sum(axis=1, keepdims=True)
     assert given.mean() == pytest.approx(among.mean(axis=0), abs=0.005)
     assert given.std() == pytest.approx(among.std(axis=0), abs=0.005)
-    assert marginal.counts.mean().sum() == pytest.approx(posterior.size.mean())
+    assert marginal.counts.mean().sum() == pytest.approx(posterior.records.mean())
 
 
 def test_counts_and_probabilities_are_of_the_same_draws(posterior):
@@ -441,7 +441,7 @@ def test_large_counts_are_as_under_a_fixed_prior(drawn, mechanism, size):
 
 def test_a_public_number_of_records_is_kept():
     found = learned((5, 2, 3, -2, 1, 0), ob.KNormParameters(2.0), 9)
-    assert found.size.mean() == 9
+    assert found.records.mean() == 9
     assert np.all(found.counts.sample(100, seed=0).sum(axis=1) == 9)
 
 
@@ -449,7 +449,7 @@ def test_noise_of_a_million_on_a_thousand_million_records():
     drawn = (200_000_000, 99_000_000, 301_000_000, -400_000)
     of = {"cells": (*"abcd",), "axes": ()}
     found = learned(drawn, ob.LaplaceParameters(1e6, total="private"), of=of)
-    assert found.size.mean() == pytest.approx(600_000_000, abs=3e6)
+    assert found.records.mean() == pytest.approx(600_000_000, abs=3e6)
     assert found.counts.std()[:3] == pytest.approx(1.41e6, rel=0.2)
     assert found.counts.mean()[3] < 1e6
 
@@ -464,7 +464,7 @@ def test_wrong_arguments():
     refused("prior=None: must be 'learned' where ordered is given", ordered=["x"])
     refused("must be a sequence of names", prior="learned", ordered="x", error=TypeError)
     refused("must be variables of the table: 'x', 'y'", prior="learned", ordered=["z"])
-    refused("size_prior=.*: must be None", prior="learned", size_prior=stats.poisson(30))
+    refused("records_prior=.*: must be None", prior="learned", records_prior=stats.poisson(30))
     one = released((3, 4), cells=("a", "b"), axes=())
     refused(
         "must be one name, for there is one column", of=one, prior="learned", ordered=["a", "b"]

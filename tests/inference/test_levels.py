@@ -266,9 +266,13 @@ def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
     return below + (upto - below) * rng.random()
 
 
-@pytest.mark.parametrize("size", [40, None])
 @pytest.mark.parametrize(
-    "trees", [40, pytest.param(1000, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("trees", "size"),
+    [
+        (25, 40),
+        (25, None),
+        *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None))),
+    ],
 )
 def test_levels_are_calibrated(trees: int, size: int | None) -> None:
     """By simulation from the prior: places are uniform, by Kolmogorov-Smirnov tests."""
@@ -319,7 +323,7 @@ def test_every_level_adds_up_in_the_means(posterior: Any) -> None:
         assert level.counts.mean() == pytest.approx(
             np.bincount(parts, county.counts.mean()), abs=1e-6
         )
-    assert posterior.size.mean() == pytest.approx(county.counts.mean().sum(), abs=1e-6)
+    assert posterior.records.mean() == pytest.approx(county.counts.mean().sum(), abs=1e-6)
 
 
 def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
@@ -387,7 +391,7 @@ def test_a_level_answers_as_a_posterior_does(posterior: Any) -> None:
     assert both.categories == ("both", "s2")
     assert both.mean()[0] == pytest.approx(state.mean()[1:].sum(), abs=0.1 * state.std().min())
     assert both.counts.mean()[0] == pytest.approx(state.counts.mean()[1:].sum(), abs=0.5)
-    assert both.size.mean() == pytest.approx(posterior.size.mean(), abs=0.5)
+    assert both.records.mean() == pytest.approx(posterior.records.mean(), abs=0.5)
     among = state.given(["s0", "s1"])
     assert among.mean().sum() == pytest.approx(1)
     difference = state.difference("s0", "s1")

@@ -86,12 +86,12 @@ def test_some_categories_among_themselves(made):
     )
     number = sets[:, [0, 2, 3]].sum(axis=1)
     right = np.bincount(number, weights, minlength=12)[:12]
-    assert found.size.pmf(np.arange(12)) == pytest.approx(right, abs=1e-4)
+    assert found.records.pmf(np.arange(12)) == pytest.approx(right, abs=1e-4)
 
 
 def test_counts_and_the_number_of_records(made):
     sets, weights = weighted(made)
-    counts, size = made.posterior.counts, made.posterior.size
+    counts, size = made.posterior.counts, made.posterior.records
     mean = weights @ sets
     std = np.sqrt(weights @ (sets - mean) ** 2)
     assert counts.mean() == pytest.approx(mean, rel=1e-4)
@@ -159,7 +159,7 @@ def test_two_categories_of_an_exponential_mechanism(release):
     assert renamed["y"].std() == posterior["b"].std()
     assert posterior.counts.mean().sum() == pytest.approx(9)
     assert posterior.counts.sample(6, seed=0).sum(axis=1).tolist() == [9] * 6
-    assert posterior.size.sample(3).tolist() == [9] * 3
+    assert posterior.records.sample(3).tolist() == [9] * 3
 
 
 def test_many_records_of_two_categories_in_cells(release):
@@ -192,7 +192,7 @@ def test_one_category_by_its_label(made):
 def test_what_they_say_of_themselves(release):
     posterior = release(LaplaceParameters(2.0), (30, 60), 90).posterior
     assert repr(posterior["a"]).startswith("CategoryPosterior('a': 0.3")
-    assert repr(posterior.size) == "NumberPosterior('records': 90 ± 0)"
+    assert repr(posterior.records) == "NumberPosterior('records': 90 ± 0)"
     assert repr(posterior.counts).startswith("CountsPosterior({'a': 30.")
     assert repr(posterior.counts["b"]).startswith("NumberPosterior('b': 6")
 

@@ -50,7 +50,7 @@ def test_weights_and_ranges_of_private_sizes():
 @pytest.mark.parametrize("numbers", [[3, 40, 44], [3, 4, 5, 6, 7, 9], [7, 8, 10]])
 def test_a_prior_of_the_number_of_records_with_gaps_is_refused(numbers):
     gappy = stats.rv_discrete(values=(numbers, np.full(len(numbers), 1 / len(numbers))))
-    with pytest.raises(ValueError, match="size_prior: has gaps"):
+    with pytest.raises(ValueError, match="records_prior: has gaps"):
         private(known([30, 12]), gappy)
     whole = np.arange(3, 8)
     without = stats.rv_discrete(values=(whole, np.full(5, 0.2)))
@@ -59,7 +59,7 @@ def test_a_prior_of_the_number_of_records_with_gaps_is_refused(numbers):
 
 def test_what_nothing_bounds_is_refused():
     open_ended = categories_of([3, 0], np.ones(2), DiscreteLaplace(1.0), [True, False])
-    with pytest.raises(ValueError, match="size_prior"):
+    with pytest.raises(ValueError, match="records_prior"):
         private(open_ended, None)
     assert private(open_ended, stats.poisson(30)).highest < 200
     with pytest.raises(ValueError, match="1e15"):

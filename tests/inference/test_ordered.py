@@ -21,7 +21,7 @@ from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, Pool
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force
 from tests.helpers.releases import promise
 

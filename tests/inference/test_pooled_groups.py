@@ -13,7 +13,7 @@ from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
@@ -193,14 +193,14 @@ def test_counts_of_groups_are_those_of_the_chains(three_groups):
     counts = np.rint(one.concentration - pooled.kappa[:, None] * pooled.m)
     assert counts.min() == 0 < counts.std()
     assert one.counts.mean() == pytest.approx(counts.mean(axis=0))
-    assert one.size.mean() == pytest.approx(counts.sum(axis=1).mean())
+    assert one.records.mean() == pytest.approx(counts.sum(axis=1).mean())
     last = one.merged({"rest": one.categories[:2]})
     assert last.counts.mean()[0] == pytest.approx(counts[:, :2].sum(axis=1).mean())
     without_first = counts[:, 1:].sum(axis=1)
-    assert one.given(one.categories[1:]).size.mean() == pytest.approx(without_first.mean())
+    assert one.given(one.categories[1:]).records.mean() == pytest.approx(without_first.mean())
     rows = one.counts.sample(500, seed=3)
     assert {tuple(row) for row in rows} <= {tuple(row) for row in counts}
-    assert one.size.sample(500, seed=3) == pytest.approx(rows.sum(axis=1))
+    assert one.records.sample(500, seed=3) == pytest.approx(rows.sum(axis=1))
 
 
 def test_refuses_what_is_no_prior():
@@ -212,7 +212,7 @@ def test_refuses_what_is_no_prior():
         release.pooled(m_prior=[1.0, -1.0])
     with pytest.raises(ValueError, match=r"^ess=0: must be between 1 and .* draws\."):
         release.pooled(ess=0)
-    with pytest.raises(ValueError, match=r"^size=0: must be between 1 and .* draws\."):
+    with pytest.raises(ValueError, match=r"^draws=0: must be between 1 and .* draws\."):
         release[0].posterior.sample(0)
 
 

@@ -14,7 +14,7 @@ from opendp_bayes.inference.pooling import counts_at_quantiles as beta_binomial
 from opendp_bayes.inference.pooling import pooled_draws as module
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
 from tests.helpers.releases import changed, promise
@@ -180,7 +180,7 @@ def test_refuses_what_is_no_table_of_groups():
     part = GroupedRelease(
         ("x", "y"), (DRAWN, DRAWN), CELLS, (1.0,) * 6, KNORM, promise(30), ("region", "vote"), 6
     )
-    with pytest.raises(ValueError, match="pool the `GroupedRelease`"):
+    with pytest.raises(ValueError, match="take the release of all, with"):
         part["x"].pooled(by="region")
 
 

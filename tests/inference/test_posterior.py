@@ -371,7 +371,7 @@ def test_other_errors(three, release):
         match="kind='hdi': must be one of 'equal-tailed', 'highest density', 'simultaneous'",
     ):
         three.interval(0.9, "hdi")
-    with pytest.raises(ValueError, match=r"size=0: must be between 1"):
+    with pytest.raises(ValueError, match=r"draws=0: must be between 1"):
         three.sample(0)
     with pytest.raises(ValueError, match=r"draws=0: must be between 1"):
         three.predictive(5, draws=0)
@@ -395,17 +395,17 @@ def test_other_errors(three, release):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3))
     with pytest.raises(
         ValueError,
-        match=r"size_prior=.*: must be None, because the number of records, 3, is public",
+        match=r"records_prior=.*: must be None, because the number of records, 3, is public",
     ):
         noise_aware_posterior(
-            release(LaplaceParameters(1.0), (1, 2), 3), size_prior=stats.poisson(3)
+            release(LaplaceParameters(1.0), (1, 2), 3), records_prior=stats.poisson(3)
         )
     with pytest.raises(
         ValueError,
-        match="size_prior=3: must be a frozen discrete distribution with a method logpmf",
+        match="records_prior=3: must be a frozen discrete distribution with a method logpmf",
     ):
         noise_aware_posterior(
-            release(LaplaceParameters(1.0, total="private"), (1, 2), None), size_prior=3
+            release(LaplaceParameters(1.0, total="private"), (1, 2), None), records_prior=3
         )
     with pytest.raises(ValueError, match="ess=0: must be between 1"):
         noise_aware_posterior(release(LaplaceParameters(1.0), (1, 2), 3), ess=0)

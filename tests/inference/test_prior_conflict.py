@@ -88,7 +88,7 @@ def test_whatever_is_asked_first_warns_once(mechanism, asked):
     posterior = ob.noise_aware_posterior(sparse(k=400, mechanism=mechanism))
     with pytest.warns(UserWarning, match=LEARNED):
         asked(posterior)
-    posterior.mean(), posterior.size, posterior.counts
+    posterior.mean(), posterior.records, posterior.counts
 
 
 def test_margins_of_a_public_number_are_compared():
@@ -105,7 +105,7 @@ def test_posteriors_of_parts_and_priors_of_the_number_say_nothing():
     posterior = ob.noise_aware_posterior(sparse(k=400, columns=20))
     posterior.merged({"few": [(0, 0), (0, 1)]}).mean()
     posterior.marginal("row").mean()
-    assert warned(sparse(k=400), size_prior=stats.poisson(10_000)) == []
+    assert warned(sparse(k=400), records_prior=stats.poisson(10_000)) == []
 
 
 def test_draws_below_zero_are_no_conflict():

@@ -18,7 +18,7 @@ LEVELS = np.array([*np.geomspace(1e-5, 0.02, 40), *np.linspace(0.03, 0.97, 95)])
 LEVELS = np.unique(np.append(LEVELS, 1 - LEVELS))
 
 
-def farthest_from_the_prior(prior, size_prior):
+def farthest_from_the_prior(prior, records_prior):
     """Of cumulative probabilities where nothing was drawn of any category: noise of two sides makes
     each record less probable by the same factor, so that of every number of records all divisions
     are, and what is right is the prior.
@@ -26,7 +26,7 @@ def farthest_from_the_prior(prior, size_prior):
     alpha, noise = np.array(prior), DiscreteLaplace(LARGEST_SCALE)
     drawn = np.zeros(alpha.size, dtype=np.int64)
     check_envelope(DrawnCounts.of(drawn, noise, True), alpha, None)
-    found = given_noise(drawn, prior, noise, size_prior=size_prior).probabilities
+    found = given_noise(drawn, prior, noise, records_prior=records_prior).probabilities
     at = stats.beta.ppf(LEVELS[:, None], alpha, alpha.sum() - alpha)
     off = np.abs(found.cdf(at) - LEVELS[:, None])
     return off[(at > 1e-290) & (at < 1 - 1e-12)].max()
@@ -86,8 +86,8 @@ def test_a_number_of_records_between_two_ends_that_are_near(drawn):
     # Bins are far wider than ten places.
     right = (np.cumsum(weights) / weights.sum())[9:-1:10]
     ends = np.arange(10, places, 10) / places
-    size_prior = stats.randint(low, high)
-    found = given_noise(drawn, (1.0, 1.0), DiscreteLaplace(scale), size_prior=size_prior)
+    records_prior = stats.randint(low, high)
+    found = given_noise(drawn, (1.0, 1.0), DiscreteLaplace(scale), records_prior=records_prior)
     assert np.abs(found.probabilities[0].cdf(ends[:, None])[:, 0] - right).max() <= ERROR
 
 
@@ -155,10 +155,10 @@ INFORMED = [
 @pytest.mark.parametrize(("name", "noise", "drawn"), INFORMED)
 @LESS_EXACT
 def test_noise_that_tells_a_little_by_quadrature(name, noise, drawn, prior):
-    size_prior = SIZES[name]
-    ends = size_prior.ppf([1e-12, 1 - 1e-12]) if "geo" not in name else (1, 3e7)
+    records_prior = SIZES[name]
+    ends = records_prior.ppf([1e-12, 1 - 1e-12]) if "geo" not in name else (1, 3e7)
     edges = np.linspace(ends[0] - 0.5, ends[1] + 0.5, 1001)
     sizes = np.rint((edges[:-1] + edges[1:]) / 2)
-    share, right = by_quadrature(prior, noise, drawn, sizes, size_prior.logpmf(sizes))
-    found = given_noise(drawn, prior, noise, size_prior=size_prior).probabilities[0]
+    share, right = by_quadrature(prior, noise, drawn, sizes, records_prior.logpmf(sizes))
+    found = given_noise(drawn, prior, noise, records_prior=records_prior).probabilities[0]
     assert np.abs(found.cdf(share[:, None])[:, 0] - right).max() <= ERROR

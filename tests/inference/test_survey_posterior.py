@@ -15,7 +15,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.survey_tables import consistent_draws
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.research import survey_posterior
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise
 
@@ -99,9 +99,9 @@ def test_answers_agree_and_find_the_truth(size: int | None) -> None:
         counts = found.marginal(*names).counts
         # Five standard deviations and one record: of ten cells, less than 1e-5 are beyond.
         assert np.all(np.abs(counts.mean() - truth) < 5 * counts.std() + 1)
-        assert counts.sample(9, seed=1).sum(axis=1).tolist() == found.size.sample(9, 1).tolist()
-    assert (found.size.std() == 0) == (size is not None)
-    assert abs(found.size.mean() - SIZE) < 5 * found.size.std() + 1e-9
+        assert counts.sample(9, seed=1).sum(axis=1).tolist() == found.records.sample(9, 1).tolist()
+    assert (found.records.std() == 0) == (size is not None)
+    assert abs(found.records.mean() - SIZE) < 5 * found.records.std() + 1e-9
 
 
 def test_rounded_means_agree_and_stay_near() -> None:
@@ -203,7 +203,7 @@ OTHERS: dict[str, Any] = {
     ),
     "diagnostics": lambda t: t.diagnostics.categories == t.categories,
     "counts": lambda t: np.all(abs(t.counts.mean() - SIZE * t.mean()) < 1),
-    "size": lambda t: (t.size.mean(), t.size.std()) == (SIZE, 0),
+    "size": lambda t: (t.records.mean(), t.records.std()) == (SIZE, 0),
     "marginal": lambda t: np.array_equal(t.marginal("vote").mean(), t.mean()),
     "conditional": lambda t: np.array_equal(
         posterior().marginal("vote", "age").conditional("vote", age=True).mean(),
@@ -268,7 +268,7 @@ def test_tables_made_of_a_table() -> None:
     among = found.conditional("vote", age=True).given(["left", "right"])
     np.testing.assert_allclose(left.std(), among.std(), rtol=1e-9)
     np.testing.assert_allclose(left.counts.mean(), among.counts.mean())
-    assert left.size.mean() == pytest.approx(among.size.mean())
+    assert left.records.mean() == pytest.approx(among.records.mean())
 
 
 def test_numbers_of_draws_are_no_more_than_there_are() -> None:
@@ -350,7 +350,7 @@ def test_populations_have_the_tables_of_a_draw() -> None:
 
 def test_new_records_have_the_probabilities_of_a_draw() -> None:
     found, number = posterior(), 200_000
-    frame = found.synthetic(1, "predictive", size=number, seed=1)[0]
+    frame = found.synthetic(1, "predictive", records=number, seed=1)[0]
     row = found._copies(1, "predictive", number, 1)[0][0]
     theta = found.marginal("vote", "region", "age")._engine.rows[row]
     rows = frame.group_by("vote", "region", "age").len()
@@ -370,7 +370,9 @@ def test_writes_parquet(tmp_path: Path) -> None:
 
 
 def test_writes_csv_and_replaces_nothing(tmp_path: Path) -> None:
-    (path,) = posterior().write_synthetic(tmp_path, 1, "predictive", size=7, format="csv", seed=9)
+    (path,) = posterior().write_synthetic(
+        tmp_path, 1, "predictive", records=7, format="csv", seed=9
+    )
     assert path.name == "predictive-1.csv"
     assert pl.read_csv(path).columns == ["age", "vote", "region"]
     with pytest.raises(FileExistsError, match=r"folder=.*: has predictive-1\.csv already; empty"):
@@ -481,7 +483,7 @@ EXPONENTIAL = ob.Release(
 )  # fmt: skip
 def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
     if message is None:  # the public number holds for all
-        assert survey_posterior(given, ess=20).size.std() == 0
+        assert survey_posterior(given, ess=20).records.std() == 0
         return
     with pytest.raises(ValueError, match=message):
         survey_posterior(given)
@@ -531,7 +533,7 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: p.synthetic(10**7), ValueError, "copies=10000000: must be at most"),
         (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),
         (lambda p: p.write_synthetic("x", format="sav"), ValueError, "format='sav': must be"),
-        (lambda p: p.synthetic(size=5), ValueError, "size=5: must be None for a population"),
+        (lambda p: p.synthetic(records=5), ValueError, "size=5: must be None for a population"),
         (lambda p: survey_posterior({}), TypeError, "must be a mapping from names to at least"),
         (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
         (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),

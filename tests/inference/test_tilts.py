@@ -54,7 +54,7 @@ def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):
     prior = np.geomspace(1e-4, 1e6, 500)
     found = given_noise(np.zeros(500, dtype=int), prior, DiscreteLaplace(0.34))
     assert len(made) <= 8
-    assert found.size.mean()[0] < 5
+    assert found.records.mean()[0] < 5
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_numbers_that_weigh_nothing_are_crossed_in_few_tilts(monkeypatch):
     monkeypatch.setattr(tilts.TiltedCounts, "of", classmethod(counted))
     number, prior = stats.geom(0.25, loc=-1), np.full(5, 1e5)
     drawn, noise = [9000, -4000, 2000, -2000, 0], DiscreteGaussian(9500.0)
-    found = given_noise(drawn, prior, noise, size_prior=number).size
+    found = given_noise(drawn, prior, noise, records_prior=number).size
     assert len(made) < 150
     assert found.mean()[0] == pytest.approx(number.mean(), rel=1e-2)
     assert found.std()[0] == pytest.approx(number.std(), rel=1e-2)
@@ -94,11 +94,11 @@ def test_lattices_end_where_numbers_weigh_nothing(number, scale):
     """Under a sparse prior and wide noise the law of the sum reaches a thousand times farther than
     a prior of the number; a step as long as this law tells no number from another.
     """
-    drawn, size_prior = [-334_529, 532_028, 11_204], stats.geom(1 / number, loc=-1)
+    drawn, records_prior = [-334_529, 532_028, 11_204], stats.geom(1 / number, loc=-1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = given_noise(drawn, [0.002] * 3, DiscreteLaplace(scale), size_prior=size_prior)
-        assert found.counts.mean().sum() == pytest.approx(found.size.mean()[0], rel=1e-4)
+        found = given_noise(drawn, [0.002] * 3, DiscreteLaplace(scale), records_prior=records_prior)
+        assert found.counts.mean().sum() == pytest.approx(found.records.mean()[0], rel=1e-4)
     assert found.probabilities.mean().sum() == pytest.approx(1, abs=1e-5)
 
 

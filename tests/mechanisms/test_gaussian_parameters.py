@@ -96,7 +96,7 @@ def test_law(counts: oracles.Counts, scale: float) -> None:
 def test_samples(counts: oracles.Counts) -> None:
     """At level `oracles.FALSE_ALARM`, and rejected where the scale is off by 30 %."""
     mechanism = GaussianParameters(0.9)
-    samples = mechanism.sample(counts, 1.0, size=20_000)
+    samples = mechanism.sample(counts, 1.0, draws=20_000)
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
     prior = [1.0] * len(counts)
     assert not oracles.rejects(observed, oracles.law_of(mechanism, counts, prior))

@@ -103,7 +103,7 @@ def test_samples(counts: oracles.Counts, noise: Any, total: Any) -> None:
     the other one.
     """
     mechanism = LaplaceParameters(scale=1.7, noise=noise, total=total)
-    samples = mechanism.sample(counts, 1.0, size=20_000)
+    samples = mechanism.sample(counts, 1.0, draws=20_000)
     assert samples.shape == (20_000, len(counts))
     assert samples.dtype == np.int64
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
@@ -124,7 +124,7 @@ def test_samples_with_a_private_total(noise: Any) -> None:
         {"discrete": oracles.discrete_laplace_cell, "floored": oracles.floored_laplace_cell}[noise],
     )
     samples = LaplaceParameters(scale=scale, noise=noise, total="private").sample(
-        counts, 1.0, size=20_000
+        counts, 1.0, draws=20_000
     )
     assert samples.sum(axis=1).max() > 3
     for index, count in enumerate(counts):
@@ -149,14 +149,14 @@ def test_samples_have_noise_of_their_scale(noise: Any, monkeypatch: pytest.Monke
             return np.arange(1, size + 1)
 
         monkeypatch.setattr(integer_noise, f"{kind}_laplaces", draws)
-    samples = LaplaceParameters(0.3, noise).sample([10, 20, 30], 1.0, size=2)
+    samples = LaplaceParameters(0.3, noise).sample([10, 20, 30], 1.0, draws=2)
     assert samples.tolist() == [[11, 22, 27], [13, 24, 23]]
     assert asked == [(noise, Fraction(0.3), 4)]
 
 
 def test_noise_is_independent_between_counts() -> None:
     samples = (
-        LaplaceParameters(scale=2.0, total="private").sample([500, 500], 1.0, size=20_000) - 500
+        LaplaceParameters(scale=2.0, total="private").sample([500, 500], 1.0, draws=20_000) - 500
     )
     law = {
         pair: (
@@ -174,7 +174,9 @@ def test_samples_at_any_scale(noise: Any, total: Any, scale: float) -> None:
     """A mechanism is total: every scale gives counts, and nothing wraps around where the noise
     leaves the int64 range.
     """
-    samples = LaplaceParameters(scale=scale, noise=noise, total=total).sample([3, 4], 1.0, size=200)
+    samples = LaplaceParameters(scale=scale, noise=noise, total=total).sample(
+        [3, 4], 1.0, draws=200
+    )
     assert np.all(samples >= 0)
     if total != "private":
         assert np.all(samples <= 7)
@@ -200,7 +202,7 @@ def test_an_empty_data_set_has_one_candidate(noise: Any, total: Any) -> None:
 
 @pytest.mark.parametrize("total", [*TOTALS, "private"])
 def test_no_samples(total: Any) -> None:
-    assert LaplaceParameters(scale=1.0, total=total).sample([1, 2, 3], 1.0, size=0).shape == (0, 3)
+    assert LaplaceParameters(scale=1.0, total=total).sample([1, 2, 3], 1.0, draws=0).shape == (0, 3)
 
 
 def test_project() -> None:

@@ -171,7 +171,7 @@ def test_quadrature_weights() -> None:
     ],
 )
 def test_samples(counts: oracles.Counts, prior: tuple[float, ...], scale: float) -> None:
-    samples = PermuteAndFlip(scale).sample(counts, prior, size=DRAWS)
+    samples = PermuteAndFlip(scale).sample(counts, prior, draws=DRAWS)
     assert samples.shape == (DRAWS, len(counts))
     assert samples.dtype == np.int64
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
@@ -185,7 +185,7 @@ def test_samples(counts: oracles.Counts, prior: tuple[float, ...], scale: float)
 
 @pytest.mark.parametrize("scale", [*SCALES, 50.0])
 def test_samples_at_any_scale(scale: float) -> None:
-    samples = PermuteAndFlip(scale).sample([3, 4, 5], 1.0, size=50)
+    samples = PermuteAndFlip(scale).sample([3, 4, 5], 1.0, draws=50)
     assert np.all(samples.sum(axis=1) == 12)
     assert np.all(samples >= 0)
     if scale == SCALES[0]:
@@ -221,14 +221,14 @@ def test_the_law_is_of_this_scale() -> None:
 
 
 def test_no_samples() -> None:
-    assert PermuteAndFlip(1.0).sample([1, 2, 3], 1.0, size=0).shape == (0, 3)
+    assert PermuteAndFlip(1.0).sample([1, 2, 3], 1.0, draws=0).shape == (0, 3)
 
 
 def test_an_empty_data_set_has_one_candidate() -> None:
     candidates, log_p = PermuteAndFlip(1.0).log_pmf([0, 0], 1.0)
     assert candidates.tolist() == [[0, 0]]
     assert log_p == pytest.approx(0, abs=1e-12)
-    assert PermuteAndFlip(1.0).sample([0, 0], 1.0, size=3).tolist() == [[0, 0]] * 3
+    assert PermuteAndFlip(1.0).sample([0, 0], 1.0, draws=3).tolist() == [[0, 0]] * 3
 
 
 # Scores.

@@ -146,7 +146,7 @@ def scale_for_sampling(kind: str, counts: oracles.Counts, prior: tuple[float, ..
 def test_samples(kind: str, data: str) -> None:
     counts, prior, *other_priors = SAMPLED[data]
     scale = scale_for_sampling(kind, counts, prior)
-    samples = mechanism(kind, scale).sample(counts, prior, size=30_000)
+    samples = mechanism(kind, scale).sample(counts, prior, draws=30_000)
     assert samples.shape == (30_000, len(counts))
     assert samples.dtype == np.int64
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
@@ -165,7 +165,7 @@ def test_samples_are_rejected_under_another_sensitivity(kind: str) -> None:
     counts, prior = (3, 57), (0.1, 0.1)
     scale = scale_for_sampling(kind, counts, prior)
     observed: Counter[Any] = Counter(
-        map(tuple, mechanism(kind, scale).sample(counts, prior, size=30_000).tolist())
+        map(tuple, mechanism(kind, scale).sample(counts, prior, draws=30_000).tolist())
     )
     assert not oracles.rejects(observed, law(kind, scale, counts, prior))
     widths = {
@@ -186,7 +186,7 @@ def test_samples_at_any_scale(kind: str, scale: float) -> None:
     """From a point to the uniform law, whose probabilities are all within a factor of two of each
     other.
     """
-    samples = mechanism(kind, scale).sample([3, 4, 5], 1.0, size=50)
+    samples = mechanism(kind, scale).sample([3, 4, 5], 1.0, draws=50)
     assert np.all(samples.sum(axis=1) == 12)
     assert np.all(samples >= 0)
     if scale == SCALES[0]:
@@ -198,7 +198,7 @@ def test_an_empty_data_set_has_one_candidate(kind: str) -> None:
     candidates, log_p = mechanism(kind, 1.0).log_pmf([0, 0], 1.0)
     assert candidates.tolist() == [[0, 0]]
     assert log_p.tolist() == [0.0]
-    assert mechanism(kind, 1.0).sample([0, 0], 1.0, size=3).tolist() == [[0, 0]] * 3
+    assert mechanism(kind, 1.0).sample([0, 0], 1.0, draws=3).tolist() == [[0, 0]] * 3
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -317,7 +317,7 @@ def test_refuses_noise_from_the_whole_simplex_and_nothing_better(size: int, k: i
     critical = critical_exponent(size, prior)
 
     def error(scale: float) -> float:
-        samples = HellingerExponential(scale).sample(counts, prior, size=400)
+        samples = HellingerExponential(scale).sample(counts, prior, draws=400)
         return float(hellinger_distance(samples + prior, counts + prior).mean())
 
     refused, accepted = HellingerExponential(1.02 / critical), HellingerExponential(0.5 / critical)

@@ -78,7 +78,7 @@ DRAWN: list[tuple[Any, list[int], int]] = [
     (KNormParameters(1.0), [10, 20, 30, 40, 50, 0], 6_000),
     (HellingerExponential(0.05), [300, 500, 400, 900], 30_000),
     (SmoothHellingerExponential(1.5, gamma=0.1), [70_000, 30_000], 50_000),
-    (PermuteAndFlip(1.0), [50, 40, 50, 30], 5_000),
+    (PermuteAndFlip(1.0), [25, 20, 25, 15], 3_000),
 ]
 
 
@@ -252,7 +252,7 @@ def excess(setting: dict[str, Any]) -> tuple[float, float]:
 
 
 #: Every size and budget, at settings that are quick.
-QUICK = {2, 7, 17, 22, 41, 52, 57, 77, 113, 147, 150, 213}
+QUICK = {2, 7, 17, 22, 41, 57, 113, 147}
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ BUDGETS: list[tuple[int | None, int, dict[str, float], type]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 4), ids=str)
+@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 2), ids=str)
 def test_auto_and_plan_agree_under_every_budget(
     size: int | None, k: int, budget: dict[str, float], best: type
 ) -> None:

@@ -31,7 +31,6 @@ class ListQuery:
     by: tuple[str, ...] = ()
 
     def counts_of(self, question):
-        question = replace(question, by=self.by)
         domain, metric = self.base._chain
         kinds = dict.fromkeys(["region", "vote"], ColumnKind("text", "str"))
 
@@ -57,6 +56,7 @@ def listed(unit="contributions", loss=1.0, parts=1):
 
 
 LABELS = {"categories": ["yes", "no"], "nulls": "none", "unknown": "none"}
+GROUPED = LABELS | {"categories": {"vote": ["yes", "no"], "region": ["n", "s"]}}
 
 
 def test_a_query_of_another_kind_is_counted_and_debited():
@@ -66,7 +66,7 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     released = ob.posterior(query, "vote", **LABELS).release()
     assert (released.categories, released.counts) == (("yes", "no", "none"), (3, 1, 2))
     assert released.relation == "add/remove"
-    groups = ob.posterior(replace(query, by=("region",)), "vote", keys=["n", "s"], **LABELS)
+    groups = ob.posterior(replace(query, by=("region",)), "vote", **GROUPED)
     assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
     assert context.remaining_privacy_loss() == []
 
@@ -78,9 +78,10 @@ def test_a_survey_of_a_query_of_another_kind_is_one_debit():
     assert [released.counts for released in answers.values()] == [(3, 1, 2)] * 2
     assert context.remaining_privacy_loss() == []
     query = ListQuery(listed().query(), None)
-    grouped = {"column": "vote", **LABELS, "by": "region", "keys": ["n"]}
-    with pytest.raises(ValueError, match="by='region': belongs to a query"):
-        ob.survey(query, {"a": grouped})
+    grouped = {"column": "vote", **GROUPED, "by": "region"}
+    assert ob.survey(query, {"a": grouped}).questions["a"].space.k == 7
+    with pytest.raises(ValueError, match="by='region': the query is grouped already, by 'region'"):
+        ob.survey(replace(query, by=("region",)), {"a": grouped})
 
 
 def test_the_public_size_of_another_kind_is_checked():
@@ -91,7 +92,7 @@ def test_the_public_size_of_another_kind_is_checked():
 
 
 def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
-    grouped = {"keys": ["n", "s"], **LABELS, "mechanism": "knorm_parameters"}
+    grouped = {**GROUPED, "mechanism": "knorm_parameters"}
     private = ListQuery(listed().query(), None, by=("region",))
     with pytest.raises(ValueError, match="needs a public number of records, and those of the"):
         ob.posterior(private, "vote", **grouped)
@@ -141,8 +142,8 @@ def test_several_questions_are_one_composition(measure):
 
 
 def test_cells_add_up_rows_of_the_same_combination():
-    question = Question((Variable("vote", ["yes", "no"], "none", "none"),), by=("region",))
-    question = replace(question, keys=["n", None])
+    vote = Variable("vote", ["yes", "no"], "none", "none")
+    question = Question((vote,), groups=(Variable("region", ["n", None]),))
     schema = dict.fromkeys(["region", "vote"], pl.String)
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
     groups = pl.DataFrame(

@@ -40,11 +40,11 @@ def frame_of(rows, schema=SCHEMA):
     )
 
 
-def counting(metric=SYMMETRIC, schema=SCHEMA, **arguments):
+def counting(metric=SYMMETRIC, schema=SCHEMA, groups=None, categories=None, **arguments):
     domain = dp.domain_of(frame_of([], schema), infer=True)
-    return ob.t.make_grouped_counts(
-        domain, metric, **{"by": "region", "column": "vote", "nulls": "no", **arguments}
-    )
+    arguments = {"by": "region", "column": "vote", "nulls": "no", **arguments}
+    labels = {"vote": categories, arguments["by"]: groups}
+    return ob.t.make_grouped_counts(domain, metric, categories=labels, **arguments)
 
 
 # --- cells
@@ -73,7 +73,7 @@ def test_cells_of_random_frames_equal_a_count_in_python(name, with_nulls, data):
         )
     )
     counts = counting(
-        schema=schema, keys=keys, categories=["yes", "no"], nulls="missing", unknown="no"
+        schema=schema, groups=keys, categories=["yes", "no"], nulls="missing", unknown="no"
     )(frame_of(rows, schema))
     counted = Counter((key, {None: "missing", "?": "no"}.get(vote, vote)) for key, vote in rows)
     expected = [counted[key, vote] for key in keys for vote in ("yes", "no", "missing")]
@@ -85,7 +85,7 @@ def test_cells_of_random_frames_equal_a_count_in_python(name, with_nulls, data):
 
 
 def test_the_space_names_every_cell():
-    space = counting(keys=["north", None])
+    space = counting(groups=["north", None])
     cells = ", ".join(
         f"Cell(group={group!r}, label={label!r})"
         for group in ("north", None)
@@ -93,7 +93,7 @@ def test_the_space_names_every_cell():
     )
     assert (
         repr(space.output_domain)
-        == f"CategoricalCounts(categories=[{cells}, NoGroup()], size=None)"
+        == f"CategoricalCounts(categories=[{cells}, NoGroup()], size=None, by=['region'])"
     )
     posterior = space >> ob.t.then_dirichlet_multinomial(prior=[2.0, 0.5])
     assert posterior.output_domain.descriptor.prior == (2.0, 0.5, 2.0, 0.5, 1.0)
@@ -114,7 +114,7 @@ def cells():
     """The cells of every frame of up to two records, those of one group after the other, and last
     the rows in no group.
     """
-    count = counting(keys=KEYS)
+    count = counting(groups=KEYS)
     assert count.output_domain.descriptor.k == 5
     return {rows: tuple(count(frame_of(rows)).tolist()) for n in SMALL for rows in SMALL[n]}
 
@@ -181,7 +181,9 @@ def largest_loss(relation, law, cells, d_in=1):
 
 
 def release_of(metric, size, scale=SCALE, keys=KEYS, measure=PURE):
-    posterior = counting(metric, keys=keys, size=size) >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    posterior = counting(metric, groups=keys, size=size) >> ob.t.then_dirichlet_multinomial(
+        prior=1.0
+    )
     return (
         posterior
         >> ob.m.then_laplace_parameters(measure, scale, total="private")
@@ -197,7 +199,7 @@ RELATIONS = {"add/remove": (SYMMETRIC, None), "change-one": (CHANGE_ONE, 2)}
 def test_the_map_holds_for_all_neighbours_and_is_tight(relation, d_in, cells):
     """Under change-one the worst neighbours change two cells, whether of one group or of two."""
     metric, size = RELATIONS[relation]
-    count = counting(metric, keys=KEYS, size=size)
+    count = counting(metric, groups=KEYS, size=size)
     moved = max(
         sum(abs(a - b) for a, b in zip(cells[first], cells[second], strict=True))
         for first, second in neighbours(relation, d_in)
@@ -295,7 +297,7 @@ def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells
 def test_releases_follow_the_law_of_independent_noise_on_every_cell():
     counts = (2, 0, 1, 1, 3)
     rows = [("north", "yes")] * 2 + [("south", "yes"), ("south", "no")] + [("east", "no")] * 3
-    posterior = counting(keys=KEYS) >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    posterior = counting(groups=KEYS) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     concentration = posterior(frame_of(rows))
     spaces = posterior.output_space
     measurement = (
@@ -303,7 +305,7 @@ def test_releases_follow_the_law_of_independent_noise_on_every_cell():
         >> ob.m.then_laplace_parameters(PURE, SCALE, total="private")
         >> ob.t.grouped_release(posterior.output_domain)
     )
-    released = [measurement(concentration).counts for _ in range(2000)]
+    released = [measurement(concentration).counts for _ in range(1200)]
     observed = [tuple(min(count, 8) for group in groups for count in group) for groups in released]
     law = {
         tuple(outcome for outcome, _ in pieces): math.prod(p for _, p in pieces)
@@ -355,7 +357,7 @@ def context(unit=None, loss=None, **arguments):
 
 
 def ask(query, column="vote", **arguments):
-    return ob.posterior(query.group_by("region"), column, **{"nulls": "no", **arguments})
+    return ob.posterior(query, column, by="region", **{"nulls": "no", **arguments})
 
 
 def truncated(query):
@@ -401,7 +403,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 16))
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
 def test_every_unit_under_every_loss_debits_one_query(unit, loss):
     arguments, expressed = LOSSES[loss]
     privacy_unit, plan, size, d_in = UNITS[unit]
@@ -484,27 +486,27 @@ KEYED = {
     "categories of the Enum": ("region", {}, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),
     "some, in another order": (
         "region",
-        {"keys": ["south", "north"]},
+        {"categories": {"region": ["south", "north"]}},
         {"south": (2, 1), "north": (3, 2)},
     ),
-    "one": ("region", {"keys": ["east"]}, {"east": (0, 1)}),
-    "nulls": ("region", {"keys": [None, "east"]}, {"east": (0, 1), None: (1, 0)}),
+    "one": ("region", {"categories": {"region": ["east"]}}, {"east": (0, 1)}),
+    "nulls": ("region", {"categories": {"region": [None, "east"]}}, {"east": (0, 1), None: (1, 0)}),
     "a polars Series": (
         "region",
-        {"keys": pl.Series(["east", None])},
+        {"categories": {"region": pl.Series(["east", None])}},
         {"east": (0, 1), None: (1, 0)},
     ),
     "a numpy array": (
         "region",
-        {"keys": np.array(["east", "south"])},
+        {"categories": {"region": np.array(["east", "south"])}},
         {"east": (0, 1), "south": (2, 1)},
     ),
     "strings, one of them absent": (
         "town",
-        {"keys": ["c", "nowhere", "a"]},
+        {"categories": {"town": ["c", "nowhere", "a"]}},
         {"c": (2, 1), "nowhere": (0, 0), "a": (2, 1)},
     ),
-    "integers": ("n", {"keys": [10, 2, 11]}, {10: (1, 0), 2: (0, 1), 11: (0, 0)}),
+    "integers": ("n", {"categories": {"n": [10, 2, 11]}}, {10: (1, 0), 2: (0, 1), 11: (0, 0)}),
 }
 
 
@@ -539,11 +541,13 @@ def test_identifiers_keep_one_record_in_each_of_two_groups():
 
 
 def test_the_public_number_of_records_counts_those_in_no_group():
-    assert ask(context({"changes": 1}, EXACT).query(), keys=["east"], size=SIZE).release()[
-        "east"
-    ].counts == (0, 1)
+    assert ask(
+        context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=SIZE
+    ).release()["east"].counts == (0, 1)
     with pytest.raises(ReleaseError, match="the number of records is not size=9"):
-        ask(context({"changes": 1}, EXACT).query(), keys=["east"], size=9).release()
+        ask(
+            context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=9
+        ).release()
     lost = ask(context({"changes": 1}, EXACT).query().filter(pl.col("n") < 5)).release()
     assert (lost.relation, lost.d_in) == ("add/remove", 2)
 
@@ -571,7 +575,7 @@ def test_the_namespace():
         context(loss=EXACT)
         .query()
         .group_by("region")
-        .bayes.posterior("vote", keys=["east"], nulls="no")
+        .bayes.posterior("vote", categories={"region": ["east"]}, nulls="no")
         .release()
     )
     assert {group: one.counts for group, one in released.items()} == {"east": (0, 1)}
@@ -600,7 +604,9 @@ PLANS = {
 @pytest.mark.parametrize("name", PLANS)
 def test_the_plan_before_group_by_is_read_back(name):
     plan, expected = PLANS[name]
-    released = ask(plan(context(loss=EXACT).query()), keys=list(expected)).release()
+    released = ask(
+        plan(context(loss=EXACT).query()), categories={"region": list(expected)}
+    ).release()
     assert {group: one.counts for group, one in released.items()} == expected
 
 
@@ -633,57 +639,63 @@ def test_groupings_that_are_refused(name):
 
 PRIVATE_SIZES = "a record may be in any group, and a changed one may move to another"
 BAD = {
-    "no keys": (
+    "no groups": (
         "town",
         {},
         ValueError,
         (
-            r"keys=None: column 'town' of type String does not say publicly which keys there are\."
-            r" Pass keys=.* Where a margin makes them public, OpenDP's own query for group lengths"
+            r"categories\['town'\]=None: column 'town' of type String does not say publicly which"
+            r" groups there are\. Pass categories=\{'town': \[\.\.\.\]\}, or .* Where a margin"
+            r" makes them public, OpenDP's own query for group lengths"
         ),
     ),
     "a column of numbers": (
         "share",
-        {"keys": [0.5]},
+        {"categories": {"share": [0.5]}},
         TypeError,
         r"by='share': has type Float64; must be Enum, String",
     ),
-    "empty keys": (
+    "no values": (
         "town",
-        {"keys": []},
+        {"categories": {"town": []}},
         ValueError,
-        r"keys=\[\]: must name at least one key that is not None",
+        r"categories\['town'\]=\[\]: must name at least one group that is not None",
     ),
     "only nulls": (
         "town",
-        {"keys": [None]},
+        {"categories": {"town": [None]}},
         ValueError,
-        r"keys=\[\]: must name at least one key that is not None",
+        r"categories\['town'\]=\[\]: must name at least one group that is not None",
     ),
-    "a str": ("town", {"keys": "a"}, TypeError, r"keys='a': must be a sequence of labels"),
+    "a str": (
+        "town",
+        {"categories": {"town": "a"}},
+        TypeError,
+        r"categories\['town'\]='a': must be a sequence of labels",
+    ),
     "another type": (
         "n",
-        {"keys": ["1"]},
+        {"categories": {"n": ["1"]}},
         TypeError,
-        r"keys=\['1'\]: '1' does not fit a column of type Int64",
+        r"categories\['n'\]=\['1'\]: '1' does not fit a column of type Int64",
     ),
     "not in the Enum": (
         "region",
-        {"keys": ["west"]},
+        {"categories": {"region": ["west"]}},
         ValueError,
-        r"keys=\['west'\]: 'west' is not in the Enum of column 'region'",
+        r"categories\['region'\]=\['west'\]: 'west' is not in the Enum of column 'region'",
     ),
     "repeated": (
         "town",
-        {"keys": ["a", "a"]},
+        {"categories": {"town": ["a", "a"]}},
         ValueError,
-        r"keys=\['a', 'a'\]: must not repeat a label",
+        r"categories\['town'\]=\['a', 'a'\]: must not repeat a label",
     ),
     "nulls repeated": (
         "town",
-        {"keys": ["a", None, None]},
+        {"categories": {"town": ["a", None, None]}},
         ValueError,
-        r"keys=\['a', None, None\]: must not repeat a key",
+        r"categories\['town'\]=\['a', None, None\]: None is the group of the nulls; must be",
     ),
     "prior": (
         "region",
@@ -739,11 +751,105 @@ def test_bad_arguments_are_refused_when_the_query_is_made(name):
         ob.posterior(context().query().group_by(by), "vote", **{"nulls": "no", **arguments})
 
 
-def test_keys_need_a_grouped_query():
-    with pytest.raises(
-        ValueError, match=r"keys=\['a'\]: belongs to a query per group; group it by a column"
-    ):
-        ob.posterior(context().query(), "vote", nulls="no", keys=["a"])
+def test_categories_of_a_column_that_nobody_groups_by_are_refused():
+    with pytest.raises(ValueError, match=r"'town' is not among the columns .* by by=\['region'\]"):
+        ob.posterior(context().query(), "vote", nulls="no", categories={"town": ["a"]})
+    with pytest.raises(ValueError, match="'n' is not among the columns asked for or grouped by"):
+        ask(context().query(), categories={"n": [1]})
+
+
+def test_an_argument_keys_is_as_unknown_as_any():
+    with pytest.raises(TypeError, match=r"keys=\['a'\]: is neither an argument of a posterior nor"):
+        ask(context().query(), keys=["a"])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'keys'"):
+        counting(keys=["a"])
+
+
+def test_a_grouped_query_is_grouped_once():
+    grouped = context().query().group_by("region")
+    with pytest.raises(ValueError, match="by='town': the query is grouped already, by 'region'"):
+        ob.posterior(grouped, "vote", by="town", nulls="no")
+
+
+POLICIES = {
+    "nulls": ({"nulls": {"town": "-"}}, {"a": (2, 1), "-": (1, 0)}),
+    "others": ({"unknown": {"town": "other"}}, {"a": (2, 1), "other": (3, 3)}),
+    "others with a group": ({"unknown": {"town": "a"}}, {"a": (5, 4)}),
+    "both, in one group": (
+        {"nulls": {"town": "-"}, "unknown": {"town": "-"}},
+        {"a": (2, 1), "-": (4, 3)},
+    ),
+    "none": ({"nulls": {"town": ob.DROP}, "unknown": {"town": ob.DROP}}, {"a": (2, 1)}),
+    "nulls as None": (
+        {"categories": {"town": ["a", None]}, "unknown": {"town": "other"}},
+        {"a": (2, 1), "other": (3, 3), None: (1, 0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [None, SIZE])
+@pytest.mark.parametrize("name", POLICIES)
+def test_nulls_and_unknown_values_of_the_groups_column_have_a_group_if_one_is_named(name, size):
+    arguments, expected = POLICIES[name]
+    labels = {"categories": {"town": ["a"]}, **arguments}
+    labels["nulls"] = {"vote": "no", **labels.get("nulls", {})}
+    unit = {"contributions": 1} if size is None else {"changes": 1}
+    query = context(unit, EXACT).query()
+    released = ob.posterior(query, "vote", by="town", size=size, **labels).release()
+    assert {group: one.counts for group, one in released.items()} == expected
+    if size is not None:
+        in_none = size - sum(map(sum, expected.values()))
+        assert released.rest == in_none
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"categories": {"town": ["a", None]}, "nulls": {"town": "-", "vote": "no"}},
+            "None is the group of the nulls; must be there once, and without nulls=",
+        ),
+        (
+            {"categories": {"town": ["a"]}, "unknown": {"town": " A"}},
+            "unknown=' A': would be a new category beside 'a', which reads the same",
+        ),
+        ({"by": ["town"], "categories": {("town",): ["a"]}}, r"\('town',\) is not among"),
+        (
+            {"by": ["town", "n"], "categories": {("n", "town"): [(1, "a")]}},
+            r"\('n', 'town'\) is not among",
+        ),
+        (
+            {"by": ["town", "n"], "categories": {("town", "n"): [("a", 1)], "n": [1]}},
+            r"categories\['n'\]=\[1\]: the groups are the combinations that categories has under",
+        ),
+        (
+            {
+                "by": ["town", "n"],
+                "categories": {("town", "n"): [("a", 1)]},
+                "nulls": {"town": "-", "vote": "no"},
+            },
+            r"nulls\['town'\]='-': the groups are the combinations",
+        ),
+    ],
+)
+def test_labels_of_groups_that_contradict_each_other_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(context().query(), "vote", **{"by": "town", "nulls": "no", **arguments})
+
+
+def test_groups_of_several_columns_are_every_combination_of_their_values():
+    released = ob.posterior(
+        context(loss=EXACT).query(),
+        "vote",
+        by=["region", "town"],
+        categories={"town": ["a", "c"]},
+        nulls={"vote": "no", "town": "-"},
+    ).release()
+    assert list(released) == list(product(["north", "south", "east"], ["a", "c", "-"]))
+    rows = DATA.collect().select("region", pl.col("town").fill_null("-"), "vote").rows()
+    for (region, town), one in released.items():
+        votes = [vote for *group, vote in rows if group == [region, town]]
+        assert one.counts == (votes.count("yes"), len(votes) - votes.count("yes"))
 
 
 def test_a_change_needs_the_public_number_of_records():
@@ -785,7 +891,7 @@ class Some:
 
 
 def test_chains_made_by_hand_are_checked():
-    counts = counting(keys=KEYS)
+    counts = counting(groups=KEYS)
     posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(
         ValueError,

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force_of_groups as brute
 from tests.helpers.sweeps import some_of
 
@@ -37,7 +37,13 @@ def frame_of(rows):
 def posterior(size, keys=KEYS):
     domain = dp.domain_of(frame_of([]), infer=True)
     counts = ob.t.make_grouped_counts(
-        domain, CHANGE_ONE, by="region", keys=keys, column="vote", nulls="no", size=size
+        domain,
+        CHANGE_ONE,
+        by="region",
+        categories={"region": keys},
+        column="vote",
+        nulls="no",
+        size=size,
     )
     return counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
@@ -117,9 +123,10 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
     rows = ROWS * 40
     keys = ["north", "south", "east"]
     query = ob.posterior(
-        context({"changes": 1}, rows).query().group_by("region"),
+        context({"changes": 1}, rows).query(),
         "vote",
-        keys=keys,
+        by="region",
+        categories={"region": keys},
         size=len(rows),
         nulls="no",
     )
@@ -205,14 +212,14 @@ def test_the_posterior_of_a_group_is_calibrated():
 def test_a_mechanism_that_needs_a_public_number_of_records_suits_groups_that_have_one():
     rows = ROWS * 10
     query = context({"changes": 1}, rows).query().group_by("region")
-    asked = {"keys": KEYS, "size": len(rows), "nulls": "no"}
+    asked = {"categories": {"region": KEYS}, "size": len(rows), "nulls": "no"}
     named = ob.posterior(query, "vote", mechanism="laplace_parameters", **asked).resolve()
     assert named.param == pytest.approx(2.0)
     with pytest.raises(ValueError, match="needs a public number of records"):
         ob.posterior(
             context({"contributions": 1}, rows).query().group_by("region"),
             "vote",
-            keys=KEYS,
+            categories={"region": KEYS},
             nulls="no",
             mechanism="knorm_parameters",
         )
@@ -260,10 +267,10 @@ def test_posteriors_with_public_sizes_are_the_conditionals_of_all_tables(mechani
             brute.mean_counts(released, at), abs=2e-3
         )
         assert np.abs(unsized.posterior.cdf(values)[:, 0] - right).max() > 0.01
-        assert one.posterior.size.mean() == pytest.approx(2 + at)
+        assert one.posterior.records.mean() == pytest.approx(2 + at)
         if mechanism.name != "laplace_parameters":
             assert sum(one.counts) == 2 + at
-    again = GroupedRelease.from_json(released.to_json())
+    again = ob.Release.from_json(released.to_json())
     assert again == released
     assert again["south"].posterior.mean() == pytest.approx(released["south"].posterior.mean())
 
@@ -299,7 +306,7 @@ def test_sizes_that_are_refused():
     with pytest.raises(ValueError, match=r"group_size=3: was made by .*needs noise on the counts"):
         ob.noise_aware_posterior(replace(exponential["south"], group_size=3))
     private = context({"contributions": 1}, ROWS).query().group_by("region")
-    released = ob.posterior(private, "vote", keys=KEYS, nulls="no").release()
+    released = ob.posterior(private, "vote", categories={"region": KEYS}, nulls="no").release()
     with pytest.raises(ValueError, match="number of all records is private here"):
         released.with_sizes(SIZES)
 
@@ -321,7 +328,9 @@ def test_keys_and_sizes_that_opendp_reads_for_nothing(unit):
     assert sizes == Counter(region for region, _ in rows if region is not None)
     query = private.query(epsilon=1.0).group_by("region")
     keys = sorted(sizes)
-    released = ob.posterior(query, "vote", keys=keys, size=len(rows), nulls="no").release()
+    released = ob.posterior(
+        query, "vote", categories={"region": keys}, size=len(rows), nulls="no"
+    ).release()
     assert list(released.with_sizes(sizes)) == keys
     assert private.current_privacy_loss() == pytest.approx(released.epsilon, rel=1e-12)
 
@@ -339,10 +348,16 @@ def test_sizes_that_a_margin_declares(unit):
         margins=[margin],
     )
     query = private.query().group_by("region")
-    released = ob.posterior(query, "vote", keys=KEYS, size=len(rows), nulls="no").release()
+    released = ob.posterior(
+        query, "vote", categories={"region": KEYS}, size=len(rows), nulls="no"
+    ).release()
     sized = released.with_sizes({"north": 40, "south": 40})
     assert sized.epsilon == released.epsilon
-    assert (sized["north"].posterior.size.mean(), sized["north"].posterior.size.std()) == (40, 0)
+    number = sized["north"].posterior.records
+    assert (number.mean(), number.std()) == (
+        40,
+        0,
+    )
 
 
 def test_priors_that_differ_and_sizes_that_fall_stay_with_what_they_are_of():
@@ -350,15 +365,15 @@ def test_priors_that_differ_and_sizes_that_fall_stay_with_what_they_are_of():
     rows = [("north", "yes")] * 5 + [("south", "no")] * 2 + [("east", "no")] * 2
     query = context({"changes": 1}, rows, 1000.0).query().group_by("region")
     prior = {"no": 3.0, "yes": 0.5}
-    asked = {"keys": KEYS, "size": len(rows), "nulls": "no", "prior": prior}
+    asked = {"categories": {"region": KEYS}, "size": len(rows), "nulls": "no", "prior": prior}
     released = ob.posterior(query, "vote", mechanism="knorm_parameters", **asked).release()
     assert (released.prior, released.whole.prior) == ((0.5, 3.0), (0.5, 3.0, 0.5, 3.0, 1.0))
     assert released.counts == ((5, 0), (0, 2))
     sized = released.with_sizes({"south": 2, "north": 5})
     for group, (yes, no) in (("north", (5.5, 3.0)), ("south", (0.5, 5.0))):
         one = sized[group]
-        assert one.group_size == sum(one.counts) == one.posterior.size.mean()
+        assert one.group_size == sum(one.counts) == one.posterior.records.mean()
         assert one.posterior.mean() == pytest.approx([yes / (yes + no), no / (yes + no)])
         assert released[group].posterior.mean() == pytest.approx(one.posterior.mean(), abs=1e-3)
-    again = GroupedRelease.from_json(sized.to_json())
+    again = ob.Release.from_json(sized.to_json())
     assert [one.group_size for one in again.values()] == [5, 2]

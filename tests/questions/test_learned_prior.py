@@ -267,7 +267,7 @@ def test_looks_at_the_same_records_have_one_learned_posterior(learned):
     both = ob.combine([learned, other], records="same")
     assert isinstance(both, LearnedPosterior)
     assert both.counts.std().mean() < 0.9 * learned.posterior.counts.std().mean()
-    assert both.size.mean() == pytest.approx(np.sum(learned.drawn) + 3, abs=3)
+    assert both.records.mean() == pytest.approx(np.sum(learned.drawn) + 3, abs=3)
     fixed = [replace(each, learned_prior=False) for each in (learned, other)]
     plain = ob.combine(fixed, records="same")
     assert not isinstance(plain, LearnedPosterior)

@@ -25,7 +25,11 @@ QUESTIONS = {
         ["vote", "town"], categories={"vote": ["a", "b"]}, nulls=ob.DROP, unknown=ob.DROP
     ),
     "groups": Question.of(
-        "vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP, by=("town",), keys=[True]
+        "vote",
+        categories={"vote": ["a", "b"], "town": [True]},
+        nulls=ob.DROP,
+        unknown=ob.DROP,
+        by="town",
     ),
 }
 
@@ -80,7 +84,11 @@ def test_a_release_without_them() -> None:
     assert (release.categories, release.counts) == (("a", "b"), (10, 10))
     assert (release.relation, release.d_in) == ("add/remove", 1)
     groups = ob.posterior(
-        context(contributions=1).query().group_by("vote"), "town", keys=["a"], nulls=ob.DROP
+        context(contributions=1).query(),
+        "town",
+        by="vote",
+        categories={"vote": ["a"]},
+        nulls=ob.DROP,
     ).release()
     assert (groups.categories, groups.counts) == ((True, False), ((5, 5),))
 

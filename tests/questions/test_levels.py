@@ -71,9 +71,9 @@ def test_a_survey_takes_them_with_other_questions(nulls: str) -> None:
     tree = ob.levels("age", AGES, budget="rho", nulls=nulls, unknown=nulls)
     assert len(tree) > 2
     query = ob.survey(context().query(), {**tree, "vote": {**VOTE, "share": 3}})
-    assert query.shares["vote"] == pytest.approx(0.75)
+    assert query.share["vote"] == pytest.approx(0.75)
     for name, question in tree.items():
-        assert query.shares[name] == pytest.approx(question["share"] / 4)
+        assert query.share[name] == pytest.approx(question["share"] / 4)
     survey = query.release()
     names = list(tree)
     posterior: Any = ob.combine({name: survey[name] for name in names}, records="same")
@@ -163,7 +163,7 @@ def test_merges_that_are_no_levels_are_refused(merges: Any, error: Any, message:
 def test_another_way_to_share_goes_before_the_questions_own() -> None:
     tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
     given = ob.survey(context().query(), tree, dict.fromkeys(tree, 1))
-    assert set(given.shares.values()) == {0.5}
+    assert set(given.share.values()) == {0.5}
     with pytest.raises(ValueError, match=r"questions\['age'\]: share=0: must be"):
         ob.survey(context().query(), {**tree, "age": {**tree["age"], "share": 0}})
 
@@ -226,8 +226,8 @@ def test_the_smallest_error_is_that_of_all_levels() -> None:
     """Not above that of shares moved by a fifth; sums get less than they would alone."""
     best = survey("smallest_error", guess_size=4000)
     alone = survey("smallest_error", guess_size=4000, error="hellinger")
-    assert best.shares["half"] < 0.8 * alone.shares["half"]
-    assert best.shares["age"] > 1.1 * alone.shares["age"]
+    assert best.share["half"] < 0.8 * alone.share["half"]
+    assert best.share["age"] > 1.1 * alone.share["age"]
     division, asked = best._division, best._settled[0]
 
     def mean(shares: Any) -> float:
@@ -235,11 +235,11 @@ def test_the_smallest_error_is_that_of_all_levels() -> None:
         ratios = survey(shares).summarize()["joint_error"].to_numpy()
         return float(np.mean(np.array(errors) * ratios))
 
-    smallest = mean(best.shares)
+    smallest = mean(best.share)
     assert smallest < mean(dict.fromkeys(asked, 1 / 3))
     for name, other in (("half", "age"), ("age", "half"), ("four", "age"), ("age", "four")):
-        step = 0.2 * min(best.shares[name], best.shares[other])
-        moved = {**best.shares, name: best.shares[name] + step, other: best.shares[other] - step}
+        step = 0.2 * min(best.share[name], best.share[other])
+        moved = {**best.share, name: best.share[name] + step, other: best.share[other] - step}
         assert smallest < 1.001 * mean(moved)
 
 
@@ -255,7 +255,7 @@ def test_a_coarser_column_is_a_level_where_cells_are_listed() -> None:
     places = {"state": ["S", "T"], "county": ["a", "b", "c", "d"]}
     first = {"state": "S", "county": "a"}
     county = {"column": ["state", "county"], "categories": places, "cells": cells}
-    county |= {"nulls": first, "unknown": first, "elsewhere": cells[0]}
+    county |= {"nulls": first, "unknown": cells[0]}
     state = {"column": "state", "categories": ["S", "T"], "nulls": "S", "unknown": "S"}
     noise = {"mechanism": "gaussian_parameters"}
     questions = {"county": {**county, **noise}, "vote": {**VOTE, **noise}}

@@ -99,6 +99,16 @@ def test_every_record_is_counted_once(column, merge, of):
         assert found.tolist() == [wanted[label] for label in merge]
 
 
+def test_what_is_left_out_is_in_no_merged_category():
+    domain = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
+    cells = [("a", "x"), ("b", "y"), ("c", "x")]
+    merge = {"left": cells[:1], "right": cells[1:]}
+    of = {"cells": cells, "merge": merge, "nulls": ob.DROP, "unknown": ob.DROP}
+    question = Question.of(["one", "two"], **of)
+    made = make_counts(domain, dp.symmetric_distance(), question, "make_categorical_counts")
+    assert made(pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")).tolist() == [1, 2]
+
+
 @pytest.mark.parametrize(("column", "merge", "of"), MERGES)
 def test_neighbours_move_no_more_than_the_map_says(column, merge, of):
     """Every record added to, taken from or changed in a small frame; some move that much."""
@@ -144,7 +154,7 @@ def test_what_levels_tell_each_other_is_foreseen():
     assert all(0 < ratio < 0.99 for ratio in summary["joint_error"])
     assert all(others > 1 for others in summary["others_without"])
     query = ob.survey(context(records()).query(), nested(), "smallest_error", guess_size=1500)
-    assert query.shares["county"] > query.shares["half"] > 0
+    assert query.share["county"] > query.share["half"] > 0
 
 
 def test_merged_questions_that_are_not_nested_tell_nothing_that_is_known():
@@ -200,7 +210,7 @@ def test_a_coarser_column_nests_in_a_table_of_public_pairs():
             "column": ["state", "county"],
             "nulls": {"state": "A", "county": "a1"},
             "cells": [(STATE_OF[county], county) for county in COUNTIES],
-            "elsewhere": ("A", "a1"),
+            "unknown": ("A", "a1"),
         },
     }
     survey = ob.survey(context(records()).query(), asked).release()

@@ -52,7 +52,7 @@ def survey(share, size=None, loss="epsilon", records=RECORDS, **options):
     questions = {
         "two": two,
         "five": {"column": "five", "nulls": "a", "size": size, "prior": 0.5},
-        "by group": {**two, "by": "group", "keys": LABELS["group"]},
+        "by group": {**two, "by": "group", "categories": {"group": LABELS["group"]}},
     }
     if share in ("equal_errors", "smallest_error"):
         options["guess_size"] = records if size is None else None
@@ -133,11 +133,11 @@ def test_the_smallest_mean_is_smallest(error):
     def mean(shares):
         return sum(division._error(one)(shares[name]) for name, one in asked.items()) / 3
 
-    smallest = mean(best.shares)
-    assert smallest < mean(survey("equal_errors", error="hellinger").shares)
+    smallest = mean(best.share)
+    assert smallest < mean(survey("equal_errors", error="hellinger").share)
     assert smallest < mean(dict.fromkeys(asked, 1 / 3))
     for name, other in pairwise([*asked, "two"]):
-        shares = best.shares
+        shares = best.share
         step = 0.2 * min(shares[name], shares[other])
         moved_shares = {**shares, name: shares[name] + step, other: shares[other] - step}
         assert smallest < 1.0005 * mean(moved_shares)
@@ -147,8 +147,8 @@ def test_the_smallest_mean_is_smallest(error):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_shares_by_errors_use_the_budget_and_no_more(loss):
     query = survey("equal_errors", loss=loss)
-    assert list(query.shares) == ["two", "five", "by group"]
-    assert sum(query.shares.values()) == pytest.approx(1)
+    assert list(query.share) == ["two", "five", "by group"]
+    assert sum(query.share.values()) == pytest.approx(1)
     spent, limit = query.resolve().map(1), query._d_out
     spent, limit = (value if isinstance(value, tuple) else (value,) for value in (spent, limit))
     assert all(a <= b for a, b in zip(spent, limit, strict=True))
@@ -157,11 +157,11 @@ def test_shares_by_errors_use_the_budget_and_no_more(loss):
 
 @pytest.mark.usefixtures("_coarse")
 def test_shares_are_the_same_each_time_and_others_for_other_public_things():
-    shares = survey("equal_errors").shares
-    assert survey("equal_errors").shares == shares
-    assert survey("equal_errors", records=100).shares != shares
-    assert survey("equal_errors", error="hellinger").shares != shares
-    assert survey({"two": 2, "five": 1, "by group": 1}).shares == {
+    shares = survey("equal_errors").share
+    assert survey("equal_errors").share == shares
+    assert survey("equal_errors", records=100).share != shares
+    assert survey("equal_errors", error="hellinger").share != shares
+    assert survey({"two": 2, "five": 1, "by group": 1}).share == {
         "two": 0.5,
         "five": 0.25,
         "by group": 0.25,
@@ -172,7 +172,7 @@ def test_shares_are_the_same_each_time_and_others_for_other_public_things():
 def test_a_public_number_of_records_needs_no_guess():
     query = survey("equal_errors", size=1000)
     asked = query._settled[0]
-    errors = [query._division._error(one)(query.shares[name]) for name, one in asked.items()]
+    errors = [query._division._error(one)(query.share[name]) for name, one in asked.items()]
     assert max(errors) / min(errors) < 1.02
 
 
@@ -223,7 +223,7 @@ def test_a_share_is_one_of_all_parts_of_the_budget(monkeypatch):
 
     monkeypatch.setattr(Asked, "_fitted", fitted)
     found = survey("equal_errors", loss="epsilon, delta")
-    assert found.shares
+    assert found.share
     epsilon, delta = found._d_out
     assert len({spent for spent, _ in asked_for}) > 3
     for spent, part in asked_for:
@@ -257,9 +257,9 @@ def test_shares_know_what_tables_tell_each_other():
     by a fifth; a column that the table has, too, gets less than another of as many labels.
     """
     best = overlapping(third="other", guess_size=RECORDS)
-    assert best.shares["two"] < 0.8 * best.shares["other"]
+    assert best.share["two"] < 0.8 * best.share["other"]
     alone = overlapping(third="other", guess_size=RECORDS, error="hellinger")
-    assert best.shares["two"] < 0.8 * alone.shares["two"]
+    assert best.share["two"] < 0.8 * alone.share["two"]
     division, asked = best._division, best._settled[0]
 
     def mean(shares):
@@ -267,10 +267,10 @@ def test_shares_know_what_tables_tell_each_other():
         rows = overlapping(shares, third="other").summarize()
         return float(np.mean(np.array(errors) * rows["joint_error"].to_numpy()))
 
-    smallest = mean(best.shares)
+    smallest = mean(best.share)
     assert smallest < mean(dict.fromkeys(asked, 1 / 3))
     for name, other in pairwise([*asked, "table"]):
-        shares = best.shares
+        shares = best.share
         step = 0.2 * min(shares[name], shares[other])
         moved_shares = {**shares, name: shares[name] + step, other: shares[other] - step}
         assert smallest < 1.0005 * mean(moved_shares)

@@ -11,6 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.questions.asked import Asked
+from tests.helpers.grouped import with_groups
 from tests.helpers.sweeps import some_of
 
 ROWS = 240
@@ -135,7 +136,8 @@ def test_the_expected_width_is_that_of_intervals_of_releases(path, mechanism):
 
 def test_groups_have_the_width_within_a_group(path):
     query = context(path).query().group_by("region")
-    asked = ob.posterior(query, "vote", keys=["n", "s"], size=ROWS, **VOTES)
+    of_groups = with_groups(VOTES, {"region": ["n", "s"]})
+    asked = ob.posterior(query, "vote", size=ROWS, **of_groups)
     row = asked.summarize().row(0, named=True)
     assert row["aggregate"] == "Posterior of 3 categories in 2 groups"
     whole = ob.posterior(context(path).query(), "vote", size=ROWS, **VOTES).summarize()

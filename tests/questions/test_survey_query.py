@@ -48,7 +48,7 @@ def questions(size=None):
     vote = {"column": "vote", "nulls": "no", "size": size}
     return {
         "vote": vote,
-        "by region": {**vote, "by": "region", "keys": REGION},
+        "by region": {**vote, "by": "region", "categories": {"region": REGION}},
         "table": {
             "column": ["vote", "age"],
             "nulls": {"vote": "no", "age": "old"},
@@ -255,8 +255,8 @@ def test_a_survey_gives_what_single_queries_give():
 def test_a_grouped_query_groups_every_question():
     grouped = context(split_evenly_over=1).query().group_by("region")
     asked = {
-        "vote": {"column": "vote", "nulls": "no", "keys": REGION},
-        "age": {"column": "age", "nulls": "old", "keys": REGION[:1]},
+        "vote": {"column": "vote", "nulls": "no", "categories": {"region": REGION}},
+        "age": {"column": "age", "nulls": "old", "categories": {"region": REGION[:1]}},
     }
     answers = ob.survey(grouped, asked).release()
     assert [release.groups for release in answers.values()] == [tuple(REGION), ("north",)]
@@ -358,7 +358,7 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
                     "column": "vote",
                     "nulls": "no",
                     "by": ["region", "vote"],
-                    "keys": [("a", "b")],
+                    "categories": {("region", "vote"): [("a", "b")]},
                 }
             },
             "equal",
@@ -377,7 +377,7 @@ def test_refusals_before_any_data_are_read(asked, share, message):
 
 def test_groups_of_groups_are_refused():
     grouped = context().query(epsilon=1.0).group_by("region")
-    with pytest.raises(ValueError, match="belongs to a query that is not grouped itself"):
+    with pytest.raises(ValueError, match="the query is grouped already"):
         ob.survey(grouped, questions())
 
 
@@ -428,9 +428,9 @@ def test_a_second_release_is_refused_with_what_to_do():
 def test_weights_belong_to_their_names_in_whatever_order_they_come():
     weights = {"table": 5, "by region": 2, "vote": 1}
     query = ob.survey(context(split_evenly_over=1).query(), questions(), share=weights)
-    assert list(query.shares) == ["vote", "by region", "table"]
+    assert list(query.share) == ["vote", "by region", "table"]
     for name, release in query.release().items():
-        assert query.shares[name] == weights[name] / 8
+        assert query.share[name] == weights[name] / 8
         assert release.epsilon == pytest.approx(weights[name] / 8, rel=1e-9)
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.results.grouped_release import GroupedRelease
 from tests.helpers.command_line import run
 
-READERS = (ob.Release, GroupedRelease, ob.Survey, Report)
+READERS = (ob.Release, ob.Survey, Report)
 DOCUMENTS = {
     "opendp-bayes release": (ob.Release, r"is a release; it is read by Release\.from_json"),
     "opendp-bayes grouped release": (
-        GroupedRelease,
-        r"is a release of groups; it is read by GroupedRelease\.from_json",
+        ob.Release,
+        r"is a release of groups; it is read by Release\.from_json",
     ),
     "opendp-bayes survey": (ob.Survey, r"is a survey; it is read by Survey\.from_json"),
     "opendp-bayes report": (Report, "is a report; it is read by `opendp-bayes show FILE`, and"),
@@ -52,6 +52,23 @@ def test_a_document_of_another_kind_names_its_reader(reader, name):
 def test_what_is_no_document_says_what_it_is(reader, text, error, message):
     with pytest.raises(error, match=message):
         reader.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "votes.csv\nAda Lovelace,yes\n",
+        "votes.csv and a sentence about it.",
+        '{"format": "somebody else\'s release", "version": 1}',
+        '{"format": "opendp-bayes release"}',
+    ],
+)
+def test_any_other_text_is_left_to_its_reader_and_not_repeated(text):
+    """Its version, too, is that of another format."""
+    assert check_kind(text, "opendp-bayes release", 2) is None
+    with pytest.raises(ValueError, match="text: is not a release in JSON") as raised:
+        ob.Release.from_json(text)
+    assert "Lovelace" not in str(raised.value)
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)

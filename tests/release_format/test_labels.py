@@ -23,8 +23,10 @@ from opendp_bayes.release_format.labels import (
     look_alike,
     place_of,
     places_of,
+    spare,
 )
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
+from tests.helpers.grouped import with_groups
 from tests.helpers.releases import promise
 
 
@@ -123,6 +125,12 @@ def counts_of(frame, **arguments):
     )
 
 
+def test_a_spare_name_reads_like_no_label():
+    taken = ["Other", "(other)", "((OTHER)) "]
+    for number in range(4):
+        assert spare("other", taken[:number]) == "(" * number + "other" + ")" * number
+
+
 def test_a_cell_elsewhere_of_another_type_is_another_cell():
     """It counted `(True, True)`, the cell for all others, as `(1, True)`."""
     frame = pl.LazyFrame({"a": [0, 0, 1, 1, 1], "b": [True, False, True, True, False]})
@@ -131,9 +139,8 @@ def test_a_cell_elsewhere_of_another_type_is_another_cell():
         column=["a", "b"],
         categories={"a": [0, 1]},
         nulls={"a": 0, "b": True},
-        unknown={"a": 0},
+        unknown={"a": 0, ("a", "b"): (True, True)},
         cells=[(1, True), (0, True)],
-        elsewhere=(True, True),
     )
     assert found == {identity((1, True)): 2, identity((0, True)): 1, identity((True, True)): 2}
 
@@ -169,7 +176,7 @@ def test_keys_of_several_columns_are_of_the_types_of_the_columns():
     """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
     grouped = query(FRAME, contributions=1).group_by("a", "b")
     with pytest.raises(TypeError, match="True does not fit a column of type Int64"):
-        ob.posterior(grouped, "vote", keys=[(1, 1), (True, 0)], **VOTE)
+        ob.posterior(grouped, "vote", **with_groups(VOTE, {("a", "b"): [(1, 1), (True, 0)]}))
 
 
 def test_a_prior_by_label_is_of_these_labels():
@@ -228,7 +235,7 @@ def test_sizes_are_of_the_groups():
 
 def test_a_document_may_have_groups_of_different_types():
     made = replace(GROUPED, groups=(1, True))
-    read = GroupedRelease.from_json(made.to_json())
+    read = ob.Release.from_json(made.to_json())
     assert [type(group) for group in read] == [int, bool]
     assert (read[1].drawn, read[True].drawn) == ((30, 1), (2, 20))
     assert dict(zip(map(identity, read), read.values(), strict=True)).keys() == {

@@ -18,7 +18,7 @@ from opendp_bayes.report.page import _scale, rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.report.statements import promise
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.asked_of_files import survey_of
 
 VOTES = ["Clinton", "Dole"]

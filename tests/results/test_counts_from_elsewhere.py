@@ -7,6 +7,7 @@ import json
 import math
 import warnings
 from dataclasses import dataclass
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ from scipy import stats
 import opendp_bayes as ob
 from opendp_bayes.display.wording import guarantee
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.sweeps import some_of
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -26,6 +28,13 @@ LABELS = ("low", "middle", "high")
 AGES = ["18-29", "30-44", "45-64", "65 or more"]
 TEXTS = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
 ZEROS = 20_000
+#: How the noise that OpenDP draws is named.
+NOISES: dict[str, Any] = {
+    "discrete_laplace": {"mechanism": "laplace_parameters"},
+    "discrete_gaussian": {"mechanism": "gaussian_parameters"},
+    "laplace": {"mechanism": "laplace_parameters", "noise": "floored"},
+    "gaussian": {"mechanism": "gaussian_parameters", "noise": "rounded"},
+}
 
 
 def drawn_by_opendp(noise: str, scale: float, number: int = ZEROS) -> Any:
@@ -39,14 +48,13 @@ def drawn_by_opendp(noise: str, scale: float, number: int = ZEROS) -> Any:
     return ((dp.vector_domain(atoms), metric) >> then(scale))([0 if whole else 0.0] * number)
 
 
-@pytest.mark.parametrize("scale", [1.0, 3.5])
-@pytest.mark.parametrize("noise", ["discrete_laplace", "discrete_gaussian", "laplace", "gaussian"])
+@pytest.mark.parametrize(("noise", "scale"), some_of(product(NOISES, [1.0, 3.5]), 5))
 def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
     """A chi-squared test, false alarms with probability 1e-6; also that the scale has OpenDP's
     unit.
     """
     drawn = drawn_by_opendp(noise, scale)
-    release = ob.noisy_counts(drawn, range(ZEROS), noise=noise, scale=scale)
+    release = ob.noisy_counts(drawn, range(ZEROS), **NOISES[noise], scale=scale)
     law = release.mechanism.law(None, np.ones(2)).noise
     kind = {"discrete_laplace": DiscreteLaplace, "laplace": FlooredLaplace}
     assert type(law) is kind.get(noise, DiscreteGaussian)
@@ -74,7 +82,7 @@ def test_the_posterior_is_that_of_a_release(noise: Any, mechanism: Any, size: in
     loss = ob.PrivacyLoss(1.0, 0.5, 2.0)
     prior = (0.5, 1.0, 2.0)
     own = ob.Release((4, -1, 6), LABELS, prior, mechanism, ob.Promise(size, 1, loss, ""))
-    given = ob.noisy_counts([4, -1, 6], LABELS, noise=noise, scale=1.5, size=size, prior=prior)
+    given = ob.noisy_counts([4, -1, 6], LABELS, **NOISES[noise], scale=1.5, size=size, prior=prior)
     assert given.with_promise(own.promise) == own
     assert given.posterior.mean() == pytest.approx(own.posterior.mean(), abs=1e-12)
     assert given.size == size
@@ -91,12 +99,12 @@ def test_noise_on_floats_of_every_count() -> None:
     weights = np.prod(law.cdf(low + 1) - law.cdf(low), axis=1)
     weights *= stats.dirichlet_multinomial.pmf(sets, np.ones(3), 8)
     expected = weights @ (sets + 1) / weights.sum() / 11
-    release = ob.noisy_counts(drawn, LABELS, noise="laplace", scale=1.5, size=8)
+    release = ob.noisy_counts(drawn, LABELS, **NOISES["laplace"], scale=1.5, size=8)
     assert release.posterior.mean() == pytest.approx(expected, abs=1e-6)
 
 
 def test_nothing_is_promised() -> None:
-    release = ob.noisy_counts([4, 6], ["a", "b"], noise="discrete_laplace", scale=1.0)
+    release = ob.noisy_counts([4, 6], ["a", "b"], mechanism="laplace_parameters", scale=1.0)
     assert not release.promise.is_stated
     assert release.epsilon == release.rho == math.inf
     text = "No privacy loss is stated here. The number of records is private."
@@ -106,17 +114,21 @@ def test_nothing_is_promised() -> None:
     assert "epsilon" not in repr(release)
     assert json.loads(release.to_json())["loss"]["epsilon"] is None
     assert ob.Release.from_json(release.to_json()) == release
-    public = ob.noisy_counts([4, 6], ["a", "b"], noise="discrete_laplace", scale=1.0, size=9)
+    public = ob.noisy_counts([4, 6], ["a", "b"], mechanism="laplace_parameters", scale=1.0, size=9)
     assert "The number of records, 9, is public." in guarantee(public.promise)
     assert repr(public).endswith("size=9, no privacy loss stated)")
     known = ob.Promise(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
     assert known.is_stated
     assert ob.Promise(None, 1, ob.PrivacyLoss(math.inf, 0.5, math.inf), "").is_stated
+    # A measure under which no bound was found was asked for all the same.
+    unbounded = ob.Promise(None, 1, release.promise.loss, "ZeroConcentratedDivergence")
+    assert unbounded.is_stated
+    assert unbounded.is_concentrated
     assert guarantee(release.with_promise(known).promise).startswith("ε = 1 for data sets")
 
 
 def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
-    noise = {"noise": "discrete_gaussian", "scale": 2.0}
+    noise = {"mechanism": "gaussian_parameters", "scale": 2.0}
     release = ob.noisy_counts({"high": 3, "low": 1, "middle": 2}, LABELS, **noise)
     assert release.drawn == (1, 2, 3)
     columns = {"x": ("a", "b"), "y": (1, 2, 3)}
@@ -134,7 +146,7 @@ def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
 
 
 def test_merged_categories_are_a_level_of_others() -> None:
-    given: dict[str, Any] = {"noise": "discrete_laplace", "scale": 3.0}
+    given: dict[str, Any] = {"mechanism": "laplace_parameters", "scale": 3.0}
     merge = {"rest": ["high", "low"], "middle": ["middle"]}
     coarse = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, **given)
     assert (coarse.categories, coarse.drawn) == (("rest", "middle"), (90, 30))
@@ -156,7 +168,7 @@ def test_merged_categories_are_a_level_of_others() -> None:
 
 
 def test_a_learned_prior() -> None:
-    given = {"noise": "discrete_laplace", "scale": 1.0}
+    given = {"mechanism": "laplace_parameters", "scale": 1.0}
     release = ob.noisy_counts(range(20), range(20), prior="learned", **given)
     assert release.learned_prior
     assert release.prior == (1.0,) * 20
@@ -169,7 +181,7 @@ def test_a_chain_of_opendp_and_a_frame_of_polars() -> None:
     true = [ages.count(age) for age in AGES]
     count = dp.t.then_count_by_categories(AGES, null_category=False, TOA=int)
     of_chain = (TEXTS >> count >> dp.m.then_laplace(scale=2.0))(ages)
-    release = ob.noisy_counts(of_chain, AGES, noise="discrete_laplace", scale=2.0)
+    release = ob.noisy_counts(of_chain, AGES, mechanism="laplace_parameters", scale=2.0)
     context = dp.Context.compositor(
         data=pl.LazyFrame({"age": ages}),
         privacy_unit=dp.unit_of(contributions=1),
@@ -180,7 +192,9 @@ def test_a_chain_of_opendp_and_a_frame_of_polars() -> None:
     query = query.with_keys(pl.LazyFrame({"age": AGES}))
     scale = query.summarize()["scale"].item()
     frame = query.release().collect()
-    of_frame = ob.noisy_counts(dict(frame.iter_rows()), AGES, noise="discrete_laplace", scale=scale)
+    of_frame = ob.noisy_counts(
+        dict(frame.iter_rows()), AGES, mechanism="laplace_parameters", scale=scale
+    )
     assert scale == 2.0
     together = ob.combine([release, of_frame], records="same").counts
     lower, upper = together.interval(1 - 1e-6)
@@ -194,7 +208,7 @@ def test_intervals_of_counts_hold_what_was_counted() -> None:
     for _ in range(400):
         true = rng.multinomial(300, rng.dirichlet(np.ones(4)))
         drawn = true + np.array(drawn_by_opendp("laplace", 2.0, 4))
-        release = ob.noisy_counts(drawn, AGES, noise="laplace", scale=2.0, size=300)
+        release = ob.noisy_counts(drawn, AGES, **NOISES["laplace"], scale=2.0, size=300)
         lower, upper = release.posterior.counts.interval(0.95)
         inside.append((lower <= true) & (true <= upper))
     assert np.mean(inside) > 0.92
@@ -227,7 +241,7 @@ def test_marginals_of_a_contingency_table() -> None:
     total = Measurement([13.0], (), 1.0)
     marginals = SimpleNamespace(flatten=lambda: [PAIR, OTHER, *single, total])
     table = SimpleNamespace(keys=KEYS, marginals=marginals)
-    found = ob.research.noisy_tables(table, noise="discrete_gaussian", size=14)
+    found = ob.research.noisy_tables(table, mechanism="gaussian_parameters", size=14)
     assert list(found) == ["a × b", "b × c", "c", "c (2)"]
     assert found["a × b"].axes == ("a", "b")
     assert found["a × b"].categories[2] == ("x", "(null)")
@@ -236,7 +250,7 @@ def test_marginals_of_a_contingency_table() -> None:
     assert found["c (2)"].axes == ("c",)
     assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0]
     assert {one.size for one in found.values()} == {14}
-    laplace = ob.research.noisy_tables([PAIR], keys=KEYS, noise="discrete_laplace")
+    laplace = ob.research.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
     assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
     together = ob.combine(found, records="same")
     assert together.variables == ("a", "b", "c")
@@ -250,9 +264,9 @@ def test_a_real_contingency_table() -> None:
     a = rng.integers(0, 2, 1500)
     b = (a + rng.integers(0, 2, 1500)) % 3
     frame = pl.LazyFrame({"a": ["xy"[i] for i in a], "b": ["pqr"[i] for i in b]})
-    for loss, noise in (
-        (dp.loss_of(rho=0.05), "discrete_gaussian"),
-        (dp.loss_of(epsilon=1.0), "discrete_laplace"),
+    for loss, mechanism in (
+        (dp.loss_of(rho=0.05), "gaussian_parameters"),
+        (dp.loss_of(epsilon=1.0), "laplace_parameters"),
     ):
         context = dp.Context.compositor(
             data=frame,
@@ -264,7 +278,7 @@ def test_a_real_contingency_table() -> None:
         query = context.query().contingency_table(
             keys={"a": ["x", "y"], "b": ["p", "q", "r"]}, algorithm=fixed
         )
-        found = ob.research.noisy_tables(query.release(), noise=noise)
+        found = ob.research.noisy_tables(query.release(), mechanism=mechanism)
         assert list(found) == ["a × b", "b"]
         counts = ob.combine(found, records="same").marginal("a", "b").counts
         expected = {
@@ -283,7 +297,8 @@ def test_a_real_contingency_table() -> None:
         ({"measured": [Measurement([1.0], (), 1.0)]}, ValueError, "holds no marginal of a column"),
         ({"keys": None}, TypeError, "keys=None: must be a mapping from columns to labels"),
         ({"keys": {"a": ["x", "y"]}}, ValueError, "keys: have no labels of 'b'"),
-        ({"noise": "uniform"}, ValueError, "noise='uniform'"),
+        ({"mechanism": "uniform"}, ValueError, "mechanism='uniform'"),
+        ({"noise": "uniform"}, ValueError, "noise='uniform': must be one of 'discrete', 'rounded'"),
         ({"keys": {**KEYS, "b": ["p", "q"]}}, ValueError, r"has 6\s+numbers .* all 4 cells"),
         (
             {"measured": [Measurement(np.arange(6), ("a", "b"), 1.0, lambda factor: factor)]},
@@ -293,12 +308,17 @@ def test_a_real_contingency_table() -> None:
     ],
 )
 def test_measurements_that_are_refused(change: Any, error: Any, message: str) -> None:
-    given = {"measured": [PAIR], "keys": KEYS, "noise": "discrete_gaussian", **change}
+    given = {"measured": [PAIR], "keys": KEYS, "mechanism": "gaussian_parameters", **change}
     with pytest.raises(error, match=message):
         ob.research.noisy_tables(given.pop("measured"), **given)
 
 
-GIVEN = {"counts": [4, -1, 6], "categories": LABELS, "noise": "discrete_laplace", "scale": 2.0}
+GIVEN = {
+    "counts": [4, -1, 6],
+    "categories": LABELS,
+    "mechanism": "laplace_parameters",
+    "scale": 2.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -315,13 +335,24 @@ GIVEN = {"counts": [4, -1, 6], "categories": LABELS, "noise": "discrete_laplace"
             ValueError,
             "for each of the 3 categories and for nothing else",
         ),
-        ({"counts": [1.5, 2.0, 3.0]}, ValueError, "have fractions, .* give noise='laplace'"),
-        ({"noise": "laplace"}, ValueError, "are all whole, .* give noise='discrete_laplace'"),
-        ({"noise": "gaussian"}, ValueError, "are all whole, .* give noise='discrete_gaussian'"),
+        ({"counts": [1.5, 2.0, 3.0]}, ValueError, "have fractions, .* give noise='floored'"),
         (
-            {"noise": "gaussian", "counts": [1.5, 2.1, 3.0], "scale": 0.9},
+            {"counts": [1.5, 2.0, 3.0], "mechanism": "gaussian_parameters"},
             ValueError,
-            "scale=0.9: must be at least 1 for noise='gaussian'",
+            "have fractions, which 'discrete' noise does not draw; give noise='rounded'",
+        ),
+        (
+            {"mechanism": "knorm_parameters"},
+            ValueError,
+            "mechanism='knorm_parameters': must be one of 'laplace_parameters', 'gaussian_param",
+        ),
+        (NOISES["laplace"], ValueError, "are all whole, .* give noise='discrete'"),
+        (NOISES["gaussian"], ValueError, "are all whole, .* give noise='discrete'"),
+        ({"noise": "rounded"}, ValueError, "noise='rounded': must be one of 'discrete', 'floored'"),
+        (
+            {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9},
+            ValueError,
+            "scale=0.9: must be at least 1 for noise='rounded'",
         ),
         ({"noise": "geometric"}, ValueError, "noise='geometric'"),
         ({"scale": 0.0}, ValueError, "scale=0.0"),
@@ -341,7 +372,7 @@ def test_counts_that_are_refused(change: Any, error: Any, message: str) -> None:
 
 
 def test_counts_that_were_clamped_are_noticed() -> None:
-    labels, noise = tuple(range(40)), {"noise": "discrete_laplace", "scale": 5.0}
+    labels, noise = tuple(range(40)), {"mechanism": "laplace_parameters", "scale": 5.0}
     drawn = np.array(drawn_by_opendp("discrete_laplace", 5.0, 40))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -16,7 +16,7 @@ from matplotlib import pyplot
 from rich.console import Console
 
 import opendp_bayes as ob
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import changed, promise
 
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
@@ -94,32 +94,32 @@ def test_the_rest_goes_with_a_public_number_of_records():
         replace(ADDED, groups=(True, 2, "3")),
         replace(ADDED, groups=(("a", 1), ("a", None), ("b", 1))),
         replace(CHANGED, axes=("x", "y"), categories=(("a", 1), ("b", 2))),
+        replace(ADDED, grouped_by=("region",)),
+        replace(ADDED, groups=(("a", 1), ("b", 1), ("b", 2)), grouped_by=("region", "sex")),
+        replace(CHANGED, sizes=(4, 3, 30)),
         changed(ADDED, loss=ob.PrivacyLoss(0.5, 0.125, float("inf"))),
     ],
 )
 def test_json_both_ways(release):
-    again = GroupedRelease.from_json(release.to_json())
+    again = ob.Release.from_json(release.to_json())
     assert again == release
     assert [type(group) for group in again.groups] == [type(group) for group in release.groups]
-    assert GroupedRelease.from_json(release.to_json().encode()) == release
+    assert ob.Release.from_json(release.to_json().encode()) == release
 
 
 MALFORMED = {
-    "not JSON": ("{", "is not a grouped release in JSON"),
-    "a release": (ADDED["north"].to_json(), r"is a release; it is read by Release\.from_json"),
-    "format": ({"format": "x"}, "format='x': must be 'opendp-bayes grouped release'"),
+    "not JSON": ("{", "is not a release in JSON"),
+    "format": ({"format": "x"}, "format='x': must be 'opendp-bayes release'"),
     "version": ({"version": 3}, "version=3: this package reads version 2"),
     "version 1": (
-        {"version": 1, "counts": [[3, 1], [0, 0], [7, 20]]},
+        {"version": 1, "counts": [3, 1, 0, 0, 7, 20]},
         "version=1: does not hold what the mechanism drew, which the posterior needs; read it with",
     ),
     "unknown field": ({"extra": 1}, "unknown field `extra`"),
-    "no groups": ({"groups": [], "drawn": []}, r"groups=\[\]: must be at least 1, all different"),
-    "a group twice": ({"groups": ["a", "a", None]}, "must be at least 1, all different"),
-    "rows": ({"drawn": [[1, 2]]}, r"drawn=\[\[1, 2\]\]: must have 3 rows, one for each group"),
-    "draws of a group": ({"drawn": [[1, 2], [1, 2], [1]]}, r"drawn=\[1\]: must be 2 integers"),
+    "a group twice": ({"groups": ["a", "a", None]}, r"groups=\['a', 'a', None\]: must be all diff"),
+    "draws of a group": ({"drawn": [1, 2, 1, 2, 1]}, r"drawn=\[.*\]: must be 6 integers"),
     "prior": ({"prior": [1.0]}, r"prior=\[1\.0\]: must be 2 numbers"),
-    "size": ({"size": 0, "rest": 1}, "size=0: must be null or at least 1"),
+    "size": ({"size": 0, "drawn": [1] * 7}, "size=0: must be null or at least 1"),
     "mechanism": (
         {"mechanism": {"name": "nothing", "parameters": {}}},
         "mechanism='nothing': is not built in",
@@ -132,17 +132,23 @@ MALFORMED = {
         {"mechanism": {"name": "laplace_parameters", "parameters": {"scale": 1.0}}},
         "must noise every count, such as LaplaceParameters with total='private'",
     ),
-    "a rest": ({"rest": 3}, "rest=3: must be an integer where the number of records is public"),
-    "no rest": ({"size": 40}, "rest=None: must be an integer where the number of records is"),
-    "a large rest": ({"rest": 2**63, "size": 40}, "must be 1 integers"),
+    "a rest": ({"drawn": [1] * 7}, r"drawn=\[1, .*\]: must be 6 integers"),
+    "no rest": ({"size": 40}, r"drawn=\[.*\]: must be 7 integers"),
+    "a large draw": ({"drawn": [2**63] * 6}, "must be 6 integers"),
     "keys of two lengths": (
         {"groups": [["a", "b"], ["a"], ["c", "d"]]},
         "all values or all lists of one length",
     ),
+    "columns of another number": (
+        {"by": ["region", "sex"]},
+        r"all lists of one length, that of by=\['region', 'sex'\]",
+    ),
+    "a learned prior": ({"learned_prior": True}, "learned_prior, parts: belong to one posterior"),
+    "parts": ({"parts": [["a"], ["b"]]}, "learned_prior, parts: belong to one posterior"),
     "draws that are no counts": (
         {
             "size": 27,
-            "rest": 0,
+            "drawn": [3, 1, 0, -4, 7, 20, 0],
             "mechanism": {
                 "name": "hellinger_exponential",
                 "parameters": {"scale": 1.0, "sensitivity": "global"},
@@ -159,12 +165,12 @@ def test_a_document_that_no_release_has_is_refused(name):
     if isinstance(text, dict):
         text = json.dumps({**json.loads(ADDED.to_json()), **text})
     with pytest.raises(ValueError, match=message):
-        GroupedRelease.from_json(text)
+        ob.Release.from_json(text)
 
 
 def test_json_must_be_text():
     with pytest.raises(TypeError, match="text: must be str or bytes, not dict"):
-        GroupedRelease.from_json({})
+        ob.Release.from_json({})
 
 
 @pytest.mark.parametrize(
@@ -280,3 +286,13 @@ def test_without_matplotlib_the_plot_says_what_to_install(monkeypatch):
         ImportError, match=r"plot needs matplotlib: pip install 'opendp-bayes\[plot\]'"
     ):
         ADDED.plot()
+
+
+def test_groups_are_by_the_columns_that_make_them():
+    made = replace(ADDED, grouped_by=("region",))
+    assert made.by("region") is made
+    for columns in (("sex",), (), ("region", "sex")):
+        with pytest.raises(ValueError, match="the groups of this release are made by 'region'"):
+            made.by(*columns)
+    with pytest.raises(ValueError, match="columns that its document does not name"):
+        ADDED.by("region")

@@ -13,8 +13,8 @@ from opendp_bayes.display import plain
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.results.grouped_release import GroupedRelease
 from opendp_bayes.results.pooled_release import Pooled
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import promise
 
 #: Of the release that is pooled.

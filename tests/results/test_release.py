@@ -20,6 +20,7 @@ import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, Promise, Release
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import default_total
+from opendp_bayes.release_format.data import ReleasedData
 from tests.helpers.releases import promise
 
 MECHANISMS = [
@@ -67,6 +68,17 @@ def test_equality_and_hash_are_by_value():
     assert release() == release()
     assert hash(release()) == hash(release())
     assert release() != release(drawn=(3, 1, 1))
+
+
+def test_a_release_is_not_the_data_that_it_holds():
+    """What a measurement drew has no posterior; the same in another order would be another rule."""
+    made = release()
+    data = ReleasedData(
+        **{of.name: getattr(made, of.name) for of in dataclasses.fields(ReleasedData)}
+    )
+    assert made != data
+    assert data != made
+    assert data == copy.deepcopy(data)
 
 
 def test_what_it_says_of_itself():

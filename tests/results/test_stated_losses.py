@@ -25,7 +25,7 @@ from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 
 PRIOR = (0.5, 1.0, 2.0)
 PRIVATE = LaplaceParameters(20.0, total="private")
@@ -141,14 +141,14 @@ def test_groups_and_surveys():
         ("g", "h"), shown, ("a", "b", "c"), (1.0,) * 3, mechanism, promise, rest=2
     )
     text = grouped.to_json()
-    assert GroupedRelease.from_json(text) == grouped
+    assert Release.from_json(text) == grouped
     own = exact_loss(PRIVATE, size=None, prior=[1.0] * 6)
     promised = replace(promise, size=None, loss=own)
     private = replace(grouped, rest=None, mechanism=PRIVATE, promise=promised)
-    assert GroupedRelease.from_json(private.to_json()) == private
+    assert Release.from_json(private.to_json()) == private
     for made in (grouped, private):
         with pytest.raises(ValueError, match=r"loss\.epsilon=1e-06: cannot be"):
-            GroupedRelease.from_json(changed(made.to_json(), epsilon=1e-6))
+            Release.from_json(changed(made.to_json(), epsilon=1e-6))
     loss = exact_loss(mechanism, size=15, prior=[1.0] * 3)
     own = replace(promise, loss=loss)
     one = Release((7, 3, 5), ("a", "b", "c"), (1.0,) * 3, mechanism, own)
@@ -171,10 +171,9 @@ def test_what_cannot_be_computed_is_read():
 @pytest.mark.parametrize("path", sorted(IMAGES.glob("*.json")), ids=lambda path: path.stem)
 def test_releases_of_the_pages_are_read(path):
     text = path.read_text()
-    kind = GroupedRelease if "grouped" in json.loads(text)["format"] else Release
-    assert kind.from_json(text).epsilon > 0
+    assert Release.from_json(text).epsilon > 0
     with pytest.raises(ValueError, match="cannot be"):
-        kind.from_json(changed(text, epsilon=1e-6, range=2e-6))
+        Release.from_json(changed(text, epsilon=1e-6, range=2e-6))
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.results.grouped_release import GroupedRelease
+from opendp_bayes.results.release import GroupedRelease
 
 LOSS = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
 PROMISE = ob.Promise(None, 1, LOSS, "MaxDivergence")
@@ -162,7 +162,7 @@ def test_every_part_of_the_total_is_a_sum():
 
 def test_a_survey_of_counts_without_a_stated_loss_states_none():
     """An infinite epsilon would read as a promise that was made."""
-    noise = {"noise": "discrete_laplace", "scale": 2.0}
+    noise = {"mechanism": "laplace_parameters", "scale": 2.0}
     counts = [ob.noisy_counts([7, number], ["a", "b"], **noise) for number in (3, 4)]
     survey = ob.Survey(("one", "two"), tuple(counts))
     figure = " ".join(text.get_text() for text in survey.plot().texts)

@@ -1,11 +1,47 @@
-"""Logarithms of uniform numbers, from bits that are known."""
+"""Random words, and logarithms of uniform numbers from bits that are known."""
 
 import math
+import secrets
 
 import numpy as np
 import pytest
 
 from opendp_bayes.samplers import uniform
+
+
+def are_of_the_system(monkeypatch: pytest.MonkeyPatch) -> bool:
+    """True if words are the bytes that `secrets` gives, all of them and no others."""
+    given = b"".join(map(secrets.token_bytes, (24, 8)))
+    rest = bytearray(given)
+
+    def token_bytes(number: int) -> bytes:
+        taken = bytes(rest[:number])
+        del rest[:number]
+        return taken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secrets, "token_bytes", token_bytes)
+        found = b"".join(uniform.random_words(number).tobytes() for number in (3, 1))
+    return found == given and not rest
+
+
+def test_words_are_those_of_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert are_of_the_system(monkeypatch)
+    assert len(set(uniform.random_words(1000).tolist())) == 1000  # 2^-44 that two agree
+
+
+@pytest.mark.parametrize("seeds", [[7, 7], [7, None]], ids=["in every call", "in the first"])
+def test_words_of_a_seed_are_noticed(
+    seeds: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The negative control: a generator that is seeded once, or anew in every call."""
+    generators = iter([np.random.default_rng(seed) for seed in seeds])
+
+    def words(number: int) -> np.ndarray:
+        return np.frombuffer(next(generators).bytes(8 * number), dtype=np.uint64)
+
+    monkeypatch.setattr(uniform, "random_words", words)
+    assert not are_of_the_system(monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import threading
+import traceback
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,7 @@ from opendp_bayes.trusted.boundary import (
     guarded,
     require_features,
     silenced,
+    withheld,
 )
 from opendp_bayes.trusted.spaces import CountsSpace
 
@@ -209,6 +211,25 @@ def test_guarded_withholds_the_cause(error):
     assert PRIVATE not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [ValueError, Warning, pl.exceptions.PanicException])
+def test_what_a_frame_fails_with_is_withheld_outside_of_callbacks_too(kind):
+    def read():
+        raise kind(PRIVATE)
+
+    with pytest.raises(RuntimeError, match=r"reading failed\. The cause is withheld") as raised:
+        withheld(read, "reading")
+    assert PRIVATE not in "".join(traceback.format_exception(raised.value))
+    assert raised.value.__context__ is raised.value.__cause__ is None
+
+
+def test_the_error_of_a_file_is_shown_which_tells_nothing_of_a_row():
+    def read():
+        raise FileNotFoundError("votes.csv")
+
+    with pytest.raises(FileNotFoundError, match=r"votes\.csv"):
+        withheld(read, "reading")
 
 
 def test_guarded_silences_warnings():

@@ -13,6 +13,7 @@ from opendp_bayes.trusted.budget import (
     check_remaining,
     delta_of,
     loss_in,
+    unit_in_words,
 )
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()
@@ -42,6 +43,33 @@ def test_a_loss_in_each_measure():
     assert loss_in(ZCDP)(loss) == (0.25,)
     assert loss_in(dp.approximate(PURE))(loss) == (1.0, 1e-6)
     assert loss_in(dp.approximate(ZCDP))(loss) == (0.25, 0.0)
+
+
+def test_a_unit_is_the_same_in_whichever_order_its_columns_are_named():
+    orders = [["town", "year"], ["year", pl.col("town")]]
+    one, other = (
+        unit_in_words(*dp.unit_of(contributions=[dp.polars.Bound(by=by, per_group=2)]))
+        for by in orders
+    )
+    assert one == other == "contributions: (by=town+year per_group=2)"
+
+
+def test_what_is_computed_of_a_column_makes_another_unit_than_the_column():
+    """polars calls it after the column: a ledger of persons would take losses of households."""
+    bound, household = dp.polars.Bound, pl.col("person") // 10
+    column, computed = (
+        {
+            unit_in_words(*dp.unit_of(contributions=[bound(by=[key], per_group=2)])),
+            unit_in_words(*dp.unit_of(contributions=2, identifier=key)),
+        }
+        for key in (pl.col("person"), household)
+    )
+    assert column == {
+        "contributions: (by=person per_group=2)",
+        "contributions: 2, identifier: person",
+    }
+    assert len(computed) == 2
+    assert all("10" in words for words in computed)
 
 
 #: A limit, and what is added to it or to its half: the sum is above by less than floats show.

@@ -2,6 +2,7 @@
 size that is not public, would fail for some records only, which tells that there are some.
 """
 
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,12 @@ from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of, kinds_in
 from opendp_bayes.trusted.spaces import CountsSpace
 
-AXIS = Axis("vote", "text", ("yes", "no"), null=2, other=0)
+
+class Answer(str, Enum):
+    YES = "yes"
+
+
+AXIS = Axis("vote", "text", ("yes", "no"), null=2, unknown=0)
 SPACE = CountsSpace(("yes", "no", "none"), None)
 PUBLIC = CountsSpace(("yes", "no", "none"), 3)
 CANARY = "Ada Lovelace"
@@ -36,6 +42,8 @@ def domain_of(**types: Any) -> dp.Domain:
         ("text", ("a", 1)),
         ("text", ("a", None)),
         ("integer", (1, True)),
+        ("integer", (2, True)),
+        ("text", (Answer.YES,)),
         ("integer", (1, 2**63)),
         ("integer", (-(2**63) - 1,)),
         ("integer", (1, 1)),
@@ -113,14 +121,16 @@ def test_the_frame_has_the_columns_and_their_kinds(types: dict[str, Any]) -> Non
 
 def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
     kinds = {"vote": ColumnKind("text", "String")}
+    fit = Cells((), np.array(0), SPACE)  # everything in one cell
     return [
         lambda: make_counts_of_cells(domain, metric, made, RowLimits(), "test"),
         lambda: make_counts_of_groups(domain, metric, made, kinds, lambda *_: None, "test"),
         lambda: in_one_pass(domain, dp.frame_distance(metric), [made], RowLimits()),
+        lambda: in_one_pass(domain, dp.frame_distance(metric), [fit, made], RowLimits()),
     ]
 
 
-@pytest.mark.parametrize("way", range(3))
+@pytest.mark.parametrize("way", range(4))
 def test_a_size_that_is_not_public_is_refused_by_every_way_to_count(way: int) -> None:
     """Negative control of what it prevents: `map(1)` would be 1 where a record more fails."""
     domain = domain_of(vote=pl.String)
@@ -138,7 +148,7 @@ def test_a_public_number_is_stated(way: int) -> None:
     assert made.map(2) == 2
 
 
-@pytest.mark.parametrize("way", [0, 2])
+@pytest.mark.parametrize("way", [0, 2, 3])
 def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
     with pytest.raises(ValueError, match="axes: the frame has no column 'vote' of kind text"):
         ways_to_count(domain_of(town=pl.String), dp.symmetric_distance(), cells())[way]()

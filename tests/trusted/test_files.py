@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.trusted.files import EXTENSIONS, Source, scan_columns, source
+from tests.helpers.grouped import with_groups
 
 VOTES = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
 
@@ -130,17 +132,22 @@ ABSENT = {
     "a column of a table": lambda query: ob.posterior(
         query, ["absent", "HIV"], **{**VOTES, "categories": {"absent": ["a"], "HIV": ["b"]}}
     ),
-    "a group": lambda query: ob.posterior(query.group_by("absent"), "HIV", keys=["a"], **VOTES),
+    "a group": lambda query: ob.posterior(
+        query, "HIV", by="absent", **with_groups(VOTES, {"absent": ["a"]}, "HIV")
+    ),
     "a question": lambda query: ob.survey(query, {"q": {"column": "absent", **VOTES}}),
     "a question by group": lambda query: ob.survey(
-        query, {"q": {"column": "HIV", "by": "absent", "keys": ["a"], **VOTES}}
+        query,
+        {"q": with_groups({"column": "HIV", "by": "absent", **VOTES}, {"absent": ["a"]})},
     ),
     "a filter": lambda query: ob.posterior(query.filter(pl.col("absent") > 1), "HIV", **VOTES),
     "an expression": lambda query: ob.posterior(
         query.with_columns(x=pl.col("absent")), "HIV", **VOTES
     ),
     "a grouped filter": lambda query: ob.posterior(
-        query.filter(pl.col("absent") > 1).group_by("HIV"), "1960", keys=["a"], **VOTES
+        query.filter(pl.col("absent") > 1).group_by("HIV"),
+        "1960",
+        **with_groups(VOTES, {"HIV": ["a"]}, "1960"),
     ),
 }
 
@@ -160,6 +167,43 @@ def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, n
         ABSENT[name](whole.query())
     assert "Jane" not in str(caught.value)
     assert "1960" not in str(caught.value)
+
+
+# --- one file, as it is scanned
+
+
+def test_every_value_of_csv_is_text_and_every_line_is_read_as_far_as_it_goes(tmp_path):
+    """Types that are inferred would depend on the records, and a line could make a release fail."""
+    path = tmp_path / "votes.csv"
+    path.write_bytes(b"name,vote\n1,2\n3,4,5\n6\n\xff,true\n")
+    frame = Source(path, path.name, ".csv", ",").scan().collect()
+    assert set(frame.schema.values()) == {pl.String}
+    assert frame.rows() == [("1", "2"), ("3", "4"), ("6", None), ("\ufffd", "true")]
+
+
+@pytest.mark.parametrize("extension", [".csv", ".parquet", ".arrow"])
+def test_a_path_is_the_name_of_one_file_whatever_is_in_it(tmp_path, extension):
+    kind = {".csv": "csv", ".parquet": "parquet", ".arrow": "ipc"}[extension]
+    for name in ("votes[12]", "votes1", "votes*"):
+        frame = pl.DataFrame({"file": [name]})
+        getattr(frame, f"write_{kind}")(tmp_path / f"{name}{extension}")
+    for name in ("votes[12]", "votes*"):
+        scan = source(tmp_path / f"{name}{extension}", None).scan()
+        assert scan.collect().to_series().to_list() == [name]
+
+
+@pytest.mark.parametrize("extension", [one for one, kind in EXTENSIONS.items() if kind == "CSV"])
+def test_the_separator_is_that_of_the_extension_compressed_or_not(tmp_path, extension):
+    path = tmp_path / f"votes{extension}"
+    path.touch()
+    assert source(path, None).separator == ("\t" if "tsv" in extension else ",")
+
+
+def test_a_value_that_its_column_cannot_hold_is_null_and_no_failure(tmp_path):
+    path = tmp_path / "votes.parquet"
+    pl.DataFrame({"n": pl.Series([1, 2**63], dtype=pl.UInt64)}).write_parquet(path)
+    scan = scan_columns(source(path, None), ["n"], refuse=pytest.fail)
+    assert scan.collect().rows() == [(1,), (None,)]
 
 
 @pytest.mark.parametrize(

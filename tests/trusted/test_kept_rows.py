@@ -13,6 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import limited
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.trusted import cells as joint_cells
 from opendp_bayes.trusted.boundary import ContractError, ReleaseError
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
@@ -32,6 +33,8 @@ FRAME = pl.DataFrame(
 )
 #: Where it is asked whether there is an order, and not what it decides.
 FEW = FRAME.head(200)
+#: Where the posterior is what is asked for.
+SOME = FRAME.filter(C("who") < 400)
 AGE: dict[str, Any] = {"column": "age", "categories": AGES, "nulls": 0, "unknown": 0}
 TABLE = {
     "column": ["age", "group"],
@@ -193,7 +196,7 @@ def test_every_question_and_release_counts_the_same_rows(
 
 @pytest.mark.parametrize("keep", ["first", pytest.param("last", marks=pytest.mark.slow)])
 def test_releases_of_the_same_rows_have_one_posterior(keep: Any) -> None:
-    query = opened(FRAME.lazy(), 3).query
+    query = opened(SOME.lazy(), 3).query
     age, four, again = (
         ob.survey(query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(3)
     )
@@ -222,8 +225,15 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
         ob.combine({"age": surveys[0]["age"], "alone": alone}, records="same")
 
 
+def test_two_questions_are_of_the_same_drawn_rows() -> None:
+    both = {name: LEVELS[name] for name in ("four", "age")}
+    survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), both).release()
+    four, age = (np.array(survey[name].drawn) for name in both)
+    assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
+
+
 def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
-    survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), LEVELS).release()
+    survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
     assert posterior["age"].counts.mean() == pytest.approx(survey["age"].drawn, abs=0.01)
     (said,) = limited(survey["age"].promise)
@@ -400,5 +410,5 @@ def test_overlapping_tables_have_one_posterior(keep: Any) -> None:
     query = ob.survey(of.query().truncate_per_group(2, keep=keep), asked, share="equal")
     assert max(query.summarize()["joint_error"]) < 1
     survey = query.release()
-    posterior = ob.research.survey_posterior(dict(survey.items()), ess=20)
-    assert posterior.size.mean() == pytest.approx(8000, abs=60)
+    posterior = survey_posterior(dict(survey.items()), ess=20)
+    assert posterior.records.mean() == pytest.approx(8000, abs=60)

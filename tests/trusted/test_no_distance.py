@@ -71,7 +71,7 @@ def test_so_are_surveys_and_groups(name):
     with pytest.raises(ValueError, match=rf"questions\['all'\]: {NO_RECORDS}"):
         ob.survey(query(name), {"all": {**BOOLEAN, "size": size}})
     with pytest.raises(ValueError, match=NO_RECORDS):
-        ob.posterior(query(name).group_by("g"), keys=[1, 2], size=size, **BOOLEAN)
+        ob.posterior(query(name), by="g", categories={"g": [1, 2]}, size=size, **BOOLEAN)
 
 
 class Counting:

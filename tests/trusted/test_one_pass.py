@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
-from opendp_bayes.questions.same_rows import frames_of_the_same_rows
+from opendp_bayes.questions.asked import frames_of_the_same_rows
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
 
 C = pl.col
@@ -21,11 +21,10 @@ QUESTIONS: dict[str, Any] = {
     "age": {"column": "age", "categories": AGES, "nulls": 0, "unknown": 2},
     "by town": {
         "column": "age",
-        "categories": AGES,
+        "categories": {"age": AGES, "town": TOWNS},
         "nulls": 0,
         "unknown": 2,
         "by": "town",
-        "keys": TOWNS,
     },
     "table": {
         "column": ["town", "age"],

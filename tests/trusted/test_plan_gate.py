@@ -17,6 +17,8 @@ from tests.helpers import leaking_plans
 from tests.helpers.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted
 from tests.helpers.plan_queries import OF_I, query
 
+BY_B = {"by": "b", "categories": {"i": OF_I.get("categories"), "b": [0, 1]}}
+
 
 @pytest.mark.parametrize("name", LEAKS)
 def test_codes_of_categories_are_refused(name):
@@ -31,14 +33,29 @@ def test_codes_of_categories_are_refused_at_every_door():
     with pytest.raises(ValueError, match=rf"questions\['codes'\]: query: {message}"):
         ob.survey(made, {"codes": B})
     with pytest.raises(ValueError, match=message):
-        ob.survey(made, {"codes": OF_I | {"by": "b", "keys": [0, 1]}})
+        ob.survey(made, {"codes": OF_I | BY_B})
     with pytest.raises(ValueError, match=message):
         ob.posterior(made, ["b", "i"], categories={"b": [0, 1], "i": [0, 1]}, nulls=0, unknown=0)
     ob.enable()
     with pytest.raises(ValueError, match=message):
         made.bayes.posterior(**B)
     with pytest.raises(ValueError, match=message):
-        made.group_by("b").bayes.posterior(**OF_I, keys=[0, 1])
+        made.bayes.posterior(**(OF_I | BY_B))
+
+
+def test_another_plan_than_that_before_group_by_is_refused(monkeypatch):
+    """Polars writes a plan down and reads it back. Whatever that changed would be counted."""
+    read_back = pl.LazyFrame.deserialize
+    grouped = query().filter(C("i") > 0).group_by("s")
+    asked = {**OF_I, "categories": [1, 2, 3], "nulls": 1, "unknown": 1, "keys": ["a", "b"]}
+    assert ob.posterior(grouped, **asked)
+    monkeypatch.setattr(
+        pl.LazyFrame,
+        "deserialize",
+        lambda *given, **named: read_back(*given, **named).filter(C("i") > 1),
+    )
+    with pytest.raises(ValueError, match="is not read back from `group_by` as it was"):
+        ob.posterior(grouped, **asked)
 
 
 def test_without_the_gate_one_record_moves_a_thousand():

@@ -14,14 +14,15 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.exponential.scores import score_change
 from opendp_bayes.questions import summary as summary_module
+from opendp_bayes.questions.asked import frames_of_the_same_rows
 from opendp_bayes.questions.columns import LabelledColumn, labelled_column
-from opendp_bayes.questions.same_rows import frames_of_the_same_rows
 from opendp_bayes.questions.shares_of_questions import _sharing_columns
 from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opening import check_identifier
 from opendp_bayes.trusted.scanned_frames import scanned
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
+from tests.helpers.grouped import with_groups
 
 Bound = dp.polars.Bound
 TOWNS, SEXES = ["york", "bath", "wells"], ["m", "f"]
@@ -34,6 +35,7 @@ FRAME = pl.DataFrame(
 )
 TOWN: dict[str, Any] = {"column": "town", "categories": TOWNS, "nulls": "york", "unknown": "wells"}
 SEX: dict[str, Any] = {"column": "sex", "categories": SEXES, "nulls": "f", "unknown": "f"}
+BY_SEX = with_groups(TOWN, {"sex": SEXES})
 YEAR: dict[str, Any] = {"column": "year", "categories": [1, 2, 3], "nulls": 1, "unknown": 2}
 
 
@@ -233,7 +235,8 @@ def test_places_of_either_kind_that_differ_are_warned_of(policy: str, place: Any
 
 
 def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
-    by = {"by": ["year", "sex"], "keys": [(3, "m"), (1, "f"), (2, "f")]}
+    combinations = {("year", "sex"): [(3, "m"), (1, "f"), (2, "f")]}
+    by = {"by": ["year", "sex"], **with_groups(TOWN, combinations)}
     table = {
         "column": ["year", "sex"],
         "categories": {"sex": SEXES, "year": [3, 1, 2]},
@@ -246,17 +249,19 @@ def test_questions_say_their_columns_in_the_order_of_the_labels() -> None:
     assert survey["table"].counts == (9, 0, 0, 9, 0, 9)
     groups: Any = survey["town"]
     assert groups.groups == ((3, "m"), (1, "f"), (2, "f"))
-    grouped = ob.posterior(query().group_by("year", "sex"), **TOWN, keys=by["keys"]).release()
+    grouped = ob.posterior(
+        query().group_by("year", "sex"), **with_groups(TOWN, combinations)
+    ).release()
     assert grouped.groups == groups.groups
     assert grouped.counts == groups.counts
 
 
 def test_a_question_without_a_share_has_one_beside_those_that_have() -> None:
     shares = {"year": {**YEAR, "share": 3}, "sex": SEX, "town": {**TOWN, "share": 4}}
-    found = ob.survey(query(), shares).shares
+    found = ob.survey(query(), shares).share
     assert found == {"year": 3 / 8, "sex": 1 / 8, "town": 4 / 8}
     weights = {"town": 4, "sex": 1, "year": 3}
-    assert ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}, weights).shares == found
+    assert ob.survey(query(), {"year": YEAR, "sex": SEX, "town": TOWN}, weights).share == found
 
 
 def test_shares_by_errors_divide_delta_too() -> None:
@@ -310,7 +315,7 @@ def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch
         "error_of_part",
         lambda error, setting, of, part: counts.append(of.tolist()) or 0.1,
     )
-    ob.posterior(query().group_by("sex"), **TOWN, keys=SEXES).summarize(602)
+    ob.posterior(query().group_by("sex"), **BY_SEX).summarize(602)
     ob.posterior(query(), **TOWN).summarize(602)
     assert counts == [[100, 100, 101, 100, 100, 101, 0], [200, 201, 201]]
 
@@ -323,7 +328,7 @@ def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
         {"mechanism": ob.LaplaceParameters(1.0, total=total)},
     ):
         with pytest.raises(ValueError, match=f"total='{total}': needs a public number of records"):
-            ob.posterior(grouped, **TOWN, keys=SEXES, **given)
+            ob.posterior(grouped, **BY_SEX, **given)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +343,7 @@ def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
 def test_noise_that_is_not_on_every_count_is_refused_per_group(mechanism: Any) -> None:
     grouped = query().group_by("sex")
     with pytest.raises(ValueError, match="and those of the groups are private: a record may be"):
-        ob.posterior(grouped, **TOWN, keys=SEXES, mechanism=mechanism)
+        ob.posterior(grouped, **BY_SEX, mechanism=mechanism)
 
 
 def test_what_is_left_out_is_shown_by_the_name_that_users_write() -> None:
@@ -347,7 +352,7 @@ def test_what_is_left_out_is_shown_by_the_name_that_users_write() -> None:
 
 
 def test_the_prior_of_a_group_is_shown_in_the_order_of_the_labels() -> None:
-    made = ob.posterior(query().group_by("sex"), **TOWN, keys=SEXES, prior=[1.0, 2.0, 4.0])
+    made = ob.posterior(query().group_by("sex"), **BY_SEX, prior=[1.0, 2.0, 4.0])
     assert "prior=[1.0, 2.0, 4.0]" in repr(made)
     (said,) = made.summarize()["prior"]
     assert said.index("1") < said.index("2") < said.index("4")

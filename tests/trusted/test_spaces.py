@@ -57,7 +57,13 @@ def test_equal_spaces_are_one_to_opendp(space):
 
 def test_every_field_is_in_the_identifier():
     """A field added later must be there as well, or spaces that differ in it would chain."""
-    other = {"categories": ("x", "y"), "size": 99, "prior": (3.0, 4.0), "axes": ("column",)}
+    other = {
+        "categories": ("x", "y"),
+        "size": 99,
+        "prior": (3.0, 4.0),
+        "axes": ("column",),
+        "by": ("g",),
+    }
     for space in (COUNTS[1], POSTERIORS[0]):
         assert {field.name for field in fields(space)} <= set(other)
         for field in fields(space):

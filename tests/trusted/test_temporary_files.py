@@ -73,6 +73,18 @@ def test_it_goes_once_and_when_it_is_collected(temporary: Path) -> None:
     assert left(temporary) == []
 
 
+def test_what_is_held_open_of_it_is_closed_with_it(temporary: Path) -> None:
+    def next_number() -> int:
+        number = os.open(os.devnull, os.O_RDONLY)
+        os.close(number)
+        return number
+
+    before = next_number()
+    with TemporaryFile():
+        assert next_number() > before, "its folder is held, and locked"
+    assert next_number() == before
+
+
 def test_one_that_cannot_be_made_leaves_nothing(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,6 +286,26 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_anew(
         assert path.exists()
         taken[0].rmdir()
         os.close(HELD.pop())
+    assert left(temporary) == []
+
+
+def test_a_folder_that_is_swept_while_it_is_opened_is_made_anew(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lock would be that of a folder that is not there."""
+    swept, flock = [], fcntl.flock
+
+    def late(number: int, how: int) -> None:
+        if not swept:
+            swept.extend(temporary.iterdir())
+            swept[0].rmdir()
+        flock(number, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with TemporaryFile() as path:
+        assert len(swept) == 1
+        assert path.parent not in swept
+        assert path.exists()
     assert left(temporary) == []
 
 

@@ -85,7 +85,7 @@ def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> 
     """Some combinations alone, the last first, nulls among them; all others are in no group."""
     values = [[None, *reversed(LABELS[name])] for name in by]
     keys = list(product(*values))[1::2]
-    question = Question.of("in_town", nulls=ob.DROP, by=by, keys=keys)
+    question = Question.of("in_town", nulls=ob.DROP, by=by, categories={by: keys})
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
     assert groups_and_labels(cells.space.categories) == (tuple(keys), (True, False))
     rows = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
@@ -118,14 +118,15 @@ def test_a_public_number_of_records_lets_no_column_leave_any_out(policy: str, co
 @pytest.mark.parametrize("by", [("home", "size"), ("size", "home"), ("home", "age", "size")])
 def test_no_column_of_the_groups_is_asked_for(by: tuple[str, ...]) -> None:
     keys = [tuple(LABELS[name][0] for name in by)]
-    question = Question.of("size", categories=SIZES, nulls="huge", unknown="huge", by=by, keys=keys)
+    categories = {"size": SIZES, by: keys}
     with pytest.raises(ValueError, match="by='size': is a column that is asked for"):
-        cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
+        Question.of("size", categories=categories, nulls="huge", unknown="huge", by=by)
 
 
 def test_keys_are_of_the_types_that_columns_hold_in_every_place() -> None:
     for keys in ([("small", 0.5)], [(0.5, 30)]):
-        question = Question.of("in_town", nulls=True, by=("size", "age"), keys=keys)
+        by = ("size", "age")
+        question = Question.of("in_town", nulls=True, by=by, categories={by: keys})
         with pytest.raises(TypeError, match="must hold values of the columns"):
             cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
 

@@ -28,9 +28,9 @@ COUNTED = {
     "a joint table": (ob.t.make_categorical_counts, {"column": ["x", "y"]}),
     "some cells": (
         ob.t.make_categorical_counts,
-        {"column": ["x", "y"], "cells": [("a", True), ("b", False)], "elsewhere": ("a", True)},
+        {"column": ["x", "y"], "cells": [("a", True), ("b", False)], "unknown": ("a", True)},
     ),
-    "groups": (ob.t.make_grouped_counts, {"by": "g", "keys": ["p"], "column": "x"}),
+    "groups": (ob.t.make_grouped_counts, {"by": "g", "categories": {"g": ["p"]}, "column": "x"}),
 }
 NULLS = {"x": "a", "y": True}
 RECORDS = list(product(["a", "b"], [True, False], ["p", "q"]))

@@ -94,9 +94,9 @@ class Comparison(Shown):
         """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`."""
         return self._laws.interval(as_level(level))
 
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws of all differences together, shape `(size, k)`. A `seed` makes them repeatable."""
-        return self._sample(size, seed)
+    def sample(self, draws: int, seed: int | None = None) -> Floats:
+        """Draws of all differences together, shape `(draws, k)`. A `seed` makes them repeatable."""
+        return self._sample(draws, seed)
 
     def sheet(self) -> Sheet:
         """A row for each category, with 95 % intervals."""

@@ -27,8 +27,8 @@ class LearnedPosterior(NoiseAwarePosterior):
         """
 
         def quantity(label: str, values: Floats) -> Quantity:
-            def source(size: int, seed: int | None) -> Floats:
-                return np.random.default_rng(seed).choice(values, size)
+            def source(draws: int, seed: int | None) -> Floats:
+                return np.random.default_rng(seed).choice(values, draws)
 
             behind = min(self._engine.independent, values.size)
             return Quantity(label, OfDraws(source, values.size, behind, 0))

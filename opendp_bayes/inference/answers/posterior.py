@@ -126,12 +126,12 @@ class NoiseAwarePosterior:
         return CountsPosterior(self.categories, self._counted.counts, self._counted.sample)
 
     @cached_property
-    def size(self) -> NumberPosterior:
+    def records(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
         return NumberPosterior(
             "records",
-            self._counted.size,
-            lambda size, rng: self._counted.sample(size, rng).sum(axis=1),
+            self._counted.records,
+            lambda draws, rng: self._counted.sample(draws, rng).sum(axis=1),
         )
 
     def mean(self) -> Floats:
@@ -176,22 +176,22 @@ class NoiseAwarePosterior:
         lower, upper = self._intervals[level, kind]
         return lower.copy(), upper.copy()
 
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws of the category probabilities, shape `(size, k)`. A `seed` makes them
+    def sample(self, draws: int, seed: int | None = None) -> Floats:
+        """Draws of the category probabilities, shape `(draws, k)`. A `seed` makes them
         repeatable.
         """
         rng = np.random.default_rng(seed)
-        counts = self._engine.sample(as_size(size, of="draws"), rng)
+        counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
         return self._engine.shares(counts, rng)
 
-    def predictive(self, size: int, draws: int = 4000, seed: int | None = None) -> Integers:
-        """Draws of the counts of `size` further records from the posterior predictive distribution,
-        shape `(draws, k)`.
+    def predictive(self, records: int, draws: int = 4000, seed: int | None = None) -> Integers:
+        """Draws of the counts of so many further records from the posterior predictive
+        distribution, shape `(draws, k)`.
         """
         rng = np.random.default_rng(seed)
-        size = as_size(size)
+        records = as_size(records, "records")
         counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
-        return rng.multinomial(size, self._engine.shares(counts, rng))
+        return rng.multinomial(records, self._engine.shares(counts, rng))
 
     def merged(self: N, groups: Mapping[Label, Iterable[Label]]) -> N:
         """The posterior with groups of categories as one category each.
@@ -233,7 +233,7 @@ class NoiseAwarePosterior:
         """The posterior of the probabilities within some categories: of each divided by the sum of
         all of these.
 
-        Its `counts` are those of the categories, and its `size` is their number of records.
+        Its `counts` are those of the categories, and `records` their number.
         Raises `ValueError`/`TypeError` for less than two categories, or what is none.
         """
         places = positions_of(categories, self.categories, "categories")
@@ -310,8 +310,8 @@ class NoiseAwarePosterior:
         rest = [place for place in range(len(self.categories)) if place not in places]
         groups = [[places[0]], [places[1]], *([rest] if rest else [])]
 
-        def source(size: int, seed: int | None) -> Floats:
-            drawn = self._drawn_sums(groups, size, seed)
+        def source(draws: int, seed: int | None) -> Floats:
+            drawn = self._drawn_sums(groups, draws, seed)
             return drawn[:, 0] - drawn[:, 1]
 
         behind = self._effective(self._number, self._engine.merged(groups))
@@ -395,8 +395,8 @@ class NoiseAwarePosterior:
         behind = self._effective(self._number, self._sums())
 
         def law_of_sums(groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
-            def source(size: int, seed: int | None) -> Floats:
-                return function(self._drawn_sums(groups, size, seed))
+            def source(draws: int, seed: int | None) -> Floats:
+                return function(self._drawn_sums(groups, draws, seed))
 
             return OfDraws(source, self._number, behind, 0)
 
@@ -428,8 +428,8 @@ class NoiseAwarePosterior:
             columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
             return checked(function(columns), len(rows))
 
-        def source(size: int, seed: int | None) -> Floats:
-            return of_rows(of_all(size, seed))
+        def source(draws: int, seed: int | None) -> Floats:
+            return of_rows(of_all(draws, seed))
 
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
@@ -485,8 +485,7 @@ class NoiseAwarePosterior:
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
-        inside = range(release.start, release.start + release.k)
-        return type(self)(release, self._engine.given(inside))
+        return type(self)(release, self._engine.given(release.inside))
 
     def _made(
         self: N,
@@ -509,9 +508,9 @@ class NoiseAwarePosterior:
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
 
-        def sample(size: int, seed: int | None) -> Floats:
+        def sample(draws: int, seed: int | None) -> Floats:
             seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
-            return self.sample(size, seeds[0]) - other.sample(size, seeds[1])
+            return self.sample(draws, seeds[0]) - other.sample(draws, seeds[1])
 
         return Comparison(self.categories, laws, draws, sample)
 
@@ -547,10 +546,10 @@ class NoiseAwarePosterior:
         if first is not None:
             first()
 
-    def _drawn_sums(self, groups: Groups, size: int, seed: int | None) -> Floats:
+    def _drawn_sums(self, groups: Groups, draws: int, seed: int | None) -> Floats:
         """Draws of the probabilities of groups, which have every category once."""
         rng = np.random.default_rng(seed)
-        sums = self._engine.sample_sums(groups, size, rng)
+        sums = self._engine.sample_sums(groups, draws, rng)
         return self._engine.shares(sums, rng, groups)
 
     def _sums(self) -> Engine:

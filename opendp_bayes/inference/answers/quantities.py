@@ -74,9 +74,9 @@ class Quantity(Shown):
         share = 1 - float(self._law.cdf(above))
         return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
 
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        """Draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._law.sample(as_size(size, of="draws"), seed)
+    def sample(self, draws: int, seed: int | None = None) -> Floats:
+        """Draws, shape `(draws,)`. A `seed` makes them repeatable."""
+        return self._law.sample(as_size(draws, "draws", "draws"), seed)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
         """Row of a table: label, mean, std, median, interval, probability of being above 0."""
@@ -187,9 +187,9 @@ class OfMixture:
         found, rest = self.mixture.two_sided_quantile(levels[:, None])
         return self._or_odds(found[:, 0], rest[:, 0])
 
-    def sample(self, size: int, seed: int | None = None) -> Floats:
+    def sample(self, draws: int, seed: int | None = None) -> Floats:
         rng, weights = np.random.default_rng(seed), self.mixture.weights
-        part = rng.choice(weights.size, size, p=weights / weights.sum())
+        part = rng.choice(weights.size, draws, p=weights / weights.sum())
         parts = np.column_stack([self.mixture.a[part], self.mixture.b[part]])
         return self._or_odds(*dirichlet(parts, rng).T)
 
@@ -233,8 +233,8 @@ class OfDraws:
     def quantiles(self, levels: Floats) -> Floats:
         return np.asarray(np.quantile(self.drawn, levels))
 
-    def sample(self, size: int, seed: int | None = None) -> Floats:
-        return self.source(size, seed)
+    def sample(self, draws: int, seed: int | None = None) -> Floats:
+        return self.source(draws, seed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ Draw = Callable[[int, np.random.Generator], Integers]
 
 
 class NumberPosterior:
-    """The posterior of one whole number, such as the number of records (`posterior.size`).
+    """The posterior of one whole number, such as the number of records (`posterior.records`).
 
     Attributes
     ----------
@@ -50,9 +50,9 @@ class NumberPosterior:
         """The probability of being at most each value, elementwise."""
         return self._alone.cdf(values)[..., 0]
 
-    def sample(self, size: int, seed: int | None = None) -> Integers:
-        """Draws, shape `(size,)`. A `seed` makes them repeatable."""
-        return self._alone.sample(size, seed)
+    def sample(self, draws: int, seed: int | None = None) -> Integers:
+        """Draws, shape `(draws,)`. A `seed` makes them repeatable."""
+        return self._alone.sample(draws, seed)
 
     def __repr__(self) -> str:
         return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
@@ -78,7 +78,7 @@ class CountsPosterior:
         """The count of one category. Raises `KeyError` for what is none."""
         place = position_of(label, self.categories)
         law = self._laws.chosen(np.array([place]))
-        return NumberPosterior(label, law, lambda size, rng: self._draw(size, rng)[:, place])
+        return NumberPosterior(label, law, lambda draws, rng: self._draw(draws, rng)[:, place])
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -106,9 +106,9 @@ class CountsPosterior:
         """
         return self._laws.cdf(np.asarray(values)[..., None])
 
-    def sample(self, size: int, seed: int | None = None) -> Integers:
-        """Draws of all counts together, shape `(size, k)`. A `seed` makes them repeatable."""
-        return self._draw(as_size(size, of="draws"), np.random.default_rng(seed))
+    def sample(self, draws: int, seed: int | None = None) -> Integers:
+        """Draws of all counts together, shape `(draws, k)`. A `seed` makes them repeatable."""
+        return self._draw(as_size(draws, "draws", "draws"), np.random.default_rng(seed))
 
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)

@@ -61,7 +61,7 @@ class CountsGivenNoise(ByLaws):
     looks : the counts as they were drawn, once or several times, each time with noise of its own.
     prior : concentration of the Dirichlet prior, shape `(k,)`.
     size : the public number of records, which the true counts sum to; None if it is private.
-    size_prior : of a private number, a frozen discrete distribution of scipy; by default every
+    records_prior : of a private number, a frozen discrete distribution of scipy; by default every
         number is equally probable.
 
     Raises `ValueError` where nothing bounds a private number of records, and before any sum is
@@ -78,13 +78,13 @@ class CountsGivenNoise(ByLaws):
         prior: ArrayLike,
         *,
         size: int | None = None,
-        size_prior: Any = None,
+        records_prior: Any = None,
     ) -> None:
         # What was drawn without noise says nothing, and is alike.
         known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
         categories = NoisedCategories(tuple(known), np.asarray(prior, dtype=np.float64))
         if size is None:
-            total = private(categories, size_prior)
+            total = private(categories, records_prior)
         else:
             total = public(size, float(categories.prior.sum()))
         self._set(categories, total)
@@ -150,7 +150,7 @@ class CountsGivenNoise(ByLaws):
         start = self._start(trees, nodes, beside, own)
         cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
-        cells = short_cells(law, alpha, others, float(self.size.mean()[0]))
+        cells = short_cells(law, alpha, others, float(self.records.mean()[0]))
         log_masses = cells.log_masses(log_weight)
         _check_agree(trees, cells.log_sums(log_masses) + top)
         law = CountLaws.of_masses(cells, log_masses)
@@ -228,7 +228,7 @@ class CountsGivenNoise(ByLaws):
         return self._marginals[0].chosen(self._leaf)
 
     @cached_property
-    def size(self) -> CountLaws:
+    def records(self) -> CountLaws:
         """The law of the number of records."""
         if self._total.is_point:
             return CountLaws.of_number(self._total.lowest)

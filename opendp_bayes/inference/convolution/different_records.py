@@ -64,7 +64,7 @@ class DifferentRecords(ByDraws):
         return CountLaws.joined(laws)
 
     @cached_property
-    def size(self) -> CountLaws:
+    def records(self) -> CountLaws:
         """The law of the number of all records."""
         laws = [part.number_law() for part in self._parts]
         rows = np.concatenate([numbers for numbers, _ in laws])[:, None]

@@ -98,7 +98,7 @@ def public(size: int, prior_total: float) -> Total:
     return Total(size, size, lambda sizes: np.full(np.shape(sizes), weight), np.array([size]))
 
 
-def private(categories: NoisedCategories, size_prior: Any) -> Total:
+def private(categories: NoisedCategories, records_prior: Any) -> Total:
     """A private number with a prior, a frozen discrete distribution of scipy or None for every
     number being equally probable.
 
@@ -106,16 +106,16 @@ def private(categories: NoisedCategories, size_prior: Any) -> Total:
     gaps.
     """
     concentration = float(categories.prior.sum())
-    highest = max(_highest(categories, size_prior), 0)
+    highest = max(_highest(categories, records_prior), 0)
     lowest, seeds = 0, [_graded(0, highest)]
-    if size_prior is not None:
-        lowest = int(min(max(size_prior.support()[0], 0), highest))
-        quantiles = _quantiles(size_prior)
+    if records_prior is not None:
+        lowest = int(min(max(records_prior.support()[0], 0), highest))
+        quantiles = _quantiles(records_prior)
         seeds += [_graded(lowest, highest), np.clip(quantiles, lowest, highest).astype(np.int64)]
         seeds += [highest - seed + lowest for seed in seeds[1:2]]
 
     def log_weight(sizes: Floats) -> Floats:
-        known = 0.0 if size_prior is None else _log_prior(size_prior, sizes)
+        known = 0.0 if records_prior is None else _log_prior(records_prior, sizes)
         return np.asarray(known - log_rising(sizes, concentration))
 
     def most(low: int, high: int, tilt: float) -> float:
@@ -130,53 +130,53 @@ def private(categories: NoisedCategories, size_prior: Any) -> Total:
             found = np.maximum(both[:-1], both[1:])
         else:
             found = rising[1:] + np.maximum(along[:-1], along[1:])
-        return float(np.max(found + _log_between(size_prior, edges)))
+        return float(np.max(found + _log_between(records_prior, edges)))
 
     every = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
     near = np.unique(np.clip(np.concatenate([every, every + 1]), lowest, highest))
     positive = near[log_weight(near.astype(np.float64)) > NOTHING / 2]
     if not positive.size:
-        raise ValueError("size_prior: gives no number of records a probability above 0.")
+        raise ValueError("records_prior: gives no number of records a probability above 0.")
     lowest, highest = int(positive[0]), int(positive[-1])
     if positive.size < np.sum((near >= lowest) & (near <= highest)):
         raise ValueError(
-            "size_prior: has gaps, numbers of probability 0 between others; give a distribution"
+            "records_prior: has gaps, numbers of probability 0 between others; give a distribution"
             " whose probabilities are positive between the ends of its support."
         )
     every = np.unique(np.clip(every, lowest, highest))
     return Total(lowest, highest, log_weight, every, most)
 
 
-def _log_prior(size_prior: Any, sizes: Floats) -> Floats:
+def _log_prior(records_prior: Any, sizes: Floats) -> Floats:
     """Log-probabilities of real numbers, straight from one whole number to the next."""
     below = np.floor(sizes)
     share = sizes - below
     with np.errstate(all="ignore"):  # where a probability is 0
-        ends = [np.nan_to_num(size_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)]
+        ends = [np.nan_to_num(records_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)]
     left, right = (np.maximum(end, NOTHING) for end in ends)
     return np.where(share > 0, (1 - share) * left + share * right, left)
 
 
-def _log_between(size_prior: Any, edges: Floats) -> Floats:
+def _log_between(records_prior: Any, edges: Floats) -> Floats:
     """Upper bounds of the logarithms of a prior's probabilities from each edge to the next."""
-    if size_prior is None:
+    if records_prior is None:
         return np.zeros(edges.size - 1)
     with np.errstate(all="ignore"):
-        both = size_prior.logcdf(edges[1:]), size_prior.logsf(edges[:-1] - 1)
+        both = records_prior.logcdf(edges[1:]), records_prior.logsf(edges[:-1] - 1)
     # A logarithm is below that of the smallest number where its probability underflowed.
     return np.nan_to_num(np.minimum(*both), nan=0.0, neginf=_UNDERFLOWN)
 
 
-def _quantiles(size_prior: Any) -> list[float]:
+def _quantiles(records_prior: Any) -> list[float]:
     """Those that scipy finds: its search fails at some levels of some laws."""
     found = []
     for level in _LEVELS:
         with suppress(RuntimeError):
-            found.append(float(size_prior.ppf(level)))
+            found.append(float(records_prior.ppf(level)))
     return found
 
 
-def _highest(categories: NoisedCategories, size_prior: Any) -> int:
+def _highest(categories: NoisedCategories, records_prior: Any) -> int:
     """A number of records beyond which there is nothing.
 
     From the median m of its prior on, each record more, but for those that the noised counts ask
@@ -187,13 +187,13 @@ def _highest(categories: NoisedCategories, size_prior: Any) -> int:
         if look.is_complete:
             asked = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
             highest = min(highest, 2 * asked + look.drawn.size * look.noise.reach(_UNLIKELY))
-    if math.isinf(highest) and size_prior is not None:
-        highest = float(size_prior.isf(1e-16))
-    if size_prior is not None:
-        highest = min(highest + float(size_prior.ppf(0.5)), float(size_prior.support()[1]))
+    if math.isinf(highest) and records_prior is not None:
+        highest = float(records_prior.isf(1e-16))
+    if records_prior is not None:
+        highest = min(highest + float(records_prior.ppf(0.5)), float(records_prior.support()[1]))
     if not highest <= _LARGEST:
         raise ValueError(
-            "size_prior: the private number of records is not known to be below 1e15 from the "
+            "records_prior: the private number of records is not known to be below 1e15 from the "
             "noised counts; give a frozen discrete distribution with a bounded support."
         )
     return math.ceil(highest)

@@ -255,7 +255,7 @@ class Tilts:
                 f"prior: its concentration, {self.categories.prior @ self.times:g}, is too large"
                 " for this uncertain a private number of records. Up to 1e5, or where the scale of"
                 " the noise times sqrt(categories) is at most 1e5, there is a posterior; give a"
-                " smaller prior or a narrower size_prior."
+                " smaller prior or a narrower records_prior."
             )
 
 

@@ -71,7 +71,7 @@ class Engine(ABC):
 
     @property
     @abstractmethod
-    def size(self) -> CountLaws:
+    def records(self) -> CountLaws:
         """The law of their sum, the number of records."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Listed(Engine):
         return CountLaws.of_rows(self.rows, self.weights)
 
     @property
-    def size(self) -> CountLaws:
+    def records(self) -> CountLaws:
         return CountLaws.of_rows(self.rows.sum(axis=1, keepdims=True), self.weights)
 
     def merged(self, groups: Groups) -> "Listed":

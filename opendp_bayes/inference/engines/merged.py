@@ -60,8 +60,8 @@ class Merged(ByLaws):
         return CountLaws.joined([law for law, _ in self._laws])
 
     @property
-    def size(self) -> CountLaws:
-        return self._whole.size
+    def records(self) -> CountLaws:
+        return self._whole.records
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         return self._whole.together([self._members(group) for group in groups])

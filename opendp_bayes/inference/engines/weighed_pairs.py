@@ -82,7 +82,7 @@ class TwoCategories(ByLaws):
         return CountLaws.joined([law, CountLaws(mirrored, masses)])
 
     @property
-    def size(self) -> CountLaws:
+    def records(self) -> CountLaws:
         return CountLaws.of_number(self._size)
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:

@@ -66,7 +66,7 @@ class LevelCounts(ByDraws):
         return self._law_of(self._nodes)
 
     @cached_property
-    def size(self) -> CountLaws:
+    def records(self) -> CountLaws:
         """The law of the number of records."""
         return self._law_of(np.array([self._whole.tree.nodes - 1]))
 
@@ -98,24 +98,24 @@ class LevelCounts(ByDraws):
         """Draws of the probabilities, or of the counts alone, shape `(draws, k)`."""
         return self._drawn(draws, rng)[1 if self.draws_shares else 0]
 
-    def _drawn(self, size: int, rng: Generator) -> tuple[Integers, Floats]:
+    def _drawn(self, draws: int, rng: Generator) -> tuple[Integers, Floats]:
         """Draws of the counts and of the probabilities, which are the same for every level that is
         drawn with a generator in the same state.
         """
         step = max(_AT_A_TIME // self._whole.tree.nodes, 16)
         parts = []
-        for begin in range(0, size, step):
+        for begin in range(0, draws, step):
             own = rng.spawn(1)[0]
-            parts.append(self._block(min(step, size - begin), own))
+            parts.append(self._block(min(step, draws - begin), own))
         counts, shares = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
         return counts.T, shares.T
 
-    def _block(self, size: int, rng: Generator) -> tuple[Integers, Floats]:
+    def _block(self, draws: int, rng: Generator) -> tuple[Integers, Floats]:
         tree, prior = self._whole.tree, self._whole.weights.prior
-        drawn = np.zeros((tree.nodes, size), dtype=np.int64)
-        shares = np.zeros((self._parent.size, size))
+        drawn = np.zeros((tree.nodes, draws), dtype=np.int64)
+        shares = np.zeros((self._parent.size, draws))
         for_root, *for_levels = rng.spawn(len(self._levels))
-        drawn[-1] = self._whole.draw_root(size, for_root)
+        drawn[-1] = self._whole.draw_root(draws, for_root)
         shares[-1] = 1.0
         for above, level, own in zip(self._levels, self._levels[1:], for_levels, strict=False):
             sums = np.isin(tree.family, above)

@@ -117,9 +117,9 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         super().__init__(levels, ("level", "levels"))
 
     @property
-    def size(self) -> NumberPosterior:
+    def records(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        return self[self.names[0]].size
+        return self[self.names[0]].records
 
     @property
     def log_evidence(self) -> float:
@@ -199,12 +199,12 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
     def __str__(self) -> str:
         return plain.rendered(self.sheet(), rows=50)
 
-    def sample(self, size: int, seed: int | None = None) -> dict[str, Floats]:
-        """Draws of the probabilities of every level, by name, shapes `(size, k)`, whose rows add
+    def sample(self, draws: int, seed: int | None = None) -> dict[str, Floats]:
+        """Draws of the probabilities of every level, by name, shapes `(draws, k)`, whose rows add
         up. A `seed` makes them repeatable.
         """
         seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-        return {name: one.sample(size, seed) for name, one in self.items()}
+        return {name: one.sample(draws, seed) for name, one in self.items()}
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{name}: {len(one.categories)}" for name, one in self.items())

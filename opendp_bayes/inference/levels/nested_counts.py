@@ -215,14 +215,14 @@ class NestedCounts:
 
     # -- draws ----------------------------------------------------------------------------------
 
-    def draw_root(self, size: int, rng: np.random.Generator) -> Integers:
-        """Draws of the number of records, shape `(size,)`."""
+    def draw_root(self, draws: int, rng: np.random.Generator) -> Integers:
+        """Draws of the number of records, shape `(draws,)`."""
         root = self.tree.nodes - 1
         _, counts, masses = self.laws(np.array([root]))
-        return rng.choice(counts, size, p=masses / masses.sum())
+        return rng.choice(counts, draws, p=masses / masses.sum())
 
     def split(self, nodes: Integers, drawn: Integers, rng: np.random.Generator) -> None:
-        """Draw the two parts of sums: fill in rows of `drawn`, shape `(nodes, size)`, for the
+        """Draw the two parts of sums: fill in rows of `drawn`, shape `(nodes, draws)`, for the
         children of some nodes, none of which is above another, whose rows are known.
         """
         for some in self._alike(nodes):

@@ -12,6 +12,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.inference.pooling.chains import Model
 from opendp_bayes.inference.pooling.hyperparameters import Priors
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
@@ -76,31 +77,44 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
     """Groups for `Release.pooled`: the values of the variables `by`, with those of the others as
     categories.
     """
-    names = [by] if isinstance(by, str) else list(by)
+    keys, categories, places = cells_by(release, [by] if isinstance(by, str) else by)
+    noisy = noise_of("pooled", release).chosen(places)
+    return PooledGroups(keys, categories, noisy, release.size)
+
+
+def cells_by(
+    release: ReleasedData, by: Sequence[str]
+) -> tuple[tuple[Key, ...], tuple[Label, ...], Integers]:
+    """The groups that some variables of a joint table make, the labels of the others, and the place
+    of the cell of each group and label, shape `(G, k)`.
+
+    Raises `ValueError`/`TypeError` for other names, and for a table that is not of every
+    combination.
+    """
     if release.whole is not None:
         raise ValueError(
-            f"by={by!r}: this release is one group of a table of groups; pool the"
-            " `GroupedRelease`, with the posterior of each group."
+            f"by={told(by)}: this release is one group of a table of groups; take the release of"
+            " all, with the posterior of each group."
         )
-    others = [name for name in release.axes if name not in names]
-    if not names or not others or len(names) + len(others) != len(release.axes):
+    others = [name for name in release.axes if name not in by]
+    if not by or not others or len(by) + len(others) != len(release.axes):
         shown = ", ".join(map(repr, release.axes)) or "none, because it is not of a joint table"
         raise ValueError(
-            f"by={by!r}: must name some variables of a joint table, each once, but not all of them;"
-            f" those of this release are {shown}."
+            f"by={told(by)}: must name some variables of a joint table, each once, but not all of"
+            f" them; those of this release are {shown}."
         )
-    keys, rows = _values(release, names)
+    keys, rows = _values(release, by)
     categories, columns = _values(release, others)
     shape = len(keys), len(categories)
     if len(release.categories) != len(keys) * len(categories) or min(shape) < 2:
         raise ValueError(
-            f"by={by!r}: needs a table with a cell for every combination of values, of at least two"
-            f" groups and two categories; there are {len(release.categories)} cells for"
+            f"by={told(by)}: needs a table with a cell for every combination of values, of at least"
+            f" two groups and two categories; there are {len(release.categories)} cells for"
             f" {len(keys)} groups and {len(categories)} categories."
         )
-    noisy = noise_of("pooled", release).placed((rows, columns), shape)
-    labels = cast(tuple[Label, ...], keys), cast(tuple[Label, ...], categories)
-    return PooledGroups(*labels, noisy, release.size)
+    places = np.empty(shape, dtype=np.int64)
+    places[rows, columns] = np.arange(len(release.categories))
+    return keys, cast(tuple[Label, ...], categories), places
 
 
 def _values(release: ReleasedData, names: Sequence[str]) -> tuple[tuple[Any, ...], Integers]:

@@ -98,9 +98,9 @@ class SurveyPosterior:
         return tuple(tuple(map(self._names, triple)) for triple in found)  # type: ignore[misc]
 
     @cached_property
-    def size(self) -> NumberPosterior:
+    def records(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        return self.marginal(self.variables[0]).size
+        return self.marginal(self.variables[0]).records
 
     @property
     def concentration(self) -> Floats:
@@ -159,12 +159,12 @@ class SurveyPosterior:
             draws = draws._of(lambda values: values[..., first : first + len(cells)])
         return TablePosterior(self, draws, cells, variables, given, self._measured(scope))
 
-    def sample(self, size: int, seed: int | None = None) -> dict[Names, Floats]:
-        """Draws of the probabilities of every clique's table together, arrays of shape `(size,
+    def sample(self, draws: int, seed: int | None = None) -> dict[Names, Floats]:
+        """Draws of the probabilities of every clique's table together, arrays of shape `(draws,
         cells)` by the names of its variables, picked at random from those of the chains.
         """
         rng = np.random.default_rng(seed)
-        picked = rng.integers(self._draws.size.size, size=as_size(size, of="draws"))
+        picked = rng.integers(self._draws.size.size, size=as_size(draws, "draws", "draws"))
         factors = [Factor(one.separator, one.own, one.values[picked]) for one in self._factors]
         return {
             self._names(clique): probabilities(self._model, factors, clique)
@@ -176,7 +176,7 @@ class SurveyPosterior:
         copies: int = 20,
         kind: Kind = "population",
         *,
-        size: int | None = None,
+        records: int | None = None,
         seed: int | None = None,
     ) -> "list[pl.DataFrame]":
         """Synthetic records: polars frames with a column for each variable, of the type of its
@@ -188,13 +188,13 @@ class SurveyPosterior:
         kind : `"population"`: completions, each a set of records that those behind the releases may
             have been, whose tables are those of its draw; or `"predictive"`: new records, drawn
             with the probabilities of its draw.
-        size : the number of new records in each copy; by default that of the draw.
+        records : the number of new records in each copy; by default that of the draw.
         seed : None for other records at each call.
 
         Estimates from all copies are put together by `combine_estimates` with the same kind.
-        Raises `ValueError` for a size of a population, and for more copies than draws.
+        Raises `ValueError` for a number of a population, and for more copies than draws.
         """
-        return [self._frame(*one) for one in self._copies(copies, kind, size, seed)]
+        return [self._frame(*one) for one in self._copies(copies, kind, records, seed)]
 
     def write_synthetic(
         self,
@@ -202,7 +202,7 @@ class SurveyPosterior:
         copies: int = 20,
         kind: Kind = "population",
         *,
-        size: int | None = None,
+        records: int | None = None,
         format: Format = "parquet",  # noqa: A002  # what the files are called
         seed: int | None = None,
     ) -> list[Path]:
@@ -212,7 +212,7 @@ class SurveyPosterior:
         that is there already.
         """
         as_choice(format, "format", get_args(Format))
-        made = self._copies(copies, kind, size, seed)
+        made = self._copies(copies, kind, records, seed)
         digits = len(str(copies))
         paths = [
             Path(folder) / f"{kind}-{number:0{digits}d}.{format}" for number in range(1, copies + 1)
@@ -236,15 +236,15 @@ class SurveyPosterior:
         return plot_graph(self.variables, self.tables, self.cliques, ax)
 
     def _copies(
-        self, copies: int, kind: Kind, size: int | None, seed: int | None
+        self, copies: int, kind: Kind, records: int | None, seed: int | None
     ) -> list[tuple[int, int | None, np.random.Generator]]:
         """For each copy its draw, the number of new records or None, and a generator."""
         copies, draws = as_size(copies, "copies", "copies"), self._draws.size.reshape(-1)
         as_choice(kind, "kind", get_args(Kind))
-        if size is not None and (as_size(size) and kind == "population"):
+        if records is not None and (as_size(records, "records") and kind == "population"):
             raise ValueError(
-                f"size={size!r}: must be None for a population, which has the records that were"
-                " counted; use kind='predictive' for another number."
+                f"records={records!r}: must be None for a population, which has the records that"
+                " were counted; use kind='predictive' for another number."
             )
         if copies > draws.size:
             raise ValueError(f"copies={copies}: must be at most {draws.size}, the draws there are.")
@@ -252,7 +252,7 @@ class SurveyPosterior:
         rows = rng.choice(draws.size, copies, replace=False)
         new = kind == "predictive"
         return [
-            (int(row), int(draws[row] if size is None else size) if new else None, one)
+            (int(row), int(draws[row] if records is None else records) if new else None, one)
             for row, one in zip(rows, rng.spawn(copies), strict=True)
         ]
 

@@ -148,9 +148,10 @@ class TableDraws(Chains):
         n = len(self.rows)
         return self.rows[rng.permutation(n)[:draws] if draws <= n else rng.integers(n, size=draws)]
 
-    def source(self, size: int, seed: int | None) -> Floats:
+    def source(self, draws: int, seed: int | None) -> Floats:
         """Draws of a seed."""
-        return np.asarray(self.sample(as_size(size, of="draws"), np.random.default_rng(seed)))
+        number = as_size(draws, "draws", "draws")
+        return np.asarray(self.sample(number, np.random.default_rng(seed)))
 
     def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
         shares, counts = part(self.chains), self._counts

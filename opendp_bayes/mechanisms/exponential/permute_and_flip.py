@@ -100,13 +100,13 @@ class PermuteAndFlip:
             candidate_distances(counts, prior) / self.scale
         )
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`: the law of the computed distances, taken as rational
-        numbers, exactly.
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """`draws` releases, shape `(draws, k)`: the law of the computed distances, taken as
+        rational numbers, exactly.
         """
         counts, prior = self._checked(counts, prior)
         coins = distance_coins(candidate_distances(counts, prior), Fraction(self.scale))
-        chosen, place = np.unique(first_heads(coins, size), return_inverse=True)
+        chosen, place = np.unique(first_heads(coins, draws), return_inverse=True)
         n, k = int(counts.sum()), counts.size
         released = [candidate(index, n, k) for index in chosen.tolist()]
         return np.array(released, dtype=np.int64).reshape(-1, k)[place]

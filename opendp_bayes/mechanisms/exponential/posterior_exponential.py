@@ -117,14 +117,14 @@ class PosteriorExponential(Widths):
             exponents = candidate_distances(counts, prior) / self.width(counts, prior)
         return candidates(size, k), -exponents - logsumexp(-exponents)
 
-    def sample(self, counts: ArrayLike, prior: ArrayLike, size: int = 1) -> Integers:
-        """`size` releases, shape `(size, k)`, for any number of records and categories, by
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """`draws` releases, shape `(draws, k)`, for any number of records and categories, by
         `opendp_bayes.samplers.exponential.hellinger_candidates`.
         """
         counts, prior = _checked(counts, prior)
         if not counts.any():
-            return np.zeros((size, counts.size), dtype=np.int64)
-        return HellingerSampler(counts, prior, self.width(counts, prior)).draw(size)
+            return np.zeros((draws, counts.size), dtype=np.int64)
+        return HellingerSampler(counts, prior, self.width(counts, prior)).draw(draws)
 
 
 def _checked(counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:

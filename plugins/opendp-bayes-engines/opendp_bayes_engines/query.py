@@ -1,7 +1,6 @@
 """Contexts over frames of any engine, and their queries."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,8 @@ class EngineQuery(Query):
     """A query on a frame of any engine: steps, each a new query, and then `opendp_bayes.posterior`.
 
     Each step is checked when it is made, and runs when something is released. `schema` has what is
-    known of each column, and `kept` says which rows of each identifier are kept.
+    known of each column, `kept` says which rows of each identifier are kept, and `by` names the
+    columns of its groups.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class EngineQuery(Query):
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
         self.schema, self.kept = schema, kept
         self._base, self._identifier = base, identifier
-        self._plan, self._by, self._selected = plan, by, selected
+        self._plan, self.by, self._selected = plan, by, selected
 
     def filter(self, *predicates: Any, **constraints: Any) -> "EngineQuery":
         """Keep the rows that fulfil every predicate; `filter(region="north")` is short for
@@ -126,13 +126,6 @@ class EngineQuery(Query):
 
         Raises `ValueError`/`TypeError` for a question that does not fit the frame.
         """
-        if self._by:
-            question = replace(question, by=self._by)
-        elif question.keys is not None:
-            raise ValueError(
-                f"keys={told(question.keys)}: belongs to a query per group; group it by a column,"
-                " as in `query.group_by('region')`."
-            )
         counts = make_counts(*self._space, question)
         return (counts if self._plan is None else self._plan >> counts), self._base
 
@@ -152,7 +145,7 @@ class EngineQuery(Query):
         )
 
     def _check_ungrouped(self) -> None:
-        if self._by:
+        if self.by:
             raise ValueError("query: group_by must be the last step.")
 
 

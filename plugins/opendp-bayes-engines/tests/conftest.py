@@ -25,6 +25,11 @@ def _without_spark() -> str | None:
     return None
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quick(coarse_errors: None, short_chains: None) -> None:
+    """What is chosen among mechanisms, and what chains find, is released here, not measured."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The test of a cluster ends the session's Spark, so it comes after all that use it."""
     items.sort(key=lambda item: item.name == "test_a_cluster_in_which_things_fail")

@@ -142,3 +142,26 @@ def test_a_truncation_that_reads_others_is_noticed(monkeypatch: pytest.MonkeyPat
     here, bound = counts(ordered.lazy(), held(ordered.lazy())[0], len(ordered), plan, **unit)
     there, _ = counts(fewer.lazy(), held(fewer.lazy())[0], len(fewer), plan, **unit)
     assert distance(here, there) > bound(1)
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+@pytest.mark.parametrize("engine", ["polars", "dask"])
+def test_a_changed_identifier_moves_all_that_the_map_says(engine: str, limit: int) -> None:
+    """The rows of one leave and those of another arrive, as many as are kept of each."""
+    unit = {"changes": 1, "identifier": "person"}
+    others, owned = ROWS.filter(pl.col("person") > 0), ROWS[: limit + 1]
+    person = pl.col("person") * 0
+    before, after = (
+        pl.concat([others, owned.with_columns(person=person + at, text=pl.lit(text))])
+        for at, text in ((0, TEXTS[0]), (9, TEXTS[1]))
+    )
+
+    def plan(query: Any) -> Any:
+        return query.truncate_per_group(limit).with_columns(asked=nw.col("text"))
+
+    def counted(given: pl.DataFrame) -> tuple[Any, Callable[[int], int]]:
+        frame = frame_of(engine, given)
+        return counts(frame, held(frame)[0], len(given), plan, **unit)
+
+    (one, bound), (other, _) = counted(before), counted(after)
+    assert distance(one, other) == bound(1) == 2 * limit

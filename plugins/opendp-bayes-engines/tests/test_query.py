@@ -14,6 +14,7 @@ from random_plans import ENGINES
 
 import opendp_bayes as ob
 from opendp_bayes_engines import EngineContext, EngineQuery, context
+from tests.helpers.grouped import with_groups
 
 FRAME = pl.DataFrame(
     {
@@ -91,7 +92,9 @@ def test_counts_behind_little_noise_are_those_of_the_plan(frame: Any) -> None:
     adult = query.filter(adult=True)
     assert ob.posterior(adult, "vote", **VOTES).release().drawn == (2, 1, 0, 1)
     grouped = of.query().group_by("region")
-    released = ob.posterior(grouped, "vote", keys=["north", None], **VOTES).release()
+    released = ob.posterior(
+        grouped, "vote", **with_groups(VOTES, {"region": ["north", None]})
+    ).release()
     assert released["north"].drawn == (0, 2, 1, 0)
     assert released[None].drawn == (0, 0, 0, 1)
     filled = of.query().with_columns(nw.col("vote").fill_null("no"))
@@ -100,7 +103,7 @@ def test_counts_behind_little_noise_are_those_of_the_plan(frame: Any) -> None:
 
 
 def test_joint_tables_and_groups_of_several_columns(in_an_engine: Any) -> None:
-    of = made(in_an_engine, shares=2, epsilon=400.0)
+    of = made(in_an_engine, shares=3, epsilon=600.0)
     query = of.query().with_columns(old=nw.col("age") >= 40)
     joint = ob.posterior(
         query,
@@ -120,10 +123,19 @@ def test_joint_tables_and_groups_of_several_columns(in_an_engine: Any) -> None:
         ("nowhere", "yes"): 0,
         ("nowhere", "none"): 1,
     }
-    keys = [("north", True), ("south", False)]
-    grouped = ob.posterior(query.group_by("region", "old"), "vote", keys=keys, **VOTES).release()
+    labels = with_groups(VOTES, {("region", "old"): [("north", True), ("south", False)]})
+    grouped = ob.posterior(query, "vote", by=["region", "old"], **labels).release()
     assert grouped["north", True].drawn == (0, 1, 0, 0)
     assert grouped["south", False].drawn == (1, 0, 0, 0)
+    labels = with_groups(VOTES, {"region": ["north"]})
+    labels["nulls"] = {"vote": VOTES["nulls"], "region": "none"}
+    labels["unknown"] = {"vote": VOTES["unknown"], "region": "other"}
+    named = ob.posterior(of.query(), "vote", by="region", **labels).release()
+    assert dict(zip(named, named.counts, strict=True)) == {
+        "north": (0, 2, 1, 0),
+        "none": (0, 0, 0, 1),
+        "other": (3, 0, 0, 0),
+    }
 
 
 def test_a_survey_of_a_column_a_table_and_groups(in_an_engine: Any) -> None:
@@ -132,10 +144,11 @@ def test_a_survey_of_a_column_a_table_and_groups(in_an_engine: Any) -> None:
     query = of.query().filter(nw.col("age") >= 18)
     regions = {"categories": ["north", "south"], "nulls": "nowhere", "unknown": "nowhere"}
     table = {name: {"region": regions[name], "vote": VOTES[name]} for name in regions}
+    of_groups = with_groups(VOTES, {"region": ["north", "south", None]})
     asked: dict[str, Any] = {
         "vote": {"column": "vote", **VOTES},
         "both": {"column": ["region", "vote"], **table},
-        "by region": {"column": "vote", "by": "region", "keys": ["north", "south", None], **VOTES},
+        "by region": {"column": "vote", "by": "region", **of_groups},
     }
     found = ob.survey(query, asked).release()
     assert tuple(found) == tuple(asked)
@@ -157,7 +170,11 @@ def test_a_survey_of_people_with_several_rows(frame: Any) -> None:
     of = made(frame, epsilon=3.0, contributions=1, identifier="person")
     asked: dict[str, Any] = {
         "vote": {"column": "vote", **VOTES},
-        "by region": {"column": "vote", "by": "region", "keys": ["north"], **VOTES},
+        "by region": {
+            "column": "vote",
+            "by": "region",
+            **with_groups(VOTES, {"region": ["north"]}),
+        },
     }
     survey = ob.survey(of.query().truncate_per_group(2), asked, {"vote": 1, "by region": 2})
     released = survey.release()
@@ -197,7 +214,7 @@ def test_tables_of_limited_rows_have_one_posterior(in_an_engine: Any) -> None:
     query = of.query().truncate_per_group(2)
     found: Any = ob.survey(query.filter(nw.col("age") > -9), asked, share="equal").release()
     together = ob.research.survey_posterior(dict(found.items()), ess=20)
-    assert together.size.mean() == pytest.approx(5, abs=1)
+    assert together.records.mean() == pytest.approx(5, abs=1)
 
 
 def test_the_columns_of_a_rule_are_named_where_the_plan_names_them(frame: Any) -> None:
@@ -238,10 +255,10 @@ def test_a_context_within_a_context(frame: Any, steps: bool) -> None:
 def test_mistakes_in_a_survey_are_refused_before_data_are_read(frame: Any) -> None:
     query = made(frame).query()
     for asked, message in (
-        ({"column": "vote", "by": "region", **VOTES}, "keys"),
+        ({"column": "vote", "by": "region", **VOTES}, "which groups there are"),
         ({"column": "nothing", **VOTES}, "'nothing'"),
-        ({"column": "age", "by": "region", "keys": ["north"]}, "vote.*column 'age' of type Int64"),
-        ({"column": "vote", "keys": ["north"], **VOTES}, "keys"),
+        ({"column": "age"}, "vote.*column 'age' of type Int64"),
+        ({"column": "vote", **with_groups(VOTES, {"region": ["north"]})}, "by=\\['region'\\]"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             ob.survey(query, {"vote": asked})
@@ -362,11 +379,11 @@ MISTAKES: dict[str, tuple[Any, Callable[[EngineQuery], Any], type[Exception], st
         ValueError,
         "does not say publicly which categories",
     ),
-    "keys without groups": (
+    "groups without by": (
         {"contributions": 1},
-        lambda q: ob.posterior(q, "vote", keys=["north"], **VOTES),
+        lambda q: ob.posterior(q, "vote", **with_groups(VOTES, {"region": ["north"]})),
         ValueError,
-        "belongs to a query per group",
+        "columns that make groups are named by",
     ),
     "no size": (
         {"changes": 1},

@@ -51,10 +51,10 @@ def spaces() -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize(
     ("size", "k", "samples", "replacement"),
-    some_of(((*space, how) for space in spaces() for how in ("without", "with")), 14),
+    some_of(((*space, how) for space in spaces() for how in ("without", "with")), 10),
 )
 def test_profile_equals_the_definition(size: int, k: int, samples: int, replacement: str) -> None:
-    for counts in oracles.data_sets(size, k)[:: {2: 1, 3: 5, 4: 23}[k]]:
+    for counts in oracles.data_sets(size, k)[:: {2: 1, 3: 7, 4: 47}[k]]:
         for epsilon in EPSILONS:
             truth = exact(counts, samples, epsilon, replacement)
             found = database_profile(
@@ -98,7 +98,7 @@ def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() ->
 
 
 @pytest.mark.parametrize(
-    ("size", "k", "rate"), [(10, 2, 0.6), (5, 3, 0.5), (3, 4, 0.9), (1000, 2, 0.998)]
+    ("size", "k", "rate"), [(10, 2, 0.6), (4, 3, 0.5), (2, 4, 0.9), (1000, 2, 0.998)]
 )
 def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) -> None:
     """Theorem 3 (iii): δ = T/n for every finite ε, attained where a category has a single record;
@@ -108,7 +108,7 @@ def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) 
     sets = (
         oracles.data_sets(size, k)
         if k > 2
-        else [(i, size - i) for i in range(0, size + 1, max(1, size // 100))]
+        else [(i, size - i) for i in range(0, size + 1, max(1, size // 40))]
     )
     for epsilon in (0.0, 50.0):
         assert max(database_profile(x, rate, epsilon) for x in sets) == pytest.approx(
@@ -182,7 +182,7 @@ def test_figure_1() -> None:
     assert np.corrcoef(sizes, np.log(deltas))[0, 1] < -0.99
 
 
-@pytest.mark.parametrize(("size", "samples"), [(9, 5), (1, 1)])
+@pytest.mark.parametrize(("size", "samples"), [(6, 4), (1, 1)])
 def test_a_table_has_the_profiles_of_its_rows(size: int, samples: int) -> None:
     histograms = np.array(oracles.data_sets(size, 3))
     table = np.exp(log_profiles(WithoutReplacement(), samples, histograms, 0.5))

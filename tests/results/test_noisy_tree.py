@@ -25,8 +25,9 @@ def tree(k: int, branching: int, *, gaussian: bool = False) -> Any:
 
 
 def posterior(noisy: Any, k: int, branching: int, **given: Any) -> Any:
-    options = {"noise": "discrete_laplace", "scale": 4.0, **given}
-    return ob.research.tree_posterior(noisy, "x", range(k), branching=branching, **options)
+    options = {"mechanism": "laplace_parameters", "scale": 4.0, **given}
+    levels = ob.research.noisy_tree(noisy, "x", range(k), branching=branching, **options)
+    return ob.combine(levels, records="same")
 
 
 @pytest.mark.parametrize(("k", "branching"), SHAPES)
@@ -40,7 +41,7 @@ def test_counts_without_noise_are_where_opendp_has_them(k: int, branching: int) 
         assert level.counts.mean() == pytest.approx(sums, abs=1e-3)
         assert name == ("x" if width == 1 else f"x by {width}")
         width *= branching
-    assert found.size.mean() == pytest.approx(true.sum(), abs=1e-3)
+    assert found.records.mean() == pytest.approx(true.sum(), abs=1e-3)
     assert width // branching >= k > width // branching // branching
 
 
@@ -52,7 +53,7 @@ def test_large_counts_are_those_that_opendp_makes_consistent(k: int, branching: 
     true = np.random.default_rng(1).integers(2000, 3000, k)
     noisy = (tree(k, branching, gaussian=True) >> dp.m.then_gaussian(scale=4.0))(true.tolist())
     consistent = np.array(dp.t.make_consistent_b_ary_tree(branching)(noisy))
-    mean = posterior(noisy, k, branching, noise="discrete_gaussian")["x"].counts.mean()
+    mean = posterior(noisy, k, branching, mechanism="gaussian_parameters")["x"].counts.mean()
     assert np.abs(mean - consistent).max() < 0.2
     assert np.abs(mean - noisy[-k:]).max() > 1
 
@@ -80,7 +81,7 @@ def test_the_total_is_one_category() -> None:
     assert found["x by 4"].categories == ("0 to 2",)
     assert found["x by 4"].mean() == pytest.approx([1.0])
     assert found["x by 4"].counts.mean()[0] == pytest.approx(found["x"].counts.mean().sum())
-    assert posterior([9, 6, 3, 4, 1, 3], 3, 2, size=8).size.mean() == 8
+    assert posterior([9, 6, 3, 4, 1, 3], 3, 2, size=8).records.mean() == 8
 
 
 def test_counts_that_look_clamped_are_warned_about() -> None:
@@ -108,8 +109,8 @@ def test_refusals(change: Any, error: Any, message: str) -> None:
         "column": "x",
         "categories": [0, 1, 2],
         "branching": 2,
-        "noise": "discrete_laplace",
+        "mechanism": "laplace_parameters",
         "scale": 1.0,
     }
     with pytest.raises(error, match=message):
-        ob.research.tree_posterior(**{**given, **change})
+        ob.research.noisy_tree(**{**given, **change})

@@ -1,30 +1,31 @@
-"""The posterior of all levels of OpenDP's b-ary tree, from its noisy counts."""
+"""Releases of the levels of OpenDP's b-ary tree, from its noisy counts."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_numbers, as_scale, as_size
-from opendp_bayes.release_format.data import ReleasedData, Value
+from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.release_format.promise import Promise
-from opendp_bayes.results.counts_from_elsewhere import Noise, as_drawn, as_labels, warn_of_clamped
+from opendp_bayes.results.counts_from_elsewhere import Named, as_drawn, as_labels, warn_of_clamped
+from opendp_bayes.results.release import Release
 
 
-def tree_posterior(
+def noisy_tree(
     counts: ArrayLike,
     column: str,
     categories: Sequence[Value],
     *,
     branching: int,
-    noise: Noise,
+    mechanism: Named,
     scale: float,
     size: int | None = None,
-) -> LevelsPosterior:
-    """The posterior of all levels given the noisy counts of OpenDP's `make_b_ary_tree`.
+) -> dict[str, Release]:
+    """Noisy counts of OpenDP's `make_b_ary_tree` as releases of its levels by name, which
+    `combine(..., records="same")` makes one posterior of.
 
     Parameters
     ----------
@@ -33,7 +34,8 @@ def tree_posterior(
     column : the name of the finest level; that of groups of ten is "age by 10".
     categories : the labels of the leaves in their order, known without the data.
     branching : the `branching_factor` of the tree.
-    noise : `"discrete_laplace"` or `"discrete_gaussian"`, of every count of the tree.
+    mechanism : `"laplace_parameters"` or `"gaussian_parameters"`, whose discrete noise every count
+        of the tree has.
     scale : the scale as OpenDP has it, in records.
     size : the public number of records; None where it is private.
 
@@ -43,9 +45,10 @@ def tree_posterior(
 
     >>> import opendp_bayes as ob
     >>> noisy = [52, 28, 24, -1, 29, 24]
-    >>> posterior = ob.research.tree_posterior(
-    ...     noisy, "age", [18, 19, 20], branching=2, noise="discrete_laplace", scale=1.0
+    >>> levels = ob.research.noisy_tree(
+    ...     noisy, "age", [18, 19, 20], branching=2, mechanism="laplace_parameters", scale=1.0
     ... )
+    >>> posterior = ob.combine(levels, records="same")
     >>> posterior
     LevelsPosterior(age: 3, age by 2: 2, age by 4: 1 categories)
     >>> posterior["age by 2"].categories, posterior["age by 2"].counts.mean().round(1).tolist()
@@ -70,14 +73,19 @@ def tree_posterior(
             f" each count of the tree of {len(labels)} categories with branching={branching}, as"
             " drawn and not made consistent."
         )
-    mechanism, drawn = as_drawn(given, noise, as_scale(scale))
-    warn_of_clamped(np.array(drawn[starts[-1] :]), mechanism, len(labels))
-    promise, place = Promise.none(None if size is None else as_size(size)), np.arange(len(labels))
-    releases, parts = {}, {}
+    noised, drawn = as_drawn(given, mechanism, "discrete", as_scale(scale))
+    warn_of_clamped(np.array(drawn[starts[-1] :]), noised, len(labels))
+    promise, levels = Promise.none(None if size is None else as_size(size)), {}
     for width, start in zip(widths, starts[::-1].tolist(), strict=True):
         name = column if width == 1 else f"{column} by {width}"
+        parts = tuple(labels[at : at + width] for at in range(0, len(labels), width))
         own = labels if width == 1 else tuple(neighbours(labels, width))
-        found = drawn[start : start + len(own)]
-        releases[name] = ReleasedData(found, own, (1.0,) * len(own), mechanism, promise)
-        parts[name] = place // width
-    return LevelsPosterior(releases, parts)
+        levels[name] = Release(
+            drawn[start : start + len(own)],
+            own,
+            (1.0,) * len(own),
+            noised,
+            promise,
+            parts=parts if width > 1 else (),
+        )
+    return levels
