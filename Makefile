@@ -76,6 +76,7 @@ test-lowest: ## Run the quick tests with the lowest versions that pyproject.toml
 # Sweeps are long and their cases independent: a process that has none left takes some from another's file.
 test-slow: $(FOR_TESTS) ## Run the statistical sweeps and the large inputs
 	$(PYTEST) --dist=worksteal -m slow
+	LONG_CHAINS=1 $(PYTEST) README.md docs
 
 test-spark: $(FOR_TESTS) ## Run the slow tests of frames on Spark too; needs Java 17 and 500 MB for pyspark
 	$(PIP) --group spark

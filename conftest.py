@@ -3,7 +3,6 @@ docstrings and pages.
 """
 
 import gc
-import math
 import os
 import signal
 import sys
@@ -53,10 +52,13 @@ def _page_names(namespace: dict[str, Any]) -> None:
     namespace["missing"] = lambda package: find_spec(package) is None
 
 
+#: Pages show what chains find and do not measure it; `make test-slow` runs them as users do.
+_chains = [] if os.environ.get("LONG_CHAINS") else ["short_chains"]
 _pages = Sybil(
     parsers=[PythonCodeBlockParser(doctest_optionflags=_flags), SkipParser()],
     patterns=["README.md", "docs/*.md"],
     setup=_page_names,
+    fixtures=_chains,
 )
 pytest_collect_file = (_docstrings + _pages).pytest()
 
@@ -144,25 +146,8 @@ def short_chains() -> Iterator[None]:
     """Learned priors, pooled groups and posteriors of surveys from a tenth of the sweeps, taken for
     enough, for modules that show and save what chains find and do not measure it.
     """
-    from opendp_bayes.inference import noise_aware
-    from opendp_bayes.inference.learned import learned_counts
-    from opendp_bayes.inference.pooling import pooled_draws
-    from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
-    from opendp_bayes.results import pooled_release
+    from tests.helpers.shortened import shorten
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learned_counts, "_DROPPED", 20)
-        patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
-        for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": math.inf}.items():
-            patch.setattr(pooled_draws, name, value)
-        patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
-        patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
-        for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
-            patch.setattr(consistent_draws, name, value)
-        for module in (learned_counts, noise_aware):
-            patch.setattr(module, "LARGEST_R_HAT", math.inf)
-            patch.setattr(module, "FEWEST_EFFECTIVE", 1)
-        for module in (consistent_draws, survey_posterior):
-            patch.setattr(module, "SETTLED_R_HAT", math.inf)
-            patch.setattr(module, "SETTLED_EFFECTIVE", 1)
+        shorten(patch)
         yield

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+pytestmark = pytest.mark.usefixtures("short_chains")
 PRINTED = {
     "penguins.py": (
         "Release({'Adelie': ",

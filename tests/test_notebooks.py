@@ -27,8 +27,12 @@ def kernel() -> Iterator[Any]:
         asyncio.run(manager.shutdown_kernel(now=True))
 
 
-#: What one notebook leaves to the next in the same process: names, and features of OpenDP.
+#: What one notebook leaves to the next in the same process: names, and features of OpenDP. What
+#: chains find is shown and not measured.
 FORGET = """
+import pytest
+from tests.helpers.shortened import shorten
+shorten(pytest.MonkeyPatch())
 %reset -f
 import opendp.mod
 opendp.mod.GLOBAL_FEATURES.clear()

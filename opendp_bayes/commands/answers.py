@@ -13,15 +13,15 @@ from opendp.mod import OpenDPException, enable_features
 from opendp_bayes.display.wording import listed
 from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
 from opendp_bayes.questions.asked import Asked, ask
-from opendp_bayes.questions.columns import check_new, covers, public_values
+from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
 from opendp_bayes.questions.question import Question
 from opendp_bayes.questions.shares_of_questions import Division, joint_levels
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.release_format.data import Value as Label
-from opendp_bayes.release_format.labels import distinct, identity, place_of
+from opendp_bayes.release_format.labels import distinct, identity, place_of, twins
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
-from opendp_bayes.report.owner_file import OwnersPrivacy
+from opendp_bayes.report.owner_file import OwnerFile, OwnersPrivacy
 from opendp_bayes.report.specification import (
     DROP,
     Column,
@@ -30,8 +30,8 @@ from opendp_bayes.report.specification import (
     Specification,
     as_text,
 )
-from opendp_bayes.report.statements import named, notes
-from opendp_bayes.trusted.files import Source, scan_columns, schema_of
+from opendp_bayes.report.statements import cleaning_said, named, notes
+from opendp_bayes.trusted.files import Cleaning, Source, name_in_plan, scan_columns, schema_of
 from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import check_room, context
@@ -55,6 +55,44 @@ def frame_of(found: Source, asked: Specification) -> pl.LazyFrame:
     return scan_columns(found, _columns(asked), refuse, asked.privacy.identifier)
 
 
+def cleaning_of(asked: Specification | OwnerFile) -> Cleaning:
+    """What a specification or the owner's file says of reading each value."""
+    of_columns = {name: tuple(column.null_values) for name, column in asked.columns.items()}
+    keep_blank = asked.blank_lines == "null"
+    return Cleaning(asked.trim, tuple(asked.null_values), of_columns, keep_blank)
+
+
+def as_in(found: Source, asked: Specification) -> Specification:
+    """The specification for a file: in CSV, where all values are text, whole numbers among the
+    labels are texts, too.
+    """
+    if found.kind != "CSV":
+        return asked
+    columns = {
+        name: replace(
+            column,
+            categories=_as_text(column.categories),
+            nulls=_as_text(column.nulls),
+            unknown=_as_text(column.unknown),
+        )
+        for name, column in asked.columns.items()
+    }
+    results = [
+        replace(of, merge=_as_text(of.merge)) if isinstance(of.merge, dict) else of
+        for of in asked.results
+    ]
+    return replace(asked, columns=columns, results=results)
+
+
+def _as_text(label: Any) -> Any:
+    """A label, or all labels of a list or a table, with whole numbers as text."""
+    if isinstance(label, dict):
+        return {name: _as_text(one) for name, one in label.items()}
+    if isinstance(label, list):
+        return list(map(_as_text, label))
+    return str(label) if type(label) is int else label
+
+
 def frame_without_data(asked: Specification) -> pl.LazyFrame:
     """Columns without records, whose types are those of their categories.
 
@@ -70,6 +108,7 @@ def frame_without_data(asked: Specification) -> pl.LazyFrame:
                 " data, of which no record is read, or list the categories.",
             )
         types[name] = {bool: pl.Boolean, int: pl.Int64}.get(type(column.categories[0]), pl.String)
+        types[name_in_plan(name)] = types[name]
     return pl.LazyFrame(schema=types)
 
 
@@ -213,6 +252,7 @@ def before_reading(found: Source, survey: SurveyQuery, asked: Specification) -> 
         own = merged or in_groups or question.space.categories
         said = " ".join(notes(asked, result, own, _called))
         headings.setdefault(said, []).append(result.heading)
+    yield from cleaning_said(asked)
     for said, of in headings.items():
         if said:
             yield said if len(asked.results) == 1 else f"{'; '.join(of)}: {said}"
@@ -265,21 +305,22 @@ def _fields(path: tuple[str | int, ...]) -> tuple[str, ...]:
 
 def _columns(asked: Specification) -> list[str]:
     """The columns that are read."""
-    identifier = asked.privacy.identifier
-    return list(dict.fromkeys([*labelled(asked), *([identifier] if identifier else [])]))
+    named = (*labelled(asked), asked.privacy.identifier)
+    return list(dict.fromkeys(name for name in named if name is not None))
 
 
 def labelled(asked: Specification) -> list[str]:
     """The columns whose labels say what is counted."""
     used = [name for result in asked.results for name in (*result.columns, result.by)]
-    return list(dict.fromkeys(name for name in used if name))
+    return list(dict.fromkeys(name for name in used if name is not None))
 
 
 def unit(privacy: Privacy | OwnersPrivacy) -> Any:
     """The privacy unit in OpenDP's terms."""
     if privacy.size is not None:
         return unit_of(changes=privacy.contributions)
-    return unit_of(contributions=privacy.contributions, identifier=privacy.identifier)
+    identifier = None if privacy.identifier is None else name_in_plan(privacy.identifier)
+    return unit_of(contributions=privacy.contributions, identifier=identifier)
 
 
 def _asked(
@@ -294,7 +335,8 @@ def _asked(
         covered = covers(known, tuple(labels[name]))
         nulls, unknown = _policies(name, column, labels[name], covered)
         if asked.privacy.size is None and not asked.joint:
-            plan = _without_uncounted(plan, name, labels[name], nulls is None, unknown is None)
+            values = distinct([*labels[name], *([] if nulls is None else [nulls])])
+            plan = _without_uncounted(plan, name, values, nulls is None, unknown is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
             nulls = labels[name][0] if nulls is None else nulls
             unknown = labels[name][0] if unknown is None else unknown
@@ -329,7 +371,7 @@ def _without_uncounted(
     """Filter out the records that are not to be counted, which brings no two data sets further
     apart.
     """
-    value = pl.col(column)
+    value = pl.col(name_in_plan(column))
     known = (
         value.cast(pl.String)
         .cast(pl.Enum([as_text(label) for label in labels]), strict=False)
@@ -433,25 +475,31 @@ def _in_groups(plan: Any, name: str, column: Column, known: ColumnKind) -> tuple
                 f"={label!r}: must be of the type of the categories, such as {categories[0]!r},"
                 " because there is a result by this column.",
             )
+    nulls = column.counted_nulls
+    without = [] if nulls is None else [nulls]  # what reads so is counted there, too
     kind = COMPARED_AS[known.kind]  # an Enum may not have the label
     recoded = (
-        pl.col(name)
+        pl.col(name_in_plan(name))
         .cast(kind)
         .replace_strict(
-            [*categories, None],
-            [*categories, column.counted_nulls],
+            [*distinct([*categories, *without]), None],
+            [*distinct([*categories, *without]), column.counted_nulls],
             default=column.counted_unknown,
             return_dtype=kind,
         )
+        .alias(name)
     )
     return plan.with_columns(recoded), distinct([*categories, *named.values()])
 
 
 def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
     """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
-    they are public.
+    they are public, and on each whose name another one nearly has.
     """
     schema = schema_of(found)
+    for name in columns:
+        if any(twins([name, other]) for other in schema):
+            yield f"{name!a}: it and another column of {found.name} {DIFFER}."
     enums = [name for name in columns if kind_of(schema[name]).declared is not None]
     if enums:
         yield (

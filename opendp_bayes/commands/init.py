@@ -279,6 +279,8 @@ def _facts(
     yield "# Facts of the data, which only their owner states. A question may repeat them."
     yield f"path = {_text(path)}"
     yield from _reading(reading)
+    yield "# trim = true  # leave out blanks around every text"
+    yield '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column'
     yield "plugins = []  # mechanisms of installed plugins that a question may name"
     yield f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most"
     yield '\n[privacy]\nunit = "one record"  # whom or what it protects, in words'

@@ -39,12 +39,18 @@ class Asked:
 
     def source(self) -> "Source":
         """The file with the data; exits with a message where it is none."""
+        from opendp_bayes.commands.answers import cleaning_of
         from opendp_bayes.trusted.files import source
 
         assert self.owned.path is not None  # noqa: S101  # for somebody named it
         with self.errors():
             specification = self.specification
-            return source(self.owned.path, specification.separator, specification.encoding)
+            return source(
+                self.owned.path,
+                specification.separator,
+                specification.encoding,
+                cleaning_of(specification),
+            )
 
 
 def asked_in(path: Path, data: Path | None, ledger: Path | None, *, joint: bool = False) -> Asked:
@@ -83,11 +89,12 @@ def carried_out(
     `text_of` makes the JSON of both, which is kept in the file `output`, or is rescued where the
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
-    from opendp_bayes.commands.answers import before_reading, frame_of, survey_of, typed
+    from opendp_bayes.commands.answers import as_in, before_reading, frame_of, survey_of, typed
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
-    specification, found = asked.specification, asked.source()
+    found = asked.source()
+    specification = as_in(found, asked.specification)
     book = asked.owned.ledger(specification.title)
     with Kept(output) as kept, readable(found, book) as opened:
         with asked.errors(), deferred_interrupts():
@@ -142,6 +149,7 @@ def foreseen(asked: Asked) -> "Sheet":
     with a message for what is wrong.
     """
     from opendp_bayes.commands.answers import (
+        as_in,
         frame_of,
         frame_without_data,
         labelled,
@@ -160,6 +168,7 @@ def foreseen(asked: Asked) -> "Sheet":
             if found is None:
                 frame = frame_without_data(specification)
             else:
+                specification = as_in(found, specification)
                 frame = frame_of(found, specification)
             specification = typed(specification, frame)
             query = survey_of(frame, specification, book)

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.validation import check_cells
-from opendp_bayes.questions.columns import labelled_column
+from opendp_bayes.questions.columns import DIFFER, labelled_column
 from opendp_bayes.questions.groups import groups_of
 from opendp_bayes.questions.joint_tables import check_combinations, table_of
 from opendp_bayes.questions.merged_cells import merged_cells
 from opendp_bayes.questions.question import Question
 from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import twins
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.spaces import CountsSpace, GroupedCountsSpace
@@ -88,4 +89,6 @@ def _named(column: Any, kinds: Mapping[str, ColumnKind], argument: str) -> str:
             f"{argument}={told(column)}: is not a column of the frame, which has {len(kinds)}; its"
             " `collect_schema()` names them."
         )
+    if any(twins([column, name]) for name in kinds):
+        warn(f"{argument}={column!a}: it and another column of the frame {DIFFER}.")
     return column

@@ -1,17 +1,19 @@
 """A categorical column: which values it can hold, and in which category each is counted."""
 
-from collections.abc import Sequence
+from collections.abc import KeysView, Sequence
 from dataclasses import dataclass
+from datetime import date
+from enum import EnumMeta
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.questions.left_out import LeftOut
+from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.release_format.labels import distinct, look_alike, place_of
+from opendp_bayes.release_format.labels import distinct, look_alike, place_of, plain, twins
 from opendp_bayes.trusted.cells import Axis
 from opendp_bayes.trusted.kinds import TYPE_OF, ColumnKind
 
@@ -80,7 +82,19 @@ def labelled_column(
             f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
             " unknown values."
         )
-    return LabelledColumn(Axis(column, known.kind, own, *places), tuple(labels))
+    # What reads like the label of nulls is counted there, too: one label means one thing.
+    values = own
+    if not (nulls is None or isinstance(nulls, LeftOut)) and _is_another_value(nulls, known, own):
+        values = (*own, nulls)
+    return LabelledColumn(Axis(column, known.kind, values, *places), tuple(labels))
+
+
+def _is_another_value(label: Value, known: ColumnKind, own: tuple[Value, ...]) -> bool:
+    """True if a column may hold a value that is this label, and none of its categories."""
+    fits = type(label) is TYPE_OF[known.kind] and place_of(label, own) is None
+    if fits and isinstance(label, int):
+        return -(2**63) <= label < 2**63
+    return fits and (known.declared is None or label in known.declared)
 
 
 def public_values(
@@ -93,12 +107,12 @@ def public_values(
     if known.kind not in TYPE_OF:
         raise TypeError(
             f"{name}={told(column)}: has type {known.type}; must be Enum, String, Categorical,"
-            " integer or Boolean. Bin or cast it in the plan."
+            f" integer or Boolean. {how_to_cast(known.type, column)}"
         )
     labels = _labels(column, known, categories, argument, of_groups=of_groups)
     shown = f"{argument}={told(labels)}"
     for label in labels:
-        _check_fits(label, known, shown)
+        _check_fits(label, known, column, shown)
     possible = set(labels if known.declared is None else known.declared)
     if absent := [label for label in labels if label not in possible]:
         raise ValueError(
@@ -106,7 +120,13 @@ def public_values(
         )
     if len(distinct(labels)) < len(labels):
         raise ValueError(f"{shown}: must not repeat a label.")
+    if alike := twins(labels):
+        warn(f"{argument}: {alike[0]!a} and {alike[1]!a} {DIFFER}; they are counted apart.")
     return tuple(labels)
+
+
+#: What is said of two names.
+DIFFER = "differ in nothing but blanks around them or the form of Unicode"
 
 
 #: A margin says that they are public, not what they are; OpenDP reads them.
@@ -133,8 +153,10 @@ def _labels(
                 f" the plan.{_FROM_A_MARGIN if of_groups else ''}"
             )
         categories = known.declared
-    if isinstance(categories, (pl.Series, np.ndarray)):
-        categories = list(categories.tolist() if isinstance(categories, np.ndarray) else categories)
+    if hasattr(categories, "tolist"):  # of numpy and pandas
+        categories = categories.tolist()
+    elif isinstance(categories, (pl.Series, KeysView, EnumMeta)):
+        categories = list(categories)
     if isinstance(categories, str) or not isinstance(categories, Sequence):
         raise TypeError(
             f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']."
@@ -145,20 +167,37 @@ def _labels(
             f" {'group that is not None' if of_groups else 'category'}."
         )
     check_cells(argument, len(categories))
-    return list(categories)
+    return list(map(plain, categories))
 
 
-def _check_fits(label: Any, known: ColumnKind, shown: str) -> None:
+def _check_fits(label: Any, known: ColumnKind, column: str, shown: str) -> None:
     expected = TYPE_OF[known.kind]
     if type(label) is not expected:
         plain = label is None or isinstance(label, (str, int, float))
         found = repr(label) if plain else type(label).__name__
         raise TypeError(
             f"{shown}: {found} does not fit a column of type {known.type}; each must be"
-            f" {expected.__name__}."
+            f" {expected.__name__}.{_to_write(label, expected, column)}"
         )
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
         raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
+
+
+def _to_write(label: Any, expected: type, column: str) -> str:
+    """A sentence on what to write instead of a label of another type."""
+    if isinstance(label, float) and label.is_integer():
+        return f" Write {expected(int(label))!r}."
+    if expected is str and isinstance(label, int):
+        kind = "Boolean" if isinstance(label, bool) else "Int64, strict=False"
+        return (
+            f" Write it as text, as the data do, such as {str(label)!r}, or cast the column, as in"
+            f" pl.col({column!r}).cast(pl.{kind})."
+        )
+    if expected is str and isinstance(label, date):
+        return f" Write it as text, such as {str(label)!r}."
+    if expected is int and isinstance(label, str) and label.strip().lstrip("-").isdecimal():
+        return f" Write {int(label)} without quotes."
+    return ""
 
 
 def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:

@@ -16,7 +16,7 @@ from opendp_bayes.questions.joint_tables import check_combinations
 from opendp_bayes.questions.left_out import DROP
 from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.labels import distinct, identity, places_of
+from opendp_bayes.release_format.labels import distinct, identity, places_of, plain
 from opendp_bayes.trusted.cells import Axis
 from opendp_bayes.trusted.kinds import ColumnKind
 
@@ -72,7 +72,7 @@ def _as_rows(given: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
             raise TypeError(
                 f"{shown}: {row!r} must be a tuple of {len(by)} values, one for each column."
             )
-    rows = [tuple(row) for row in given]
+    rows = [tuple(map(plain, row)) for row in given]
     kinds = {type(value) for row in rows for value in row}
     if not kinds <= {str, int, bool, type(None)}:
         raise TypeError(

@@ -10,6 +10,7 @@ from opendp.mod import Transformation
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.release_format.data import Key, Label, Value
+from opendp_bayes.release_format.labels import plain
 from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.trusted.spaces import Prior
 
@@ -37,6 +38,10 @@ class Variable:
     categories: Sequence[Any] | None = None
     nulls: Value | LeftOut | None = None
     unknown: Value | LeftOut | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("nulls", "unknown"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError, error_of_part
 from opendp_bayes.questions.asked import Asked
 from opendp_bayes.questions.left_out import LeftOut
+from opendp_bayes.questions.question import Variable
+from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.trusted.budget import loss_in, shown
 from opendp_bayes.trusted.spaces import groups_and_labels
 
@@ -96,8 +98,18 @@ def _where_counted(asked: Asked, policy: str) -> str:
     for variable in (*asked.question.variables, *of_groups):
         label = getattr(variable, policy)
         fate = "cannot occur" if label is None else repr(label)
+        if policy == "nulls" and _is_another_value(asked, variable):
+            fate = f"{fate}, with what reads so"
         fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
     return _by_name(fates)
+
+
+def _is_another_value(asked: Asked, variable: Variable) -> bool:
+    """True if values that read like the label of nulls, which is no category, are counted there."""
+    axes = () if asked.frame is None else asked.frame.cells.axes
+    held = [value for of in axes if of.column == variable.column for value in of.values]
+    given = held if variable.categories is None else variable.categories
+    return place_of(variable.nulls, held) is not None and place_of(variable.nulls, given) is None
 
 
 def _where_from(asked: Asked) -> str:

@@ -17,7 +17,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, proj
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Key, Label
-from opendp_bayes.release_format.kind_of_text import check_kind
+from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
 
@@ -201,9 +201,9 @@ class ReleaseDocument(
             )
         try:
             if format_of(text) == BY_GROUPS:
-                document = msgspec.convert(_of_one_row(text), cls)
+                document = msgspec.convert(_of_one_row(without_mark(text)), cls)
             else:
-                document = msgspec.json.decode(text, type=cls)
+                document = msgspec.json.decode(without_mark(text), type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a release in JSON: {error}") from None
         document.check()
@@ -348,7 +348,7 @@ def format_of(text: str | bytes) -> str:
     """
     try:
         with depth_told("text"):
-            return msgspec.json.decode(text, type=_Format).format
+            return msgspec.json.decode(without_mark(text), type=_Format).format
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
 

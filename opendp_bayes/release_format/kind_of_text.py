@@ -4,7 +4,7 @@ import codecs
 import json
 import re
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,11 +30,21 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _PATH = re.compile(r"[^\n{\[\"<]{1,4096}\.[A-Za-z]\w{0,7}")
 
 
+T = TypeVar("T")
+
+
 class _Header(msgspec.Struct):
     """The first fields of every document, of whichever version it is."""
 
     format: str
     version: int
+
+
+def without_mark(text: T) -> T:
+    """A text without the mark that some programs, of Windows above all, write before UTF-8."""
+    if isinstance(text, bytes):
+        return text.removeprefix(codecs.BOM_UTF8)  # type: ignore[return-value]
+    return text.removeprefix("\ufeff") if isinstance(text, str) else text  # type: ignore[return-value]
 
 
 def check_kind(text: Any, name: str, version: int, before: str = "") -> int | None:
@@ -46,6 +56,7 @@ def check_kind(text: Any, name: str, version: int, before: str = "") -> int | No
     is nested deeper than any document, and one of this format with a name twice in one object.
     Returns the version of a document of this format, otherwise None.
     """
+    text = without_mark(text)
     if isinstance(text, PathLike):
         raise TypeError(
             f"text={text!r}: must be what the file holds, not its path: pass its read_bytes()."

@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,18 +19,29 @@ T = TypeVar("T")
 def identity(label: Any) -> Hashable:
     """Stand in for a label where it is compared or looked up.
 
-    To Python 1, 1.0 and True are equal and have one hash, and so have a text and a member of an
-    Enum of texts; labels they are different ones. A scalar of numpy is the value that it holds, and
-    a tuple is compared entry by entry.
+    To Python 1, 1.0 and True are equal and have one hash; labels they are different ones. A scalar
+    of numpy and a member of an Enum of texts are the values that they hold (`plain`), and a tuple
+    is compared entry by entry.
 
     >>> identity(1) == identity(True), identity(("a", 1)) == identity(("a", np.int64(1)))
     (False, True)
     """
-    if isinstance(label, np.generic):
-        label = label.item()
+    label = plain(label)
     if isinstance(label, tuple):
         return tuple(map(identity, label))
     return type(label), label
+
+
+def plain(label: Any) -> Any:
+    """The value that a scalar of numpy holds, or a member of an Enum whose members are texts or
+    whole numbers; anything else as it is.
+
+    >>> plain(np.int64(1)), plain(np.str_("yes"))
+    (1, 'yes')
+    """
+    if isinstance(label, np.generic):
+        return label.item()
+    return label.value if isinstance(label, Enum) and isinstance(label, (str, int)) else label
 
 
 def are_same(one: Any, other: Any) -> bool:
@@ -88,6 +100,22 @@ def look_alike(label: Any, labels: Iterable[K]) -> K | None:
     return next(
         (known for known in labels if _as_read(known) == text and not are_same(known, label)), None
     )
+
+
+def twins(labels: Iterable[Any]) -> tuple[str, str] | None:
+    """The first two texts that differ in nothing but blanks around them or the form of Unicode, by
+    which one letter may be one character or two; None where there are none.
+
+    >>> twins(["yes", "no", "yes "])
+    ('yes', 'yes ')
+    """
+    seen: dict[str, str] = {}
+    for label in labels:
+        if isinstance(label, str):
+            form = unicodedata.normalize("NFC", label).strip()
+            if seen.setdefault(form, label) != label:
+                return seen[form], label
+    return None
 
 
 def spare(name: str, labels: Iterable[Any]) -> str:

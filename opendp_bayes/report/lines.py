@@ -16,7 +16,7 @@ class FieldError(ValueError):
     """A field of a specification is wrong; `path` gives the steps to it, and `problem` says how."""
 
     def __init__(self, path: Sequence[str | int], problem: str) -> None:
-        steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+        steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
         name = "".join(steps).lstrip(".") or "the file"
         super().__init__(f"{name}{'' if problem.startswith('=') else ': '}{problem}")
         self.path, self.problem = tuple(path), problem
@@ -38,9 +38,13 @@ def located(text: str) -> Iterator[None]:
         raise SpecificationError(f"{line}{error}") from None
 
 
+def _shown(name: str) -> str:
+    return name if name and "." not in name else f'"{name}"'
+
+
 def is_json(text: str) -> bool:
     """Tell whether the text of a specification is meant as JSON; none of TOML begins like that."""
-    return text.lstrip()[:1] == "{"
+    return text.lstrip("\ufeff\r\n\t ")[:1] == "{"
 
 
 def line_of(text: str, path: Sequence[str | int]) -> int:

@@ -16,6 +16,10 @@ from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
+    BLANK_LINES,
+    NULL_VALUES,
+    TRIM,
+    BlankLines,
     Number,
     Part,
     Rows,
@@ -26,6 +30,7 @@ from opendp_bayes.report.specification import (
     as_text,
     says,
 )
+from opendp_bayes.report.statements import cleaning_said
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.encodings import as_encoding
 
@@ -53,6 +58,7 @@ class OwnersColumn(Part, frozen=True, kw_only=True):
         Values | None, says("All categories; an Enum or Boolean column has its own.")
     ] = None
     nulls: Annotated[Value | None, says("Where records without a value are counted.")] = None
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
 
 
 class OwnersLedger(Part, frozen=True, kw_only=True):
@@ -71,6 +77,9 @@ class OwnerFile(Part, frozen=True, kw_only=True):
     path: Annotated[str, says("The file with the data, from the folder of this one.")]
     separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
     encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
+    trim: Annotated[bool, TRIM] = False
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
+    blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
     plugins: Annotated[
         list[str], says("Mechanisms of installed plugins that a question may name.")
     ] = msgspec.field(default_factory=list)
@@ -117,7 +126,7 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
         with suppress(ValueError):  # of another name for the same, such as latin1 for latin-1
             if as_encoding(made["encoding"]) == as_encoding(owner.encoding):
                 made["encoding"] = owner.encoding
-    for name in ("separator", "encoding"):
+    for name in ("separator", "encoding", "trim", "null_values", "blank_lines"):
         _agree(made, (name,), getattr(owner, name))
     for name in ("unit", "contributions", "identifier", "size"):
         _agree(privacy, ("privacy", name), getattr(owner.privacy, name))
@@ -146,6 +155,8 @@ def facts(question: Specification, owner: OwnerFile) -> Iterator[tuple[str, str,
     yield "file", owner.path, mine
     yield "separator", owner.separator or "as its extension says", mine
     yield "encoding", owner.encoding or "utf-8", mine
+    for said in cleaning_said(question):
+        yield "reading", said, mine
     yield "unit", privacy.unit, mine
     yield "contributions", str(privacy.contributions), mine
     if privacy.identifier is not None:
@@ -217,6 +228,7 @@ def _columns_of(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | 
 def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, Any]:
     """A column of a question, with the owner's facts; its categories may be some of the owner's."""
     _agree(asked, ("columns", name, "nulls"), owner.nulls)
+    _agree(asked, ("columns", name, "null_values"), owner.null_values)
     given, path = asked.get("categories"), ("columns", name, "categories")
     if given is None:
         return asked if owner.categories is None else {**asked, "categories": owner.categories}

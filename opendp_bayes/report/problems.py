@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
-from opendp_bayes.release_format.labels import distinct
+from opendp_bayes.release_format.labels import distinct, place_of
 from opendp_bayes.report.specification import (
     DROP,
     MOST_ROWS,
@@ -24,6 +24,13 @@ def problems(found: Specification) -> Iterator[Problem]:
     if found.privacy.share != "weights" and any(result.share != 1 for result in found.results):
         yield ("privacy", "share"), "finds the shares; leave out share of the results."
     for key, column in found.columns.items():
+        for code in (*found.null_values, *column.null_values):
+            if place_of(code, column.categories or []) is not None:
+                yield (
+                    ("columns", key, "categories"),
+                    f"{code!r} is also in null_values, by which it is no value; leave it out of"
+                    " one of them.",
+                )
         for field, problem in _problems_of_column(column):
             yield ("columns", key, field), problem
     for number, result in enumerate(found.results):

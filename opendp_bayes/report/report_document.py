@@ -7,7 +7,7 @@ import msgspec
 from opendp_bayes.inference.combine import posterior_of_tables
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.release_format.kind_of_text import check_kind
+from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import DROP, Result, Specification
 from opendp_bayes.results.release import GroupedRelease, Release
@@ -69,7 +69,7 @@ class Report(msgspec.Struct, frozen=True):
         """Read a report written by `to_json`; `ValueError` for anything else."""
         check_kind(text, NAME, VERSION)
         try:
-            document = msgspec.json.decode(text, type=_Document)
+            document = msgspec.json.decode(without_mark(text), type=_Document)
             asked = msgspec.convert(_renamed(document.specification), Specification)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a report in JSON: {error}") from None

@@ -9,6 +9,8 @@ from opendp_bayes.release_format.labels import OTHER, spare
 Value = str | bool | int
 #: In place of a category: records without a value, or with another one, are left out.
 DROP = "DROP"
+#: What an empty line of CSV is: no record, or one without a value.
+BlankLines = Literal["skip", "null"]
 Shares = Literal["weights", "equal_errors", "smallest_error"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
@@ -28,6 +30,11 @@ def as_text(value: Value) -> str:
 def says(description: str) -> msgspec.Meta:
     """State what a field is for, as its JSON Schema does."""
     return msgspec.Meta(description=description)
+
+
+TRIM = says("Leave out blanks around every text, and around the names of a CSV file.")
+NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
+BLANK_LINES = says("An empty line of CSV is no record (skip), or one without a value (null).")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -72,6 +79,7 @@ class Column(Part, frozen=True, kw_only=True):
         Values | None,
         says("All categories, in order; an Enum or Boolean column has its own."),
     ] = None
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     labels: Annotated[
         list[str] | None, says("What the report calls the categories, in the same order.")
     ] = None
@@ -176,6 +184,9 @@ class Specification(Part, frozen=True, kw_only=True):
     text: Annotated[str, says("A paragraph below the title: where the data are from.")] = ""
     separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
     encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
+    trim: Annotated[bool, TRIM] = False
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
+    blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
     joint: Annotated[
         bool,
         says("Estimate all results together, so that the tables agree with each other."),

@@ -13,6 +13,7 @@ import msgspec
 
 from opendp_bayes.display.sheet import CONTROLS
 from opendp_bayes.mathematics.validation import each_once
+from opendp_bayes.release_format.kind_of_text import without_mark
 from opendp_bayes.report.lines import FieldError, SpecificationError, is_json, located
 from opendp_bayes.report.owner_file import (
     OwnerFile,
@@ -149,6 +150,7 @@ def _document(text: str) -> Any:
 
 
 def _parsed(text: str) -> Any:
+    text = without_mark(text)
     if is_json(text):
         once = each_once("", "leave out one of them")
         try:
@@ -215,7 +217,7 @@ def _shown(value: Any) -> str:
         return repr(value)
     if isinstance(value, list):
         return "a list" if value else "an empty list"
-    return "a table" if isinstance(value, dict) else "a date or time"
+    return "a table" if isinstance(value, dict) else f"a date or time; write {str(value)!r}"
 
 
 def _value_at(document: Any, path: tuple[str | int, ...]) -> Any:

@@ -75,6 +75,22 @@ def fates(
         yield name, without, other
 
 
+def cleaning_said(facts: Any) -> Iterator[str]:
+    """Yield sentences that say what is done to values before they are counted, by the word of a
+    specification or of an owner's file.
+    """
+    if facts.trim:
+        yield "Blanks around texts are left out."
+    if facts.null_values:
+        yield f"What reads {listed(list(map(repr, facts.null_values)), 'or')} is no value."
+    for name, column in facts.columns.items():
+        if column.null_values:
+            codes = listed(list(map(repr, column.null_values)), "or")
+            yield f"In {name}, what reads {codes} is no value."
+    if facts.blank_lines == "null":
+        yield "Empty lines are records without a value."
+
+
 def unmerged(release: Any) -> Sequence[Any]:
     """The categories of a release, those before they were merged."""
     parts = getattr(release, "parts", ())
@@ -96,12 +112,21 @@ def notes(
     for name, *both in found:
         for which, (fate, label) in enumerate(both):
             if fate == "counted":
-                fate = f"counted as “{called(specification.columns[name], label)}”"
+                column = specification.columns[name]
+                fate = f"counted as “{called(column, label)}”"
+                if not which and _is_another_text(label, column):
+                    fate += ", as is what reads so"
             if fate != "cannot occur":
                 said.setdefault(f"are {fate}", ([], []))[which].append(name)
     if said:
         yield where_counted(said, "Records", say_columns=len(found) > 1)
     yield from limits(specification, result)
+
+
+def _is_another_text(label: Value | None, column: Column) -> bool:
+    """True if values may read like the label of records without one, and are no category."""
+    own = column.categories
+    return isinstance(label, str) and own is not None and place_of(label, own) is None
 
 
 def limits(specification: Specification, result: Result) -> Iterator[str]:
@@ -182,6 +207,7 @@ def methods(
     together = "All results together have" if len(headings) > 1 else "The result has"
     mechanisms = _mechanisms(headings, [release.mechanism for release in report.releases])
     priors = _priors(headings, report.releases)
+    cleaned = "".join(f" {one}" for one in cleaning_said(specification))
     return (
         f"Category probabilities were released under {concentrated}differential privacy with"
         f" {versions}. The privacy unit is {said['unit']}: data sets that differ by"
@@ -190,7 +216,7 @@ def methods(
         f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
         " posterior given the released values, which takes the randomness of the release into"
         f" account. {f'The prior was {priors}.' if joint is None else _joint(joint)}"
-        f"{''.join(_limits(report))}"
+        f"{cleaned}{''.join(_limits(report))}"
     )
 
 

@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.release_format.kind_of_text import check_kind
+from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.survey_figures import panel_of, plot_survey
@@ -246,7 +246,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         """
         check_kind(text, NAME, VERSION)
         try:
-            document = msgspec.json.decode(text, type=_Document)
+            document = msgspec.json.decode(without_mark(text), type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a survey in JSON: {error}") from None
         if (document.format, document.version) != (NAME, VERSION):

@@ -13,7 +13,7 @@ import polars as pl
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
-from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind
+from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind, column_named
 from opendp_bayes.trusted.scanned_frames import EVERY_ROW, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
 
@@ -130,7 +130,7 @@ class Cells:
         than counting in plain polars.
         """
         values = {
-            f"value_{at}": pl.col(of.column).cast(types[of.column], strict=False)
+            f"value_{at}": column_named(of.column).cast(types[of.column], strict=False)
             for at, of in enumerate(self.axes)
         }
         return frame.select(**values).group_by(*values).len("number")
@@ -160,7 +160,7 @@ def counted(
     pl.set_random_seed(secrets.randbits(64))
     if limits.any and len(several) > 1:
         used = {of.column: None for cells in several for of in cells.axes}
-        frame = _collected(frame.select(*used)).lazy()
+        frame = _collected(frame.select(map(column_named, used))).lazy()
     return [cells.counts(_collected(cells.groups(frame, types))) for cells in several]
 
 

@@ -1,25 +1,38 @@
 """The columns of a file, as a scan: nothing is read but their names and types."""
 
+import csv
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn, TextIO
 
 import polars as pl
 
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.release_format.casts import how_to_cast
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.release_format.labels import twins
 from opendp_bayes.trusted.csv_text import (
     FileError,
+    copy_records,
     decoded,
     decoded_input,
     header_of,
-    read_all,
     text_errors,
+    values_of,
 )
 from opendp_bayes.trusted.encodings import UTF_8, as_encoding, as_separator
-from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kind_of
+from opendp_bayes.trusted.kinds import (
+    COMPARED_AS,
+    TYPE_OF,
+    ColumnKind,
+    column_named,
+    is_pattern,
+    kind_of,
+)
 from opendp_bayes.trusted.temporary_files import TemporaryFile
 
 EXTENSIONS = {
@@ -44,27 +57,47 @@ Refuse = Callable[[str, str], NoReturn]
 
 
 @dataclass(frozen=True)
+class Cleaning:
+    """What is done to each value of a file by itself, by the word of whoever owns the data.
+
+    Attributes
+    ----------
+    trim : leave out blanks around every text, and around the names of CSV.
+    null_values : texts and whole numbers that stand for no value, in columns of their type.
+    of_columns : the same for columns by name.
+    keep_blank : whether an empty line of CSV is a record without a value.
+    """
+
+    trim: bool = False
+    null_values: tuple[Value, ...] = ()
+    of_columns: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    keep_blank: bool = False
+
+
+@dataclass(frozen=True)
 class Source:
     """A file, and how it is read.
 
     Attributes
     ----------
-    path : where it is.
+    path : where it is; of CSV, in `scannable`, where its records are copied to.
     name : what messages call it.
     extension : in `EXTENSIONS`.
-    separator : between the values of a line of CSV.
+    separator : between the values of a line of CSV; None for that of the file.
     encoding : of the text of CSV.
+    header : of CSV, the names of its columns in their order.
     rest : of CSV that is being read, what follows the header.
-    copy : whether `path` is a copy in UTF-8, of which there is only the header until `complete`.
+    cleaning : what is done to each value.
     """
 
     path: Path
     name: str
     extension: str
-    separator: str
+    separator: str | None = None
     encoding: str = UTF_8
+    header: tuple[str, ...] = ()
     rest: TextIO | None = None
-    copy: bool = False
+    cleaning: Cleaning = Cleaning()
 
     @property
     def title(self) -> str:
@@ -76,36 +109,46 @@ class Source:
         return EXTENSIONS[self.extension]
 
     def scan(self) -> pl.LazyFrame:
-        """All columns; nothing is read yet."""
+        """All columns; nothing is read yet. Of two with one name, the first."""
         if self.kind == "Parquet":
             return pl.scan_parquet(self.path, glob=False)
         if self.kind == "Arrow IPC":
             return pl.scan_ipc(self.path, glob=False)
         # Every value is read as text: inferring types would look at the data. A line with too many
         # fields is read as far as it goes, because whether a release succeeds must not depend on
-        # the records. Invalid text was refused by `complete`; if the file has changed since, it is
-        # read as far as it goes, too.
-        return pl.scan_csv(
+        # the records. Names are given to the columns afterwards: polars would change them.
+        scan = pl.scan_csv(
             self.path,
-            separator=self.separator,
-            infer_schema=False,
-            encoding="utf8-lossy",
+            separator=self.separator or "",
+            has_header=False,
+            schema={str(at): pl.String() for at in range(len(self.header))},
+            null_values=[""],
             truncate_ragged_lines=True,
+            raise_if_empty=False,
             glob=False,
         )
+        places: dict[str, int] = {}
+        for at, name in enumerate(self.header):
+            places.setdefault(name, at)
+        return scan.select(pl.col(str(at)).alias(name) for name, at in places.items())
 
     def complete(self) -> None:
-        """Read all of CSV before anything is released, and complete the copy where there is one.
+        """Copy the records of CSV before anything is released.
 
         Raises `FileError` for what is no text in its encoding: what stands for an invalid
         character would be a value that no category has.
         """
-        if self.rest is not None:
-            with text_errors(self.name, self.encoding):
-                read_all(self.rest, self.separator, self.path if self.copy else None)
+        if self.rest is not None and self.separator is not None:
+            with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
+                how = self.cleaning
+                copy_records(
+                    self.rest, copy, self.separator, trim=how.trim, keep_blank=how.keep_blank
+                )
 
 
-def source(path: Path, separator: str | None, encoding: str | None = None) -> Source:
+def source(
+    path: Path, separator: str | None, encoding: str | None = None, cleaning: Cleaning = Cleaning()
+) -> Source:
     """Choose how to read FILE by its extension; standard input is CSV.
 
     Raises `FileError` for an unknown extension and a path that is no file, and raises
@@ -121,8 +164,10 @@ def source(path: Path, separator: str | None, encoding: str | None = None) -> So
         )
     if path != STANDARD_INPUT and not path.is_file():
         raise FileError(f"FILE {path}: is not a file; check the path.")
-    found = Source(path, path.name, extension, "\t" if extension.startswith(".tsv") else ",")
-    for option, given in (("separator", separator), ("encoding", encoding)):
+    found = Source(path, path.name, extension, cleaning=cleaning)
+    blank = "null" if cleaning.keep_blank else None
+    of_csv = (("separator", separator), ("encoding", encoding), ("blank_lines", blank))
+    for option, given in of_csv:
         if given is not None and found.kind != "CSV":
             raise ValueError(
                 f"{option}={given!r}: is for CSV, and {path.name} is {found.kind}; leave it out."
@@ -136,9 +181,8 @@ def source(path: Path, separator: str | None, encoding: str | None = None) -> So
 
 @contextmanager
 def scannable(found: Source) -> Iterator[Source]:
-    """A source that can be read more than once and in UTF-8: standard input, and CSV in another
-    encoding, as a temporary file, which only its owner can read and which is removed after the
-    block, or with the process.
+    """A source that can be read more than once: of CSV a copy in UTF-8, a temporary file, which
+    only its owner can read and which is removed after the block, or with the process.
 
     Until `complete` nothing is read of CSV but the header, so that what is wrong about options and
     columns is found before the records have come.
@@ -155,12 +199,23 @@ def scannable(found: Source) -> Iterator[Source]:
                 if piped
                 else decoded(found.path, found.encoding)
             )
-            header = header_of(text)
-        found = replace(found, rest=text)
-        if piped or found.encoding != UTF_8:
-            found = replace(found, path=opened.enter_context(TemporaryFile()), copy=True)
-            found.path.write_text(header, encoding=UTF_8, newline="")
-        yield found
+            header, said = header_of(text)
+        usual = "\t" if found.extension.startswith(".tsv") else ","
+        try:
+            separator = found.separator or as_separator(said or usual, found.encoding)
+            names = values_of(header, separator, trim=found.cleaning.trim)
+            names = [name.strip() for name in names] if found.cleaning.trim else names
+        except ValueError as error:
+            raise FileError(f"FILE {found.name}: {error}") from None
+        except csv.Error:
+            names = []
+        if not names:
+            raise FileError(
+                f"FILE {'-: standard input' if piped else f'{found.name}:'} cannot be read as CSV;"
+                " its first line must name the columns."
+            )
+        copy = opened.enter_context(TemporaryFile())
+        yield replace(found, path=copy, separator=separator, header=tuple(names), rest=text)
 
 
 def schema_of(found: Source) -> pl.Schema:
@@ -168,17 +223,10 @@ def schema_of(found: Source) -> pl.Schema:
     try:
         return found.scan().collect_schema()
     except (pl.exceptions.PolarsError, OSError):
-        if found.name == _PIPED:
-            raise FileError(
-                "FILE -: standard input cannot be read as CSV; its first line must name the"
-                " columns."
-            ) from None
-        advice = (
-            "its first line must name the columns"
-            if found.kind == "CSV"
-            else "check that it is what its extension says"
-        )
-        raise FileError(f"FILE {found.name}: cannot be read as {found.kind}; {advice}.") from None
+        raise FileError(
+            f"FILE {found.name}: cannot be read as {found.kind}; check that it is what its"
+            " extension says."
+        ) from None
 
 
 def scan_columns(
@@ -190,11 +238,49 @@ def scan_columns(
     and so one person. `refuse` is told of a column that is not there or is of another type. Raises
     `FileError` for a file that cannot be read.
     """
-    scan, schema = found.scan(), schema_of(found)
+    schema = schema_of(found)
     types = {column: _plain_type(found, schema, column, refuse) for column in columns}
     if identifier is not None and schema[identifier] in _WIDE:
         types[identifier] = pl.String()
-    return scan.select(pl.col(name).cast(dtype, strict=False) for name, dtype in types.items())
+    values = {name: _value(found, name, of, refuse) for name, of in types.items()}
+    if identifier is not None:  # whose codes are persons
+        values[identifier] = _text(found, identifier, types[identifier])
+    values |= {name_in_plan(name): of for name, of in values.items()}
+    return found.scan().select(of.alias(name) for name, of in values.items())
+
+
+def _text(found: Source, name: str, dtype: pl.DataType) -> pl.Expr:
+    """The values of a column in a type, of text without blanks around them where that is so."""
+    value = column_named(name).cast(dtype, strict=False)
+    if not (found.cleaning.trim and dtype == pl.String):
+        return value
+    value = value.str.strip_chars()
+    return pl.when(value != "").then(value) if found.kind == "CSV" else value
+
+
+def _value(found: Source, name: str, dtype: pl.DataType, refuse: Refuse) -> pl.Expr:
+    """The values of a column in a type, without those that stand for none."""
+    given, of = found.cleaning.of_columns.get(name, ()), TYPE_OF[kind_of(dtype).kind]
+    if found.kind == "CSV":
+        given = tuple(map(str, given))
+    for code in given:
+        if type(code) is not of:
+            refuse(name, f"null_values={told(code)}: must be {of.__name__}, as the column is.")
+    general = found.cleaning.null_values
+    codes = [*given, *(code for code in general if type(code) is of or found.kind == "CSV")]
+    if isinstance(dtype, pl.Enum):
+        dtype = pl.Enum([label for label in dtype.categories if label not in codes])
+    value = _text(found, name, dtype)
+    if isinstance(dtype, pl.Enum) or not codes:
+        return value
+    return pl.when(~value.is_in([of(code) for code in codes])).then(value)
+
+
+def name_in_plan(name: str) -> str:
+    """The name by which a plan may mean a column of `scan_columns`, which has those columns twice
+    that polars takes for patterns.
+    """
+    return f"{name} (by name)" if is_pattern(name) else name
 
 
 def named_columns(
@@ -202,9 +288,14 @@ def named_columns(
 ) -> dict[str, ColumnKind]:
     """Describe these columns, or all; `refuse` is told of one that is absent."""
     schema = schema_of(found)
-    for column in columns or ():
+    for column in schema if columns is None else columns:
         _check_in(found, schema, column, refuse)
-    return {name: kind_of(schema[name]) for name in (schema if columns is None else columns)}
+    return {name: _kind_in_file(schema[name]) for name in (schema if columns is None else columns)}
+
+
+def _kind_in_file(dtype: pl.DataType) -> ColumnKind:
+    """Describe a column of a file, whose dates are text, as in CSV: 2026-05-01."""
+    return kind_of(pl.String() if dtype == pl.Date else dtype)
 
 
 def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> None:
@@ -215,10 +306,24 @@ def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> 
             refuse(
                 column,
                 f"is not in the first line of {found.name}, which must name the columns; check the"
-                f" spelling, the header and the separator ({found.separator!r}).",
+                f" spelling, the header and the separator ({found.separator!r})."
+                + _near(column, schema),
             )
         known = ", ".join(map(repr, schema))
         refuse(column, f"is not in {found.name}; must be one of {known}.")
+    if found.header.count(column) > 1:
+        refuse(
+            column,
+            f"is the name of {found.header.count(column)} columns in the first line of"
+            f" {found.name}; rename all but one.",
+        )
+
+
+def _near(column: str, schema: pl.Schema) -> str:
+    """A sentence on a name that is there and differs from the one that is asked for in form."""
+    if not any(twins([column, name]) for name in schema):
+        return ""
+    return " A name there differs from it in nothing but blanks around it or the form of Unicode."
 
 
 def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:
@@ -226,11 +331,11 @@ def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -
     depends on the data.
     """
     _check_in(found, schema, column, refuse)
-    known = kind_of(schema[column])
+    known = _kind_in_file(schema[column])
     if known.kind == "other":
         refuse(
             column,
-            f"has type {known.type}; must be text, Enum, Boolean or integer. Bin or convert its"
-            " values first.",
+            f"has type {known.type}; must be text, Enum, Boolean, integer or date."
+            f" {how_to_cast(known.type, column, 'before')}",
         )
     return COMPARED_AS[known.kind] if known.declared is None else schema[column]

@@ -2,6 +2,7 @@
 carry labels out of the data. A polars Enum is the exception, whose labels somebody wrote.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -63,6 +64,18 @@ def kind_of(dtype: pl.DataType, *, nullable: bool = True) -> ColumnKind:
     if isinstance(dtype, pl.Boolean):
         return ColumnKind("boolean", name, nullable)
     return ColumnKind("integer" if dtype.is_integer() else "other", name, nullable)
+
+
+def column_named(name: str) -> pl.Expr:
+    """The column of this name: `pl.col` would take `*`, and what stands between `^` and `$`, for a
+    pattern.
+    """
+    return pl.col(f"^{re.escape(name)}$" if is_pattern(name) else name)
+
+
+def is_pattern(name: str) -> bool:
+    """True if polars takes the name of a column for a pattern, wherever it means one column."""
+    return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
 def kinds_in(frame: pl.LazyFrame) -> dict[str, ColumnKind]:

@@ -28,6 +28,7 @@ from opendp.mod import (
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
+from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.trusted.boundary import Unchanging, require_features
 from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
 from opendp_bayes.trusted.kinds import kind_of
@@ -242,7 +243,7 @@ def _series_domain(name: str, dtype: pl.DataType) -> Any:
     except (OpenDPException, ValueError):
         raise TypeError(
             f"frame: column {name!r} has type {kind_of(dtype).type}, for which OpenDP has no"
-            " domain. Drop the column or convert it first."
+            f" domain. Drop the column. {how_to_cast(kind_of(dtype).type, name, 'in the frame')}"
         ) from None
 
 
@@ -272,6 +273,7 @@ def check_identifier(metric: Metric, columns: Collection[str]) -> None:
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
         return
+    _check_by_name(inner.identifier, "privacy_unit: its identifier")
     for name in inner.identifier.meta.root_names():
         if name not in columns:
             raise ValueError(
@@ -279,6 +281,15 @@ def check_identifier(metric: Metric, columns: Collection[str]) -> None:
                 f"privacy_unit: identifier={name!r} is not a column of the frame, which has"
                 f" {len(columns)}; its schema names them."
             )
+
+
+def _check_by_name(key: Any, name: str) -> None:
+    """Raise `ValueError` for what polars takes for a pattern: OpenDP cannot mean the column."""
+    if (pl.col(key) if isinstance(key, str) else key).meta.has_multiple_outputs():
+        raise ValueError(
+            f"{name} must be one column by name, and polars takes '*' and '^...$' for patterns."
+            " Rename the column that is called so."
+        )
 
 
 def _as_unit(given: Any) -> tuple[Metric, Any]:
@@ -301,6 +312,8 @@ def _as_unit(given: Any) -> tuple[Metric, Any]:
     for bound in distance:
         if not isinstance(bound, Bound):
             raise TypeError(f"contributions: {told(bound)} must be a number or a dp.polars.Bound.")
+        for key in bound.by:
+            _check_by_name(key, "contributions: Bound.by")
         for limit in ("per_group", "num_groups"):
             if getattr(bound, limit) is not None:
                 _as_rows(getattr(bound, limit), f"contributions: Bound.{limit}")

@@ -2,6 +2,7 @@
 in memory becomes a temporary file: OpenDP would copy it with every query.
 """
 
+from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes.trusted.boundary import ContractError, silenced, withheld
+from opendp_bayes.trusted.kinds import column_named
 from opendp_bayes.trusted.temporary_files import TemporaryFile, sweep
 
 #: A filter is applied to the rows, after they were read. Polars would drop parts of a Parquet file
@@ -51,7 +53,7 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         schema = frame.collect_schema()
         # An Enum is stored as its codes, which polars reads back several times faster.
         self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
-        codes = frame.with_columns(pl.col(name).to_physical() for name in self._enums)
+        codes = frame.with_columns(column_named(name).to_physical() for name in self._enums)
         # The quicker format for codes, the slower one for anything else.
         self._is_arrow = len(self._enums) == len(schema)
         if self._is_arrow:
@@ -66,7 +68,7 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
     def scan(self) -> pl.LazyFrame:
         """A LazyFrame over the file."""
         scan = pl.scan_ipc(self._path) if self._is_arrow else pl.scan_parquet(self._path)
-        return scan.cast(self._enums)  # type: ignore[arg-type]
+        return _cast(scan, self._enums)
 
     def close(self) -> None:
         """Remove the file; scans of it stop working."""
@@ -123,7 +125,11 @@ def scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
 def _widened(frame: pl.LazyFrame) -> pl.LazyFrame:
     schema = withheld(frame.collect_schema, "frame: looking up its names and types")
     narrow = {name: _WIDER[of] for name, of in schema.items() if of in _WIDER}
-    return frame.cast(narrow) if narrow else frame  # type: ignore[arg-type]
+    return _cast(frame, narrow)
+
+
+def _cast(frame: pl.LazyFrame, types: Mapping[str, Any]) -> pl.LazyFrame:
+    return frame.with_columns(column_named(name).cast(of) for name, of in types.items())
 
 
 def _of_narwhals(given: Any) -> pl.DataFrame:
@@ -173,8 +179,8 @@ def _of_narwhals(given: Any) -> pl.DataFrame:
             f"frame={kind}: a column cannot be made one of polars, for a reason that is withheld,"
             " because it may show a value. Convert it yourself, and pass the frame of polars."
         )
-    coded = [name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum)]
-    return made.with_columns(pl.col(coded).cast(pl.String)) if coded else made
+    coded = (name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum))
+    return made.with_columns(column_named(name).cast(pl.String) for name in coded)
 
 
 def _advice(given: Any) -> str:

@@ -31,6 +31,7 @@ from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, rec
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.plan_gate import check_plan
+from opendp_bayes.trusted.plan_values import named
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +149,16 @@ def _check_types(plan: pl.LazyFrame) -> None:
     )
 
 
+def _key(key: Any) -> Any:
+    """The name of a column in a plan, also of one that polars takes for a pattern; None for what is
+    no column by name.
+    """
+    kind, body = named(key)
+    if kind == "Selector":
+        return "*" if body == "Wildcard" else body.get("Matches")
+    return body if kind == "Column" else None
+
+
 def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]:
     """The query before `group_by` and the columns it groups by; `ValueError` unless these are
     columns by name.
@@ -160,7 +171,7 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]
         with silenced():  # polars will drop the JSON form; the rule below notices if it changes
             node = json.loads(grouped.serialize(format="json"))["GroupBy"]
             plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
-            keys = [key["Column"] for key in node["keys"] if key.keys() == {"Column"}]
+            keys = [name for key in node["keys"] if (name := _key(key)) is not None]
     except Exception as error:  # noqa: BLE001 - polars promises no kind
         raise ValueError(
             "query: its plan cannot be read back from `group_by`; leave out infinite and undefined"

@@ -186,7 +186,7 @@ def test_the_smoothness_chosen_is_shown_and_serves_the_guess(template: Any, name
         calibrate(
             replace(template, **{name: value}), size=size, prior=prior, epsilon=1.0, tune=False
         )
-        for value in np.geomspace(0.02, 1.9, 12).tolist()
+        for value in np.geomspace(0.02, 1.9, 6).tolist()
     ]
     errors = [mean_error(other, counts, prior) for other in others]
     assert mean_error(found, counts, prior) <= 1.01 * min(errors) < 0.9 * max(errors)

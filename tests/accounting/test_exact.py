@@ -201,7 +201,7 @@ def test_knorm(k: int, scale: float, norm: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "k", "scale"), [(1, 2, 1.0), (4, 3, 0.7), (7, 3, 2.0), (3, 4, 0.8)]
+    ("size", "k", "scale"), [(1, 2, 1.0), (4, 3, 0.7), (7, 3, 2.0), (2, 4, 0.8)]
 )
 def test_knorm_as_released(size: int, k: int, scale: float) -> None:
     """What is released is a function of the noised counts, and loses no more."""
@@ -281,7 +281,7 @@ GROUPS: list[Case] = [
     (SmoothHellingerExponential(0.4, beta=0.2), 4, (1.0, 1.0, 0.3)),
     (HellingerExponential(0.5), 4, (0.5, 0.5, 0.5)),
     (LaplaceParameters(1.5, noise="floored"), 8, (1.0, 1.0)),
-    (LaplaceParameters(1.5), 6, (1.0, 1.0, 1.0)),
+    (LaplaceParameters(1.5), 4, (1.0, 1.0, 1.0)),
     # Where neighbours, or data sets at distance 2, differ more than any at distance 3.
     (SmoothHellingerExponential(0.14, gamma=0.42), 4, (0.03, 0.03)),
     (HellingerExponential(0.28, sensitivity="local"), 4, (0.49, 0.14)),

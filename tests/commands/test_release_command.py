@@ -322,7 +322,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "weight",
             "--categories a,b --epsilon 1",
-            r"--column 'weight': has type Float64; must be text, Enum, Boolean or integer",
+            r"--column 'weight': has type Float64; must be text, Enum, Boolean, integer or date",
         ),
         (
             "ballot",
@@ -725,8 +725,8 @@ def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: 
         ),
         (
             ("--nulls", "none", "--unknown", "DROP"),
-            "Records without a value are counted as “none”; those with a value that is no category"
-            " are left out.",
+            "Records without a value are counted as “none”, as is what reads so; those with a value"
+            " that is no category are left out.",
         ),
         (
             ("--nulls", "b", "--unknown", "b"),

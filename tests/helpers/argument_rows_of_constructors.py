@@ -304,12 +304,12 @@ def shares_of(questions: Any) -> list[tuple[str, float]]:
 
 QUERIES += rows(
     ob.levels,
-    {"column": "x", "categories": list(range(100))},
+    {"column": "x", "categories": list(range(60))},
     shares_of,
     vary("column", "y", DIFFERENT),
-    vary("categories", list(range(200)), DIFFERENT),
+    vary("categories", list(range(120)), DIFFERENT),
     vary("branching", 5, DIFFERENT),
-    vary("merges", {"half": {"a": list(range(50)), "b": list(range(50, 100))}}, DIFFERENT),
+    vary("merges", {"half": {"a": list(range(30)), "b": list(range(30, 60))}}, DIFFERENT),
     vary("for_", "cells", SMALLER, len),
     vary("budget", "rho", LARGER, len),
 )

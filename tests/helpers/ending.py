@@ -69,6 +69,13 @@ def first() -> None:
     wait()
 
 
+def as_first() -> None:
+    """Say whether SIGTERM does there what it does by default, while there is a file."""
+    os.getpid = lambda: 1
+    with TemporaryFile():
+        say(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+
+
 def again_and_again() -> None:
     """Make and remove files all the time."""
     tempfile.gettempdir()  # for which Python tries the folder, by a file of its own
@@ -131,6 +138,14 @@ def later_handler() -> None:
 
     before: Any = signal.signal(signal.SIGTERM, passed_on)
     wait()
+
+
+def overtaken() -> None:
+    """Take a signal over while there is a file, and hear it when there is none any more."""
+    with TemporaryFile():
+        signal.signal(signal.SIGTERM, lambda number, frame: heard(number))
+    os.kill(os.getpid(), signal.SIGTERM)
+    say(signal.getsignal(signal.SIGHUP) is signal.SIG_DFL)
 
 
 def once_only() -> None:

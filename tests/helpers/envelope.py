@@ -193,7 +193,7 @@ def errors(found, right, rows=None):
         total = float(found.records.mean()[0]), float(found.records.std()[0])
         worst |= _moments("total ", total, right.total(), SMALLEST_DEVIATION)
         with suppress(NotServedError):
-            worst["total cdf"] = _off_steps(found.size, *right.total_steps())
+            worst["total cdf"] = _off_steps(found.records, *right.total_steps())
     off = abs(found.log_evidence - right.log_evidence)
     # Of outliers that cost billions there are fewer digits.
     return worst | {"evidence": max(off - 1e-12 * abs(right.log_evidence), 0.0)}
@@ -256,7 +256,7 @@ def compared(block, seed, most_categories=MOST_CATEGORIES):
         return setting, None
     start = time.process_time()
     found = posterior(setting)
-    for answer in (found.probabilities, found.counts, found.size):
+    for answer in (found.probabilities, found.counts, found.records):
         answer.mean()
     setting.about.update(reference=name, seconds=time.process_time() - start)
     if _lacks(right, found):

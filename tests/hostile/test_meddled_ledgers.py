@@ -2,16 +2,19 @@
 
 import json
 import os
+import signal
+import stat
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.trusted import ledger_file
 from opendp_bayes.trusted.account import LedgerError, Loss, accounts_of
 from opendp_bayes.trusted.ledger import read_accounts
+from opendp_bayes.trusted.ledger_file import locked
 from tests.helpers.checked_apart import checked_apart
 
 TOTAL = b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}'
@@ -138,22 +141,28 @@ def test_what_a_ledger_that_was_replaced_meanwhile_cannot_enter_is_not_handed_ou
     assert (handed_out, ledger.spent.value) == ([], 0.0)
 
 
-def test_who_waited_for_a_ledger_that_was_replaced_enters_in_the_new_one(tmp_path):
-    path = tmp_path / "b.ledger"
+def test_who_waited_for_a_ledger_that_was_replaced_enters_in_the_new_one(tmp_path, monkeypatch):
+    path, take = tmp_path / "b.ledger", ledger_file._take
+    ledger, old_one_is_open = ob.Ledger(path, epsilon=1.0), threading.Event()
+
+    def taking(number: int) -> None:
+        if threading.current_thread() is waiting:
+            old_one_is_open.set()
+        take(number)
 
     def enter() -> None:
-        with ob.Ledger(path).entered(LOSS, UNIT):
+        with ledger.entered(LOSS, UNIT):
             pass
 
     waiting = threading.Thread(target=enter)
+    monkeypatch.setattr(ledger_file, "_take", taking)
 
     def release() -> None:
         with ob.Ledger(path).entered(LOSS, UNIT):
             waiting.start()
-            time.sleep(0.1)  # it has opened the old one
+            assert old_one_is_open.wait(60.0)
             replaced(path)
 
-    ledger = ob.Ledger(path, epsilon=1.0)
     with pytest.raises(LedgerError, match="was replaced"):
         release()
     waiting.join()
@@ -181,3 +190,112 @@ def test_a_copy_is_another_ledger(tmp_path):
         with ledger.entered(LOSS, UNIT):
             pass
         assert ledger.spent == LOSS
+
+
+# --- what the system is asked for
+
+
+def test_an_entry_and_the_name_of_a_new_ledger_are_on_the_disk_before_it_goes_on(
+    tmp_path, monkeypatch
+):
+    synced, fsync = [], os.fsync
+
+    def seen(number: int) -> None:
+        synced.append(os.fstat(number).st_ino)
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    path = tmp_path / "b.ledger"
+    ledger = ob.Ledger(path, epsilon=1.0)
+    assert set(synced) == {path.stat().st_ino, tmp_path.stat().st_ino}
+    synced.clear()
+    with ledger.entered(LOSS, UNIT):
+        assert synced == []
+    assert synced == [path.stat().st_ino]
+
+
+def test_a_disk_that_takes_a_line_in_pieces_takes_all_or_none_of_it(tmp_path, monkeypatch):
+    write, left = os.write, [1000]
+
+    def pieces(number: int, line: bytes) -> int:
+        if not left[0]:
+            raise OSError(28, os.strerror(28))
+        left[0] -= 1
+        return write(number, line[:7])
+
+    path = tmp_path / "b.ledger"
+    monkeypatch.setattr(os, "write", pieces)
+    ledger = ob.Ledger(path, epsilon=1.0)
+    with ledger.entered(LOSS, UNIT):
+        pass
+    assert ledger.spent.epsilon == 0.75
+    before, left[0] = path.read_bytes(), 3
+    with pytest.raises(LedgerError, match="cannot be written"):
+        ledger.set_total(epsilon=2.0)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has other rights")
+def test_who_may_read_a_ledger_is_what_the_user_has_set(tmp_path):
+    """Others who release from the same data share it."""
+    before = os.umask(0o007)
+    try:
+        ob.Ledger(tmp_path / "b.ledger", epsilon=1.0)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "b.ledger").stat().st_mode) == 0o660
+
+
+def test_a_ledger_that_is_not_there_is_made_by_a_total_alone(tmp_path):
+    path = tmp_path / "b.ledger"
+    for ask in (lambda: ob.Ledger(path), lambda: read_accounts(path)):
+        with pytest.raises(LedgerError, match="A ledger is made by giving it a total"):
+            ask()
+        assert not path.exists()
+
+
+def test_a_ledger_is_read_between_two_entries(tmp_path):
+    """Half of a line would count as all that is left."""
+    path = tmp_path / "b.ledger"
+    ob.Ledger(path, epsilon=1.0)
+    found: list[float] = []
+    reader = threading.Thread(
+        target=lambda: found.append(read_accounts(path)["b"].remaining.value), daemon=True
+    )
+    with locked(path) as file:
+        os.write(file.number, START[:30])
+        reader.start()
+        reader.join(0.3)
+        assert found == []
+        os.ftruncate(file.number, len(file.text))
+    reader.join(60.0)
+    assert found == [1.0]
+
+
+def test_a_child_that_has_the_file_open_does_not_keep_its_lock(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "b.ledger"
+    ob.Ledger(path, epsilon=1.0)
+    with locked(path) as file:
+        of_child = os.dup(file.number)  # as a process has it that is forked here
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(of_child)
+
+
+def test_ctrl_c_ends_the_wait_for_a_ledger_that_somebody_holds(tmp_path):
+    """And enters nothing. Where it did not, the lock would be given back after three seconds."""
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "b.ledger"
+    ledger = ob.Ledger(path, epsilon=1.0)
+    with path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        strike = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        give_back = threading.Timer(3.0, fcntl.flock, (other, fcntl.LOCK_UN))
+        strike.start()
+        give_back.start()
+        with pytest.raises(KeyboardInterrupt), ledger.entered(LOSS, UNIT):
+            pass
+        give_back.cancel()
+        give_back.join()
+    assert ledger.spent.epsilon == 0.0

@@ -181,7 +181,7 @@ def three_variables():
     return made.posterior, (counts + prior).reshape(2, 3, 2), prior.reshape(2, 3, 2)
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, pytest.param(1, marks=pytest.mark.slow), 2])
 def test_answers_of_three_variables_by_their_definition(number):
     """Given `number` of them, last named first: all others in every order, and in that of the table
     where none is named. Means of 3000 draws are within five standard errors, and further with

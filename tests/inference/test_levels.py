@@ -255,7 +255,7 @@ def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> A
             known = LevelCounts(whole, parent, levels[: depth + 1], np.arange(sizes[depth]))
             row.append(place(known.counts, counts[-1 - depth][one], one, rng))
             row.append(float(known.probabilities[one].cdf(shares[depth][one])[0]))
-        row.append(place(known.size, records, 0, rng))
+        row.append(place(known.records, records, 0, rng))
         found.append(row)
     return np.array(found)
 

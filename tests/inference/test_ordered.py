@@ -24,6 +24,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force
 from tests.helpers.releases import promise
+from tests.helpers.shortened import shorten
 
 PRIOR = (0.7, 1.5, 2.0, 0.4)
 LEVELS = (0.05, 0.3, 0.5, 0.9)
@@ -186,8 +187,9 @@ def drawn_quantiles(posterior, level, draws=20_000):
     return np.bincount(place, minlength=len(posterior.categories)) / draws
 
 
-def test_of_a_learned_prior_and_of_different_records(release):
+def test_of_a_learned_prior_and_of_different_records(release, monkeypatch):
     """Where the posterior is of draws itself, as its own draws say."""
+    shorten(monkeypatch)
     noise, rng = LaplaceParameters(1.0, total="private"), np.random.default_rng(2)
     drawn = tuple(rng.poisson(30 * np.exp(-np.arange(12) / 4)).tolist())
     one = Release(drawn, tuple(range(12)), (1.0,) * 12, noise, promise(None))

@@ -18,6 +18,7 @@ from opendp_bayes.research import survey_posterior
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise
+from tests.helpers.shortened import shorten
 
 LABELS: dict[str, tuple[Any, ...]] = {
     "vote": ("left", "right", "none"),
@@ -203,7 +204,7 @@ OTHERS: dict[str, Any] = {
     ),
     "diagnostics": lambda t: t.diagnostics.categories == t.categories,
     "counts": lambda t: np.all(abs(t.counts.mean() - SIZE * t.mean()) < 1),
-    "size": lambda t: (t.records.mean(), t.records.std()) == (SIZE, 0),
+    "records": lambda t: (t.records.mean(), t.records.std()) == (SIZE, 0),
     "marginal": lambda t: np.array_equal(t.marginal("vote").mean(), t.mean()),
     "conditional": lambda t: np.array_equal(
         posterior().marginal("vote", "age").conditional("vote", age=True).mean(),
@@ -295,7 +296,7 @@ def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
         (lambda t: t.conditional("vote", region=2), ValueError, "must be some of the variables"),
         (lambda t: t.conditional(age=3), ValueError, "age=3: is not a value of it"),
         (lambda t: t.merged({"x": t.categories[:2]}).marginal("age"), ValueError, "needs the post"),
-        (lambda t: posterior().marginal("vote", "region").size, ValueError, "no clique of the mo"),
+        (lambda t: posterior().marginal("vote", "region").records, ValueError, "no clique of the"),
     ],
 )  # fmt: skip
 def test_refuses_what_a_table_has_not(ask: Any, error: type[Exception], message: str) -> None:
@@ -379,7 +380,8 @@ def test_writes_csv_and_replaces_nothing(tmp_path: Path) -> None:
         posterior().write_synthetic(tmp_path, 1, "predictive", format="csv")
 
 
-def test_labels_of_mixed_types_are_an_enum() -> None:
+def test_labels_of_mixed_types_are_an_enum(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
     mixed = {"age": (True, False, "other")}
     found = survey_posterior({"a": release("age", "region", **mixed)}, ess=50)
     frame = found.synthetic(1)[0]
@@ -389,12 +391,12 @@ def test_labels_of_mixed_types_are_an_enum() -> None:
     assert found.synthetic(1)[0].schema["region"] == pl.Enum(["1", "2", "'2'"])
 
 
-def test_a_survey_has_one_posterior() -> None:
+def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
     found = ob.Survey(tuple(tables()), tuple(tables().values())).posterior
-    assert found.cliques == posterior().cliques
-    np.testing.assert_array_equal(
-        found.marginal("vote").mean(), posterior().marginal("vote").mean()
-    )
+    right: SurveyPosterior = ob.combine(tables(), records="same")
+    assert found.cliques == right.cliques
+    np.testing.assert_array_equal(found.marginal("vote").mean(), right.marginal("vote").mean())
     grouped = GroupedRelease(
         ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, promise(None)
     )
@@ -402,13 +404,15 @@ def test_a_survey_has_one_posterior() -> None:
         _ = ob.Survey(("g",), (grouped,)).posterior
 
 
-def test_json_holds_what_the_posterior_rests_on() -> None:
+def test_json_holds_what_the_posterior_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
+    right: SurveyPosterior = ob.combine(tables(), records="same")
     stated = promise(SIZE, ob.PrivacyLoss(math.inf, 1.0, math.inf))
     releases = tuple(replace(one, promise=stated) for one in tables().values())
     again = ob.Survey.from_json(ob.Survey(tuple(tables()), releases).to_json()).posterior
-    assert again.cliques == posterior().cliques
+    assert again.cliques == right.cliques
     for names in again.cliques:
-        found, first = (one.marginal(*names).sample(9, 1) for one in (again, posterior()))
+        found, first = (one.marginal(*names).sample(9, 1) for one in (again, right))
         np.testing.assert_array_equal(found, first)
 
 
@@ -533,7 +537,7 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: p.synthetic(10**7), ValueError, "copies=10000000: must be at most"),
         (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),
         (lambda p: p.write_synthetic("x", format="sav"), ValueError, "format='sav': must be"),
-        (lambda p: p.synthetic(records=5), ValueError, "size=5: must be None for a population"),
+        (lambda p: p.synthetic(records=5), ValueError, "records=5: must be None for a population"),
         (lambda p: survey_posterior({}), TypeError, "must be a mapping from names to at least"),
         (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
         (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),

@@ -62,7 +62,7 @@ def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):
 )
 def test_draws_below_0_under_a_huge_prior_make_the_number_geometric(scale):
     """All counts are above what was drawn, so that each record more costs `exp(-1 / scale)`."""
-    found = given_noise([-5, -7, 0], [1e6] * 3, DiscreteLaplace(scale)).size
+    found = given_noise([-5, -7, 0], [1e6] * 3, DiscreteLaplace(scale)).records
     right = stats.geom(-np.expm1(-1 / scale), loc=-1)
     assert found.mean()[0] == pytest.approx(right.mean(), abs=1e-4 * scale)
     assert found.std()[0] == pytest.approx(right.std(), abs=1e-4 * scale)
@@ -83,7 +83,7 @@ def test_numbers_that_weigh_nothing_are_crossed_in_few_tilts(monkeypatch):
     monkeypatch.setattr(tilts.TiltedCounts, "of", classmethod(counted))
     number, prior = stats.geom(0.25, loc=-1), np.full(5, 1e5)
     drawn, noise = [9000, -4000, 2000, -2000, 0], DiscreteGaussian(9500.0)
-    found = given_noise(drawn, prior, noise, records_prior=number).size
+    found = given_noise(drawn, prior, noise, records_prior=number).records
     assert len(made) < 150
     assert found.mean()[0] == pytest.approx(number.mean(), rel=1e-2)
     assert found.std()[0] == pytest.approx(number.std(), rel=1e-2)

@@ -68,7 +68,7 @@ def check_pairs(number: int, largest_k: int, seed: int) -> None:
 
 
 def test_random_pairs() -> None:
-    check_pairs(1000, largest_k=60, seed=1)
+    check_pairs(500, largest_k=60, seed=1)
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def check_unequal_totals(number: int, seed: int) -> None:
 
 
 def test_unequal_totals() -> None:
-    check_unequal_totals(500, seed=5)
+    check_unequal_totals(250, seed=5)
 
 
 @pytest.mark.slow

@@ -90,7 +90,7 @@ def test_local_and_global(prior: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prior", "smoothness"), some_of(product(PRIORS[:6], SMOOTHNESS), 24), ids=label
+    ("prior", "smoothness"), some_of(product(PRIORS[:6], SMOOTHNESS), 12), ids=label
 )
 def test_smooth(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     for size in (1, 3, QUICK[len(prior)]):
@@ -149,7 +149,7 @@ def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prior", "smoothness"), some_of(product(PRIORS, SMOOTHNESS), 24), ids=label
+    ("prior", "smoothness"), some_of(product(PRIORS, SMOOTHNESS), 12), ids=label
 )
 def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     """Many at once, which finish their searches at different distances, are as one at a time."""
@@ -169,11 +169,16 @@ def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float
 
 
 @pytest.mark.parametrize(
-    "smoothness",
-    [*SMOOTHNESS, {"gamma": 1e-9}, {"gamma": 1e9}, {"beta": 1e-9}, {"beta": 1e9}],
+    ("prior", "smoothness"),
+    some_of(
+        product(
+            [(1.0, 1.0), (0.01, 30.0)],
+            [*SMOOTHNESS, {"gamma": 1e-9}, {"gamma": 1e9}, {"beta": 1e-9}, {"beta": 1e9}],
+        ),
+        14,
+    ),
     ids=label,
 )
-@pytest.mark.parametrize("prior", [(1.0, 1.0), (0.01, 30.0)], ids=label)
 def test_all_data_sets_of_two_thousand_records_at_once(
     prior: tuple[float, float], smoothness: dict[str, float]
 ) -> None:

@@ -164,7 +164,7 @@ def test_projection_favours_no_category() -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_scales_at_the_ends_of_their_range(scale: float) -> None:
-    samples = GaussianParameters(scale).sample((3, 4), 1.0, size=4)
+    samples = GaussianParameters(scale).sample((3, 4), 1.0, draws=4)
     assert np.all(samples.sum(axis=1) == 7)
     if scale < 1:
         assert np.all(samples == (3, 4))

@@ -482,7 +482,7 @@ def test_coins(x: float, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_samples_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coins_of, "_LARGEST_BLOCK", 9 * 700)
-    samples = PermuteAndFlip(0.25).sample((3, 5), (1.0, 1.0), size=DRAWS)
+    samples = PermuteAndFlip(0.25).sample((3, 5), (1.0, 1.0), draws=DRAWS)
     observed: Counter[Any] = Counter(map(tuple, samples.tolist()))
     law = oracles.law_of(PermuteAndFlip(0.25), (3, 5), (1.0, 1.0))
     assert not oracles.rejects(observed, law)

@@ -1,6 +1,6 @@
 """Shares of levels, and how many neighbours they merge: against a search and a simulation."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 
 from opendp_bayes.planning.best_levels import best_levels
 from opendp_bayes.planning.tree_errors import CountTree
+from tests.helpers.sweeps import some_of
 
 POWERS = {"epsilon": 2.0, "rho": 1.0}
 
@@ -22,9 +23,10 @@ def no_levels(k: int, wanted: Any) -> float:
     return error(k, {1: 1.0}, wanted, "epsilon")
 
 
-@pytest.mark.parametrize("budget", POWERS)
-@pytest.mark.parametrize("wanted", ["quantiles", "ranges"])
-@pytest.mark.parametrize("branching", [3, 7, None])
+@pytest.mark.parametrize(
+    ("branching", "wanted", "budget"),
+    some_of(product([3, 7, None], ["quantiles", "ranges"], POWERS), 7),
+)
 def test_no_shares_nearby_are_better(branching: int | None, wanted: Any, budget: Any) -> None:
     shares, smallest = best_levels(60, branching, wanted, budget)
     assert sum(shares.values()) == pytest.approx(1)
@@ -55,13 +57,19 @@ def test_the_best_branching_is_that_of_all(budget: Any) -> None:
 
 def test_what_a_budget_is_best_spent_on() -> None:
     """With ε more levels cost more, with ρ twos are best; of cells alone no level is worth it."""
-    assert list(best_levels(1000, None, "quantiles", "epsilon")[0]) == [1, 10, 100]
-    assert list(best_levels(1000, None, "quantiles", "rho")[0]) == [2**at for at in range(10)]
+    assert list(best_levels(100, None, "quantiles", "epsilon")[0]) == [1, 10]
+    assert list(best_levels(100, None, "quantiles", "rho")[0]) == [2**at for at in range(7)]
     for budget in ("epsilon", "rho"):
         assert best_levels(50, None, "cells", budget) == ({1: 1.0}, pytest.approx(0.98))
         assert best_levels(50, 4, "cells", budget)[0] == {1: pytest.approx(1.0)}
     assert list(best_levels(10, None, "quantiles", "epsilon")[0]) == [1]
     assert best_levels(2, None, "ranges", "rho")[0] == {1: 1.0}
+
+
+@pytest.mark.slow
+def test_of_a_thousand_categories_more_levels_are_worth_it() -> None:
+    assert list(best_levels(1000, None, "quantiles", "epsilon")[0]) == [1, 10, 100]
+    assert list(best_levels(1000, None, "quantiles", "rho")[0]) == [2**at for at in range(10)]
 
 
 def test_the_error_is_that_of_a_simulation() -> None:

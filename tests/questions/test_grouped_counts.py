@@ -883,8 +883,8 @@ class Some:
     def log_pmf(self, counts, prior):
         raise ValueError("no list")
 
-    def sample(self, counts, prior, size=1):
-        return np.tile(counts, (size, 1))
+    def sample(self, counts, prior, draws=1):
+        return np.tile(counts, (draws, 1))
 
     def proven_loss(self, d_in, *, size, prior, delta=0.0):
         return ob.PrivacyLoss(epsilon=d_in, rho=d_in, range=d_in)

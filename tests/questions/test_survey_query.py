@@ -103,7 +103,7 @@ def test_the_losses_add_up_in_the_context(loss, size):
         ob.survey(whole.query(**half), questions(size)).release()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=6),
     st.floats(0.01, 20.0),

@@ -1,6 +1,7 @@
 """Texts given to `from_json` and `show` by mistake: what they are, and what reads them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ import opendp_bayes as ob
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.report.report_document import Report
 from tests.helpers.command_line import run
+from tests.helpers.releases import promise
 
 READERS = (ob.Release, ob.Survey, Report)
 DOCUMENTS = {
@@ -86,3 +88,13 @@ def test_show_names_the_file_beside_a_page(tmp_path):
     assert f"`opendp-bayes show {tmp_path / 'report.json'}`." in message
     page.write_bytes('{"a": 1}'.encode("utf-16"))
     assert "text: is in UTF-16, as PowerShell writes" in run("show", page, code=2)
+
+
+@pytest.mark.parametrize("read", ["release", "survey"])
+@pytest.mark.parametrize("mark", ["\ufeff", b"\xef\xbb\xbf"])
+def test_a_mark_before_utf_8_is_none_of_the_text(read: str, mark: str | bytes) -> None:
+    release = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
+    whole: Any = release if read == "release" else ob.Survey(("q",), (release,))
+    text = whole.to_json()
+    marked = mark + (text if isinstance(mark, str) else text.encode())
+    assert type(whole).from_json(marked) == whole

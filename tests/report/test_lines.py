@@ -28,3 +28,16 @@ def test_an_error_of_a_field_gets_its_line(problem: str, message: str) -> None:
     with pytest.raises(SpecificationError) as caught, located("[[a]]\n[[a]]\nb = 1"):
         raise FieldError(("a", 1, "b"), problem)
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        (("columns", "", "nulls"), 'columns."".nulls: is wrong.'),
+        (("columns", "a.b", "nulls"), 'columns."a.b".nulls: is wrong.'),
+        (("results", 0, "column"), "results[0].column: is wrong."),
+        ((), "the file: is wrong."),
+    ],
+)
+def test_a_field_is_named_step_by_step(path: tuple[str | int, ...], shown: str) -> None:
+    assert str(FieldError(path, "is wrong.")) == shown

@@ -1,9 +1,11 @@
 """What is read of a specification, and in which line something is wrong."""
 
+import json
+
 import pytest
 
 from opendp_bayes.report.lines import SpecificationError
-from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes.report.specification_text import read_specification, tomllib
 
 TEXT = """\
 title = "Votes"  # a comment
@@ -94,7 +96,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ('["a", "b"]', '"ab"', r"line 7: columns\.vote\.categories: must be a list, not 'ab'"),
         ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories\[1\]: must be text or"),
         ("[1, 2]", "[1, 1]", r"line 10: columns\.age group\.categories: must all be different"),
-        ('unknown = "other"', "unknown = 1979-05-27", r"line 12: .*, not a date or time\."),
+        ('unknown = "other"', "unknown = 1979-05-27", r"not a date or time; write '1979-05-27'\."),
         (
             "[1, 2]",
             "[]",
@@ -178,3 +180,8 @@ def test_half_a_character_is_refused_before_anything_is_paid_for() -> None:
 
 def test_a_separator_may_be_a_control_character() -> None:
     assert read_specification('separator = "\\u0001"\n' + TEXT).separator == "\x01"
+
+
+@pytest.mark.parametrize("text", [TEXT, json.dumps(tomllib.loads(TEXT))], ids=["TOML", "JSON"])
+def test_a_mark_before_utf_8_is_none_of_the_text(text: str) -> None:
+    assert read_specification(f"\ufeff{text}") == read_specification(text)

@@ -66,6 +66,7 @@ def first(loss):
 
 
 SLOW = {"EHDL", "EHDS, exact", "Laplace, floored", "Gaussian, size public"}
+SLOW |= {"Laplace, size public", "Laplace, ρ", "Gaussian, size private", "EHD"}
 EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SEARCHES]
 
 

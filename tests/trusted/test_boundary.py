@@ -74,7 +74,7 @@ class Visited:
     def check(self, *, size, prior): ...
     def log_pmf(self, counts, prior): ...
 
-    def sample(self, counts, prior, size=1):
+    def sample(self, counts, prior, draws=1):
         visit("sampling")
         return np.asarray(counts)[None]
 
@@ -448,7 +448,7 @@ class Plugin:
 
     def log_pmf(self, counts, prior): ...
 
-    def sample(self, counts, prior, size=1):
+    def sample(self, counts, prior, draws=1):
         return np.asarray(counts)[None]
 
     def proven_loss(self, d_in, *, size, prior, delta=0.0):

@@ -64,6 +64,27 @@ def test_a_sampler_may_return_counts_of_zero() -> None:
     assert draw(np.array(COUNTS), 2).tolist() == [[0, 6, 0]] * 2
 
 
+def test_noise_of_any_scale_is_cut_off_where_sums_of_it_are_numbers_still() -> None:
+    """One draw of fifty is there."""
+    for total, size in (("remainder", 6), ("private", None)):
+        mechanism = ob.LaplaceParameters(2.0**60, total=total)
+        drawn = drawer(Setting.of(mechanism, size, PRIOR))(np.array(COUNTS), 2000)
+        assert np.abs(drawn[:, :2]).max() == 2**62
+
+
+def test_draws_of_another_package_are_its_own_whatever_law_it_states() -> None:
+    """What is accounted for is what it proves of them."""
+
+    class Own(ob.LaplaceParameters):
+        law = ob.LaplaceParameters.law
+
+        def draw(self, counts: Any, prior: Any, draws: int) -> Any:
+            return np.tile(counts, (draws, 1))
+
+    draw = drawer(Setting.of(Own(5.0, total="private"), None, PRIOR))
+    assert draw(np.array(COUNTS), 20).tolist() == [list(COUNTS)] * 20
+
+
 def test_a_sampler_that_returns_something_else_is_refused() -> None:
     class Broken(ob.LaplaceParameters):
         def sample(self, counts: Any, prior: Any, size: int = 1) -> Any:

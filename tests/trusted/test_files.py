@@ -2,6 +2,7 @@
 whose first line is a record.
 """
 
+import gzip
 import os
 import re
 import subprocess
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import opendp.prelude as dp
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.files import EXTENSIONS, Source, scan_columns, source
+from opendp_bayes.trusted.files import EXTENSIONS, scan_columns, scannable, source
 from tests.helpers.grouped import with_groups
 
 VOTES = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
@@ -175,10 +177,12 @@ def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, n
 def test_every_value_of_csv_is_text_and_every_line_is_read_as_far_as_it_goes(tmp_path):
     """Types that are inferred would depend on the records, and a line could make a release fail."""
     path = tmp_path / "votes.csv"
-    path.write_bytes(b"name,vote\n1,2\n3,4,5\n6\n\xff,true\n")
-    frame = Source(path, path.name, ".csv", ",").scan().collect()
+    path.write_bytes(b"name,vote\n1,2\n3,4,5\n6\n\xff,7\n")
+    with scannable(source(path, None, "latin-1")) as found:
+        found.complete()
+        frame = found.scan().collect()
     assert set(frame.schema.values()) == {pl.String}
-    assert frame.rows() == [("1", "2"), ("3", "4"), ("6", None), ("\ufffd", "true")]
+    assert frame.rows() == [("1", "2"), ("3", "4"), ("6", None), ("\xff", "7")]
 
 
 @pytest.mark.parametrize("extension", [".csv", ".parquet", ".arrow"])
@@ -188,15 +192,23 @@ def test_a_path_is_the_name_of_one_file_whatever_is_in_it(tmp_path, extension):
         frame = pl.DataFrame({"file": [name]})
         getattr(frame, f"write_{kind}")(tmp_path / f"{name}{extension}")
     for name in ("votes[12]", "votes*"):
-        scan = source(tmp_path / f"{name}{extension}", None).scan()
-        assert scan.collect().to_series().to_list() == [name]
+        with scannable(source(tmp_path / f"{name}{extension}", None)) as found:
+            found.complete()
+            assert found.scan().collect().to_series().to_list() == [name]
+
+
+def compressed(text: bytes, extension: str) -> bytes:
+    if extension.endswith(".gz"):
+        return gzip.compress(text)
+    return pa.compress(text, "zstd", asbytes=True) if extension.endswith(".zst") else text
 
 
 @pytest.mark.parametrize("extension", [one for one, kind in EXTENSIONS.items() if kind == "CSV"])
 def test_the_separator_is_that_of_the_extension_compressed_or_not(tmp_path, extension):
     path = tmp_path / f"votes{extension}"
-    path.touch()
-    assert source(path, None).separator == ("\t" if "tsv" in extension else ",")
+    path.write_bytes(compressed(b"a,b\tc\n", extension))
+    with scannable(source(path, None)) as found:
+        assert found.header == (("a,b", "c") if "tsv" in extension else ("a", "b\tc"))
 
 
 def test_a_value_that_its_column_cannot_hold_is_null_and_no_failure(tmp_path):

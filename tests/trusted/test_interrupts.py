@@ -5,7 +5,9 @@ delivered.
 # ruff: noqa: PT012 - what a block under pytest.raises does until it is left is what is tested
 
 import ctypes
+import faulthandler
 import json
+import os
 import random
 import signal
 import subprocess
@@ -26,7 +28,7 @@ from opendp_bayes.questions import asked
 from opendp_bayes.questions import posterior_query as context_module
 from opendp_bayes.questions import survey_query as survey_module
 from opendp_bayes.trusted.boundary import ReleaseError
-from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.trusted.interrupts import deferred_interrupts, handler_below, interruptible
 from tests import helpers
 
 VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
@@ -87,6 +89,23 @@ def test_it_strikes_at_once_where_it_may_and_is_delivered_again_at_the_end() -> 
         strike()
         reached.append("closed again")
     assert reached == ["guard", "closed again"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no handlers below Python's")
+def test_a_handler_below_python_s_stays_where_it_is() -> None:
+    """As polars has one, which stops a scan; here it is that of `faulthandler`."""
+    of_python = handler_below(signal.SIGINT)
+    with open(os.devnull, "w") as nowhere:
+        faulthandler.register(signal.SIGINT, nowhere, chain=True)
+        try:
+            found = handler_below(signal.SIGINT)
+            with deferred_interrupts():
+                within = handler_below(signal.SIGINT)
+            after = handler_below(signal.SIGINT)
+        finally:
+            faulthandler.unregister(signal.SIGINT)
+    assert found != of_python
+    assert within == after == found
 
 
 def test_one_that_waits_strikes_where_it_may() -> None:

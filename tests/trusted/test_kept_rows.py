@@ -80,6 +80,7 @@ FIXED = [
     (lambda q: q.filter((NUMBERED <= 2) & (C("age") > 1)), None),
     (lambda q: q.filter(NUMBERED <= 2), "the first 3 rows of each who"),
     (lambda q: q.filter(pl.lit(2) > NUMBERED), "the first 2 rows of each who"),
+    (lambda q: q.filter(pl.lit(2) >= NUMBERED), "the first 3 rows of each who"),
     (lambda q: q.filter(RANKED < 3), "the first 2 groups by age, group of each who"),
 ]
 NOT_FIXED = [
@@ -262,6 +263,8 @@ UNORDERED = [
     lambda data: data.select(pl.all().shuffle(seed=1)),
     lambda data: data.select(pl.all().sample(fraction=1.0, shuffle=True, seed=1)),
     lambda data: data.select(each=pl.struct(pl.all()).unique()).unnest("each"),
+    lambda data: data.sort("group").filter(C("age") > -1),
+    lambda data: data.select(pl.all().shuffle(seed=1)).filter(C("age") > -1),
 ]
 
 

@@ -4,7 +4,9 @@ import errno
 import os
 import sys
 import threading
+import time
 from contextlib import suppress
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import opendp.prelude as dp
@@ -137,6 +139,15 @@ def test_different_units_are_told_apart(path):
             ob.posterior(query, **VOTE, size=size).release()
 
 
+def test_a_ledger_is_opened_for_the_unit_that_it_has(path):
+    """Whether or not its total is given again."""
+    ob.Ledger(path, epsilon=9.0, unit=UNIT)
+    for total in ({}, {"epsilon": 9.0}):
+        assert ob.Ledger(path, **total, unit=UNIT).account.unit == "contributions: 1"
+        with pytest.raises(ob.LedgerError, match="privacy unit contributions: 1, and one for chan"):
+            ob.Ledger(path, **total, unit=dp.unit_of(changes=1))
+
+
 def test_units_with_bounds_are_told_by_their_numbers(path):
     bounds = [dp.polars.Bound(by=["person"], per_group=1), dp.polars.Bound(by=[], per_group=4)]
     ledger = ob.Ledger(path, epsilon=9.0)
@@ -224,6 +235,42 @@ def test_continues_after_a_line_cut_off(path):
     assert "a line cut off" in shown
     assert "A line that a crash cut off counts as all that was left then." in shown
     assert "a line cut off" in notebook.rendered(sheet)
+
+
+def test_a_refusal_is_entered_with_its_purpose_where_the_data_set_is(path):
+    ledger = ob.Ledger(path, epsilon=1.0, note="first look")
+    ledger.enter_refusal()
+    entry = ledger.account.entries[-1][0]
+    assert (entry.refused, entry.note) == (True, "first look")
+    path.unlink()
+    ob.Ledger(path, dataset="other", epsilon=1.0)
+    with pytest.raises(ob.LedgerError, match="has no data set 'b', but 'other'"):
+        ledger.enter_refusal()
+    assert len(read_accounts(path)["other"].entries) == 1
+
+
+def test_a_ledger_is_where_it_was_opened_wherever_the_process_goes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = ob.Ledger("b.ledger", epsilon=1.0)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ob.Ledger("b.ledger", epsilon=1.0)
+    with ledger.entered(Loss(epsilon=0.75), "u"):
+        pass
+    assert read_accounts(tmp_path / "b.ledger")["b"].spent.value == 0.75
+    assert read_accounts(tmp_path / "elsewhere/b.ledger")["b"].spent.value == 0.0
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone is not that of the process")
+def test_times_of_entries_are_in_utc_wherever_it_runs(path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        before = datetime.now(timezone.utc)
+        (entry, _), *_ = ob.Ledger(path, epsilon=1.0).account.entries
+    time.tzset()
+    said = datetime.strptime(entry.at, "%Y-%m-%dT%H:%M:%S%z")
+    assert abs(said - before) < timedelta(hours=1)
 
 
 def test_a_clock_that_goes_back_changes_nothing(path, monkeypatch):

@@ -220,6 +220,8 @@ def test_the_smoothed_measure_gives_the_profile(name, accounting):
     )
     with pytest.raises(dp.OpenDPException, match="epsilon"):
         curve.delta(-1.0)
+    with pytest.raises(dp.OpenDPException, match="epsilon"):
+        curve.delta(math.nan)
     fixed = dp.c.make_fix_delta(measurement, delta=1e-3)
     epsilon, delta = dp.c.make_composition([fixed, fixed]).map(1)
     assert delta == 2e-3
@@ -690,11 +692,36 @@ class Uniform:
     def log_pmf(self, counts, prior):
         return np.full((1, len(prior)), 2), np.zeros(1)
 
-    def sample(self, counts, prior, size=1):
-        return np.full((size, len(prior)), 2)
+    def sample(self, counts, prior, draws=1):
+        return np.full((draws, len(prior)), 2)
 
     def proven_loss(self, d_in, *, size, prior, delta=0.0):
         return ob.PrivacyLoss(epsilon=0.0, rho=0.0, range=0.0, method="trivial")
+
+
+def test_what_would_ignore_the_data_is_not_released():
+    """Its own check is asked, at the release: OpenDP searches for a scale among many."""
+
+    class Mute(Uniform):
+        def check_informative(self, *, size, prior):
+            raise ValueError(f"scale={self.scale}: says nothing of {size} records.")
+
+    measurement = posterior() >> ob.m.then_mechanism(PURE, Mute(2.0))
+    assert measurement.map(1) == 0.0
+    with pytest.raises(dp.OpenDPException, match=rf"scale=2\.0: says nothing of {SIZE} records"):
+        measurement(DATA)
+
+
+def test_what_could_be_changed_is_refused_though_it_has_a_hash():
+    @dataclass(unsafe_hash=True)
+    class Thawed:
+        scale: float
+        name: ClassVar[str] = "thawed"
+        check, log_pmf, sample = Uniform.check, Uniform.log_pmf, Uniform.sample
+        proven_loss = Uniform.proven_loss
+
+    with pytest.raises(TypeError, match="must be a frozen dataclass, so that the map and the"):
+        ob.m.make_mechanism(*posterior().output_space, PURE, Thawed(1.0))
 
 
 def test_a_mechanism_that_can_change_is_refused():
@@ -742,7 +769,7 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     class Careless(ob.LaplaceParameters):
         name = "careless"
 
-        def sample(self, counts, prior, size=1):
+        def sample(self, counts, prior, draws=1):
             return sample
 
     space = PosteriorSpace(("a", "b"), 3, (1.0, 1.0))

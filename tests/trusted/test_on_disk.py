@@ -151,7 +151,7 @@ def test_no_part_has_statistics_by_which_its_rows_could_be_left_out():
     parquet = pytest.importorskip("pyarrow.parquet")
     made = ob.on_disk(pl.DataFrame({"age": [1.0, float("nan")], "vote": ["a", "b"]}))
     group = parquet.read_metadata(made._path).row_group(0)
-    assert [group.column(at).statistics for at in range(group.num_columns)] == [None, None]
+    assert not any(group.column(at).is_stats_set for at in range(group.num_columns))
 
 
 def test_a_context_on_it_counts_what_is_there():

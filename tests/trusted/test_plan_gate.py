@@ -91,6 +91,10 @@ REFUSED = {
         lambda q: q.with_columns(s=(0 - C("x")).cast(pl.String)),
         "with_columns: cast of a float to String shows the sign of zero",
     ),
+    "sign of zero as a category": (
+        lambda q: q.with_columns(s=(0 - C("x")).cast(pl.Enum(["-0.0", "0.0"]), strict=False)),
+        "with_columns: cast of a float to Enum shows the sign of zero",
+    ),
     "sign of zero, filled": (
         lambda q: q.with_columns(s=(0 - C("x")).fill_null("none").cast(pl.String)),
         "with_columns: fill_null of floats with text shows the sign of zero",
@@ -159,6 +163,10 @@ REFUSED = {
         lambda q: q.group_by("s").agg(C("i").max().over("x").max()),
         "group_by: over looks at other rows",
     ),
+    "largest code in a group": (
+        lambda q: q.with_columns(bin=CUT).group_by("s").agg(C("bin").max()),
+        "group_by: 'bin' is a Categorical, whose codes are read here",
+    ),
     "sum of floats": (
         lambda q: q.group_by("s").agg(i=C("x").sum()),
         "group_by: Float64 in group_by is no number to group by or to add up",
@@ -195,6 +203,23 @@ def test_forms_that_are_not_known_are_refused(node, message):
     )
     with pytest.raises(ValueError, match=message):
         read(*arguments)
+
+
+@pytest.mark.parametrize(
+    "grouped",
+    [
+        lambda frame: frame.group_by("s").having(C("i").max() > 1),
+        lambda frame: frame.group_by_dynamic("i", every="2i"),
+        lambda frame: frame.rolling("i", period="2i"),
+    ],
+    ids=["having", "group_by_dynamic", "rolling"],
+)
+def test_groups_by_more_than_their_own_rows_are_refused(grouped):
+    """Of OpenDP's queries none makes them, and a plan may be somebody's own."""
+    frame = pl.LazyFrame(schema=SCHEMA)
+    check_plan(frame.group_by("s").agg(pl.len()), frame)
+    with pytest.raises(ValueError, match="group_by: group_by with options is not among"):
+        check_plan(grouped(frame).agg(pl.len()), frame)
 
 
 def test_a_plan_of_another_frame_is_refused():

@@ -60,6 +60,7 @@ def test_a_column_that_was_computed_anew_stays_so_after_other_steps(plan: Any) -
         renamed.truncate_per_group(1, by=["s"]),
         renamed.truncate_per_group(1, by=["i", "s"]),
         renamed.truncate_per_group(1, by=["s", "i"]),
+        renamed.truncate_per_group(1, by=[C("i").cast(pl.String) + C("s").cast(pl.String)]),
         renamed.truncate_num_groups(1, by=["s"], keep="first"),
         renamed.truncate_num_groups(1, by=["i", "s"], keep="first"),
     ):
@@ -116,8 +117,8 @@ def test_a_name_that_was_coded_is_free_for_other_values() -> None:
 def test_a_select_may_hold_constants_beside_a_column() -> None:
     for exprs in (("i", pl.lit(1).alias("one")), (pl.lit(1).alias("one"), "i")):
         assert ob.posterior(query().select(*exprs), **OF_I).release().d_in == 1
-    mixed = query().select(i=C("i") + pl.lit(1))
-    assert ob.posterior(mixed, **OF_I).release().d_in == 1
+    for mixed in (C("i") + pl.lit(1), pl.lit(1) + C("i")):
+        assert ob.posterior(query().select(i=mixed), **OF_I).release().d_in == 1
 
 
 @pytest.mark.parametrize("seed", [0, 5])

@@ -60,12 +60,13 @@ def test_beta_is_the_dirichlet_of_two_categories_success_first():
     )
 
 
+@pytest.mark.parametrize("size", [None, 4])
 @pytest.mark.parametrize("k", [3, 4])
-def test_beta_is_refused_for_other_numbers_of_categories(k):
+def test_beta_is_refused_for_other_numbers_of_categories(k, size):
     with pytest.raises(
         ValueError, match=rf"has {k} categories; must have 2\. Use make_dirichlet_multinomial"
     ):
-        counting(("a", "b", "c", "d")[:k]) >> ob.t.then_beta_binomial(prior=1.0)
+        counting(("a", "b", "c", "d")[:k], size=size) >> ob.t.then_beta_binomial(prior=1.0)
 
 
 @pytest.mark.parametrize("size", [None, 4])

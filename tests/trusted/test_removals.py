@@ -34,6 +34,18 @@ def test_what_is_owed_is_removed_once_and_what_is_kept_is_not(tmp_path: Path) ->
     assert removed == [1]
 
 
+def test_what_cannot_be_removed_stops_nothing_else(tmp_path: Path) -> None:
+    def refused() -> None:
+        raise PermissionError(tmp_path)
+
+    removed: list[int] = []
+    removals.owe(tmp_path / "refused", refused)
+    removals.owe(tmp_path / "other", lambda: removed.append(1))
+    removals.settle(tmp_path / "refused")
+    removals.settle(tmp_path / "other")
+    assert removed == [1]
+
+
 def end_at_random(temporary: Path, number: signal.Signals, how: str, times: int) -> None:
     for i in range(times):
         with ready(temporary, PROGRAM, how) as process:
@@ -89,6 +101,13 @@ def test_signals_are_heard_only_while_there_is_a_file(tmp_path: Path) -> None:
     assert said(tmp_path, PROGRAM, "at_rest") == ["True", "False", "True", "-1"]
 
 
+def test_the_first_process_of_a_container_hears_no_signal_that_does_nothing_there(
+    tmp_path: Path,
+) -> None:
+    assert said(tmp_path, PROGRAM, "as_first") == ["True"]
+    assert left(tmp_path) == []
+
+
 def test_an_earlier_handler_stays_the_only_one(tmp_path: Path) -> None:
     with ready(tmp_path, PROGRAM, "earlier_handler") as process:
         process.send_signal(signal.SIGHUP)  # which it ignores
@@ -106,6 +125,11 @@ def test_a_later_handler_may_pass_a_signal_on(tmp_path: Path) -> None:
         process.terminate()
         assert line(process) == "heard SIGTERM"
         assert process.wait(PATIENCE) == -signal.SIGTERM
+    assert left(tmp_path) == []
+
+
+def test_a_later_handler_stays_when_the_last_file_goes(tmp_path: Path) -> None:
+    assert said(tmp_path, PROGRAM, "overtaken") == ["heard SIGTERM", "True"]
     assert left(tmp_path) == []
 
 

@@ -111,6 +111,13 @@ def test_the_root_is_rounded_up():
     assert any(Fraction(math.sqrt(value)) ** 2 < value for value in range(2000)), "to nearest"
 
 
+def test_so_is_the_distance_of_vectors():
+    counts = counts_of("one column", 2000)
+    vectors = counts >> ob.t.then_count_vector(MO="L2Distance<f64>")
+    assert all(Fraction(vectors.map(d_in)) ** 2 >= 2 * d_in**2 for d_in in range(2000))
+    assert any(Fraction(math.sqrt(2 * d_in**2)) ** 2 < 2 * d_in**2 for d_in in range(2000))
+
+
 #: Of OpenDP's measurements of scale 2, the metric, and the loss at distance `d` by its own formula,
 #: where one record adds or changes so much in L1, L2 and the largest count.
 CHAINS = {

@@ -170,10 +170,11 @@ def check_names(names: Mapping[str, Any]) -> None:
     for place, name in enumerate(names, start=1):
         if name.startswith(RESERVED):
             raise ValueError(f"columns: {name!r} begins with {RESERVED!r}, which is reserved.")
-        if any(mark in name for mark in _MARKS) or not name.isprintable() or not name:
+        pattern = name.startswith("^") and name.endswith("$")  # of polars
+        if any(mark in name for mark in _MARKS) or pattern or not name.isprintable() or not name:
             raise ValueError(
                 f"columns: the name of column {place} must be printable and without any of"
-                f" {_MARKS}, which mean something else in some engine; rename it."
+                f" {_MARKS} and '^...$', which mean something else in some engine; rename it."
             )
         if name.casefold() in folded:
             raise ValueError(

@@ -277,6 +277,7 @@ def test_what_is_no_lazy_frame_is_refused(frame: Any, message: str) -> None:
         (["a", "A"], "the names of columns 1 and 2 differ in nothing but case"),
         (["a.b"], "the name of column 1 must be printable and without any of"),
         (["*"], "must be printable and without any of"),
+        (["^v$"], "must be printable and without any of"),
         ([""], "must be printable and without any of"),
         (["opendp_bayes_one"], "which is reserved"),
     ],

@@ -1,0 +1,29 @@
+"""Chains of a tenth of the length, for whoever shows what they find and does not measure it."""
+
+import math
+
+import pytest
+
+from opendp_bayes.inference import noise_aware
+from opendp_bayes.inference.learned import learned_counts
+from opendp_bayes.inference.pooling import pooled_draws
+from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
+from opendp_bayes.results import pooled_release
+
+
+def shorten(patch: pytest.MonkeyPatch) -> None:
+    """Take a tenth of the sweeps of every chain, and take them for enough."""
+    patch.setattr(learned_counts, "_DROPPED", 20)
+    patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
+    for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": math.inf}.items():
+        patch.setattr(pooled_draws, name, value)
+    patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
+    patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
+    for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
+        patch.setattr(consistent_draws, name, value)
+    for module in (learned_counts, noise_aware):
+        patch.setattr(module, "LARGEST_R_HAT", math.inf)
+        patch.setattr(module, "FEWEST_EFFECTIVE", 1)
+    for module in (consistent_draws, survey_posterior):
+        patch.setattr(module, "SETTLED_R_HAT", math.inf)
+        patch.setattr(module, "SETTLED_EFFECTIVE", 1)

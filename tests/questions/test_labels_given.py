@@ -1,0 +1,141 @@
+"""Labels as users hold them: numbers of numpy, members of an Enum, columns of pandas; and the label
+of nulls, which is also a value.
+"""
+
+from enum import Enum, IntEnum
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+
+REST = {"nulls": "none", "unknown": "other"}
+
+
+class Vote(str, Enum):
+    YES = "yes"
+    NO = "no"
+
+
+class Code(IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+def query(frame: pl.DataFrame) -> Any:
+    context = ob.context(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1e5),
+        split_evenly_over=1,
+    )
+    return context.query()
+
+
+FRAME = pl.DataFrame(
+    {"vote": ["yes", "yes", "no", None], "code": [1, 1, 2, 7], "on": [True, True, False, None]}
+)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [np.int64(1), np.int64(2)],
+        list(np.array([1, 2], dtype=np.uint8)),
+        np.array([1, 2]),
+        (np.int32(1), 2),
+        range(1, 3),
+        Code,
+        [Code.ONE, Code.TWO],
+        {1: "one", 2: "two"}.keys(),
+        pl.Series([1, 2]),
+    ],
+    ids=str,
+)
+def test_whole_numbers_in_any_form_are_labels(labels: Any) -> None:
+    release = ob.posterior(query(FRAME), "code", categories=labels, **REST).release()
+    assert release.categories == (1, 2, "none", "other")
+    assert [type(label) for label in release.categories[:2]] == [int, int]
+    assert release.counts == (2, 1, 0, 1)
+    assert ob.Release.from_json(release.to_json()) == release
+
+
+@pytest.mark.parametrize(
+    "labels", [Vote, list(Vote), np.array(["yes", "no"]), [np.str_("yes"), Vote.NO]], ids=str
+)
+def test_texts_in_any_form_are_labels(labels: Any) -> None:
+    release = ob.posterior(query(FRAME), "vote", categories=labels, **REST).release()
+    assert release.categories == ("yes", "no", "none", "other")
+    assert {type(label) for label in release.categories} == {str}
+    assert release.posterior[Vote.YES].mean() == release.posterior["yes"].mean()
+
+
+def test_labels_of_pandas_are_labels() -> None:
+    pandas = pytest.importorskip("pandas")
+    for labels in (pandas.Index([1, 2]), pandas.Series([1, 2])):
+        release = ob.posterior(query(FRAME), "code", categories=labels, **REST).release()
+        assert release.counts == (2, 1, 0, 1)
+
+
+def test_members_of_an_enum_are_labels_of_nulls_and_keys() -> None:
+    asked = ob.posterior(query(FRAME), "vote", categories=["yes"], nulls=Vote.NO, unknown=Vote.NO)
+    release = asked.release()
+    assert (release.categories, release.counts) == (("yes", "no"), (2, 2))
+    grouped = query(FRAME).group_by("vote")
+    released = ob.posterior(grouped, "code", categories=Code, keys=Vote, **REST).release()
+    assert (released.groups, released.counts) == (("yes", "no"), ((2, 0, 0, 0), (0, 1, 0, 0)))
+
+
+@pytest.mark.parametrize(
+    ("column", "labels", "advice"),
+    [
+        ("code", [1.0, 2.0], "must be int. Write 1."),
+        ("code", ["1", "2"], "must be int. Write 1 without quotes."),
+        ("vote", [1, 2], r"such as '1', or cast .* pl.col\('vote'\).cast\(pl.Int64, strict=False"),
+        ("vote", [True, False], r"such as 'True', or cast .*pl.col\('vote'\).cast\(pl.Boolean\)"),
+    ],
+)
+def test_labels_of_another_type_say_what_to_write(column: str, labels: Any, advice: str) -> None:
+    with pytest.raises(TypeError, match=advice):
+        ob.posterior(query(FRAME), column, categories=labels, **REST)
+
+
+# --- the label of nulls
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["yes", "no", "NA", "z"])])
+def test_what_reads_like_the_label_of_nulls_is_counted_there(kind: Any) -> None:
+    frame = pl.DataFrame({"vote": pl.Series(["yes", "NA", "NA", None, "z"], dtype=kind)})
+    asked = ob.posterior(query(frame), "vote", categories=["yes", "no"], nulls="NA", unknown="else")
+    assert asked.summarize()["nulls"].to_list() == ["'NA', with what reads so"]
+    release = asked.release()
+    assert dict(zip(release.categories, release.counts, strict=True)) == {
+        "yes": 1,
+        "no": 0,
+        "NA": 3,
+        "else": 1,
+    }
+
+
+def test_a_number_that_is_the_label_of_nulls_is_counted_there() -> None:
+    frame = pl.DataFrame({"code": [1, 2, -99, None, 5]})
+    asked = ob.posterior(query(frame), "code", categories=[1, 2], nulls=-99, unknown="else")
+    assert asked.release().counts == (1, 1, 2, 1)
+
+
+def test_a_label_of_another_type_is_none_of_the_values() -> None:
+    asked = ob.posterior(query(FRAME), "code", categories=[1, 2], nulls="7", unknown="else")
+    assert asked.summarize()["nulls"].to_list() == ["'7'"]
+    assert asked.release().counts == (2, 1, 0, 1)
+
+
+def test_in_a_joint_table_and_where_others_are_left_out() -> None:
+    frame = pl.DataFrame({"vote": ["yes", "NA", None, "z"], "code": [1, 1, 2, 1]})
+    labels = {"vote": ["yes", "no"], "code": [1, 2]}
+    rest = {"nulls": {"vote": "NA", "code": ob.DROP}, "unknown": ob.DROP}
+    release = ob.posterior(query(frame), ["vote", "code"], categories=labels, **rest).release()
+    counts = dict(zip(release.categories, release.counts, strict=True))
+    assert (counts["NA", 1], counts["NA", 2], sum(counts.values())) == (1, 1, 3)

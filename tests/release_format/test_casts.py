@@ -1,0 +1,89 @@
+"""A message on a type that is not counted names the cast to write, and that cast works."""
+
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.release_format.casts import CASTS, how_to_cast
+from tests.helpers.command_line import run
+
+#: By the name of a type, a column of it, and the label of its first value after the cast.
+COLUMNS: dict[str, tuple[pl.Series, Any]] = {
+    "Float16": (pl.Series([1.0, 2.0], dtype=pl.Float16), 1),
+    "Float32": (pl.Series([1.0, float("nan")], dtype=pl.Float32), 1),
+    "Float64": (pl.Series([1.0, float("inf")], dtype=pl.Float64), 1),
+    "Decimal": (pl.Series([Decimal(1), None], dtype=pl.Decimal(10, 2)), 1),
+    "Date": (pl.Series([date(2026, 5, 1), None]), "2026-05-01"),
+    "Datetime": (pl.Series([datetime(2026, 5, 1, 23), None]), "2026-05-01"),
+    "Time": (pl.Series([time(13, 30), None]), 13),
+    "Duration": (pl.Series([timedelta(days=3), None]), 3),
+    "List": (pl.Series([["yes", "no"], []]), "yes"),
+    "Array": (pl.Series([[1, 2], None], dtype=pl.Array(pl.Int64, 2)), 1),
+    "Struct": (pl.Series([{"NAME": "yes"}, None]), "yes"),
+    "Null": (pl.Series([None, None]), "yes"),
+}
+#: OpenDP has domains for these, so that they may be cast in the plan of a query, too.
+IN_PLANS = ("Float32", "Float64", "Date", "Datetime", "Time")
+
+
+def query(frame: Any) -> Any:
+    context = ob.context(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1e5),
+        split_evenly_over=1,
+    )
+    return context.query()
+
+
+def counts(plan: Any, label: Any) -> Any:
+    other = "no" if isinstance(label, str) else 0
+    asked = ob.posterior(plan, "x", categories=[label, other], nulls="none", unknown="other")
+    return asked.release().counts
+
+
+def test_every_type_that_is_not_counted_is_listed() -> None:
+    assert set(CASTS) == set(COLUMNS)
+    assert {str(of.dtype.base_type()) for of, _ in COLUMNS.values()} == set(CASTS)
+
+
+@pytest.mark.parametrize("name", CASTS)
+def test_the_cast_that_a_message_names_works(name: str) -> None:
+    column, label = COLUMNS[name]
+    frame = column.to_frame("x")
+    with pytest.raises(TypeError) as caught:
+        counts(query(frame), label)
+    written = f"pl.col('x').{CASTS[name]}"
+    assert written in str(caught.value)
+    cast = eval(written, {"pl": pl})  # noqa: S307 - of a table of ours
+    first = int(name != "Null")
+    assert counts(query(frame.with_columns(cast.alias("x"))), label)[0] == first
+    if name in IN_PLANS:
+        assert "in the plan or in the frame" in str(caught.value)
+        assert counts(query(frame).with_columns(cast.alias("x")), label)[0] == first
+
+
+def test_other_types_are_made_text_in_the_frame() -> None:
+    assert how_to_cast("Object", "x") == "Make it text or whole numbers in the frame."
+
+
+def test_a_column_of_a_file_says_it_too(tmp_path: Path) -> None:
+    path = tmp_path / "v.parquet"
+    pl.DataFrame({"x": [1.0]}).write_parquet(path)
+    said = run("release", path, "--column", "x", "--categories", "1,2", "--epsilon", 1, code=2)
+    assert "has type Float64; must be text, Enum, Boolean, integer or date. Cast it" in said
+    assert "pl.col('x').cast(pl.Int64, strict=False), or bin it by cut." in said
+
+
+@pytest.mark.parametrize("step", ["year", "month", "day", "weekday", "quarter", "week"])
+def test_parts_of_dates_are_whole_numbers(step: str) -> None:
+    frame = COLUMNS["Date"][0].to_frame("x")
+    of: Any = getattr(pl.col("x").dt, step)()
+    label = getattr(frame["x"].dt, step)()[0]
+    assert counts(query(frame).with_columns(x=of), label) == (1, 0, 1, 0)
