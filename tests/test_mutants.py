@@ -39,6 +39,18 @@ def test_nothing_is_left_out(folder: str) -> None:
     assert found - LISTED == set()
 
 
+def test_the_tests_of_a_module_are_among_those_that_are_run() -> None:
+    """Those in the file that is named after it, wherever it is listed."""
+    run: dict[str, set[str]] = {}
+    for area in AREAS:
+        for module in area["modules"]:
+            run.setdefault(module, set()).update(area["tests"])
+    for module, tests in run.items():
+        folder, _, name = module.removeprefix("opendp_bayes/").rpartition("/")
+        own = f"tests/{folder}/test_{name}"
+        assert own in tests or not (PROJECT / own).exists(), module
+
+
 def test_reasons_belong_to_modules_that_are_tried() -> None:
     entries = [entry for entries in REASONS.values() for entry in entries]
     assert {entry["module"] for entry in entries} <= LISTED

@@ -140,8 +140,8 @@ class PrivacyProfile:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What is known of a setting at a distance, asked for once: the bounds without δ, and the pairs
-    of distributions that δ is computed from, None where it follows from the bounds alone.
+    """The profile of a setting at a distance, which is asked once: the bounds without δ, and the
+    pairs of distributions that δ is computed from, None where it follows from the bounds alone.
     """
 
     setting: Setting

@@ -32,7 +32,7 @@ from opendp_bayes.report.specification import (
 )
 from opendp_bayes.report.statements import cleaning_said, named, notes
 from opendp_bayes.trusted.files import Cleaning, Source, name_in_plan, scan_columns, schema_of
-from opendp_bayes.trusted.kinds import COMPARED_AS, ColumnKind, kind_of, kinds_in
+from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import check_room, context
 from opendp_bayes.trusted.spaces import groups_and_labels
@@ -56,7 +56,7 @@ def frame_of(found: Source, asked: Specification) -> pl.LazyFrame:
 
 
 def cleaning_of(asked: Specification | OwnerFile) -> Cleaning:
-    """What a specification or the owner's file says of reading each value."""
+    """Read from a specification or the owner's file what is done to each value."""
     of_columns = {name: tuple(column.null_values) for name, column in asked.columns.items()}
     keep_blank = asked.blank_lines == "null"
     return Cleaning(asked.trim, tuple(asked.null_values), of_columns, keep_blank)
@@ -347,9 +347,13 @@ def _asked(
                 policies[policy][name] = label
     if not asked.joint:
         plan = _limited(plan, asked.privacy)
-    if result.by is not None:
-        of_groups = asked.columns[result.by], kinds[result.by]
-        plan, labels[result.by] = _in_groups(plan, result.by, *of_groups)
+    if result.by is not None:  # whose nulls and other values are in no group, unless they are named
+        column, known = asked.columns[result.by], kinds[result.by]
+        labels[result.by] = _categories(result.by, column, known)
+        grouped = _policies(result.by, column, labels[result.by], covered=True)
+        for policy, label in zip(("nulls", "unknown"), grouped, strict=True):
+            if label is not None:
+                policies[policy][result.by] = label
     of: Any = result.column
     question = Question.of(
         of,
@@ -456,40 +460,6 @@ def _check_counts_all(asked: Specification, name: str, nulls: bool, unknown: boo
                 f"{problem}; the {reason}, so those {kind} are counted too. Name a category for"
                 f" them, such as {field} = {label!r}.",
             )
-
-
-def _in_groups(plan: Any, name: str, column: Column, known: ColumnKind) -> tuple[Any, list[Any]]:
-    """The plan with the groups of a column in it, and the groups. Nulls and other values become the
-    category that the specification names for them, row by row, or null, which is no group.
-    """
-    categories = _categories(name, column, known)
-    _policies(name, column, categories, covered=False)
-    given = {"nulls": column.counted_nulls, "unknown": column.counted_unknown}
-    named = {field: label for field, label in given.items() if label is not None}
-    if not named:
-        return plan, categories
-    for field, label in named.items():
-        if type(label) is not type(categories[0]):
-            raise FieldError(
-                ("columns", name, field),
-                f"={label!r}: must be of the type of the categories, such as {categories[0]!r},"
-                " because there is a result by this column.",
-            )
-    nulls = column.counted_nulls
-    without = [] if nulls is None else [nulls]  # what reads so is counted there, too
-    kind = COMPARED_AS[known.kind]  # an Enum may not have the label
-    recoded = (
-        pl.col(name_in_plan(name))
-        .cast(kind)
-        .replace_strict(
-            [*distinct([*categories, *without]), None],
-            [*distinct([*categories, *without]), column.counted_nulls],
-            default=column.counted_unknown,
-            return_dtype=kind,
-        )
-        .alias(name)
-    )
-    return plan.with_columns(recoded), distinct([*categories, *named.values()])
 
 
 def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:

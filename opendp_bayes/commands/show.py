@@ -2,6 +2,7 @@
 
 import re
 import sys
+from codecs import BOM_UTF8
 from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
@@ -115,6 +116,11 @@ def show(
                 f"FILE {file}: is no JSON; name a file that `release --output`, `run --output` or"
                 " `report` wrote, or to_json of a release."
             )
+        if _is_question(text):
+            fail(
+                f"FILE {file}: is a question, and no release yet; `opendp-bayes run {file} DATA`"
+                " answers it."
+            )
         try:
             releases = _releases(text)
         except ValueError as error:
@@ -134,6 +140,17 @@ def show(
         return
     shown = [part for sheet in sheets for part in (terminal.rendered(sheet), "")]
     display(*shown[:-1])
+
+
+def _is_question(text: bytes) -> bool:
+    """True if the text is a specification in JSON."""
+    import msgspec
+
+    try:
+        document = msgspec.json.decode(text.removeprefix(BOM_UTF8))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return isinstance(document, dict) and "format" not in document and "results" in document
 
 
 def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":

@@ -1,6 +1,11 @@
 """A sheet as text, for a prompt: columns under each other, sentences below."""
 
+import textwrap
+
 from opendp_bayes.display.sheet import MOST_ROWS, Body, Cell, Note, Sheet, Table, parts, shortened
+
+#: Columns that sentences are wrapped at.
+_WIDTH = 100
 
 
 def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
@@ -17,11 +22,15 @@ def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
     lines = [text for text in (sheet.title, sheet.lead) if text]
     for table in shortened(sheet, rows).tables:
         lines += _lines(table)
-    lines += map(_note, sheet.notes)
-    lines += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
+    below = [_note(note) for note in sheet.notes]
+    below += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
     if sheet.conclusion is not None:
-        lines.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
-    return "\n".join(lines)
+        below.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
+    return "\n".join([*lines, *map(_wrapped, below)])
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _lines(table: Table) -> list[str]:

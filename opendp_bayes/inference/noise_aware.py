@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
@@ -35,8 +37,8 @@ from opendp_bayes.inference.sampling.markov_chain import (
     by_metropolis,
 )
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
-from opendp_bayes.mathematics.telling import warn
-from opendp_bayes.mathematics.validation import Floats, Integers, as_size
+from opendp_bayes.mathematics.telling import told, warn
+from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
@@ -50,7 +52,7 @@ _QUICK_WORK = 500
 def noise_aware_posterior(
     release: ReleasedData,
     *,
-    prior: Literal["learned"] | None = None,
+    prior: ArrayLike | Literal["learned"] | None = None,
     ordered: Sequence[str] | None = None,
     records_prior: Any = None,
     ess: int = 4000,
@@ -61,10 +63,11 @@ def noise_aware_posterior(
     Parameters
     ----------
     release : a `Release`.
-    prior : `"learned"` learns the law of the cells' intensities, and effects of the margins of a
-        joint table, from the release: a `LearnedPosterior`. For noise on the counts only, whose
-        draw does not depend on the prior. By default the prior is the release's own, which is
-        learned too where `release.learned_prior` says so.
+    prior : its concentration, a positive number or one for each category; or `"learned"`, which
+        learns the law of the cells' intensities, and effects of the margins of a joint table, from
+        the release: a `LearnedPosterior`. For noise on the counts only, whose draw does not depend
+        on the prior. By default the prior is the release's own, which is learned too where
+        `release.learned_prior` says so.
     ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
         their effects are smooth. Of a release of one column, one name of any kind. By default
         `release.ordered`.
@@ -110,7 +113,9 @@ def noise_aware_posterior(
         )
         raise ValueError(f"records_prior={records_prior!r}: must be {wanted}.")
     effective = as_size(ess, "ess", "draws")
-    if prior is None and release.learned_prior:
+    if prior is not None and not isinstance(prior, str):
+        release, prior = _with_prior(release, prior, ordered), None
+    elif prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:
         return _learned(release, prior, ordered, records_prior, seed)
@@ -123,12 +128,26 @@ def noise_aware_posterior(
     return posterior
 
 
+def _with_prior(release: ReleasedData, prior: ArrayLike, ordered: Any) -> ReleasedData:
+    """The release with another prior, which what was drawn does not depend on."""
+    if ordered is not None:
+        raise ValueError(f"ordered={ordered!r}: goes with a learned prior; leave out prior.")
+    if not release.setting.adds_noise:
+        raise ValueError(
+            f"prior={told(prior)}: must be left out, because what {release.mechanism.name!r} drew"
+            " depends on the prior that it was given."
+        )
+    own = tuple(as_prior(prior, release.k).tolist())
+    return replace(release, prior=own, learned_prior=False, ordered=())
+
+
 def _learned(
     release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, seed: int | None
 ) -> LearnedPosterior:
     """The posterior under a learned prior, of arguments that are checked here."""
     if prior != "learned":
-        wanted = "'learned' where ordered is given" if prior is None else "'learned' or None"
+        numbers = "a number, one for each category, or 'learned'"
+        wanted = "'learned' where ordered is given" if prior is None else numbers
         raise ValueError(f"prior={prior!r}: must be {wanted}.")
     if records_prior is not None:
         raise ValueError(

@@ -29,6 +29,7 @@ from opendp_bayes.questions.fitting import (
     draws_noise,
     fit_of,
     mechanism_for_groups,
+    named_mechanism,
 )
 from opendp_bayes.questions.grouped_counts import split_of
 from opendp_bayes.questions.priors import NUMBER, with_prior
@@ -177,6 +178,9 @@ def ask(
     the counts. Raises `ValueError`/`TypeError` for arguments that do not fit each other or the
     query. Reads no data.
     """
+    given = dict(options or {})
+    if isinstance(mechanism, str):
+        named_mechanism(mechanism, given)  # before what it would be used for
     if isinstance(query, LazyFrameQuery):
         frame = counts_of_frame(query, question)
         counts, base, kept = frame.transformation, frame.gate.base, frame.gate.limits.kept
@@ -189,7 +193,7 @@ def ask(
         raise TypeError(
             f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
         )
-    given, counted = dict(options or {}), descriptor_of(counts.output_domain, CountsSpace, "counts")
+    counted = descriptor_of(counts.output_domain, CountsSpace, "counts")
     question = with_prior(question, counted, lambda: draws_noise(mechanism, given, counted))
     prior = NUMBER if question.learned else question.prior
     posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)

@@ -87,17 +87,18 @@ def draws_noise(mechanism: str | Mechanism, options: dict[str, Option], space: C
 
 def _at_scale_one(mechanism: str, options: dict[str, Option], size: int | None) -> Mechanism | None:
     """The mechanism of a name and its options, with a scale of 1; None for `"auto"`."""
-    kind = None if mechanism == "auto" else load_mechanism(mechanism)
-    _check_options(mechanism, kind, options)
+    kind = named_mechanism(mechanism, options)
     if kind is None:
         return None
     parameters: dict[str, Any] = {"scale": 1.0, **default_options(kind, size), **options}
     return kind(**parameters)
 
 
-def _check_options(
-    mechanism: str, kind: type[Mechanism] | None, options: dict[str, Option]
-) -> None:
+def named_mechanism(mechanism: str, options: dict[str, Option]) -> type[Mechanism] | None:
+    """The mechanism of a name, None for `"auto"`; raises `TypeError` for options that it has not,
+    as any unknown argument of a posterior is taken for one.
+    """
+    kind = None if mechanism == "auto" else load_mechanism(mechanism)
     accepted = (
         [] if kind is None else [field.name for field in fields(kind) if field.name != "scale"]
     )
@@ -113,6 +114,7 @@ def _check_options(
                 f" option of mechanism={told(mechanism)}; {remedy}. The scale follows from the"
                 f" budget.{meant(name, [*accepted, *ARGUMENTS, 'mechanism'])}"
             )
+    return kind
 
 
 def mechanism_for_groups(

@@ -186,8 +186,8 @@ def _apart(given: Any, columns: list[str]) -> tuple[Any, Any]:
 
 
 def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
-    """What is given for unknown values of the columns of a joint table, and the cell for what is in
-    none, or `DROP`.
+    """Take apart what is given for unknown values of the columns of a joint table, and the cell for
+    what is in none, or `DROP`.
     """
     rest, cell = _apart(unknown, names)
     if isinstance(unknown, LeftOut) and cells is not None:

@@ -1,4 +1,4 @@
-"""How a column of a type that is not counted is made one of categories, in the words of polars."""
+"""Say how a column of a type that is not counted becomes one that is, in the words of polars."""
 
 #: By the name of a type, an expression of `pl.col(...)` whose value is of the same row.
 CASTS = {
@@ -27,7 +27,7 @@ _OTHERWISE = {
 
 
 def how_to_cast(type_name: str, column: str, where: str = "in the plan or in the frame") -> str:
-    """A sentence on how to make a column of a type one that is counted.
+    """Write a sentence on how a column of a type becomes one that is counted.
 
     >>> how_to_cast("Time", "at")
     "Cast it in the plan or in the frame, as in pl.col('at').dt.hour()."

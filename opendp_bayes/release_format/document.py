@@ -88,7 +88,7 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Written(Protocol):
-    """What a document holds of a release, of one posterior or of groups."""
+    """The parts of a release, of one posterior or of groups, that a document holds."""
 
     @property
     def categories(self) -> tuple[Label, ...]: ...
@@ -354,7 +354,7 @@ def format_of(text: str | bytes) -> str:
 
 
 class _InRows(msgspec.Struct):
-    """What was different in a document of groups: a row of draws for each, and the rest apart."""
+    """A document of groups as it was once: a row of draws for each, and the rest apart."""
 
     categories: list[Any]
     groups: list[Any]

@@ -49,8 +49,8 @@ def without_mark(text: T) -> T:
 
 def check_kind(text: Any, name: str, version: int, before: str = "") -> int | None:
     """Raise `ValueError`/`TypeError` where the text is plainly something else than a document of
-    this format, of its name `before`, or of a later version, by an error that says what it is and
-    what reads it.
+    this format, which was once called `before`, or is of a later version. The error says what it is
+    and what reads it.
 
     Other texts pass, also those that are no JSON: to say why is left to their reader. Refuses what
     is nested deeper than any document, and one of this format with a name twice in one object.

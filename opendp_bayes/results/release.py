@@ -178,27 +178,30 @@ class Release(InferredRelease):
             seed=seed,
         )
 
-    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A polars frame with a row for each category, the results with equal-tailed intervals of
-        probability `level`.
+    def to_frame(self, level: float = 0.95, *, plug_in: bool = False) -> "pl.DataFrame":
+        """A polars frame with a row for each category.
+
+        Parameters
+        ----------
+        level : the probability of the equal-tailed intervals.
+        plug_in : whether there are also the results that ignore the noise, as `plug_in_mean`,
+            `plug_in_std`, `plug_in_lower` and `plug_in_upper`.
 
         Columns: `category` as text, or for a joint table one for each of its variables (with `_` at
-        the end of a name that is that of a result); `count` as released, `mean`, `std`, `lower`,
-        `upper` of `posterior`, and the same of `plug_in` as `plug_in_mean`, `plug_in_std`,
-        `plug_in_lower`, `plug_in_upper`. Raises `ValueError` unless `0 < level < 1`, or where the
-        posterior is refused.
+        the end of a name that is that of a result); `mean`, `std`, `lower` and `upper` of
+        `posterior`, their `level`, and the `count` as released. Raises `ValueError` unless
+        `0 < level < 1`, or where the posterior is refused.
         """
         import polars as pl
 
-        aware, plug_in = (
-            noise_aware_estimate(self, level).numbers,
-            plug_in_estimate(self, level).numbers,
-        )
         results = {
+            **noise_aware_estimate(self, level).numbers,
+            "level": pl.Series([level] * self.k, dtype=pl.Float64),
             "count": pl.Series(list(self.counts), dtype=pl.Int64),
-            **aware,
-            **{f"plug_in_{name}": values for name, values in plug_in.items()},
         }
+        if plug_in:
+            ignoring = plug_in_estimate(self, level).numbers
+            results |= {f"plug_in_{name}": values for name, values in ignoring.items()}
         labels: dict[str, pl.Series] = {}
         for name, values in (self.values_of_axes or {"category": self.categories}).items():
             while name in results or name in labels:
@@ -261,6 +264,9 @@ class Release(InferredRelease):
         """
         document = ReleaseDocument.read(text)
         return (GroupedRelease if document.groups else Release)(**document.values())
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(wait=False), rows=20)
 
     def __repr__(self) -> str:
         each = zip(self.categories, self.counts, strict=True)
@@ -464,8 +470,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A row for every group and category: released `count`, and `mean`, `std`, `lower` and
-        `upper` of the noise-aware posterior.
+        """A row for every group and category: `mean`, `std`, `lower` and `upper` of the noise-aware
+        posterior, their `level`, and the `count` as released.
 
         `lower` and `upper` are the ends of the equal-tailed interval of probability `level`. Groups
         and categories are shown as text, those of a joint table in a column for each of its
@@ -476,12 +482,11 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         parts = []
         for group, release in self.items():
             frame = release.to_frame(level)
-            kept = [name for name in frame.columns if not name.startswith("plug_in_")]
             name = "group"
-            while name in kept:
+            while name in frame.columns:
                 name += "_"
             shown = pl.lit(None if group is None else group_name(group), dtype=pl.String)
-            parts.append(frame.select(shown.alias(name), *kept))
+            parts.append(frame.select(shown.alias(name), pl.all()))
         return pl.concat(parts)
 
     def plot(self, columns: int = 3) -> "Figure":

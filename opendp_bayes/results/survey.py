@@ -130,8 +130,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return len(self.names)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A polars frame with a row for every question, group and category: released `count`, and
-        `mean`, `std`, `lower` and `upper` of the noise-aware posterior.
+        """A polars frame with a row for every question, group and category: `mean`, `std`, `lower`
+        and `upper` of the noise-aware posterior, their `level`, and the `count` as released.
 
         `lower` and `upper` are the ends of the equal-tailed interval of probability `level`.
         `question`, `group` and `category` are text; `group` is null where a question has none, and
@@ -151,7 +151,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
                         pl.lit(name).alias("question"),
                         pl.lit(group, dtype=pl.String).alias("group"),
                         pl.Series("category", list(map(_as_text, one.categories))),
-                        *("count", "mean", "std", "lower", "upper"),
+                        *("mean", "std", "lower", "upper", "level", "count"),
                     )
                 )
         return pl.concat(frames)

@@ -58,7 +58,7 @@ Refuse = Callable[[str, str], NoReturn]
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What is done to each value of a file by itself, by the word of whoever owns the data.
+    """Steps that change each value of a file by itself, by the word of whoever owns the data.
 
     Attributes
     ----------

@@ -140,11 +140,6 @@ SIZE = "epsilon = 20000.0\nsize = 11"
             SIZE,
             r"line 7: columns\.v\.nulls: is missing; the number of records is",
         ),
-        (
-            '["a", "b"]',
-            '["a", "b"]\nnulls = 1',
-            r"line 6: columns\.g\.nulls=1: must be of the type",
-        ),
         ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1 does not fit"),
         ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z' is not in"),
         (

@@ -109,7 +109,7 @@ def test_a_workbook_holds_the_numbers_in_full_and_no_formula(survey, tmp_path):
         sheet = book.read("xl/worksheets/sheet1.xml").decode()
         texts = book.read("xl/sharedStrings.xml").decode()
     wanted = ob.Survey.from_json(survey.read_bytes()).to_frame()
-    numbers = [float(number) for number in re.findall(r'<c r="E\d+"[^>]*><v>([^<]+)</v>', sheet)]
+    numbers = [float(number) for number in re.findall(r'<c r="D\d+"[^>]*><v>([^<]+)</v>', sheet)]
     # The first is the number of a text, the heading; 16 digits are written.
     assert numbers[1:] == pytest.approx(wanted["mean"].to_list(), rel=1e-15, abs=0)
     assert "<t>=1+1</t>" in texts
@@ -214,3 +214,10 @@ def test_a_release_by_a_mechanism_of_another_package_needs_its_name(tmp_path: Pa
     path.write_text(path.read_text().replace('"hamming_exponential"', '"of_another"'))
     message = run("show", path, code=2)
     assert "if an installed package provides it, name it, as in --mechanism of_another." in message
+
+
+def test_a_question_is_called_what_it_is(saved, tmp_path):
+    question = tmp_path / "question.json"
+    run("init", saved / "votes.csv", "--categories", "vote=a,b,c", "-o", question)
+    message = run("show", question, code=2)
+    assert "question.json: is a question, and no release yet; `opendp-bayes run" in message

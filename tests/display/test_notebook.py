@@ -75,7 +75,7 @@ def test_rows_have_what_the_posteriors_say() -> None:
         "95\xa0% interval",
         "Plug-in 95\xa0% (ignores noise)",
     ]
-    frame = RELEASE.to_frame()
+    frame = RELEASE.to_frame(plug_in=True)
     for row, (label, *shown) in zip(frame.iter_rows(named=True), page.rows[1:], strict=True):
         assert label == row["category"]
         assert shown == [

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import polars as pl
+
 from opendp_bayes.commands import answers
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.report.specification import Specification
@@ -10,6 +12,8 @@ from opendp_bayes.trusted.files import Source, source
 
 def survey_of(data: Path | Source, asked: Specification) -> SurveyQuery:
     """The survey that a specification asks of a file."""
-    found = data if isinstance(data, Source) else source(data, asked.separator, asked.encoding)
-    frame = answers.frame_of(found, asked)
+    if isinstance(data, Path) and data.suffix == ".csv":
+        frame = pl.read_csv(data, infer_schema=False).lazy()
+    else:
+        frame = answers.frame_of(data if isinstance(data, Source) else source(data, None), asked)
     return answers.survey_of(frame, answers.typed(asked, frame))

@@ -460,7 +460,10 @@ def refused(message, *, of=None, error=ValueError, **options):
 
 
 def test_wrong_arguments():
-    refused("prior=1.0: must be 'learned' or None", prior=1.0)
+    refused("prior='flat': must be a number, one for each category, or 'learned'", prior="flat")
+    refused("prior=0.0: every entry must be greater than 0", prior=0.0)
+    refused(r"prior=\[1.0, 2.0\]: has shape \(2,\); must have 6 entries", prior=[1.0, 2.0])
+    refused("ordered=.*: goes with a learned prior; leave out prior", prior=1.0, ordered=["x"])
     refused("prior=None: must be 'learned' where ordered is given", ordered=["x"])
     refused("must be a sequence of names", prior="learned", ordered="x", error=TypeError)
     refused("must be variables of the table: 'x', 'y'", prior="learned", ordered=["z"])
@@ -473,6 +476,27 @@ def test_wrong_arguments():
         (3, 5), ("a", "b"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1), promise(8)
     )
     refused("what 'hellinger_exponential' draws depends on the prior", of=drawn, prior="learned")
+    refused("what 'hellinger_exponential' drew depends on the prior that", of=drawn, prior=2.0)
+
+
+@pytest.mark.parametrize("prior", [3.0, [1.0, 2.0, 0.5, 4.0, 1.0, 1.0]])
+@pytest.mark.parametrize("learned_prior", [True, False])
+def test_another_prior_is_that_of_a_release_that_was_asked_for_with_it(prior, learned_prior):
+    own = released((30, 2, 7, 11, -1, 19))
+    own = replace(own, learned_prior=learned_prior)
+    array = tuple(np.broadcast_to(prior, 6).tolist())
+    found = ob.noise_aware_posterior(own, prior=prior)
+    same = ob.noise_aware_posterior(replace(own, prior=array, learned_prior=False))
+    assert found.mean().tolist() == same.mean().tolist()
+    assert own.prior == (1.0,) * 6, "the release stays as it was"
+
+
+def test_another_prior_of_one_group_is_that_of_all():
+    table = released((30, 2, 7, 11, 1, 19), size=70)
+    group = next(iter(table.by("x").values()))
+    found = ob.noise_aware_posterior(group, prior=3.0)
+    other = next(iter(replace(table, prior=(3.0,) * 6).by("x").values())).posterior
+    assert found.mean() == pytest.approx(other.mean())
 
 
 def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeypatch):

@@ -85,7 +85,7 @@ def test_more_categories_are_bars_with_intervals() -> None:
     bars = [patch.get_width() for patch in ax.patches]
     assert bars == pytest.approx(PARTIES.posterior.mean())
     aware, plug_in = error_bars(ax)
-    frame = PARTIES.to_frame(0.8)
+    frame = PARTIES.to_frame(0.8, plug_in=True)
     assert ends(aware) == pytest.approx(frame["lower", "upper"].to_numpy())
     assert ends(plug_in) == pytest.approx(frame["plug_in_lower", "plug_in_upper"].to_numpy())
     assert plug_in.lines[0].get_xdata() == pytest.approx(PARTIES.plug_in.mean())

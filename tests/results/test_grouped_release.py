@@ -201,7 +201,7 @@ def test_the_frame_of_tables_in_groups_of_several_columns():
         categories=(("a", "yes"), ("b", "no")),
     )
     frame = made.to_frame()
-    assert frame.columns[:4] == ["group_", "group", "vote", "count"]
+    assert frame.columns[:4] == ["group_", "group", "vote", "mean"]
     assert frame["group_"].to_list() == ["n, 1"] * 2 + ["n, (null)"] * 2 + ["s, 1"] * 2
     assert frame["vote"].to_list() == ["yes", "no"] * 3
     assert [body.group for body in made.sheet().tables[0].bodies] == ["n, 1", "n, (null)", "s, 1"]
@@ -209,7 +209,9 @@ def test_the_frame_of_tables_in_groups_of_several_columns():
 
 def test_the_frame_holds_the_posterior_of_every_group():
     frame = ADDED.to_frame(level=0.5)
-    assert frame.columns == ["group", "category", "count", "mean", "std", "lower", "upper"]
+    assert frame.columns == [
+        *("group", "category", "mean", "std", "lower", "upper", "level", "count"),
+    ]
     assert frame["group"].to_list() == ["north", "north", "south", "south", None, None]
     assert frame["count"].to_list() == [3, 1, 0, 0, 7, 20]
     posterior = ADDED[None].posterior

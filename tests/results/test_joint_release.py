@@ -76,11 +76,11 @@ def test_labels_of_different_types_are_different() -> None:
 
 def test_a_frame_has_a_column_for_each_variable() -> None:
     frame = TABLE.to_frame()
-    assert frame.columns[:4] == ["region", "vote", "count", "mean"]
+    assert frame.columns[:4] == ["region", "vote", "mean", "std"]
     assert frame["vote"].to_list() == ["yes", "no", "3"] * 2
     assert frame["mean"].to_numpy() == pytest.approx(TABLE.posterior.mean())
     named = changed(TABLE, axes=("mean", "mean_")).to_frame()
-    assert named.columns[:4] == ["mean_", "mean__", "count", "mean"]
+    assert named.columns[:4] == ["mean_", "mean__", "mean", "std"]
     assert named["mean_"].to_list() == [str(cell[0]) for cell in CELLS]
 
 
@@ -172,7 +172,7 @@ def test_axes_have_the_order_of_the_question() -> None:
         zip(axes, values, strict=True)
     )
     frame = made.to_frame()
-    assert frame.columns[:4] == [*axes, "count"]
+    assert frame.columns[:4] == [*axes, "mean"]
     assert [frame[name].to_list() for name in axes] == values
     (table,) = made.sheet().tables
     assert [column.heading for column in table.columns[:3]] == list(axes)

@@ -150,26 +150,18 @@ def test_plug_in_of_more_categories_is_the_dirichlet():
 # --- the frame of results
 
 
-def test_the_frame_has_both_posteriors():
+def test_the_frame_has_the_posterior_and_on_request_what_ignores_the_noise():
     made = release(LaplaceParameters(4.0), categories=("a", True, 7))
-    frame = made.to_frame(0.8)
+    frame = made.to_frame(0.8, plug_in=True)
+    own, ignoring = ["mean", "std", "lower", "upper", "level"], ["mean", "std", "lower", "upper"]
     assert frame.schema == {
         "category": pl.String,
+        **dict.fromkeys(own, pl.Float64),
         "count": pl.Int64,
-        **dict.fromkeys(
-            [
-                "mean",
-                "std",
-                "lower",
-                "upper",
-                "plug_in_mean",
-                "plug_in_std",
-                "plug_in_lower",
-                "plug_in_upper",
-            ],
-            pl.Float64,
-        ),
+        **dict.fromkeys([f"plug_in_{name}" for name in ignoring], pl.Float64),
     }
+    assert made.to_frame(0.8).equals(frame[:, :7])
+    assert frame["level"].to_list() == [0.8] * 3
     assert frame["category"].to_list() == ["a", "True", "7"]
     assert frame["count"].to_list() == [3, 0, 2]
     lower, upper = made.posterior.interval(0.8)
@@ -183,7 +175,8 @@ def test_the_frame_has_both_posteriors():
         marginals.std(),
         *marginals.interval(0.8),
     ]
-    assert frame[:, 2:].to_numpy() == pytest.approx(np.column_stack(expected))
+    found = frame.drop("category", "level", "count").to_numpy()
+    assert found == pytest.approx(np.column_stack(expected))
 
 
 def test_a_frame_needs_a_level_and_a_posterior():

@@ -58,7 +58,8 @@ def test_the_total_is_rounded_up():
 def test_a_frame_of_everything():
     frame = SURVEY.to_frame(level=0.9)
     assert frame.columns == [
-        *("question", "group", "category", "count", "mean", "std", "lower", "upper"),
+        *("question", "group", "category"),
+        *("mean", "std", "lower", "upper", "level", "count"),
     ]
     assert frame["question"].to_list() == ["vote"] * 2 + ["table"] * 4 + ["groups"] * 4
     assert frame["group"].to_list() == [None] * 6 + ["n", "n", "(null)", "(null)"]

@@ -13,6 +13,7 @@ from contexts import made
 from random_plans import ENGINES
 
 import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes_engines import EngineContext, EngineQuery, context
 from tests.helpers.grouped import with_groups
 
@@ -213,7 +214,7 @@ def test_tables_of_limited_rows_have_one_posterior(in_an_engine: Any) -> None:
     asked = {"vote": {"column": "vote", **VOTES}, "both": {"column": ["region", "vote"], **both}}
     query = of.query().truncate_per_group(2)
     found: Any = ob.survey(query.filter(nw.col("age") > -9), asked, share="equal").release()
-    together = ob.research.survey_posterior(dict(found.items()), ess=20)
+    together = survey_posterior(dict(found.items()), ess=20)
     assert together.records.mean() == pytest.approx(5, abs=1)
 
 
