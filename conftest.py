@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # Traces of OpenDP take 60 ms for every refusal, and are read before it is loaded.
-os.environ.setdefault("RUST_BACKTRACE", "0")
+os.environ["RUST_BACKTRACE"] = "0"
 
 import opendp.context
 import opendp.extras.polars

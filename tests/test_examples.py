@@ -10,8 +10,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 pytestmark = pytest.mark.usefixtures("short_chains")
 PRINTED = {
     "penguins.py": (
-        "Release({'Adelie': ",
-        "relation='add/remove'",
+        "Adelie ",
+        "The number of records is private.",
         "Penguins with flippers longer than 200 mm: ",
     ),
     "framework.py": ("epsilon: 0.5 + 0.25 = 0.75", "OpenDP's noisy counts", "are equal: False"),

@@ -28,6 +28,7 @@ FIGURES = {
 SLOW = {
     *("F3a", "F3c", "F5b", "F6a", "F6b", "F8", "N40", "P28", "P31", "P32", "P33", "P35", "P36"),
     *("P37", "S19", "S25", "S27", "S28", "S29", "T32", "T52", "T56"),
+    *("I4", "I12", "I13", "N13", "N14", "N20", "N25", "P40", "S7", "S9", "S10"),
 }
 CLAIMS = {f"{letter}{i}" for letter, last in NUMBERED.items() for i in range(1, last + 1)} | FIGURES
 

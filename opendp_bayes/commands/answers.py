@@ -11,14 +11,13 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes.display.wording import listed
-from opendp_bayes.inference.survey_tables.junction_tree import check_cliques
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
 from opendp_bayes.questions.question import Question
 from opendp_bayes.questions.shares_of_questions import Division, joint_levels
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.release_format.data import Value as Label
-from opendp_bayes.release_format.labels import distinct, identity, place_of, twins
+from opendp_bayes.release_format.labels import distinct, place_of, twins
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnerFile, OwnersPrivacy
@@ -31,7 +30,14 @@ from opendp_bayes.report.specification import (
     as_text,
 )
 from opendp_bayes.report.statements import cleaning_said, named, notes
-from opendp_bayes.trusted.files import Cleaning, Source, name_in_plan, scan_columns, schema_of
+from opendp_bayes.trusted.files import (
+    Cleaning,
+    Source,
+    codebook,
+    name_in_plan,
+    scan_columns,
+    schema_of,
+)
 from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opening import check_room, context
@@ -59,19 +65,20 @@ def cleaning_of(asked: Specification | OwnerFile) -> Cleaning:
     """Read from a specification or the owner's file what is done to each value."""
     of_columns = {name: tuple(column.null_values) for name, column in asked.columns.items()}
     keep_blank = asked.blank_lines == "null"
-    return Cleaning(asked.trim, tuple(asked.null_values), of_columns, keep_blank)
+    return Cleaning(asked.trim, tuple(asked.null_values), of_columns, keep_blank, asked.labels)
 
 
 def as_in(found: Source, asked: Specification) -> Specification:
-    """The specification for a file: in CSV, where all values are text, whole numbers among the
-    labels are texts, too.
+    """The specification for a file: where all its values are text, whole numbers among the labels
+    are texts, too, and columns with value labels have these as their categories, unless given.
     """
-    if found.kind != "CSV":
+    if not found.is_text:
         return asked
+    book = codebook(found)
     columns = {
         name: replace(
             column,
-            categories=_as_text(column.categories),
+            categories=_as_text(column.categories) or book.get(name),
             nulls=_as_text(column.nulls),
             unknown=_as_text(column.unknown),
         )
@@ -208,10 +215,7 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` for what cannot be estimated together."""
     nested = joint_levels(survey.questions) is not None
-    labels: dict[str, set[Any]] = {}
-    for number, (result, question) in enumerate(
-        zip(asked.results, survey.questions.values(), strict=True)
-    ):
+    for number, result in enumerate(asked.results):
         setting = survey.settings[result.heading]
         if not setting.adds_noise:
             raise FieldError(
@@ -219,23 +223,14 @@ def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
                 f"={result.mechanism!r}: must add noise to the counts, for joint; leave it out, or"
                 " name another, as in mechanism = 'laplace_parameters'.",
             )
-        cells: Any = question.space.categories
-        for cell in [] if nested else cells:
-            values = cell if len(result.columns) > 1 else (cell,)
-            for name, value in zip(result.columns, values, strict=True):
-                labels.setdefault(name, set()).add(identity(value))
         if result.merge is not None and not nested:
             raise FieldError(
                 ("results", number, "merge"),
                 "goes with joint where of any two results the categories of one are sums of those"
                 " of the other; leave out merge, or the results that have nothing to do with it.",
             )
-    if nested:
-        return
-    names = list(labels)
-    scopes = [tuple(sorted(map(names.index, result.columns))) for result in asked.results]
     try:
-        check_cliques(list(map(len, labels.values())), scopes, list(survey.questions))
+        survey.check_joint()
     except ValueError as error:
         raise FieldError(("joint",), str(error).removeprefix("tables: ")) from None
 
@@ -476,4 +471,11 @@ def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
             f"The labels of {listed(enums, 'and')} are public because {found.name} has them in a"
             " type, Enum; an Enum that was made from the data is the data, which this would release"
             " as it is."
+        )
+    book = codebook(found)
+    if coded := [name for name in columns if name in book]:
+        yield (
+            f"The value labels of {listed(coded, 'and')} are public because {found.name} has them,"
+            " as facts of its code book; where they were made from the data, this would release"
+            " them as they are."
         )

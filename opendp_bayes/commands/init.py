@@ -9,7 +9,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -18,6 +19,7 @@ import typer
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors, say
 from opendp_bayes.commands.output import Kept, echo
+from opendp_bayes.commands.specified import NOT_SEEN
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -117,12 +119,15 @@ def init(
     from opendp_bayes.mathematics.validation import as_positive
     from opendp_bayes.trusted.files import (
         STANDARD_INPUT,
+        Cleaning,
+        codebook,
         named_columns,
         scan_columns,
         scannable,
         source,
     )
     from opendp_bayes.trusted.kinds import kinds_in
+    from opendp_bayes.trusted.tables import LABELLED
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
@@ -131,6 +136,8 @@ def init(
         json_ = output is not None and output.suffix.lower() == ".json"
         listed = _listed(categories or [])
         read = source(data, separator, encoding)
+        if not listed and read.kind in LABELLED:
+            read = replace(read, cleaning=Cleaning(labels=True))
         named = _named(read, column or [], listed, header)
     with Kept(output) as kept, Kept(owner) as kept_by_owner, scannable(read) as found:
 
@@ -143,10 +150,13 @@ def init(
 
         types = kinds_in(scan_columns(found, list(listed), refuse))
         schema = named_columns(found, named, refuse)
+        book = {name: of for name, of in codebook(found).items() if name in schema}
+        for name, of in book.items():
+            schema[name] = replace(schema[name], declared=tuple(of))
         if read.path != STANDARD_INPUT:
             found.complete()
         labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}
-        reading = {"separator": separator, "encoding": encoding}
+        reading = {"separator": separator, "encoding": encoding, "labels": bool(book) or None}
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
             _without_results(output if json_ else None, list(schema))
@@ -154,6 +164,8 @@ def init(
             where = os.path.relpath(data, owner.parent)
             facts = _facts(where, found.title, schema, labels, reading, epsilon)
             kept_by_owner.keep("\n".join(facts) + "\n")
+        if labels:
+            say(NOT_SEEN)
         text = "\n".join(lines)
         if json_:
             text = json.dumps(tomllib.loads(text), ensure_ascii=False, indent=2)
@@ -184,9 +196,9 @@ def _named(
     names of a CSV file are names.
     """
     named = list(dict.fromkeys([*columns, *listed]))
-    if header and read.kind != "CSV":
-        fail(f"--header: is for CSV, and {read.name} is {read.kind}.")
-    if not columns and (header or read.kind != "CSV"):
+    if header and not read.may_lack_header:
+        fail(f"--header: is for CSV and workbooks, and {read.name} is {read.kind}.")
+    if not columns and (header or not read.may_lack_header):
         return None
     if not named:
         fail(
@@ -231,7 +243,7 @@ def _lines(
     title: str,
     schema: "dict[str, ColumnKind]",
     listed: "dict[str, list[Label]]",
-    reading: dict[str, str | None],
+    reading: "Mapping[str, Label | None]",
     epsilon: float,
     owned: bool,
 ) -> Iterator[str]:
@@ -272,7 +284,7 @@ def _facts(
     title: str,
     schema: "dict[str, ColumnKind]",
     listed: "dict[str, list[Label]]",
-    reading: dict[str, str | None],
+    reading: "Mapping[str, Label | None]",
     epsilon: float,
 ) -> Iterator[str]:
     """Write the owner's file; decisions that are left to the owner are comments."""
@@ -294,8 +306,8 @@ def _facts(
     yield f"total = {{ epsilon = {epsilon!r} }}  # of all runs together"
 
 
-def _reading(reading: dict[str, str | None]) -> Iterator[str]:
-    """Write how text is read."""
+def _reading(reading: "Mapping[str, Label | None]") -> Iterator[str]:
+    """Write how the file is read."""
     for field, value in reading.items():
         if value is not None:
             yield f"{field} = {_text(value)}"
@@ -316,8 +328,9 @@ def _columns(
             of = f"# categories = []  # {column.type}: list all of them"
             yield name, None, [f"\n# {table}", of]
         else:
+            where = "type" if column.type in ("Enum", "Boolean") else "code book"
             categories = (
-                "# The categories are those of its type, which must not be made from the data."
+                f"# The categories are those of its {where}, which must not be made from the data."
                 if known is None
                 else f"categories = [{', '.join(map(_text, known))}]"
             )

@@ -33,7 +33,10 @@ Separator = Annotated[
 Encoding = Annotated[
     str | None,
     typer.Option(
-        help="Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given.",
+        help=(
+            "Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given. Of SPSS, Stata and"
+            " SAS, in place of what the file says."
+        ),
         rich_help_panel=DATA,
     ),
 ]

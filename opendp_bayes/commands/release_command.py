@@ -31,8 +31,10 @@ def release(
         typer.Argument(
             metavar="FILE",
             help=(
-                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file, or - for"
-                " CSV from standard input; or the owner's data.toml, which leads to one."
+                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file; with the"
+                " extra files .sav, .zsav, .dta, .sas7bdat, .xpt, .xlsx, .xlsm, .xlsb, .xls or"
+                " .ods; - for CSV from standard input; or the owner's data.toml, which leads to"
+                " one."
             ),
             show_default=False,
         ),
@@ -166,7 +168,8 @@ def release(
     With --identifier the privacy unit is everything that has one identifier, and what is estimated
     is the rows that are kept (docs: Known limits).
 
-    The first line of a CSV file names the columns. All its values are text, empty ones are nulls.
+    The first line of a CSV file names the columns. All its values are text, empty ones are nulls,
+    and so they are in workbooks and in files of SPSS, Stata and SAS, with 1 for 1.0.
     A file that is not text in its --encoding is refused before anything is released.
 
     Each run spends its own budget: what several runs reveal about the same people adds up, and

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.errors import fail, say
 from opendp_bayes.commands.output import NOT_WRITTEN, NewFile, display, echo, written
 from opendp_bayes.commands.specified import (
     asked_in,
@@ -160,6 +160,8 @@ def _made(
         return report_in(specification)
     asked = asked_in(specification, data, ledger, joint=joint)
     with carried_out(asked, output=kept, text_of=text_of_report) as released:
+        for line in released.unmatched():
+            say(line)
         return report_of(released.specification, released.survey)
 
 

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from opendp_bayes.results.survey import Survey
     from opendp_bayes.trusted.files import Source
 
+#: What nobody sees without paying.
+NOT_SEEN = (
+    "Whether the records spell the categories as they are listed is not seen before the release:"
+    " check spelling, case and blanks where the data are described."
+)
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -50,6 +56,7 @@ class Asked:
                 specification.separator,
                 specification.encoding,
                 cleaning_of(specification),
+                specification.sheet,
             )
 
 
@@ -94,10 +101,10 @@ def carried_out(
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     found = asked.source()
-    specification = as_in(found, asked.specification)
-    book = asked.owned.ledger(specification.title)
+    book = asked.owned.ledger(asked.specification.title)
     with Kept(output) as kept, readable(found, book) as opened:
         with asked.errors(), deferred_interrupts():
+            specification = as_in(opened, asked.specification)
             frame = frame_of(opened, specification)
             specification = typed(specification, frame)
             query = survey_of(frame, specification, book)
@@ -129,6 +136,17 @@ class Carried:
             return self.survey.sheet()
         return replace(self.survey.releases[0].sheet(), title=self.specification.title)
 
+    def unmatched(self) -> list[str]:
+        """Sentences on the results nearly all of whose records are in no category."""
+        from opendp_bayes.results.sheets import unmatched_of
+
+        alone = len(self.survey) == 1
+        return [
+            said if alone else f"{name}: {said}"
+            for name, release in self.survey.items()
+            for said in unmatched_of(release)
+        ]
+
 
 def text_of_results(asked: "Specification", survey: "Survey") -> str:
     """The JSON of one release, or of the survey of several."""
@@ -139,6 +157,8 @@ def echoed(output: Path | None, released: Carried) -> bool:
     """Print the JSON of the releases where the option says so, and tell whether it does."""
     if output == PRINTED:
         echo(text_of_results(released.specification, released.survey))
+        for line in released.unmatched():
+            say(line)
     return output == PRINTED
 
 
@@ -176,12 +196,6 @@ def foreseen(asked: Asked) -> "Sheet":
             say(line)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):
         return _sheet(query, specification, owned.facts)
-
-
-def check_data(specification: Path, data: Path | None) -> None:
-    """Exit with a message for a specification without data; an earlier run's .json needs none."""
-    if data is None and specification.suffix.lower() == ".toml":
-        fail("DATA: is missing; name the file with the data after the specification.")
 
 
 def report_of(asked: "Specification", survey: "Survey") -> "Report":
@@ -250,6 +264,7 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
             f"All results together: {sign} = {budget}"
             + ("" if delta is None else f", δ = {at_most(delta)}")
             + f", for {privacy.unit}. No record was read and nothing was spent.",
+            NOT_SEEN,
             "Without a number of records no width is known; guess it under [privacy]: guess_size ="
             " 1000."
             if records is None

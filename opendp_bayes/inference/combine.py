@@ -1,6 +1,7 @@
 """One posterior from several releases: of the same categories, or of tables of other variables."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from itertools import accumulate
 from typing import Literal, overload
@@ -23,7 +24,7 @@ from opendp_bayes.inference.likelihood.of_counts import (
     log_likelihoods,
 )
 from opendp_bayes.inference.noise_aware import exact_engine, learned_posterior
-from opendp_bayes.inference.survey_tables.noisy_tables import check_tables
+from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables, check_tables
 from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
@@ -62,9 +63,10 @@ def combine(
     ----------
     releases : at least two `Release`s. Their losses add up where they are of the same records
         (`docs/combining.md`). Tables of different variables are given as a mapping from names, and
-        lead to a `SurveyPosterior` (`docs/survey-posterior.md`); a table of one column has the name
-        of its variable. Where the categories of each are sums of those of one of them, they lead to
-        a `LevelsPosterior` (`docs/levels.md`).
+        lead to a `SurveyPosterior` (`docs/survey-posterior.md`); a table of one column is of the
+        variable of that column, or of its name where the release does not say its `columns`. Where
+        the categories of each are sums of those of one of them, they lead to a `LevelsPosterior`
+        (`docs/levels.md`).
     records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
         number of records of one of them holds for all; where rows of each identifier were limited,
         it was by the same fixed rule (`Promise.kept`). `"different"`: of records that have nothing
@@ -135,9 +137,10 @@ def posterior_of_tables(
     Parameters
     ----------
     tables : releases by name.
-    columns : that each one counts; by default the axes of a joint table and of a release of one
-        column its name. Where categories are merged, tables of the same labels are of one column
-        then, and refused where they differ by more than their noise explains.
+    columns : that each one counts, where releases written before do not say so. Without them it is
+        the axes of a joint table, and of a release of one column its name. Where categories are
+        merged, tables of the same labels are of one column then, and refused where they differ by
+        more than their noise explains.
     draws_may_agree : whether two releases of one table that drew the same are two draws.
 
     Where merged categories, or cells of a joint table that leaves some out, are sums of those of
@@ -151,13 +154,24 @@ def posterior_of_tables(
         for name, release in tables.items()
     ):
         return survey_posterior(tables, draws_may_agree=draws_may_agree)  # refuses them
-    parts = nested_parts(tables, likely_columns(tables) if columns is None else columns)
+    if columns is not None:
+        tables = {name: replace(one, columns=columns[name]) for name, one in tables.items()}
+    parts = nested_parts(tables, likely_columns(tables))
     if parts is not None:
         check_tables(list(tables.items()), draws_may_agree)
-        if columns is None:
+        if not all(release.columns for release in tables.values()):
             check_sums(tables, parts)
         return LevelsPosterior(tables, parts)
     return survey_posterior(tables, draws_may_agree=draws_may_agree)
+
+
+def check_joint(tables: Mapping[str, ReleasedData]) -> None:
+    """Raise `ValueError` where `posterior_of_tables` refuses tables before it computes anything:
+    whatever was drawn, where their labels or mechanisms do not fit each other or they tie too many
+    variables together.
+    """
+    if nested_parts(tables, likely_columns(tables)) is None:
+        NoisyTables.of(tables.items(), draws_may_agree=True)
 
 
 def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:

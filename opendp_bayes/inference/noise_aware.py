@@ -14,6 +14,7 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.tilts import check_concentration
 from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
@@ -212,6 +213,22 @@ def _warn_of(posterior: NoiseAwarePosterior, effective: int) -> None:
         )
 
 
+def check_posterior(release: ReleasedData) -> None:
+    """Raise `ValueError`/`TypeError` where `noise_aware_posterior` refuses a release before it
+    computes anything, as it does whatever was drawn where the mechanism, its scale, the prior, the
+    number of records or that of the categories are beyond it.
+    """
+    if release.source is not None:
+        check_posterior(release.source)
+    elif release.learned_prior:
+        table = table_of([release], release.size)
+        _ordered(table, release.axes, release.ordered)
+    else:
+        likelihood, size = _likelihood_within(release)
+        if isinstance(likelihood, DrawnCounts) and size is None:
+            check_concentration(sum(release.prior), likelihood.noise.scale, release.k)
+
+
 def is_quick(*releases: ReleasedData) -> bool:
     """True if the posteriors of the releases together take at most a second or two with the default
     settings.
@@ -245,25 +262,34 @@ def _engine_of(
     release: ReleasedData, records_prior: Any, effective: int, rng: np.random.Generator
 ) -> Engine:
     """The posterior of the counts, by the first way that is within reach."""
-    prior, size, group = np.array(release.prior), release.size, release.group_size
-    if group is None:
-        likelihood = likelihood_of(release.setting, release.drawn)
-    else:
-        likelihood, size = _likelihood_of_group(release, group), group
-    if isinstance(likelihood, DrawnCounts) and size != 0:
-        check_envelope(likelihood, prior, size)
+    prior, (likelihood, size) = np.array(release.prior), _likelihood_within(release)
     exact = exact_engine([likelihood], prior, size, records_prior)
     if exact is not None:
         return exact
-    if size is None:
-        raise ValueError(
-            f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
-            " of a release is known only for noise on the counts."
-        )
     if isinstance(likelihood, Weighing):
         return by_interpolation(likelihood, prior, effective, rng)
     assert isinstance(likelihood, Tabulated)  # noqa: S101  # coins are few enough to be listed
     return by_metropolis(likelihood, prior, effective, rng)
+
+
+def _likelihood_within(release: ReleasedData) -> tuple[Likelihood, int | None]:
+    """The likelihood of a release that has a posterior, and the number of its records where that is
+    public.
+    """
+    size, group = release.size, release.group_size
+    if group is None:
+        likelihood = likelihood_of(release.setting, release.drawn)
+    else:
+        likelihood, size = _likelihood_of_group(release, group), group
+    if isinstance(likelihood, DrawnCounts):
+        if size != 0:
+            check_envelope(likelihood, np.array(release.prior), size)
+    elif size is None:
+        raise ValueError(
+            f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
+            " of a release is known only for noise on the counts."
+        )
+    return likelihood, size
 
 
 def exact_engine(

@@ -69,6 +69,11 @@ class IntegerNoise(ABC):
         """Samples in floating point, for plans and simulations, which a release never is."""
 
 
+def typical_mean(noise: IntegerNoise) -> float:
+    """Mean of the noise: a law with kinks is symmetric around their middle."""
+    return sum(noise.kinks) / len(noise.kinks) if noise.kinks else 0.0
+
+
 def typical_std(noise: IntegerNoise) -> float:
     """Standard deviation of the noise, about: a law with kinks is a Laplace law."""
     return noise.scale * (math.sqrt(2.0) if noise.kinks else 1.0)

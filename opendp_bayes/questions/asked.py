@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
+import numpy as np
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import (
@@ -18,6 +19,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.inference.noise_aware import check_posterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -36,6 +38,7 @@ from opendp_bayes.questions.priors import NUMBER, with_prior
 from opendp_bayes.questions.question import Columns, Countable, Question
 from opendp_bayes.questions.releasing import releasing
 from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
@@ -122,6 +125,31 @@ class Asked:
         """
         return lru_cache(maxsize=None)(self._fitted)
 
+    def settled(self, budget: Any) -> Setting:
+        """The mechanism of the measurement, after checking that releases by it have a posterior,
+        which is asked for before anything is paid.
+
+        Raises `ValueError` where they have none, whatever is drawn. Counts without a posterior are
+        OpenDP's own query, and the chain that ends with `then_laplace_parameters` makes a release.
+        """
+        setting = self.fitted(budget)
+        release: Any = self.foreseen(setting)
+        each = list(release.values()) if isinstance(release, GroupedRelease) else [release]
+        check_posterior(each[0])  # those of groups are all alike
+        return setting
+
+    def foreseen(self, setting: Setting) -> Release | GroupedRelease:
+        """A release that may come of it, made of public facts alone: what was drawn is as if all
+        cells had as many records, none where their number is private.
+        """
+        space = self.space
+        drawn = np.diff(np.arange(space.k + 1) * (space.size or 0) // space.k).tolist()
+        categories: Any = space.categories
+        promise = Promise.none(space.size)
+        mechanism, prior = setting.mechanism, space.prior
+        made = ReleasedData(tuple(drawn), categories, prior, mechanism, promise, space.axes)
+        return self.result(made)
+
     def _fitted(self, budget: Any) -> Setting:
         if isinstance(self.fit, Mechanism):
             setting = Setting.of(self.fit, self.space.size, self.space.prior)
@@ -202,7 +230,7 @@ def ask(
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
-        result = split_of(space)
+        result = _marked(question, split_of(space))
     d_in = records_of_unit(posterior.map(counts.map(base._d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
     return Asked(question, base, counts, frame, posterior, space, d_in, fit, result, kept)
@@ -238,9 +266,22 @@ def either(grouped_by: tuple[str, ...], by: Columns | None) -> Columns | None:
     return grouped_by or by
 
 
-def _marked(question: Question) -> Callable[[ReleasedData], Release | GroupedRelease]:
-    """The function from what was drawn to a release, which states whether its posterior learns its
-    prior, and which labels its categories merge.
+def _marked(
+    question: Question, split: Callable[[ReleasedData], GroupedRelease] | None = None
+) -> Callable[[ReleasedData], Release | GroupedRelease]:
+    """The function from what was drawn to a release, which states the columns and where their
+    unknown values are, and of one posterior whether it learns its prior, and which labels its
+    categories merge; or that from `split`, which makes those of groups.
     """
+    unknown = tuple(of.own_unknown for of in question.variables)
+    if split is not None:
+        return lambda drawn: replace(split(drawn), columns=question.columns, unknown=unknown)
     parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
-    return partial(Release.of, learned_prior=question.learned, ordered=ordered, parts=parts)
+    return partial(
+        Release.of,
+        learned_prior=question.learned,
+        ordered=ordered,
+        parts=parts,
+        columns=question.columns,
+        unknown=unknown,
+    )

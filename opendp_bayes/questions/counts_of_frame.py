@@ -8,7 +8,7 @@ from opendp.mod import Transformation
 from opendp_bayes.questions.categorical_counts import cells_in_frame
 from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.stable_plans import Gate, check_number, gate_of
+from opendp_bayes.trusted.stable_plans import Gate, check_left_out, check_number, gate_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,7 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     """
     of_groups = question.groups if question.combinations is None else ()
     every = (*question.variables, *of_groups)
+    check_left_out(query, [*(one.column for one in question.variables), *question.by])
     check_number(query, [one.column for one in every if one.categories is None])
     made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     gate = gate_of(query)

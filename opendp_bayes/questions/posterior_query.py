@@ -182,7 +182,7 @@ class PosteriorQuery(Query, Generic[R]):
         Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are
         there because OpenDP's queries have them, and change nothing.
         """
-        check_query_budget(self._d_out)
+        self._fitted()
         return self._asked.measurement(self._d_out)
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
@@ -248,10 +248,10 @@ class PosteriorQuery(Query, Generic[R]):
     @deferred_interrupts()
     def _fitted(self) -> Setting:
         check_query_budget(self._d_out)
-        return self._asked.fitted(self._d_out)
+        return self._asked.settled(self._d_out)
 
     def _released(self, context: Context) -> R:
-        check_query_budget(self._d_out)
+        self._fitted()
         measurement = self._asked.measurement(self._d_out, drawn=True)
         drawn: ReleasedData = submitted(context, measurement, self._d_in)
         return cast(R, converted(drawn, lambda one: self._asked.restated(one, self._d_out)))

@@ -192,7 +192,7 @@ def _joint_tables(questions: Mapping[str, Asked]) -> JointTables | None:
     levels: dict[str, list[Any]] = {}
     scopes: dict[str, frozenset[str]] = {}
     for name, asked in questions.items():
-        axes = asked.space.axes or (name,)
+        axes = asked.question.columns
         for at, variable in enumerate(axes):
             cells: Any = asked.space.categories
             own = distinct(cell[at] if asked.space.axes else cell for cell in cells)

@@ -14,6 +14,7 @@ from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement
 
+from opendp_bayes.inference.combine import check_joint
 from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mathematics.validation import check_cells, check_results
@@ -33,6 +34,7 @@ from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
 from opendp_bayes.questions.releasing import converted
 from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
+from opendp_bayes.results.release import Release
 from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
@@ -153,6 +155,7 @@ class SurveyQuery(Query):
 
     def _measurement(self, *, drawn: bool) -> Measurement:
         """The composition of all measurements, of what users get or of what is `drawn`."""
+        self.settings  # noqa: B018  # before anything is paid, each has a posterior
         alike = self._frames
         together, counts = (
             alike[0].gate.counts_of_several([one.cells for one in alike])
@@ -204,9 +207,9 @@ class SurveyQuery(Query):
         Raises `ValueError` if the query has no budget, a question finds no scale within its share,
         or a public number of records is guessed.
         """
-        rows = []
+        rows, settings = [], self.settings
         for name, (asked, part) in self._shared().items():
-            row = summary_of(asked, asked.fitted(part), asked.loss(part), guess_size)
+            row = summary_of(asked, settings[name], asked.loss(part), guess_size)
             rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
         return pl.concat(rows).with_columns(*self._together())
 
@@ -228,8 +231,9 @@ class SurveyQuery(Query):
     def __repr__(self) -> str:
         lines = []
         try:
+            settings = self.settings
             for name, (asked, part) in self._shared().items():
-                lines.append(f"{name!r}: {described(asked, asked.fitted(part), asked.loss(part))}")
+                lines.append(f"{name!r}: {described(asked, settings[name], asked.loss(part))}")
         except ValueError as error:
             return f"SurveyQuery({error})"
         return "SurveyQuery({{{}}})".format(",\n ".join(lines))
@@ -277,9 +281,34 @@ class SurveyQuery(Query):
     @property
     def settings(self) -> dict[str, Setting]:
         """The mechanism of each question, by name, with the smallest scale that its part of the
-        budget buys. Raises `ValueError` where there is none.
+        budget buys. Raises `ValueError` where there is none, and where its releases have no
+        posterior; but shares of smallest errors may leave hardly anything to a table that others
+        tell, which then has none of its own.
         """
-        return {name: asked.fitted(part) for name, (asked, part) in self._shared().items()}
+        smallest = self._division.share == "smallest_error"
+        found: dict[str, Setting] = {}
+        for name, (asked, part) in self._shared().items():
+            try:
+                found[name] = asked.fitted(part) if smallest else asked.settled(part)
+            except ValueError as error:
+                raise _of_question(name, error) from None
+        return found
+
+    def check_joint(self) -> None:
+        """Raise `ValueError` where the releases would have no posterior together, that of
+        `Survey.posterior`, whatever is drawn. Each has its own all the same, so `release` does not
+        ask for it.
+        """
+        tables, settings = {}, self.settings
+        for name, asked in self._asked.items():
+            table = asked.foreseen(settings[name])
+            if not isinstance(table, Release):
+                raise ValueError(
+                    f"questions[{name!r}]: is of groups, which have no posterior together with"
+                    " others; ask for a joint table instead, as in column=['region', 'vote']."
+                )
+            tables[name] = table
+        check_joint(tables)
 
     @cached_property
     def _frames(self) -> list[CountsOfFrame]:

@@ -41,6 +41,9 @@ class ReleasedData(Promised):
         `plug_in` then.
     ordered : the variables along which a learned prior is smooth.
     parts : of merged categories, the labels that each of them stands for; empty where none are.
+    columns : those that were counted, also where one was; empty where they are not known.
+    unknown : of each of `columns`, the label under which values that are none of its categories
+        are counted, and no category is; None where there is no such label.
     """
 
     drawn: tuple[int, ...]
@@ -55,6 +58,8 @@ class ReleasedData(Promised):
     learned_prior: bool = False
     ordered: tuple[str, ...] = ()
     parts: tuple[tuple[Label, ...], ...] = ()
+    columns: tuple[str, ...] = ()
+    unknown: tuple[Value | None, ...] = ()
 
     @property
     def k(self) -> int:

@@ -16,7 +16,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.release_format.data import Key, Label
+from opendp_bayes.release_format.data import Key, Label, Value
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
@@ -100,6 +100,10 @@ class Written(Protocol):
     def mechanism(self) -> Mechanism: ...
     @property
     def promise(self) -> Promise: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def unknown(self) -> tuple[Value | None, ...]: ...
 
 
 class ReleaseDocument(
@@ -131,6 +135,16 @@ class ReleaseDocument(
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The privacy measure of the release.")]
     axes: Annotated[list[str], field_of("The columns of a joint table.", uniqueItems=True)] = []
+    columns: Annotated[
+        list[str], field_of("The columns that were counted; empty where not known.")
+    ] = []
+    unknown: Annotated[
+        list[str | bool | int | None],
+        field_of(
+            "Of each of `columns`, the label of values that are none of its categories; null where"
+            " none is for them alone."
+        ),
+    ] = []
     truncated: Annotated[
         bool, field_of("Whether rows of each identifier were limited before they were counted.")
     ] = False
@@ -177,6 +191,8 @@ class ReleaseDocument(
             version=VERSION,
             categories=as_lists(release.categories),
             axes=list(release.axes),
+            columns=list(release.columns),
+            unknown=list(release.unknown),
             prior=list(release.prior),
             mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
             size=promise.size,
@@ -235,6 +251,15 @@ class ReleaseDocument(
                 set(tables) <= {axes} and len(set(self.axes)) == axes,
                 f"axes={self.axes!r}: must be different, and every category a list with a value of"
                 " each; without axes, every category is one value.",
+            ),
+            (
+                not self.axes or self.columns in ([], self.axes),
+                f"columns={self.columns!r}: must be the axes, {self.axes!r}, where there are any.",
+            ),
+            (
+                len(self.unknown) in (0, len(self.columns)),
+                f"unknown={self.unknown!r}: must be left out, or have a label or null for each of"
+                f" columns={self.columns!r}.",
             ),
         ]
 
@@ -314,6 +339,8 @@ class ReleaseDocument(
         shared = {
             "categories": categories,
             "axes": tuple(self.axes),
+            "columns": tuple(self.columns),
+            "unknown": tuple(self.unknown),
             "prior": tuple(self.prior),
             "mechanism": mechanism,
             "promise": promise,

@@ -17,7 +17,9 @@ from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
     BLANK_LINES,
+    LABELS,
     NULL_VALUES,
+    SHEET,
     TRIM,
     BlankLines,
     Number,
@@ -34,6 +36,8 @@ from opendp_bayes.report.statements import cleaning_said
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.encodings import as_encoding
 
+#: Fields that say how the file is read.
+_READING = ("separator", "encoding", "trim", "blank_lines", "labels", "sheet")
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 #: Mechanisms that every question may name.
 _BUILT_IN = ("auto", *(kind.name for kind in BUILT_IN))
@@ -80,6 +84,8 @@ class OwnerFile(Part, frozen=True, kw_only=True):
     trim: Annotated[bool, TRIM] = False
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
+    labels: Annotated[bool, LABELS] = False
+    sheet: Annotated[str | None, SHEET] = None
     plugins: Annotated[
         list[str], says("Mechanisms of installed plugins that a question may name.")
     ] = msgspec.field(default_factory=list)
@@ -126,7 +132,7 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
         with suppress(ValueError):  # of another name for the same, such as latin1 for latin-1
             if as_encoding(made["encoding"]) == as_encoding(owner.encoding):
                 made["encoding"] = owner.encoding
-    for name in ("separator", "encoding", "trim", "null_values", "blank_lines"):
+    for name in (*_READING, "null_values"):
         _agree(made, (name,), getattr(owner, name))
     for name in ("unit", "contributions", "identifier", "size"):
         _agree(privacy, ("privacy", name), getattr(owner.privacy, name))
@@ -166,7 +172,7 @@ def facts(question: Specification, owner: OwnerFile) -> Iterator[tuple[str, str,
     yield "number of records", "private" if privacy.size is None else str(privacy.size), mine
     for name, column in question.columns.items():
         own = owner.columns[name].categories
-        who = mine if column.categories == own else asked
+        who = mine if own is None or column.categories == own else asked
         listed = ["those of its type"] if column.categories is None else column.categories
         yield f"categories of {name}", ", ".join(map(str, listed)), who
     for name in ("epsilon", "rho", "delta"):

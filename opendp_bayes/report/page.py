@@ -25,6 +25,7 @@ from opendp_bayes.report.statements import (
 )
 from opendp_bayes.report.unmatched import unmatched
 from opendp_bayes.results.release import Release
+from opendp_bayes.results.sheets import unmatched_of
 
 #: Probability of the intervals.
 LEVEL = 0.95
@@ -211,7 +212,7 @@ def _section(
         tables=tuple(_tables(specification, result, release.categories, cells)),
         ticks=tuple((f"{tick:.6g}", round(100 * tick / end, 3)) for tick in ticks),
         quantiles=tuple(quantiles(report, number, LEVEL, together)),
-        notes=tuple(limits(specification, result)),
+        notes=(*limits(specification, result), *unmatched_of(release)),
         epsilon=at_most(release.epsilon),
         rho=at_most(release.rho),
         delta=at_most(release.delta),

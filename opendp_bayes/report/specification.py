@@ -34,7 +34,9 @@ def says(description: str) -> msgspec.Meta:
 
 TRIM = says("Leave out blanks around every text, and around the names of a CSV file.")
 NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
-BLANK_LINES = says("An empty line of CSV is no record (skip), or one without a value (null).")
+BLANK_LINES = says("An empty line or row is no record (skip), or one without a value (null).")
+LABELS = says("Codes of SPSS and Stata become their value labels, a fact of the code book.")
+SHEET = says("The sheet of a workbook; it may be left out where there is one.")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -187,6 +189,8 @@ class Specification(Part, frozen=True, kw_only=True):
     trim: Annotated[bool, TRIM] = False
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
+    labels: Annotated[bool, LABELS] = False
+    sheet: Annotated[str | None, SHEET] = None
     joint: Annotated[
         bool,
         says("Estimate all results together, so that the tables agree with each other."),

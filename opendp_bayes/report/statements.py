@@ -79,6 +79,10 @@ def cleaning_said(facts: Any) -> Iterator[str]:
     """Yield sentences that say what is done to values before they are counted, by the word of a
     specification or of an owner's file.
     """
+    if facts.sheet is not None:
+        yield f"The sheet is {facts.sheet!r}."
+    if facts.labels:
+        yield "Codes are read as their value labels."
     if facts.trim:
         yield "Blanks around texts are left out."
     if facts.null_values:

@@ -27,7 +27,7 @@ from opendp_bayes.inference.pooling.pooled_groups import (
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.release_format.data import Key, Label, ReleasedData
+from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.release_format.labels import ByLabel, in_order
 from opendp_bayes.release_format.promise import Promise, Promised
@@ -64,6 +64,9 @@ class Release(InferredRelease):
     ordered : the variables along which a learned prior is smooth.
     parts : of merged categories (`merge=` in a survey), the labels that each of them stands for;
         empty where none are merged.
+    columns : those that were counted, also where one was; empty where they are not known.
+    unknown : of each of `columns`, the label under which values that are none of its categories
+        are counted, and no category is; None where there is no such label.
     """
 
     @classmethod
@@ -113,6 +116,7 @@ class Release(InferredRelease):
         keys, categories, places = cells_by(self, columns)
         axes = tuple(name for name in self.axes if name not in columns)
         shares = self.size is not None or self.learned_prior
+        unknown = dict(zip(self.columns, self.unknown, strict=False))
         made = Release(
             self.drawn,
             categories,
@@ -123,6 +127,8 @@ class Release(InferredRelease):
             whole=self if shares else None,
             learned_prior=self.learned_prior,
             ordered=tuple(name for name in self.ordered if name in axes),
+            columns=axes if self.columns else (),
+            unknown=tuple(unknown[name] for name in axes if name in unknown),
         )
         releases = (
             replace(
@@ -300,6 +306,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     sizes : the public numbers of records of the groups, where `with_sizes` stated them; otherwise
         None.
     grouped_by : the columns that make the groups; empty where a document does not say.
+    columns, unknown : those that were counted, and the label under which each counts the values
+        that are none of its categories, as of a `Release`.
 
     With a `rest`, the groups are parts of one table, `whole`, whose counts have a public sum: the
     posterior of each group is that of the table, conditional on being in the group. Without, the
@@ -318,6 +326,8 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     rest: int | None = None
     sizes: tuple[int, ...] | None = None
     grouped_by: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    unknown: tuple[Value | None, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.rest is None) != (self.size is None):
@@ -368,10 +378,12 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         def inside(at: int) -> tuple[int, ...]:
             return tuple(range(at * k, (at + 1) * k))
 
-        releases = (
-            (group, Release(drawn, *shared, () if whole is None else inside(at), size))
-            for at, (group, drawn, size) in each
-        )
+        def of(at: int, drawn: tuple[int, ...], size: int | None) -> Release:
+            own = () if whole is None else inside(at)
+            made = Release(drawn, *shared, own, size)
+            return replace(made, columns=self.columns, unknown=self.unknown)
+
+        releases = ((group, of(at, drawn, size)) for at, (group, drawn, size) in each)
         return ByLabel(releases, ("group", "groups"))
 
     def by(self, *columns: str) -> Mapping[Key, Release]:
@@ -506,7 +518,9 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.
         """
-        return grouped_sheet(self, self.promise, self.mechanism, level, wait=wait)
+        return grouped_sheet(
+            self, self.promise, self.mechanism, level, by=self.grouped_by, wait=wait
+        )
 
     def _repr_html_(self) -> str:
         """The table that notebooks show. The noise-aware columns need the posteriors to be quick to

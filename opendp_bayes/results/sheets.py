@@ -1,6 +1,7 @@
 """Sheets of releases: their tables on the terminal and in a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
 from opendp_bayes.display.wording import described, group_name, guarantee, limited, prior_said
@@ -13,6 +14,7 @@ from opendp_bayes.inference.estimates import (
     plug_in_estimate,
 )
 from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
@@ -48,6 +50,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
         )
     else:
         notes.append(aware)
+    notes += unmatched_in(release)
     columns.append(Column(f"Plug-in {percent}\n(ignores noise)", weight="faint"))
     cells.append(plug_in.shown(decimals)[1])
     table = Table(tuple(columns), (Body(_rows(cells)),))
@@ -60,6 +63,7 @@ def grouped_sheet(
     mechanism: Mechanism,
     level: float,
     *,
+    by: Sequence[str],
     wait: bool,
 ) -> Sheet:
     """A row for every group and category, and the guarantee of all groups together;
@@ -84,7 +88,15 @@ def grouped_sheet(
         if shown:
             cells += noise_aware_estimate(release, level).shown()
         bodies.append(Body(_rows(cells), group=group_name(group)))
+    notes += unmatched_in_groups(releases, by)
     return Sheet((Table(tuple(columns), tuple(bodies)),), tuple(notes), reading=reading)
+
+
+def unmatched_of(release: Any) -> list[str]:
+    """Say of a release, or one of groups, where nearly all records are none of its categories."""
+    if isinstance(release, InferredRelease):
+        return list(unmatched_in(release))
+    return list(unmatched_in_groups(release, release.grouped_by))
 
 
 def promised(promise: Promise, whose: str = "") -> list[Note]:

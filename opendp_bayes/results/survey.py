@@ -20,6 +20,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.results.sheets import unmatched_of
 from opendp_bayes.results.survey_figures import panel_of, plot_survey
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     names : of the questions, in the order in which they were asked.
     releases : one for each; each states its own loss, `loss` that of all together.
     columns : of the table that each question counts, where they are known; empty otherwise, when
-        one column has the name of its question.
+        the releases say so themselves, or else one column has the name of its question.
     """
 
     names: tuple[str, ...]
@@ -99,9 +100,9 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         all questions are sums of those of one, it is a `LevelsPosterior`, exact, from whose mapping
         `posterior["county"]` answers for one question (`docs/levels.md`).
 
-        A question of one column is a table of one variable, of the question's name; the columns of
-        a joint table are its variables. Raises `ValueError` for questions by groups and where the
-        tables do not fit each other; warns where its chains have not met
+        The columns are the variables, whatever the questions are called, so that two questions of
+        one column are two looks at one variable. Raises `ValueError` for questions by groups and
+        where the tables do not fit each other; warns where its chains have not met
         (`docs/survey-posterior.md`).
         """
         groups = [name for name, one in self.items() if isinstance(one, GroupedRelease)]
@@ -219,7 +220,8 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         headings = ("Question", "Counts", "Mechanism", "Loss")
         columns = tuple(Column(heading, number=False) for heading in headings)
         table = Table(columns, (Body(tuple(_overview(*item) for item in self.items())),))
-        return plain.rendered(Sheet((table,), (self._together(),), title="Survey"))
+        said = [f"{name}: {one}" for name, of in self.items() for one in unmatched_of(of)]
+        return plain.rendered(Sheet((table,), (self._together(), *said), title="Survey"))
 
     def _repr_html_(self) -> str:
         """The tables that notebooks show. The noise-aware columns need the posteriors to be quick

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import NoReturn, TextIO
 
@@ -14,7 +15,7 @@ import polars as pl
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.labels import twins
+from opendp_bayes.release_format.labels import distinct, twins
 from opendp_bayes.trusted.csv_text import (
     FileError,
     copy_records,
@@ -33,6 +34,15 @@ from opendp_bayes.trusted.kinds import (
     is_pattern,
     kind_of,
 )
+from opendp_bayes.trusted.scanned_frames import on_disk
+from opendp_bayes.trusted.tables import (
+    LABELLED,
+    STATISTICAL,
+    WORKBOOK,
+    Table,
+    statistical_table,
+    workbook_table,
+)
 from opendp_bayes.trusted.temporary_files import TemporaryFile
 
 EXTENSIONS = {
@@ -46,7 +56,19 @@ EXTENSIONS = {
     ".ipc": "Arrow IPC",
     ".arrow": "Arrow IPC",
     ".feather": "Arrow IPC",
+    ".sav": "SPSS",
+    ".zsav": "SPSS",
+    ".dta": "Stata",
+    ".sas7bdat": "SAS",
+    ".xpt": "SAS",
+    ".xlsx": WORKBOOK,
+    ".xlsm": WORKBOOK,
+    ".xlsb": WORKBOOK,
+    ".xls": WORKBOOK,
+    ".ods": WORKBOOK,
 }
+#: What R alone reads.
+_OF_R = (".rds", ".rda", ".rdata")
 STANDARD_INPUT = Path("-")
 #: Integers with values that Int64 does not have.
 _WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
@@ -65,13 +87,15 @@ class Cleaning:
     trim : leave out blanks around every text, and around the names of CSV.
     null_values : texts and whole numbers that stand for no value, in columns of their type.
     of_columns : the same for columns by name.
-    keep_blank : whether an empty line of CSV is a record without a value.
+    keep_blank : whether an empty line of CSV, or row of a workbook, is a record without a value.
+    labels : whether codes of SPSS and Stata become their value labels.
     """
 
     trim: bool = False
     null_values: tuple[Value, ...] = ()
     of_columns: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     keep_blank: bool = False
+    labels: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,14 +104,16 @@ class Source:
 
     Attributes
     ----------
-    path : where it is; of CSV, in `scannable`, where its records are copied to.
+    path : where it is; of text, in `scannable`, where its records are copied to.
     name : what messages call it.
     extension : in `EXTENSIONS`.
     separator : between the values of a line of CSV; None for that of the file.
-    encoding : of the text of CSV.
-    header : of CSV, the names of its columns in their order.
+    encoding : of its text; "" for what a file of SPSS, Stata or SAS says.
+    header : of text, the names of its columns in their order.
     rest : of CSV that is being read, what follows the header.
+    table : of what else is read as text, its table.
     cleaning : what is done to each value.
+    sheet : of a workbook, the name of the sheet; None for the only one.
     """
 
     path: Path
@@ -97,7 +123,9 @@ class Source:
     encoding: str = UTF_8
     header: tuple[str, ...] = ()
     rest: TextIO | None = None
+    table: Table | None = None
     cleaning: Cleaning = Cleaning()
+    sheet: str | None = None
 
     @property
     def title(self) -> str:
@@ -107,6 +135,16 @@ class Source:
     @property
     def kind(self) -> str:
         return EXTENSIONS[self.extension]
+
+    @property
+    def is_text(self) -> bool:
+        """True if all its values are read as text."""
+        return self.kind not in ("Parquet", "Arrow IPC")
+
+    @property
+    def may_lack_header(self) -> bool:
+        """True if what stands for the names of its columns may be a record."""
+        return self.kind in ("CSV", WORKBOOK)
 
     def scan(self) -> pl.LazyFrame:
         """All columns; nothing is read yet. Of two with one name, the first."""
@@ -129,15 +167,19 @@ class Source:
         )
         places: dict[str, int] = {}
         for at, name in enumerate(self.header):
-            places.setdefault(name, at)
+            if name or self.kind != WORKBOOK:
+                places.setdefault(name, at)
         return scan.select(pl.col(str(at)).alias(name) for name, at in places.items())
 
     def complete(self) -> None:
-        """Copy the records of CSV before anything is released.
+        """Copy the records of text before anything is released.
 
         Raises `FileError` for what is no text in its encoding: what stands for an invalid
         character would be a value that no category has.
         """
+        if self.table is not None:
+            with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
+                self.table.copy(copy)
         if self.rest is not None and self.separator is not None:
             with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
                 how = self.cleaning
@@ -147,16 +189,26 @@ class Source:
 
 
 def source(
-    path: Path, separator: str | None, encoding: str | None = None, cleaning: Cleaning = Cleaning()
+    path: Path,
+    separator: str | None,
+    encoding: str | None = None,
+    cleaning: Cleaning = Cleaning(),
+    sheet: str | None = None,
 ) -> Source:
     """Choose how to read FILE by its extension; standard input is CSV.
 
     Raises `FileError` for an unknown extension and a path that is no file, and raises
-    `ValueError` for a separator or an encoding that does not fit.
+    `ValueError` for what does not go with such a file.
     """
     name = path.name.lower()
     known = (extension for extension in EXTENSIONS if name.endswith(extension))
     extension = ".csv" if path == STANDARD_INPUT else next(known, "")
+    if name.endswith(_OF_R):
+        raise FileError(
+            f"FILE {path}: is read by R alone. Write it there as Parquet,"
+            " arrow::write_parquet(frame, 'survey.parquet'), or as CSV, write.csv(frame,"
+            " 'survey.csv', row.names = FALSE, na = '')."
+        )
     if not extension:
         raise FileError(
             f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
@@ -164,16 +216,25 @@ def source(
         )
     if path != STANDARD_INPUT and not path.is_file():
         raise FileError(f"FILE {path}: is not a file; check the path.")
-    found = Source(path, path.name, extension, cleaning=cleaning)
-    blank = "null" if cleaning.keep_blank else None
-    of_csv = (("separator", separator), ("encoding", encoding), ("blank_lines", blank))
-    for option, given in of_csv:
-        if given is not None and found.kind != "CSV":
+    found = Source(path, path.name, extension, cleaning=cleaning, sheet=sheet)
+    for option, given, kinds in (
+        ("separator", separator, ("CSV",)),
+        ("encoding", encoding, ("CSV", *STATISTICAL)),
+        ("blank_lines", "null" if cleaning.keep_blank else None, ("CSV", WORKBOOK)),
+        ("labels", cleaning.labels or None, LABELLED),
+        ("sheet", sheet, (WORKBOOK,)),
+    ):
+        if given is not None and found.kind not in kinds:
+            *others, last = ["workbooks" if of == WORKBOOK else of for of in kinds]
+            known_to = f"{', '.join(others)} and {last}" if others else last
             raise ValueError(
-                f"{option}={given!r}: is for CSV, and {path.name} is {found.kind}; leave it out."
+                f"{option}={given!r}: is for {known_to}, and {path.name} is {found.kind}; leave it"
+                " out."
             )
     if encoding is not None:
         found = replace(found, encoding=as_encoding(encoding))
+    elif found.kind in STATISTICAL:
+        found = replace(found, encoding="")
     if separator is not None:
         found = replace(found, separator=as_separator(separator, found.encoding))
     return found
@@ -181,14 +242,20 @@ def source(
 
 @contextmanager
 def scannable(found: Source) -> Iterator[Source]:
-    """A source that can be read more than once: of CSV a copy in UTF-8, a temporary file, which
+    """A source that can be read more than once: of text a copy in UTF-8, a temporary file, which
     only its owner can read and which is removed after the block, or with the process.
 
-    Until `complete` nothing is read of CSV but the header, so that what is wrong about options and
-    columns is found before the records have come.
+    Until `complete` nothing is read of text but the header, and what a file says of its columns, so
+    that what is wrong about options and columns is found before the records have come.
     """
-    if found.kind != "CSV":
+    if not found.is_text:
         yield found
+        return
+    if found.kind != "CSV":
+        table = _table(found)
+        with TemporaryFile() as copy:
+            called = tuple(map(str.strip, table.header)) if found.cleaning.trim else table.header
+            yield replace(found, path=copy, separator=",", header=called, table=table)
         return
     piped = found.path == STANDARD_INPUT
     found = replace(found, name=_PIPED if piped else found.name)
@@ -216,6 +283,48 @@ def scannable(found: Source) -> Iterator[Source]:
             )
         copy = opened.enter_context(TemporaryFile())
         yield replace(found, path=copy, separator=separator, header=tuple(names), rest=text)
+
+
+def _table(found: Source) -> Table:
+    """The table of a file that is read as text and is no CSV."""
+    how = found.cleaning
+    if found.kind == WORKBOOK:
+        return workbook_table(found.path, found.name, found.sheet, keep_blank=how.keep_blank)
+    return statistical_table(found.path, found.name, found.kind, found.encoding, labels=how.labels)
+
+
+def codebook(found: Source) -> dict[str, list[str]]:
+    """The value labels of columns by name, in the order of their codes, as values are read."""
+    labels = {} if found.table is None else found.table.labels
+    how, book = found.cleaning, {}
+    for name, of in labels.items():
+        none = (*how.null_values, *how.of_columns.get(name, ()))
+        own = [label.strip() if how.trim else label for label in of]
+        book[name] = distinct([label for label in own if label not in none])
+    return book
+
+
+def opened_file(
+    path: str | PathLike[str], *, labels: bool = False, sheet: str | None = None
+) -> tuple[pl.LazyFrame, on_disk | None]:
+    """The frame of a file, and the copy that it is read from where there is one. Types are those
+    that the file states: text, where it states none.
+
+    Raises `ValueError` for a file that cannot be read.
+    """
+    try:
+        found = source(Path(path), None, cleaning=Cleaning(labels=labels), sheet=sheet)
+        if not found.is_text:
+            schema_of(found)
+            return found.scan(), None
+        with scannable(found) as opened:
+            opened.complete()
+            text = opened.scan()
+            file = on_disk(text if opened.table is None else opened.table.typed(text))
+        return file.scan, file
+    except FileError as error:
+        problem = str(error).replace("FILE ", "frame=", 1)
+    raise ValueError(problem)
 
 
 def schema_of(found: Source) -> pl.Schema:
@@ -255,19 +364,19 @@ def _text(found: Source, name: str, dtype: pl.DataType) -> pl.Expr:
     if not (found.cleaning.trim and dtype == pl.String):
         return value
     value = value.str.strip_chars()
-    return pl.when(value != "").then(value) if found.kind == "CSV" else value
+    return pl.when(value != "").then(value) if found.is_text else value
 
 
 def _value(found: Source, name: str, dtype: pl.DataType, refuse: Refuse) -> pl.Expr:
     """The values of a column in a type, without those that stand for none."""
     given, of = found.cleaning.of_columns.get(name, ()), TYPE_OF[kind_of(dtype).kind]
-    if found.kind == "CSV":
+    if found.is_text:
         given = tuple(map(str, given))
     for code in given:
         if type(code) is not of:
             refuse(name, f"null_values={told(code)}: must be {of.__name__}, as the column is.")
     general = found.cleaning.null_values
-    codes = [*given, *(code for code in general if type(code) is of or found.kind == "CSV")]
+    codes = [*given, *(code for code in general if type(code) is of or found.is_text)]
     if isinstance(dtype, pl.Enum):
         dtype = pl.Enum([label for label in dtype.categories if label not in codes])
     value = _text(found, name, dtype)
@@ -309,13 +418,19 @@ def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> 
                 f" spelling, the header and the separator ({found.separator!r})."
                 + _near(column, schema),
             )
+        if found.kind == WORKBOOK:
+            refuse(
+                column,
+                f"is not in the first row of {found.name}, which must name the columns; check the"
+                f" spelling and the header.{_near(column, schema)}",
+            )
         known = ", ".join(map(repr, schema))
         refuse(column, f"is not in {found.name}; must be one of {known}.")
-    if found.header.count(column) > 1:
+    if (number := found.header.count(column)) > 1:
         refuse(
             column,
-            f"is the name of {found.header.count(column)} columns in the first line of"
-            f" {found.name}; rename all but one.",
+            f"is the name of {number} columns in the first line of {found.name}; rename all but"
+            " one.",
         )
 
 

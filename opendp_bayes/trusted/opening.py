@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from numbers import Number
+from os import PathLike
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import polars as pl
@@ -30,10 +33,11 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.trusted.boundary import Unchanging, require_features
+from opendp_bayes.trusted.files import opened_file
 from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
-from opendp_bayes.trusted.kinds import kind_of
+from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
-from opendp_bayes.trusted.scanned_frames import scanned
+from opendp_bayes.trusted.scanned_frames import Scanned, scanned
 
 #: OpenDP counts rows, two for each change, in 32 bits.
 _MOST_ROWS = 2**31 - 1
@@ -49,6 +53,8 @@ class CheckedContext(Unchanging, Context):
     """
 
     ledger: Ledger | None
+    #: Columns by name that were left out of the frame, and why; nobody can ask for them.
+    left_out: Mapping[str, str] = MappingProxyType({})
 
     @classmethod
     def over(
@@ -105,7 +111,7 @@ class CheckedContext(Unchanging, Context):
         """
         checked = cls.checked(arguments, ledger)
         metric = checked["privacy_unit"][0]
-        check_identifier(metric, columns)
+        check_identifier(metric, columns, attributes.get("left_out", {}))
         if check is not None:
             check(metric)
         made = Context.compositor(data, **checked, domain=domain, margins=margins)
@@ -169,18 +175,22 @@ def context(
     split_by_weights: Sequence[float] | None = None,
     margins: Sequence[Margin] | None = None,
     ledger: Ledger | None = None,
+    labels: bool = False,
+    sheet: str | None = None,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
 
     Parameters
     ----------
-    frame : a polars LazyFrame, which is read when something is released; or data in memory, a
+    frame : a polars LazyFrame, which is read when something is released; the path of a file that
+        the command reads, such as "survey.sav" (`docs/inputs.md`, "Files"); or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
         else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
         for `opendp_bayes_engines.context`. Data in memory are written to a private temporary file
         (`on_disk`), which is there for as long as the Context. Integers of 8 and 16 bits are
         widened, and what pandas and Arrow take for categories becomes text, because it may be read
-        off the data.
+        off the data. Columns of types that OpenDP does not know are left out; `left_out` of the
+        Context has their names, and why.
     privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with
         `identifier=` where people own several rows.
     privacy_loss : `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, finite and greater than 0, with or
@@ -192,6 +202,9 @@ def context(
         invariants").
     ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
         entered before it is handed out. It refuses, before data are read, what it has no room for.
+    labels : of a file of SPSS or Stata, whether codes become their value labels, as text. A value
+        label is a public fact of the code book; one that was made from the data is the data.
+    sheet : of a workbook, the name of the sheet; it may be left out where there is one.
 
     Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing, and
     `RuntimeError`, without a cause, for a frame that cannot be read. Reads no rows of a LazyFrame.
@@ -220,12 +233,45 @@ def context(
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    data, file = scanned(frame)
-    schema = data.collect_schema()
-    domain = lazyframe_domain([_series_domain(*field) for field in schema.items()])
+    found = _frame(frame, labels, sheet)
+    schema, domains, left_out = found.frame.collect_schema(), {}, dict(found.left_out)
+    for name, dtype in schema.items():
+        try:
+            domains[name] = _series_domain_from_field((name, dtype))
+        except (OpenDPException, ValueError):
+            of = kind_of(dtype).type
+            left_out[name] = (
+                f"has type {of}, for which OpenDP has no domain, so it is left out of the Context."
+                f" {how_to_cast(of, name, 'in the frame')}"
+            )
+    data = found.frame
+    if len(domains) < len(schema):
+        data = data.select(column_named(name) for name in domains)
     return CheckedContext.opened(
-        data, domain, schema, arguments, margins=margins, ledger=ledger, alive=file
+        data,
+        lazyframe_domain(list(domains.values())),
+        domains,
+        arguments,
+        margins=margins,
+        ledger=ledger,
+        alive=found.file,
+        left_out=MappingProxyType(left_out),
     )
+
+
+def _frame(given: Any, labels: Any, sheet: Any) -> Scanned:
+    """The frame, or that of a file."""
+    if isinstance(given, (str, PathLike)):
+        if not isinstance(labels, bool):
+            raise TypeError(f"labels={told(labels)}: must be True or False.")
+        if not isinstance(sheet, str | None):
+            raise TypeError(f"sheet={told(sheet)}: must be the name of a sheet, or None.")
+        given, file = opened_file(given, labels=labels, sheet=sheet)
+        return replace(scanned(given), file=file)
+    for name, value in (("labels", labels or None), ("sheet", sheet)):
+        if value is not None:
+            raise ValueError(f"{name}={told(value)}: is for files; leave it out for a frame.")
+    return scanned(given)
 
 
 def check_room(query: Query) -> None:
@@ -235,16 +281,6 @@ def check_room(query: Query) -> None:
     measurement, context = query.resolve(), query._context
     if isinstance(context, CheckedContext) and context.ledger is not None:
         context.ledger.check(*debit_of(context)(measurement))
-
-
-def _series_domain(name: str, dtype: pl.DataType) -> Any:
-    try:
-        return _series_domain_from_field((name, dtype))
-    except (OpenDPException, ValueError):
-        raise TypeError(
-            f"frame: column {name!r} has type {kind_of(dtype).type}, for which OpenDP has no"
-            f" domain. Drop the column. {how_to_cast(kind_of(dtype).type, name, 'in the frame')}"
-        ) from None
 
 
 def opening_arguments(
@@ -268,13 +304,19 @@ def opening_arguments(
     }
 
 
-def check_identifier(metric: Metric, columns: Collection[str]) -> None:
-    """Raise `ValueError` where the identifier of a privacy unit is not among the columns."""
+def check_identifier(
+    metric: Metric, columns: Collection[str], left_out: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise `ValueError` where the identifier of a privacy unit is not among the columns, with the
+    reason for one that was left out.
+    """
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
         return
     _check_by_name(inner.identifier, "privacy_unit: its identifier")
     for name in inner.identifier.meta.root_names():
+        if name in left_out:
+            raise ValueError(f"privacy_unit: identifier={name!r}: {left_out[name]}")
         if name not in columns:
             raise ValueError(
                 # Not which there are: of a file without a header, they are somebody's record.

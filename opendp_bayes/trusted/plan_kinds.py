@@ -42,7 +42,7 @@ EXPRESSIONS = {
         "arithmetic without `/`, comparisons, logic",
         "is of two values of the row; `//` and `%` of integers alone",
     ),
-    "Ternary": Kind("`fill_nan`, `pl.when`", "is one of two values of the row"),
+    "Ternary": Kind("`fill_nan`", "is one of two values of the row"),
     "Cast": Kind(
         "`cast` to Boolean, numbers, String, Enum, dates and times",
         "is of one value; of a Categorical to String or Enum, which go by its label, of a float to"
@@ -198,6 +198,12 @@ REFUSED = {
         "Join them by `&`, or give each a filter of its own; instead of `drop_nulls('x')` write"
         " `filter(pl.col('x').is_not_null())`",
     ),
+    "IsIn": (
+        "is not supported by OpenDP",
+        "Write `replace_strict({'a': True, 'b': True}, default=False)`, or join comparisons by `|`",
+    ),
+    "IsBetween": ("is not supported by OpenDP", "Write `(x >= 1) & (x <= 2)`"),
+    "Coalesce": ("is not supported by OpenDP", "Use `fill_null` with a value"),
     "First": ("depends on the order of rows", _ONE_ROW),
     "Last": ("depends on the order of rows", _ONE_ROW),
     "float": (

@@ -3,7 +3,7 @@ in memory becomes a temporary file: OpenDP would copy it with every query.
 """
 
 from collections.abc import Mapping
-from os import PathLike
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
@@ -109,17 +109,34 @@ _WIDER: dict[Any, Any] = {
 }
 
 
-def scanned(frame: Any) -> tuple[pl.LazyFrame, on_disk | None]:
-    """The frame as OpenDP takes it, and the file that it is read from where that is ours."""
+@dataclass(frozen=True)
+class Scanned:
+    """A frame as OpenDP takes it.
+
+    Attributes
+    ----------
+    frame : the frame.
+    file : what it is read from, where that is ours.
+    left_out : columns by name that are not in it, and why.
+    """
+
+    frame: pl.LazyFrame
+    file: on_disk | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def scanned(frame: Any) -> Scanned:
+    """The frame as OpenDP takes it, data in memory in a file of ours."""
     sweep()
     if type(frame).__module__.startswith("narwhals."):
         frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):
-        return _widened(frame), None
+        return Scanned(_widened(frame))
+    left_out: dict[str, str] = {}
     if not isinstance(frame, pl.DataFrame):
-        frame = _of_narwhals(frame)
+        frame, left_out = _of_narwhals(frame)
     file = on_disk(_widened(frame.lazy()))
-    return file.scan, file
+    return Scanned(file.scan, file, left_out)
 
 
 def _widened(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -132,8 +149,8 @@ def _cast(frame: pl.LazyFrame, types: Mapping[str, Any]) -> pl.LazyFrame:
     return frame.with_columns(column_named(name).cast(of) for name, of in types.items())
 
 
-def _of_narwhals(given: Any) -> pl.DataFrame:
-    """Data in memory that are not in polars."""
+def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
+    """Data in memory that are not in polars, and the columns that are left out, with the reason."""
     package = type(given).__module__.partition(".")[0]
     kind = type(given).__name__ if package == "builtins" else f"{package}.{type(given).__name__}"
     try:
@@ -162,16 +179,19 @@ def _of_narwhals(given: Any) -> pl.DataFrame:
             " `opendp_bayes_engines.context`, with the same arguments (pip install"
             " opendp-bayes-engines)."
         )
+    left_out: dict[str, str] = {}
     if frame.implementation.is_pandas_like():
-        mixed = [str(name) for name, of in given.dtypes.items() if str(of) == "object"]
-        if mixed:
-            raise TypeError(
-                f"frame: column {mixed[0]!r} has the type object of pandas, whose values may be of"
-                " any kind, so that their reading would depend on the data. Say which, as in"
-                f" frame.astype({{{mixed[0]!r}: 'string'}})."
+        left_out = {
+            str(name): (
+                "has the type object of pandas, whose values may be of any kind, so that their"
+                " reading would depend on the data; it is left out of the Context. Say which kind"
+                f" in the frame, as in frame.astype({{{str(name)!r}: 'string'}})."
             )
+            for name, of in given.dtypes.items()
+            if str(of) == "object"
+        }
     try:
-        made = frame.to_polars()
+        made = frame.drop(list(left_out)).to_polars()
     except Exception:  # noqa: BLE001 - of many kinds, and some show a value
         made = None
     if made is None:
@@ -180,13 +200,12 @@ def _of_narwhals(given: Any) -> pl.DataFrame:
             " because it may show a value. Convert it yourself, and pass the frame of polars."
         )
     coded = (name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum))
-    return made.with_columns(column_named(name).cast(pl.String) for name in coded)
+    texts = (column_named(name).cast(pl.String) for name in coded)
+    return made.with_columns(texts), left_out
 
 
 def _advice(given: Any) -> str:
     """A sentence on how a frame is made of what is none."""
-    if isinstance(given, (str, PathLike)):
-        return " A file is read by polars, as in pl.scan_parquet or pl.scan_csv."
     tables = ("__arrow_c_stream__", "__arrow_c_array__", "__array__")
     if isinstance(given, (dict, list)) or any(hasattr(given, name) for name in tables):
         return " Make one of it first, as in pl.DataFrame(...)."

@@ -4,7 +4,7 @@ then the counts of cells.
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -83,7 +83,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     """
     plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
     base: Query = object.__getattribute__(query, "_query")
-    _check_types(plan)
+    _check_types(query, plan)
     domain, metric = cast(tuple[Domain, Metric], base._chain)
     check_plan(plan, _lazyframe_from_domain(domain), base._d_in)
     output = "FrameDistance<SymmetricDistance>"
@@ -123,7 +123,7 @@ def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
     OpenDP would take long to look at.
     """
     plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
-    _check_types(plan)
+    _check_types(query, plan)
     schema = plan.collect_schema()
     for column in columns:
         dtype = schema.get(column) if isinstance(column, str) else None
@@ -131,7 +131,21 @@ def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
             check_cells("categories", len(kind_of(dtype).declared or ()))
 
 
-def _check_types(plan: pl.LazyFrame) -> None:
+def check_left_out(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
+    """Raise `ValueError` for a column that the Context left out of its frame, with the reason."""
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    _check_types(query, plan)
+    for name, reason in _left_out(query).items():
+        if name in columns and name not in plan.collect_schema():
+            raise ValueError(f"column={name!r}: {reason}")
+
+
+def _left_out(query: LazyFrameQuery) -> Mapping[str, str]:
+    """The columns that are not in the frame of the Context, and why."""
+    return getattr(object.__getattribute__(query, "_query")._context, "left_out", {})
+
+
+def _check_types(query: LazyFrameQuery, plan: pl.LazyFrame) -> None:
     """Raise `ValueError` for a plan that fails on every frame: OpenDP would find it stable, and the
     release would fail. Only the names and types of the columns take part.
     """
@@ -140,6 +154,9 @@ def _check_types(plan: pl.LazyFrame) -> None:
     except pl.exceptions.PolarsError as error:
         # Not which columns there are: of a CSV file without a header, they are somebody's record.
         cause = str(error).partition("\n")[0].partition("; valid columns")[0]
+        for name, reason in _left_out(query).items():
+            if json.dumps(name, ensure_ascii=False) in cause:
+                raise ValueError(f"query: its plan asks for {name!r}, which {reason}") from None
     else:
         return
     raise ValueError(

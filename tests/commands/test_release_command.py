@@ -410,7 +410,11 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
             r"--size: does not go with an identifier: .* Leave it out",
         ),
         ("enum", "--separator ; --epsilon 1", r"--separator ';': is for CSV, and votes.parquet"),
-        ("enum", "--encoding ascii --epsilon 1", r"--encoding 'ascii': is for CSV, and votes.par"),
+        (
+            "enum",
+            "--encoding ascii --epsilon 1",
+            r"--encoding 'ascii': is for CSV, SPSS, Stata and SAS, and votes.par",
+        ),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(
@@ -426,9 +430,9 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
     ("name", "content", "message"),
     [
         (
-            "votes.xlsx",
+            "votes.pdf",
             "",
-            r"has extension '\.xlsx'; must be one of \.csv, .* \.ipc, \.arrow, \.feather",
+            r"has extension '\.pdf'; must be one of \.csv, .* \.ipc, \.arrow, \.feather",
         ),
         ("votes", "", r"has extension ''; must be one of"),
         ("absent.csv", None, r"absent\.csv: is not a file; check the path"),

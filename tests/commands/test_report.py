@@ -497,7 +497,7 @@ def test_init_of_a_file_that_says_its_names_may_leave_some_out(tmp_path: Path) -
     pl.DataFrame({"a": [True], "b": [False]}).write_parquet(path)
     assert list(read_specification(run("init", path)).columns) == ["a", "b"]
     assert list(read_specification(run("init", path, "--column", "b")).columns) == ["b"]
-    assert "--header: is for CSV, and data.parquet is Parquet" in run(
+    assert "--header: is for CSV and workbooks, and data.parquet is Parquet" in run(
         "init", path, "--header", code=2
     )
 

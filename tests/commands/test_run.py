@@ -242,3 +242,27 @@ def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -
     message = run("init", "votes.csv", "--header", "-o", "s.json", code=2)
     assert "--output s.json: no column lists its categories" in message
     assert not [text for text, _ in pairwise(message.splitlines())], "one line"
+
+
+@pytest.mark.parametrize("unknown", ["other", "DROP"])
+def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: str) -> None:
+    """Before, that nobody can see it; afterwards, from what was released, that it was so."""
+    data, question = tmp_path / "v.csv", tmp_path / "q.toml"
+    data.write_text("vote\n" + "Yes\n" * 300)
+    listed = ["init", data, "--categories", "vote=yes,no", "--epsilon", 30, "-o", question]
+    before = CliRunner().invoke(app, list(map(str, listed))).output
+    policy = f'[columns.vote]\nunknown = "{unknown}"'
+    question.write_text(question.read_text().replace("[columns.vote]", policy))
+    dry = " ".join(run("run", question, data, "--dry-run").split())
+    for said in (before, dry):
+        assert "is not seen before the release: check spelling, case and blanks" in said
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(app, ["report", str(question), str(data), "-o", str(page)]).output
+    shown = " ".join(run("run", question, data).split())
+    expected = (
+        "records of vote are none of yes, no: look at spelling, case and blanks"
+        if unknown == "other"
+        else "noise may have made of no record: if there are many, look at spelling"
+    )
+    for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
+        assert expected in said

@@ -1,4 +1,6 @@
-"""Chains of a tenth of the length, for whoever shows what they find and does not measure it."""
+"""Chains of a tenth of the length and searches of a few steps, for whoever shows what they find and
+does not measure it.
+"""
 
 import math
 
@@ -6,13 +8,18 @@ import pytest
 
 from opendp_bayes.inference import noise_aware
 from opendp_bayes.inference.learned import learned_counts
+from opendp_bayes.inference.levels import concentrations
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
 from opendp_bayes.results import pooled_release
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
-    """Take a tenth of the sweeps of every chain, and take them for enough."""
+    """Take a tenth of the sweeps of every chain, and take them for enough; learn concentrations of
+    levels in two steps.
+    """
+    for name, value in {"_MOST_STEPS": 2, "_MOST_BOXES": 1}.items():
+        patch.setattr(concentrations, name, value)
     patch.setattr(learned_counts, "_DROPPED", 20)
     patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
     for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": math.inf}.items():

@@ -179,7 +179,7 @@ def test_more_cells_than_can_be_answered_are_refused_at_once(question: dict[str,
     assert time.process_time() - start < 5
     if "by" not in question:
         with pytest.raises(ValueError, match=f"must be at most {MOST_CELLS}"):
-            ob.posterior(context().query(), **policy, **question)
+            ob.posterior(context().query(), **{**policy, **question})
 
 
 def test_the_categories_of_a_type_are_looked_up_in_no_time() -> None:

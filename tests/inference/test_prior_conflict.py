@@ -69,7 +69,7 @@ def test_a_sparse_table_of_a_private_number_gives_one():
     assert "prior='learned'" in message
 
 
-ASKED_FIRST = [lambda p: p.size, lambda p: p.counts, lambda p: p[0]]
+ASKED_FIRST = [lambda p: p.records, lambda p: p.counts, lambda p: p[0]]
 
 
 @pytest.mark.parametrize(

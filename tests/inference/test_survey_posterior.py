@@ -13,8 +13,8 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.inference.survey_tables import consistent_draws
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.research import survey_posterior
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import promise

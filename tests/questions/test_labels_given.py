@@ -85,7 +85,8 @@ def test_members_of_an_enum_are_labels_of_nulls_and_keys() -> None:
     release = asked.release()
     assert (release.categories, release.counts) == (("yes", "no"), (2, 2))
     grouped = query(FRAME).group_by("vote")
-    released = ob.posterior(grouped, "code", categories=Code, keys=Vote, **REST).release()
+    labels = {"code": Code, "vote": Vote}
+    released = ob.posterior(grouped, "code", categories=labels, **REST).release()
     assert (released.groups, released.counts) == (("yes", "no"), ((2, 0, 0, 0), (0, 1, 0, 0)))
 
 

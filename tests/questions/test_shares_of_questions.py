@@ -230,7 +230,7 @@ def test_a_share_is_one_of_all_parts_of_the_budget(monkeypatch):
         assert spent / epsilon == pytest.approx(part / delta, rel=1e-9)
 
 
-def overlapping(share="smallest_error", third="five", **options):
+def overlapping(share="smallest_error", third="five", of="group", **options):
     """A table of two columns, and one of them alone, and another question."""
     frame = pl.LazyFrame(
         {name: labels[:1] for name, labels in LABELS.items()},
@@ -246,7 +246,7 @@ def overlapping(share="smallest_error", third="five", **options):
     questions = {
         "table": {"column": ["two", "five"], "nulls": {"two": "a", "five": "a"}, **noise},
         "two": {"column": "two", "nulls": "a", **noise},
-        third: {"column": "group", "nulls": "x", **noise},
+        third: {"column": of, "nulls": "x", **noise},
     }
     return ob.survey(context.query(), questions, share, **options)
 
@@ -287,6 +287,8 @@ def test_summarize_says_what_tables_tell_each_other():
     assert without[1] > 1
     assert without[2] == pytest.approx(1)
     # The question of a variable with other labels, whose posterior would be refused.
-    assert overlapping("equal", third="five").summarize()["joint_error"].null_count() == 3
+    with pytest.warns(UserWarning, match="count nulls of 'five' in different places"):
+        other_labels = overlapping("equal", third="more", of="five").summarize()
+    assert other_labels["joint_error"].null_count() == 3
     groups = survey("equal").summarize()
     assert groups["joint_error"].to_list() == [1.0, 1.0, None]

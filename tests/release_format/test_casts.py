@@ -57,7 +57,7 @@ def test_every_type_that_is_not_counted_is_listed() -> None:
 def test_the_cast_that_a_message_names_works(name: str) -> None:
     column, label = COLUMNS[name]
     frame = column.to_frame("x")
-    with pytest.raises(TypeError) as caught:
+    with pytest.raises((TypeError, ValueError)) as caught:
         counts(query(frame), label)
     written = f"pl.col('x').{CASTS[name]}"
     assert written in str(caught.value)

@@ -16,6 +16,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import promise
+from tests.helpers.shortened import shorten
 
 #: Of the release that is pooled.
 PROMISE = promise(None)
@@ -60,7 +61,10 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
 @pytest.mark.parametrize(
     ("truncated", "kept"), [(False, ""), (True, ""), (True, "the last row of each id")]
 )
-def test_the_table_has_the_promise_of_the_release(truncated: bool, kept: str) -> None:
+def test_the_table_has_the_promise_of_the_release(
+    truncated: bool, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten(monkeypatch)
     made = promise(None, d_in=2, truncated=truncated, kept=kept)
     shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
     text = " ".join(plain.rendered(shown).split())

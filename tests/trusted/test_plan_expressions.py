@@ -6,6 +6,7 @@ import itertools
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -197,3 +198,54 @@ def test_an_expression_is_called_what_polars_calls_it(label):
     schema = empty.select(every.MORE[label]).collect_schema()
     assert [value.name] == schema.names()
     assert value.coded == (schema.dtypes()[0] == pl.Categorical)
+
+
+#: An expression that OpenDP does not support, what its refusal says to write, and that written.
+REWRITTEN = {
+    "is_in": (pl.col("s").is_in(["a", "b"]), "`replace_strict({'a': True, 'b': True}"),
+    "is_between": (pl.col("i").is_between(1, 2), r"`(x >= 1) & (x <= 2)`"),
+    "coalesce": (pl.coalesce(pl.col("s"), pl.lit("a")), "`fill_null` with a value"),
+    "when": (pl.when(pl.col("i") > 2).then(pl.lit("a")).otherwise(pl.lit("b")), None),
+    "strip_chars": (pl.col("s").str.strip_chars(), "in the frame before the Context"),
+    "to_lowercase": (pl.col("s").str.to_lowercase(), "in the frame before the Context"),
+}
+WRITTEN = {
+    "is_in": pl.col("s").replace_strict({"a": True, "b": True}, default=False),
+    "is_between": (pl.col("i") >= 1) & (pl.col("i") <= 2),
+    "coalesce": pl.col("s").fill_null("a"),
+    "when": (pl.col("i") > 2).replace_strict({True: "a", False: "b"}),
+    "strip_chars": pl.col("s").replace({" a": "a"}),
+    "to_lowercase": pl.col("s").replace({"A": "a"}),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_what_opendp_does_not_support_is_reached_row_by_row(name: str) -> None:
+    import opendp.prelude as dp
+
+    import opendp_bayes as ob
+
+    texts = ["a", "b", " a" if name == "strip_chars" else "A", "b"] * 10
+    texts[0] = None if name == "coalesce" else "a"
+    frame = pl.LazyFrame({"s": texts, "i": [0, 1, 2, 3] * 10})
+    meant, advice = REWRITTEN[name]
+    plain = frame.select(meant.alias("z")).collect()["z"]
+    boolean = plain.dtype == pl.Boolean
+    labels = [True, False] if boolean else ["a", "b"]
+
+    def query(expr: pl.Expr) -> Any:
+        context = dp.Context.compositor(
+            data=frame,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=30.0),
+            split_evenly_over=1,
+        )
+        others = {"nulls": ob.DROP, "unknown": ob.DROP}
+        asked = context.query().with_columns(z=expr)
+        return ob.posterior(asked, "z", categories=labels, **others)
+
+    match = "OpenDP does not find this plan stable" if advice is None else re.escape(advice)
+    with pytest.raises(ValueError, match=match):
+        query(meant)
+    counts = [int((plain == label).sum()) for label in labels]
+    assert list(query(WRITTEN[name]).release().counts) == counts

@@ -47,7 +47,8 @@ def test_another_plan_than_that_before_group_by_is_refused(monkeypatch):
     """Polars writes a plan down and reads it back. Whatever that changed would be counted."""
     read_back = pl.LazyFrame.deserialize
     grouped = query().filter(C("i") > 0).group_by("s")
-    asked = {**OF_I, "categories": [1, 2, 3], "nulls": 1, "unknown": 1, "keys": ["a", "b"]}
+    labels = {"i": [1, 2, 3], "s": ["a", "b"]}
+    asked = {**OF_I, "categories": labels, "nulls": {"i": 1}, "unknown": {"i": 1}}
     assert ob.posterior(grouped, **asked)
     monkeypatch.setattr(
         pl.LazyFrame,

@@ -384,8 +384,8 @@ def test_integers_of_every_narrow_type_are_widened() -> None:
     narrow = {"a": pl.Int8, "b": pl.Int16, "c": pl.UInt8, "d": pl.UInt16, "e": pl.Int32}
     frame = pl.DataFrame({name: [1, 2] for name in narrow}, schema=narrow)
     for given in (frame, frame.lazy()):
-        wide, _ = scanned(given)
-        assert wide.collect_schema().dtypes() == [
+        wide = scanned(given)
+        assert wide.frame.collect_schema().dtypes() == [
             pl.Int32,
             pl.Int32,
             pl.UInt32,
@@ -398,8 +398,8 @@ def test_integers_of_every_narrow_type_are_widened() -> None:
 def test_both_kinds_of_categories_of_arrow_become_text(dtype: pl.DataType) -> None:
     """A table that polars wrote says which of its dictionaries are Enums, whoever made them."""
     table = pl.DataFrame({"c": pl.Series(["a", "b"], dtype=dtype), "n": [1, 2]}).to_arrow()
-    scan, _ = scanned(table)
-    assert scan.collect_schema() == {"c": pl.String, "n": pl.Int64}
+    scan = scanned(table)
+    assert scan.frame.collect_schema() == {"c": pl.String, "n": pl.Int64}
 
 
 def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:

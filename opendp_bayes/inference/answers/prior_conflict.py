@@ -8,7 +8,7 @@ import numpy as np
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
+from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import distinct, numbered
 
@@ -29,7 +29,7 @@ def warn_of_conflict(release: ReleasedData, engine: CountsGivenNoise) -> None:
     for name, cells in _sums(release):
         if not noisy.noised[cells].all():
             continue
-        total = float(noisy.drawn[cells].sum()) - cells.size * _mean(noisy.noise)
+        total = float(noisy.drawn[cells].sum()) - cells.size * typical_mean(noisy.noise)
         mean, width = float(expected[cells].sum()), typical_std(noisy.noise) * math.sqrt(cells.size)
         away = abs(mean - float(np.clip(total, 0, release.size))) / width
         if (excess := away / (_FAR + _FARTHER / math.sqrt(cells.size))) > worst:
@@ -54,11 +54,6 @@ def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
         of_cells = np.array(numbered(values))
         for number, value in enumerate(distinct(values)):
             yield f" with {axis}={value!r}", np.flatnonzero(of_cells == number)
-
-
-def _mean(noise: IntegerNoise) -> float:
-    """Mean of the noise: a law with kinks is symmetric around their middle."""
-    return float(np.mean(noise.kinks)) if noise.kinks else 0.0
 
 
 def _shown(prior: tuple[float, ...]) -> str:

@@ -37,6 +37,8 @@ _RISE = 0.1
 _REACH, _HELD = 6.5, 18.0
 #: The most tilts of a private number of records.
 _MOST_TILTS = 1000
+#: They are fewer if the concentration is at most this, or the deviation of the number.
+_SURE = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,12 +253,7 @@ class Tilts:
 
     def _check_number(self, tilts: int) -> None:
         if tilts >= _MOST_TILTS:
-            raise ValueError(
-                f"prior: its concentration, {self.categories.prior @ self.times:g}, is too large"
-                " for this uncertain a private number of records. Up to 1e5, or where the scale of"
-                " the noise times sqrt(categories) is at most 1e5, there is a posterior; give a"
-                " smaller prior or a narrower records_prior."
-            )
+            raise _too_uncertain(float(self.categories.prior @ self.times))
 
 
 def _faded(found: list[TiltedSum], end: float) -> list[tuple[TiltedSum, Fade]]:
@@ -298,3 +295,20 @@ def balanced(categories: NoisedCategories, times: Integers, total: Total) -> Til
         else:
             tilt = (low + high) / 2
     return counts
+
+
+def check_concentration(concentration: float, scale: float, k: int) -> None:
+    """Raise `ValueError` where tilts may be too many, whatever was drawn: of a private number of
+    records, without a prior of its own, with noise of some scale on k counts.
+    """
+    if min(concentration, scale * math.sqrt(k)) > _SURE:
+        raise _too_uncertain(concentration)
+
+
+def _too_uncertain(concentration: float) -> ValueError:
+    return ValueError(
+        f"prior: its concentration, {concentration:g}, is too large for this uncertain a private"
+        f" number of records. Up to {_SURE:g}, or where the scale of the noise times"
+        f" sqrt(categories) is at most {_SURE:g}, there is a posterior; give a smaller prior or a"
+        " narrower records_prior."
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from opendp_bayes.inference.levels.nested_tables import are_a_chain
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, places_of
 
 Columns = tuple[str, ...]
@@ -60,17 +60,17 @@ def nested_parts(
     return {name: part[first] for name, part in parts.items()}
 
 
-def likely_columns(tables: Mapping[str, Counted]) -> dict[str, Columns]:
-    """The columns that tables count, as far as their names and labels tell: those of a joint table,
-    and of one column its name. Tables of the same labels, merged or not, are of one column,
-    unless several joint tables, or variables of them, have these labels.
+def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
+    """The columns that tables count. Of those that do not say so, as far as their names and labels
+    tell: those of a joint table, and of one column its name. Tables of the same labels, merged or
+    not, are of one column, unless several joint tables, or variables of them, have these labels.
     """
-    axes = {axis for one in tables.values() for axis in one.axes}
+    axes = {axis for one in tables.values() for axis in one.columns or one.axes}
     labels = {name: frozenset(map(identity, _atoms(one))) for name, one in tables.items()}
     known = {
-        name: one.axes or (name,)
+        name: one.columns or one.axes or (name,)
         for name, one in tables.items()
-        if one.axes or (name in axes and not one.parts)
+        if one.columns or one.axes or (name in axes and not one.parts)
     }
     found = {}
     for name in tables:

@@ -19,7 +19,7 @@ LARGEST_SCALE = 1e6
 MOST_CATEGORIES = 10_000
 #: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
 _IMPOSSIBLE = 700.0
-_REMAINS = "release.plug_in takes the released counts as they are"
+_REMAINS = "the plug_in of a release takes its counts as they are"
 
 
 def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:

@@ -41,7 +41,8 @@ class NoisyTables:
     def of(
         cls, named: Iterable[tuple[str, ReleasedData]], draws_may_agree: bool = False
     ) -> "NoisyTables":
-        """Read releases by name, which is that of the variable where one column was asked.
+        """Read releases by name. Where one column was asked that is the variable, or the name is
+        where the column is not known.
 
         Raises `ValueError` for releases that are not whole tables of the same records with
         independent noise on their counts, or whose model is too large for chains.
@@ -49,7 +50,7 @@ class NoisyTables:
         releases = list(named)
         check_tables(releases, draws_may_agree)
         _check_not_merged(releases)
-        axes = [release.axes or (name,) for name, release in releases]
+        axes = [release.axes or release.columns or (name,) for name, release in releases]
         variables = tuple(distinct(v for names in axes for v in names))
         labels: dict[str, tuple[Label, ...]] = {}
         looks = []

@@ -26,8 +26,9 @@ def survey_posterior(
     Parameters
     ----------
     tables : releases by name, with independent noise on the counts of whole tables. A release of
-        one column is a table of one variable, of that name; the axes of a joint table are its
-        variables. Variables of one name are the same, and so must their labels be.
+        one column is a table of one variable, its column, or of that name where the release does
+        not say its `columns`; the axes of a joint table are its variables. Variables of one name
+        are the same, and so must their labels be.
     concentration : the sum of the Dirichlet prior of every table, spread evenly over its cells; by
         default it is learned. The releases' own `prior`, each of which is for a table alone, is
         not used.

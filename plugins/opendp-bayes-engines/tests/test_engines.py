@@ -22,6 +22,9 @@ from opendp_bayes_engines import context, on_duckdb
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.frames import silent
 
+#: Labels that differ in blanks or the form of Unicode alone are counted apart.
+pytestmark = pytest.mark.filterwarnings("ignore:.* differ in nothing but blanks:UserWarning")
+
 
 def counts(frame: Any, name: str, labels: list[Any] | None, **buckets: Any) -> list[int]:
     made = context(

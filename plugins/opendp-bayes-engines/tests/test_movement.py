@@ -26,6 +26,9 @@ from opendp_bayes_engines.expressions import read
 from opendp_bayes_engines.frames import Held
 from opendp_bayes_engines.steps import Truncate
 
+#: Labels that differ in blanks or the form of Unicode alone are counted apart.
+pytestmark = pytest.mark.filterwarnings("ignore:.* differ in nothing but blanks:UserWarning")
+
 ROWS = rows(seed=3, size=40).with_columns(person=pl.int_range(40) % 9)
 VARIABLE = Variable("asked", [*TEXTS[:6], "NO"], "null", "unknown")
 

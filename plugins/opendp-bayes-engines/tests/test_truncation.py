@@ -70,7 +70,7 @@ def counts(engine: str, frame: pl.DataFrame, limit: int, request: Any) -> list[i
 
 def _tiny(engine: str, often: int) -> Iterator[tuple[dict[int | None, Rows], int]]:
     """Every so many pairs of owners, an odd number, so that limits take turns."""
-    every = {"polars": 43, "duckdb": 97}.get(engine, 247) // often | 1
+    every = {"polars": 43, "duckdb": 197}.get(engine, 247) // often | 1
     cases = product(OWNED, OWNED, (1, 2))
     for at, (one, other, limit) in enumerate(cases):
         if at % every == 0:

@@ -1,0 +1,174 @@
+"""Says of a release that nearly all records are none of the categories, as where these are
+misspelt: from what was drawn alone, so that it costs nothing.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.display.wording import listed
+from opendp_bayes.inference.estimates import InferredRelease
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.of_counts import likelihood_of
+from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
+from opendp_bayes.release_format.data import Key, Label, ReleasedData
+from opendp_bayes.release_format.labels import are_same, distinct
+
+#: It is said where more than this share of the records is unmatched, with this probability.
+SHARE, CERTAINTY = 0.9, 0.95
+#: The standard normal quantile of `CERTAINTY`.
+_SURE = float(special.ndtri(CERTAINTY))
+#: The most categories that are named, and points between 0 and the most records that are likely.
+_MOST_NAMED, _POINTS = 5, 2000
+_LOOK = "look at spelling, case and blanks of the categories"
+
+
+def unmatched_in(release: ReleasedData) -> Iterator[str]:
+    """Yield a sentence for every column of a release whose label `unknown` has nearly all records,
+    and one where noise alone may have made all counts.
+
+    It is said where the share of these records is above 0.9 with probability 0.95, given what was
+    drawn, every count being equally probable before (`docs/reading.md`).
+    """
+    size = release.size if release.whole is None else release.group_size
+    yield from _of_columns([release], _noise_in(release), range(release.k), size)
+
+
+def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str]) -> Iterator[str]:
+    """Yield these sentences of all groups of a grouped release together, which the columns `by`
+    make, and one where nearly all of a public number of records are in no group.
+    """
+    each = list(releases.values())
+    whole = each[0].whole
+    if whole is None:
+        drawn = np.concatenate([one.drawn for one in each])
+        noisy, size = _noise_in(each[0], drawn), None
+    else:
+        noisy, size = _noise_in(whole), whole.size
+    cells = range(sum(one.k for one in each))
+    if noisy is not None and whole is not None:
+        share = share_of(noisy, np.array([whole.k - 1]), np.arange(whole.k), size)
+        if share is not None:
+            of = listed(list(by), "and") or "their columns"
+            yield f"{_about(share)} are in no group: {_LOOK} of {of}."
+    yield from _of_columns(each, noisy, cells, None)
+
+
+def share_of(
+    noisy: DrawnCounts, cells: Integers, among: Integers, size: int | None
+) -> float | None:
+    """The share of some cells in the records of those `among` which they are, whose number `size`
+    is public or not; None unless it is above `SHARE` with probability `CERTAINTY`.
+
+    The noise of a sum of counts is taken for normal, which at 0.95 is a little too wide for Laplace
+    noise, and every number from 0 on for equally probable before. A sum below 0 is taken for 0,
+    because farther out Laplace noise falls more slowly than this.
+    """
+    others = np.setdiff1d(among, cells)
+    (first, deviation), (second, other) = (_sum_of(noisy, at) for at in (cells, others))
+    if size is not None:
+        # The sum is public, so that either sum tells both.
+        mean, width = min((first, deviation), (size - second, other), key=lambda one: one[1])
+        mean = min(max(mean, 0.0), float(size))
+        ends = special.ndtr((np.array([0.0, SHARE * size, size]) - mean) / width)
+        probability = (ends[2] - ends[1]) / (ends[2] - ends[0])
+        share = mean / size
+    elif math.isinf(deviation + other):
+        return None
+    else:
+        first, second = max(first, 0.0), max(second, 0.0)
+        rest = np.linspace(0, second + 8 * other, _POINTS)
+        weights = np.exp(-0.5 * ((rest - second) / other) ** 2)
+        above = special.ndtr((first - rest * SHARE / (1 - SHARE)) / deviation)
+        probability = weights @ above / (weights.sum() * special.ndtr(first / deviation))
+        share = first / max(first + second, 1.0)
+    return share if probability >= CERTAINTY else None
+
+
+def _of_columns(
+    each: list[Any], noisy: DrawnCounts | None, cells: range, size: int | None
+) -> Iterator[str]:
+    """Yield the sentences of the columns of releases whose cells follow each other."""
+    release = each[0]
+    labels = [label for one in each for label in _unmerged(one)]
+    for at, (column, unknown) in enumerate(zip(release.columns, release.unknown, strict=False)):
+        if unknown is None:
+            continue
+        own = [[_value(label, at) for label in of] for of in labels]
+        alone = [all(are_same(value, unknown) for value in of) for of in own]
+        every = distinct(value for of in own for value in of)
+        others = [value for value in every if not are_same(value, unknown)]
+        if noisy is not None:
+            share = share_of(noisy, np.flatnonzero(alone), np.array(cells), size)
+        else:
+            share = _share_in(release, column, unknown) if len(each) == 1 else None
+        if share is not None:
+            yield f"{_about(share)} of {column} are none of {_named(others)}: {_LOOK}."
+    own_total = release.whole is None and size is None
+    if noisy is not None and own_total and all(one is None for one in release.unknown):
+        total, width = _sum_of(noisy, np.array(cells))
+        if total < _SURE * width and release.columns:
+            of = listed(list(release.columns), "and")
+            yield (
+                f"All counts together are {max(total, 0.0):.0f}, which noise may have made of no"
+                f" record: if there are many, {_LOOK} of {of}."
+            )
+
+
+def _noise_in(release: ReleasedData, drawn: Any = None) -> DrawnCounts | None:
+    """What was drawn for a release, or `drawn`, with its noise; None where it is not noise on
+    counts.
+    """
+    table = release.whole or release
+    if not table.setting.adds_noise:
+        return None
+    found = likelihood_of(table.setting, table.drawn)
+    if not isinstance(found, DrawnCounts):
+        return None
+    if drawn is not None:
+        return DrawnCounts.of(drawn, found.noise)
+    return found if release.whole is None else found.chosen(list(release.inside))
+
+
+def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
+    """The sum of what was drawn of some counts, and the standard deviation of its noise, infinite
+    where one of them was not drawn.
+    """
+    total = noisy.drawn[cells].sum(dtype=np.float64) - cells.size * typical_mean(noisy.noise)
+    known = noisy.noised[cells].all()
+    width = typical_std(noisy.noise) * math.sqrt(cells.size) if known else math.inf
+    return float(total), max(width, 1e-9)
+
+
+def _share_in(release: Any, column: str, unknown: Label) -> float | None:
+    """The same as `share_of` by the posterior of a release, where it was computed before."""
+    if not isinstance(release, InferredRelease) or not release.has_posterior or release.parts:
+        return None
+    posterior = release.posterior.marginal(column) if release.axes else release.posterior
+    share = posterior[unknown]
+    return float(share.mean()) if 1 - share.cdf(SHARE) >= CERTAINTY else None
+
+
+def _unmerged(release: ReleasedData) -> list[tuple[Label, ...]]:
+    """The labels before they were merged that each category stands for."""
+    return list(release.parts) or [(label,) for label in release.categories]
+
+
+def _value(label: Any, at: int) -> Any:
+    return label[at] if isinstance(label, tuple) else label
+
+
+def _named(values: list[Any]) -> str:
+    """Some values by name, and how many others there are."""
+    shown = list(map(str, values[:_MOST_NAMED]))
+    left = len(values) - len(shown)
+    return listed([*shown, f"{left} more"], "and") if left else ", ".join(shown)
+
+
+def _about(share: float) -> str:
+    number = round(100 * share)
+    return f"About {number} % of the records" if number < 100 else "Nearly all records"

@@ -1,0 +1,276 @@
+"""Files of SPSS, Stata and SAS, and workbooks: what is known of their columns before a record is
+read, and their records as text, each value by itself.
+
+No type is taken from values. A number that is whole is written without a point, whatever else is
+in its column, so that 1.0 is 1.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import polars as pl
+
+from opendp_bayes.release_format.labels import distinct
+from opendp_bayes.trusted.boundary import silenced
+from opendp_bayes.trusted.csv_text import FileError
+from opendp_bayes.trusted.kinds import column_named
+
+#: By extension, the function of pyreadstat that reads a file.
+_READERS = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".dta": "read_dta",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+STATISTICAL = ("SPSS", "Stata", "SAS")
+#: Kinds of files that hold value labels; SAS keeps them elsewhere, in a catalogue.
+LABELLED = ("SPSS", "Stata")
+WORKBOOK = "a workbook"
+#: Records of SPSS, Stata and SAS that are in memory at a time.
+_BATCH = 50_000
+#: Formats of numbers that are dates, those that are times of a day, and those that are whole.
+_DATES = {
+    "SPSS": r"([AEJS]?DATE|QYR|MOYR|WKYR)\d*",
+    "Stata": r"%-?t?d.*",
+    "SAS": (
+        r"((E|B|IS)8601DA|(DDMM|MMDD)YY[BCDNPS]?|YYMMDD[BCDNPS]?|(MMYY|YYMM)[CDNPS]?|YYQR?[CDNPS]?"
+        r"|DATE|DAY|DOWNAME|JULDAY|JULIAN|MONNAME|MONTH|MONYY|QTRR?|WEEKDAT[EX]|WEEKDAY|WORDDAT[EX]"
+        r"|YEAR|YYMON)[\d.]*"
+    ),
+}
+_TIMES = {
+    "SPSS": r"(DATETIME|YMDHMS)[\d.]*",
+    "Stata": r"%-?t[cC].*",
+    "SAS": r"(DATETIME|DATEAMPM|(E|B|IS)8601DT|DT(DATE|MONYY|WKDATX|YEAR|YYQC))[\d.]*",
+}
+_WHOLE = {"SPSS": r"[FN]\d+(\.0)?", "Stata": r"(?!)", "SAS": r"F?\d+(\.0)?"}
+#: The day from which they count, in days from 1970, and the milliseconds in what they count.
+_FROM = {"SPSS": -141_428, "Stata": -3_653, "SAS": -3_653}
+_DAY = 86_400_000
+#: Days from 1970 of the first day of the year 1 and the last one of 9999.
+_YEARS = (-719_162, 2_932_896)
+_DAYS_AS, _TIMES_AS, _MIDNIGHT = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", " 00:00:00"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of which no record is read yet.
+
+    Attributes
+    ----------
+    header : the names of its columns in their order; "" for one without a name.
+    batches : reads the records, all values as text.
+    types : of columns by name, as the file describes them; all others are text.
+    labels : of columns by name, the value labels in the order of their codes, without those of
+        codes that stand for no value.
+    """
+
+    header: tuple[str, ...]
+    batches: Callable[[], Iterator[pl.DataFrame]]
+    types: Mapping[str, pl.DataType] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def typed(self, text: pl.LazyFrame) -> pl.LazyFrame:
+        """The columns in their types, row by row; what does not fit is null."""
+        return text.with_columns(
+            column_named(name).str.to_datetime(_TIMES_AS, time_unit="ms", strict=False)
+            if of == pl.Datetime("ms")
+            else column_named(name).cast(of, strict=False)
+            for name, of in self.types.items()
+        )
+
+    def copy(self, file: BinaryIO) -> None:
+        """Write the records as CSV in UTF-8, without a header; raises `FileError`."""
+        for batch in self.batches():
+            batch.write_csv(file, include_header=False)
+
+
+def _package(file: str, module: str) -> Any:
+    """A package that is loaded when it is needed; raises `FileError` where it is missing."""
+    try:
+        return import_module(module)
+    except ImportError:
+        problem = f"is read by the package {module}, which is not installed"
+    raise FileError(f"FILE {file}: {problem}. Run `pip install 'opendp-bayes[files]'`.")
+
+
+def _withheld(read: Callable[[], T], file: str, kind: str) -> T:
+    """Read a file, with any error withheld and dropped: it may show a value."""
+    try:
+        with silenced():
+            return read()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: BLE001, S110 - a panic of another library is no Exception
+        pass
+    encoding = (
+        ", and that its text is in the encoding that it says. Another one is named by --encoding"
+        " latin-1, or in a specification encoding = 'latin-1'"
+    )
+    raise FileError(
+        f"FILE {file}: cannot be read as {kind}; check that it is what its extension says"
+        f"{'' if kind == WORKBOOK else encoding}."
+    )
+
+
+def statistical_table(
+    path: Path, file: str, kind: str, encoding: str = "", *, labels: bool = False
+) -> Table:
+    """The table of a file of SPSS, Stata or SAS, of which the description alone is read.
+
+    Parameters
+    ----------
+    path : of the file.
+    file : what messages call it.
+    kind : in `STATISTICAL`.
+    encoding : of its texts, as Python calls it; "" for what the file says.
+    labels : whether a code becomes its value label. One without a label stays as it is.
+
+    Raises `FileError` for a file that cannot be read, and where pyreadstat is missing.
+    """
+    reader = getattr(_package(file, "pyreadstat"), _READERS[path.suffix.lower()])
+    named = codecs.lookup(encoding).name.upper() if encoding else None
+    read = partial(reader, str(path), encoding=named, disable_datetime_conversion=True)
+    ranges = {"user_missing": True} if kind in LABELLED else {}  # so that they are described
+    described = _withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
+    columns = [_Column.described(kind, described, name) for name in described.column_names]
+
+    def batch(start: int) -> pl.DataFrame:
+        records, _ = read(output_format="dict", row_offset=start, row_limit=_BATCH)
+        return pl.DataFrame([one.text(records[one.name], labels=labels) for one in columns])
+
+    def batches() -> Iterator[pl.DataFrame]:
+        start, height = 0, _BATCH
+        while height == _BATCH:
+            yield (rows := _withheld(partial(batch, start), file, kind))
+            start, height = start + _BATCH, rows.height
+
+    coded = {one.name: one.labels for one in columns if labels and one.labels}
+    return Table(
+        tuple(described.column_names),
+        batches,
+        {one.name: one.type for one in columns if one.name not in coded},
+        {name: tuple(distinct(of.values())) for name, of in coded.items()},
+    )
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a file, as the file describes it.
+
+    Attributes
+    ----------
+    name : of the column.
+    kind : of the file.
+    type : of its values.
+    bits : of its numbers.
+    labels : of the codes that stand for a value.
+    """
+
+    name: str
+    kind: str
+    type: pl.DataType
+    bits: int
+    labels: Mapping[Any, str]
+
+    @classmethod
+    def described(cls, kind: str, described: Any, name: str) -> "_Column":
+        """The column of this name in what pyreadstat says of a file."""
+        stored = described.readstat_variable_types[name]
+        written = described.original_variable_types.get(name) or ""
+        forms = {pl.Date(): _DATES, pl.Datetime("ms"): _TIMES, pl.Int64(): _WHOLE}
+        of: pl.DataType = next(
+            (of for of, forms in forms.items() if re.fullmatch(forms[kind], written)), pl.Float64()
+        )
+        if stored == "string":
+            of = pl.String()
+        elif stored.startswith("int") and not of.is_temporal():
+            of = pl.Int64()
+        missing = described.missing_ranges.get(name, []) if kind == "SPSS" else []
+        labels = {
+            (code.rstrip(" ") if isinstance(code, str) else code): label
+            for code, label in described.variable_value_labels.get(name, {}).items()
+            if isinstance(code, str) == (stored == "string")  # Stata's .a is 'a'
+            and not any(each["lo"] <= code <= each["hi"] for each in missing)
+        }
+        return cls(name, kind, of, 32 if stored == "float" else 64, labels)
+
+    def text(self, values: list[Any], *, labels: bool) -> pl.Series:
+        """Values as text, each by itself."""
+        kind = pl.String() if self.type == pl.String() else pl.Float64()
+        given = pl.Series(self.name, values, kind, strict=False)
+        value = column_named(self.name)
+        if kind == pl.String():  # which is filled up with blanks
+            value = value.str.strip_chars_end(" ")
+        text = value if kind == pl.String() else self._number(value)
+        if labels and self.labels:
+            codes = pl.Series(list(self.labels), dtype=kind, strict=False)
+            text = value.replace_strict(
+                codes, list(self.labels.values()), default=text, return_dtype=pl.String()
+            )
+        return given.to_frame().select(text).to_series()
+
+    def _number(self, value: pl.Expr) -> pl.Expr:
+        """Numbers as text; those of dates and times as these are written in ISO 8601."""
+        if not self.type.is_temporal():
+            whole = pl.when((value == value.floor()) & (value.abs() < 2**63)).then(value)
+            plain = value.cast(pl.Float32) if self.bits == 32 else value
+            written = whole.cast(pl.Int64, strict=False).cast(pl.String)
+            return written.fill_null(pl.when(value.is_finite()).then(plain).cast(pl.String))
+        a_day = {"SPSS": 86_400, "Stata": _DAY, "SAS": 86_400}[self.kind]
+        if self.type == pl.Date() and self.kind != "SPSS":
+            a_day = 1
+        days = (value / a_day).floor()
+        within = ((value - days * a_day) * (_DAY // a_day)).floor()
+        days = days + _FROM[self.kind]
+        at = pl.when(days.is_between(*_YEARS)).then(days * _DAY + within)
+        form = _DAYS_AS if self.type == pl.Date() else _TIMES_AS
+        return at.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).dt.to_string(form)
+
+
+def workbook_table(path: Path, file: str, sheet: str | None, *, keep_blank: bool = False) -> Table:
+    """The table of a sheet of a workbook, whose first row that is not empty names the columns.
+
+    Parameters
+    ----------
+    path : of the workbook.
+    file : what messages call it.
+    sheet : its name; None for the only one.
+    keep_blank : whether an empty row is a record without a value.
+
+    Raises `FileError` for a file that cannot be read, a sheet that is not there, and where
+    fastexcel is missing.
+    """
+    package = _package(file, "fastexcel")
+    book = _withheld(lambda: package.read_excel(str(path)), file, WORKBOOK)
+    names = book.sheet_names
+    if sheet is None and len(names) == 1:
+        sheet = names[0]
+    if sheet not in names:
+        raise FileError(
+            f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them, in a"
+            f" specification by sheet = {names[0]!r}, or in Python by sheet={names[0]!r}."
+        )
+
+    def rows(most: int | None = None) -> pl.DataFrame:
+        load = partial(book.load_sheet, sheet, header_row=None, n_rows=most, dtypes="string")
+        return _withheld(lambda: load().to_polars(), file, WORKBOOK)
+
+    def batches() -> Iterator[pl.DataFrame]:
+        # A day is a time to Excel, the first second of the day.
+        records = rows().slice(1).with_columns(pl.all().str.strip_suffix(_MIDNIGHT))
+        filled = pl.any_horizontal(pl.all().fill_null("") != "")
+        yield records if keep_blank else records.filter(filled)
+
+    header = rows(1)
+    if header.is_empty():
+        raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
+    return Table(tuple(name or "" for name in header.row(0)), batches)

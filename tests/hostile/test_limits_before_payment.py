@@ -1,0 +1,316 @@
+"""Every refusal of the inference that public facts decide comes before the budget is touched.
+
+Every `raise` of the inference is listed here, under what it depends on. Those of public facts are
+reached by a query, which is refused by that very function, and whose Context keeps its budget.
+"""
+
+import ast
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+import opendp_bayes.inference
+from opendp_bayes.questions.asked import Asked
+from opendp_bayes_template import HammingExponential
+from tests.helpers.command_line import run
+
+ROOT = Path(opendp_bayes.inference.__file__).parent
+
+#: Of what was drawn, which nobody knows before.
+DRAWN = """
+convolution/dense_tables:Convolved._weighted
+convolution/number_of_records:_highest
+convolution/tilts:Tilts.all
+convolution/tilts:Tilts._check_number
+engines/weighed_pairs:TwoCategories.together
+levels/nested_counts:NestedCounts._set
+levels/nested_tables:check_sums
+likelihood/envelope:check_same_records
+likelihood/envelope:_check_possible
+likelihood/of_counts:_tabulated_likelihood.of_plugin
+likelihood/of_counts:_check_total
+likelihood/of_counts:_check_counts
+sampling/markov_chain:by_metropolis
+survey_tables/noisy_tables:check_tables
+"""
+#: Of what is asked of a posterior, or given beside releases, long after.
+ASKED = """
+answers/by_label:position_of
+answers/by_label:positions_of
+answers/by_label:grouped_positions
+answers/joint_table:positions_among
+answers/joint_table:check_others
+answers/joint_table:place_among
+answers/joint_table:collapsed
+answers/ordered:QuantilePosterior.value
+answers/ordered:quantiles_of
+answers/ordered:check_one_variable
+answers/ordered:_edges
+answers/posterior:NoiseAwarePosterior.given
+answers/posterior:NoiseAwarePosterior.to_arviz
+answers/posterior:NoiseAwarePosterior.probability
+answers/posterior:NoiseAwarePosterior.quantity
+answers/posterior:NoiseAwarePosterior._two
+answers/posterior:NoiseAwarePosterior._check_alike
+answers/quantities:checked
+combine:combine
+combine:_of_same
+combine:_of_different
+convolution/noisy_data_sets:check_entries
+convolution/number_of_records:private
+levels/levels_posterior:LevelsPosterior.__init__
+log_likelihood:LogLikelihood.__init__
+log_likelihood:LogLikelihood.of_counts
+log_likelihood:LogLikelihood._probabilities
+log_likelihood:_summed
+noise_aware:noise_aware_posterior
+noise_aware:_learned
+noise_aware:_with_prior
+pooling/pooled_groups:cells_by
+survey_tables/estimates_of_copies:combine_estimates
+survey_tables/posterior_of_tables:survey_posterior
+survey_tables/survey_posterior:SurveyPosterior.agreeing_means
+survey_tables/survey_posterior:SurveyPosterior.write_synthetic
+survey_tables/survey_posterior:SurveyPosterior._copies
+survey_tables/table_posterior:TablePosterior.release
+survey_tables/table_posterior:TableDraws.counted
+"""
+#: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.
+PLUGINS = """
+likelihood/of_counts:_of_law
+noise_aware:_likelihood_within
+"""
+#: Of public facts: the number of categories, the budget and further arguments of a query, and the
+#: number of records.
+PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
+    "likelihood/envelope:check_envelope": [
+        (2, 1.0, {"prior": 1e-5}, None),
+        (2, 1.0, {"prior": 1e7}, 100),
+    ],
+    "likelihood/envelope:check_bounds": [
+        (12_000, 1.0, {}, None),
+        (12_000, 1.0, {"prior": 1.0}, None),
+        (12_000, 1.0, {"prior": 1.0}, 1000),
+        (2, 1e-8, {}, None),
+        (2, 1e-8, {"prior": "learned"}, 1000),
+    ],
+    "likelihood/envelope:check_drawn": [(2, 1.0, {}, 10**9 + 1)],
+    "likelihood/of_counts:_check_scale": [(2, 1e-13, {}, None), (2, 1e-13, {}, 100)],
+    "likelihood/of_counts:_tabulated_likelihood": [
+        (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60),
+    ],
+    "convolution/tilts:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
+    "noise_aware:_ordered": [
+        (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None),
+    ],
+}
+#: Of the tables of a survey, whose releases have a posterior of their own all the same.
+TABLES = """
+likelihood/of_counts:noise_of
+survey_tables/junction_tree:check_cliques
+survey_tables/noisy_tables:_check_not_merged
+survey_tables/noisy_tables:_settle
+survey_tables/noisy_tables:_look
+"""
+
+
+def raises(tree: ast.AST, name: str = "") -> Iterator[str]:
+    """The functions in which something is raised."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield from raises(node, f"{name}.{node.name}".lstrip("."))
+        elif isinstance(node, ast.Raise):
+            yield name
+        else:
+            yield from raises(node, name)
+
+
+def test_every_refusal_of_the_inference_is_listed() -> None:
+    found = {
+        f"{path.relative_to(ROOT).with_suffix('').as_posix()}:{name}"
+        for path in ROOT.rglob("*.py")
+        for name in raises(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    listed = [*PUBLIC, *(" ".join([DRAWN, ASKED, PLUGINS, TABLES])).split()]
+    assert len(listed) == len(set(listed))
+    assert found == set(listed)
+
+
+def context_of(budget: float, size: int | None) -> Any:
+    unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
+    frame = pl.LazyFrame({"c": ["c0"] * 10, "by": ["n"] * 10})
+    loss = dp.loss_of(epsilon=budget)
+    return dp.Context.compositor(
+        data=frame, privacy_unit=unit, privacy_loss=loss, split_evenly_over=1
+    )
+
+
+def asked(context: Any, number: int, size: int | None, **arguments: Any) -> Any:
+    labels = [f"c{i}" for i in range(number)]
+    others = {"nulls": "m", "unknown": "o", "categories": labels, "size": size}
+    return ob.posterior(context.query(), "c", **(others | arguments))
+
+
+def refused_by(release: Callable[[], Any]) -> tuple[str, str]:
+    """The function of the inference that refuses a release, and the message."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        release()
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    path = Path(frames[-1].f_code.co_filename)
+    if path.name == "tilts.py" and frames[-1].f_code.co_name == "_too_uncertain":
+        frames.pop()
+    where = path.relative_to(ROOT).with_suffix("").as_posix()
+    return f"{where}:{frames[-1].f_code.co_name}", str(caught.value)
+
+
+CASES = [(name, *case) for name, cases in PUBLIC.items() for case in cases]
+
+
+@pytest.mark.parametrize(("name", "number", "budget", "arguments", "size"), CASES)
+def test_what_public_facts_decide_is_refused_before_it_is_paid(
+    name: str, number: int, budget: float, arguments: dict[str, Any], size: int | None
+) -> None:
+    context = context_of(budget, size)
+    if name == "noise_aware:_ordered":  # a query refuses it by itself, even before
+        with pytest.raises(ValueError, match="ordered"):
+            asked(context, number, size, **arguments)
+        return
+    query = asked(context, number, size, **arguments)
+    found, message = refused_by(query.release)
+    assert found == name
+    with pytest.raises((TypeError, ValueError)) as shown:
+        query.summarize()
+    assert str(shown.value) == message
+    assert message in repr(query)
+    assert context.remaining_privacy_loss() == [budget]
+    if budget >= 1.0 and size is None:
+        assert asked(context, 2, size).release().counts  # nothing was spent
+
+
+def test_without_the_check_it_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake put back: the release is made, and has no posterior."""
+    monkeypatch.setattr(Asked, "settled", lambda self, budget: self.fitted(budget))
+    context = context_of(1.0, None)
+    made = asked(context, 12_000, None).release()
+    with pytest.raises(ValueError, match="categories: are 12002"):
+        made.posterior.mean()
+    assert context.remaining_privacy_loss() == []
+
+
+def test_groups_with_a_public_number_are_one_table() -> None:
+    """300 groups of 40 categories are alone where their number is private."""
+    groups = {
+        "categories": {"c": [f"c{i}" for i in range(40)], "by": [f"g{i}" for i in range(300)]}
+    }
+    policies = {"nulls": {"c": "c0"}, "unknown": {"c": "c0"}, "by": "by"}
+    context = context_of(1.0, 1000)
+    found, message = refused_by(asked(context, 2, 1000, **groups, **policies).release)
+    assert found == "likelihood/envelope:check_bounds"
+    assert "categories: are 12001" in message
+    assert context.remaining_privacy_loss() == [1.0]
+    assert len(asked(context_of(1.0, None), 2, None, **groups, **policies).release()) == 300
+
+
+def test_a_question_of_a_survey_is_named() -> None:
+    context = context_of(1.0, None)
+    many = {"column": "c", "categories": [f"c{i}" for i in range(12_000)]}
+    policies = {"nulls": "m", "unknown": "o"}
+    few = {"column": "by", "categories": ["n", "s"], **policies}
+    query = ob.survey(context.query(), {"few": few, "many": {**many, **policies}})
+    for of in (query.release, query.summarize):
+        with pytest.raises(ValueError, match=r"questions\['many'\]: categories: are 12002"):
+            of()
+    assert "questions['many']: categories: are 12002" in repr(query)
+    assert context.remaining_privacy_loss() == [1.0]
+
+
+TOGETHER: dict[str, tuple[dict[str, Any], str]] = {
+    "noise_of": ({"mechanism": "hellinger_exponential"}, "needs noise on the counts"),
+    "_settle": ({"unknown": "others"}, "has the labels"),
+    "_check_not_merged": (
+        {"merge": {"all": ["a", "b"], "rest": ["o"]}, "unknown": "o", "nulls": "a"},
+        "merges categories",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_a_posterior_together_is_asked_for_and_does_not_refuse_the_releases(name: str) -> None:
+    changed, message = TOGETHER[name]
+    size = 60 if "mechanism" in changed else None
+    unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
+    context = dp.Context.compositor(
+        data=pl.LazyFrame({"one": ["a"] * 60, "two": ["b"] * 60}),
+        privacy_unit=unit,
+        privacy_loss=dp.loss_of(epsilon=2.0),
+        split_evenly_over=1,
+    )
+    own = {"categories": ["a", "b"], "nulls": "a", "unknown": "o", "size": size}
+    both = {
+        "column": ["one", "two"],
+        "categories": {"one": ["a", "b"], "two": ["a", "b"]},
+        "nulls": "a",
+        "unknown": "o",
+        "size": size,
+    }
+    if name == "_check_not_merged":  # of this table the merged one would be a level
+        both = {"column": "two", **own}
+    questions = {"one": {"column": "one", **own, **changed}, "both": both}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # unknown values are in different places
+        query = ob.survey(context.query(), questions)
+    with pytest.raises(ValueError, match=message):
+        query.check_joint()
+    made = query.release()
+    with pytest.raises(ValueError, match=message):
+        made.posterior  # noqa: B018
+    assert made["both"].posterior.mean().sum() == pytest.approx(1, abs=1e-4)
+
+
+def test_groups_have_no_posterior_together() -> None:
+    context = context_of(1.0, None)
+    policies = {"nulls": {"c": "c0"}, "unknown": {"c": "c0"}}
+    groups = {"column": "c", "by": "by", "categories": {"c": ["c0", "c1"], "by": ["n"]}}
+    query = ob.survey(context.query(), {"groups": {**groups, **policies}})
+    with pytest.raises(ValueError, match=r"questions\['groups'\]: is of groups, which have no"):
+        query.check_joint()
+
+
+def shared(column: str) -> Any:
+    """Two tables of which shares of smallest errors leave hardly anything to the second."""
+    types = {"c": pl.Enum(["c0", "c1"]), "by": pl.Enum(["n", "e", "s"])}
+    context = dp.Context.compositor(
+        data=pl.LazyFrame({"c": ["c0"] * 944, "by": ["n"] * 944}, schema=types),
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    own = {"size": 944, "mechanism": "laplace_parameters"}
+    nulls = {"c": "c0", "by": "n"}
+    table = {"column": ["c", "by"], "nulls": nulls, **own}
+    other = {"column": column, "nulls": nulls[column], **own}
+    share = "smallest_error" if column == "c" else {"table": 1.0, "other": 1e-7}
+    return ob.survey(context.query(), {"table": table, "other": other}, share=share)
+
+
+def test_shares_of_smallest_errors_may_leave_a_table_to_the_others() -> None:
+    query = shared("c")
+    assert query.settings["other"].mechanism.scale > 1e6, "what is tried here"
+    assert query.release().posterior.variables == ("c", "by")
+
+
+def test_the_command_refuses_before_it_reads_records(tmp_path: Path) -> None:
+    data, ledger = tmp_path / "c.csv", tmp_path / "c.ledger"
+    data.write_text("c\n" + "c0\n" * 10)
+    labels = ",".join(f"c{i}" for i in range(12_000))
+    command = ["release", str(data), "--column", "c", "--categories", labels, "--epsilon", "1"]
+    message = run(*command, code=2)
+    assert "are 12001, and a posterior given noise on the counts is known for" in message
+    assert not ledger.exists()

@@ -1,0 +1,510 @@
+"""Files of SPSS, Stata and SAS, and workbooks, written by others: pandas, openpyxl, xlsxwriter,
+odfpy, pyreadstat, and those in `tests/helpers/files_of_others.zip`, whose own text says whose.
+"""
+
+import datetime
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pytest
+import xlsxwriter
+
+import opendp_bayes as ob
+from opendp_bayes.trusted import tables
+from opendp_bayes.trusted.csv_text import FileError
+from opendp_bayes.trusted.files import EXTENSIONS, Cleaning, opened_file, scannable, source
+from opendp_bayes.trusted.opening import CheckedContext
+from tests.helpers.command_line import run
+
+pyreadstat = pytest.importorskip("pyreadstat")
+pytest.importorskip("fastexcel")
+OTHERS = zipfile.ZipFile(Path(__file__).parent.parent / "helpers" / "files_of_others.zip")
+#: Hardly any noise.
+SURE = ("--epsilon", "1e5", "-o", "-")
+
+
+@pytest.fixture
+def of_others(tmp_path: Path) -> Callable[[str], Path]:
+    def extracted(name: str) -> Path:
+        return Path(OTHERS.extract(name, tmp_path))
+
+    return extracted
+
+
+def opened(frame: Any, **arguments: Any) -> CheckedContext:
+    return ob.context(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1e5),
+        split_evenly_over=1,
+        **arguments,
+    )
+
+
+def counts(frame: Any, column: str, categories: Any, **arguments: Any) -> tuple[int, ...]:
+    """The counts of the labels, of nulls and of others."""
+    query = opened(frame, **arguments).query()
+    asked = ob.posterior(query, column, categories=categories, nulls="none", unknown="rest")
+    return asked.release().counts
+
+
+def texts(path: Path, *, sheet: str | None = None, **how: Any) -> pl.DataFrame:
+    """What the command reads."""
+    with scannable(source(path, None, cleaning=Cleaning(**how), sheet=sheet)) as found:
+        found.complete()
+        return found.scan().collect()
+
+
+def counted(path: Path, *options: object) -> dict[Any, int]:
+    """The counts that `release` gives."""
+    release = ob.Release.from_json(run("release", path, *options, *SURE))
+    return dict(zip(release.categories, release.counts, strict=True))
+
+
+def asked_of(path: Path, head: str, column: str, of: str = "", *, code: int = 0) -> Any:
+    """What `run` says of a specification, or the counts that it gives."""
+    question = path.with_name("question.toml")
+    question.write_text(
+        f'title = "T"\n{head}\n[privacy]\nepsilon = 1e5\n[columns."{column}"]\n{of}\n'
+        f'[[results]]\ncolumn = "{column}"\n'
+    )
+    said = run("run", question, path, *(["-o", "-"] if code == 0 else []), code=code)
+    if code:
+        return said
+    release = ob.Release.from_json(said)
+    return dict(zip(release.categories, release.counts, strict=True))
+
+
+# --- Files that others wrote
+
+#: The table of sample.* (SPSS, Stata and SAS), as its CSV in pyreadstat has it.
+SAMPLE = {
+    "mychar": ["a", "b", "c", "d", "e"],
+    "mynum": ["1.1", "1.2", "-1000.3", "-1.4", "1000.3"],
+    "mydate": ["2018-05-06", "1880-05-06", "1960-01-01", "1583-01-01", None],
+    "dtime": [
+        "2018-05-06 10:10:10",
+        "1880-05-06 10:10:10",
+        "1960-01-01 00:00:00",
+        "1583-01-01 00:00:00",
+        None,
+    ],
+    "mylabl": ["1", "2", "1", "2", "1"],
+    "myord": ["1", "2", "3", "1", "1"],
+}
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
+def test_a_file_of_a_statistical_package_is_read_as_what_it_says(of_others, extension):
+    read = texts(of_others(f"sample.{extension}"))
+    assert read.rename(str.lower).select(*SAMPLE).to_dict(as_series=False) == SAMPLE
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
+def test_types_in_python_are_those_that_the_file_states(of_others, extension):
+    frame, _ = opened_file(of_others(f"sample.{extension}"))
+    read = frame.collect().rename(str.lower)
+    # Stata alone stores whole numbers; the formats here, F8.2 and BEST12, are of any number.
+    whole = pl.Int64() if extension == "dta" else pl.Float64()
+    types = [pl.String(), pl.Float64(), pl.Date(), pl.Datetime("ms"), whole, whole]
+    assert read.select(*SAMPLE).dtypes == types
+    assert read["mydate"][0] == datetime.date(2018, 5, 6)
+    assert read["dtime"][1] == datetime.datetime(1880, 5, 6, 10, 10, 10)
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
+def test_codes_with_a_point_are_whole_numbers_for_the_command(of_others, extension):
+    column = "MYLABL" if extension == "xpt" else "mylabl"
+    path = of_others(f"sample.{extension}")
+    assert counted(path, "--column", column, "--categories", "1,2") == {"1": 3, "2": 2, "other": 0}
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta"])
+def test_codes_become_their_labels_where_that_is_asked_for(of_others, extension):
+    path = of_others(f"sample.{extension}")
+    assert counts(path, "mylabl", ["Male", "Female"], labels=True) == (3, 2, 0, 0)
+    assert asked_of(path, "labels = true", "mylabl") == {"Male": 3, "Female": 2, "other": 0}
+    assert asked_of(path, "labels = true", "myord") == {
+        "low": 3,
+        "medium": 1,
+        "high": 1,
+        "other": 0,
+    }
+
+
+def test_what_spss_declares_as_missing_has_no_value(of_others):
+    path = of_others("sample_missing.sav")  # -1 is missing, and has a label
+    assert texts(path)["mylabl"].to_list() == ["1", "2", "1", "2", "1", None, None]
+    assert texts(path)["mynum"].null_count() == 2  # of a range, and of the system
+    found = asked_of(path, "labels = true", "mylabl", 'nulls = "none"')
+    assert found == {"Male": 3, "Female": 2, "none": 2, "other": 0}
+    assert texts(of_others("missing_char.sav"))["mychar"].to_list() == [None, "a"]
+
+
+def test_missing_values_of_stata_and_sas_are_nulls(of_others):
+    for name in ("missing_test.dta", "missing_test.sas7bdat"):
+        assert texts(of_others(name)).row(0) == (None,) * 8 + ("1",)
+    read = texts(of_others("missing_test.dta"), labels=True)  # .a has a label, and no value
+    assert read.row(0) == (None,) * 8 + ("1",)
+
+
+def test_codes_without_a_label_stay_as_they_are(of_others):
+    path = of_others("simple_alltypes.sav")
+    assert texts(path, labels=True)["x"].to_list() == ["red", "green", "blue", "4", None, "9"]
+    assert asked_of(path, "labels = true", "x") == {"red": 1, "green": 1, "blue": 1, "other": 2}
+    mixed = 'categories = ["red", "green", "blue", "4"]'
+    assert asked_of(path, "labels = true", "x", mixed)["4"] == 1
+    assert counts(path, "x", [1, 2, 3]) == (1, 1, 1, 1, 2)  # of format F6.0: whole numbers
+
+
+@pytest.mark.parametrize("extension", ["xls", "xlsb"])
+def test_a_workbook_of_excel_has_cells_of_any_kind_in_a_column(of_others, extension):
+    path = of_others(f"issues.{extension}")
+    read = texts(path, sheet="datatypes")["1"].to_list()
+    assert read == ["1.5", "ab", "false", "test", "2016-10-20"]
+    assert counts(path, "1", ["2", "ab"], sheet="issue6") == (1, 1, 0, 1)
+    assert asked_of(path, 'sheet = "issue2"', "1", "categories = [2, 3]") == {
+        "2": 1,
+        "3": 1,
+        "other": 0,
+    }
+
+
+def test_sheets_of_open_document_and_excel_have_dates(of_others):
+    assert texts(of_others("dates.ods"))["date"].to_list() == ["2023-06-01"]
+    read = texts(of_others("mixed.xlsx"))
+    assert set(read["Date"]) == {"2023-07-21"}
+    assert read["Asset ID"].to_list()[-2:] == ["ABC123", "ABC123"]
+    assert read["Mixed bools"].to_list() == ["true"] * 5 + ["false"] * 3 + ["other"]
+
+
+# --- Files that packages write
+
+
+def table() -> pd.DataFrame:
+    codes = [1.0, 2.0, 2.0, float("nan"), 99.0, 1.5]
+    people = pd.DataFrame({"code": codes, "vote": ["yes", "no", "no", "", "yes", "?"]})
+    people["on"] = [datetime.datetime(2026, 5, day) for day in range(1, 7)]
+    return people
+
+
+def of_pandas_dta(path: Path) -> None:
+    table().to_stata(path, write_index=False)
+
+
+def of_pyreadstat(writer: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        more = {"compress": True} if path.suffix == ".zsav" else {}
+        getattr(pyreadstat, writer)(table(), str(path), **more)
+
+    return write
+
+
+def of_pandas(engine: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        table().to_excel(path, index=False, engine=engine)
+
+    return write
+
+
+WRITERS = {
+    "pandas.dta": of_pandas_dta,
+    "pyreadstat.dta": of_pyreadstat("write_dta"),
+    "pyreadstat.sav": of_pyreadstat("write_sav"),
+    "pyreadstat.zsav": of_pyreadstat("write_sav"),
+    "pyreadstat.xpt": of_pyreadstat("write_xport"),
+    "xlsxwriter.xlsx": of_pandas("xlsxwriter"),
+    "openpyxl.xlsx": of_pandas("openpyxl"),
+    "odf.ods": of_pandas("odf"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_written_file_is_counted_alike(name, tmp_path):
+    package = name.partition(".")[0]
+    pytest.importorskip(package)
+    path = tmp_path / name
+    WRITERS[name](path)
+    codes = ("--column", "code", "--categories", "1,2,99", "--nulls", "none")
+    found = {"1": 1, "2": 2, "99": 1, "none": 1, "other": 1}
+    assert counted(path, *codes) == found
+    votes = ("--column", "vote", "--categories", "yes,no", "--nulls", "none")
+    assert counted(path, *votes) == {"yes": 2, "no": 2, "none": 1, "other": 1}
+    days = ("--column", "on", "--categories", "2026-05-01,2026-05-02")
+    assert [*counted(path, *days).values()][:2] in ([1, 1], [0, 0])
+    assert counts(path, "vote", ["yes", "no"]) == (2, 2, 1, 1)
+
+
+def test_a_value_that_is_not_whole_is_another_one_whatever_its_neighbours(tmp_path):
+    """Negative control: by the values of the column its type would change."""
+    path, column = tmp_path / "x.sav", "code"
+    for values, rest in (([1.0, 2.0, 2.0], 0), ([1.0, 2.0, 1.5], 1), ([1.5, 2.5, 3.5], 3)):
+        written = pd.DataFrame({column: values})
+        pyreadstat.write_sav(written, str(path), variable_format={column: "F8.0"})
+        found = counted(path, "--column", column, "--categories", "1,2")
+        assert found["other"] == rest
+        frame, _ = opened_file(path)
+        assert frame.collect_schema() == {column: pl.Int64()}
+        assert frame.collect()[column].null_count() == rest
+    assert pl.Series([1.5]).cast(pl.Int64).to_list() == [1]  # what a cast would say
+
+
+def test_days_beyond_the_calendar_are_nulls_and_stop_nothing(tmp_path):
+    path = tmp_path / "x.sav"
+    written = pd.DataFrame({"on": [13_744_944_000.0, 1e300, -1e300, 9e15]})
+    pyreadstat.write_sav(written, str(path), variable_format={"on": "DATE11"})
+    assert texts(path)["on"].to_list() == ["2018-05-06", None, None, None]
+
+
+def test_more_records_than_are_in_memory_at_a_time_are_all_read(tmp_path, monkeypatch):
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"n": [float(n) for n in range(10)]}), str(path))
+    for size in (3, 5, 10, 100):
+        monkeypatch.setattr(tables, "_BATCH", size)
+        assert texts(path)["n"].to_list() == list(map(str, range(10)))
+
+
+def test_a_record_without_a_value_in_one_column_is_a_record(tmp_path):
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"code": [1.0, None, None]}), str(path))
+    assert texts(path)["code"].to_list() == ["1", None, None]
+    assert counted(path, "--column", "code", "--categories", "1,2", "--nulls", "none")["none"] == 2
+
+
+def test_texts_are_what_they_are(tmp_path):
+    values = ['a "quoted" one', "two\nlines", "a,b", "é", " blank ", "NA"]
+    path = tmp_path / "x.dta"
+    pd.DataFrame({"x": values, "y": values}).to_stata(path, write_index=False, version=118)
+    # Blanks at the end are what fixed widths are filled up with.
+    assert texts(path)["x"].to_list() == [value.rstrip() for value in values]
+    found = asked_of(path, 'trim = true\nnull_values = ["NA"]', "x", 'categories = ["blank"]')
+    assert found == {"blank": 1, "other": 4}
+
+
+def test_text_in_an_old_encoding_is_named_by_its_encoding(tmp_path):
+    path = tmp_path / "x.dta"
+    written = io.BytesIO()
+    pd.DataFrame({"x": ["aXa"] * 3}).to_stata(written, write_index=False, version=114)
+    path.write_bytes(written.getvalue().replace(b"aXa", b"a\xc3\xa9"))
+    assert counted(path, "--column", "x", "--categories", "aé", "--encoding", "utf-8")["aé"] == 3
+    assert counted(path, "--column", "x", "--categories", "aÃ©")["aÃ©"] == 3  # as Stata 13 read it
+
+
+# --- Workbooks
+
+
+def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
+    with xlsxwriter.Workbook(path) as book:
+        for name, rows in sheets.items():
+            sheet = book.add_worksheet(name)
+            for at, row in enumerate(rows):
+                sheet.write_row(at + 2, 1, row)
+    return path
+
+
+def test_empty_rows_are_no_records_unless_that_is_said(tmp_path):
+    rows = [["vote", "age"], ["yes", 17], [], ["", ""], ["no", None], [None, 18]]
+    path = workbook(tmp_path / "x.xlsx", {"S": rows})
+    labels = 'categories = ["yes", "no"]\nnulls = "none"'
+    assert asked_of(path, "", "vote", labels) == {"yes": 1, "no": 1, "none": 1, "other": 0}
+    kept = asked_of(path, 'blank_lines = "null"', "vote", labels)
+    assert kept == {"yes": 1, "no": 1, "none": 3, "other": 0}
+
+
+def test_one_of_several_sheets_is_named(tmp_path):
+    path = workbook(tmp_path / "x.xlsx", {"A": [["vote"], ["yes"]], "B": [["vote"], ["no"]]})
+    said = "FILE x.xlsx: has the sheets 'A', 'B'; name one of them, in a specification by sheet ="
+    assert said in run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
+    labels = 'categories = ["yes", "no"]'
+    assert asked_of(path, 'sheet = "B"', "vote", labels)["no"] == 1
+    assert said in asked_of(path, 'sheet = "C"', "vote", labels, code=2)
+    with pytest.raises(ValueError, match=r"frame=x\.xlsx: has the sheets 'A', 'B'; name one"):
+        opened(path)
+    assert counts(path, "vote", ["yes", "no"], sheet="A") == (1, 0, 0, 0)
+
+
+def test_a_header_that_may_be_a_record_is_not_shown(tmp_path):
+    path = workbook(tmp_path / "x.xlsx", {"S": [["secret", "secret", 5], ["yes", "no", 6]]})
+    message = run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
+    assert "is not in the first row of x.xlsx, which must name the columns" in message
+    assert "secret" not in message
+    message = run("release", path, "--column", "secret", "--categories", "yes,no", *SURE, code=2)
+    assert "is the name of 2 columns in the first line of x.xlsx; rename all but one." in message
+    assert "its first line may be a record" in run("init", path, code=2)
+    plain = workbook(tmp_path / "z.xlsx", {"S": [["vote"], ["secret"]]})
+    assert "[columns.vote]\n# categories = []" in run("init", plain, "--header")
+    empty = workbook(tmp_path / "y.xlsx", {"S": []})
+    assert "its first row must name the columns" in run("init", empty, "--header", code=2)
+
+
+# --- Specifications, the owner's file, init
+
+
+def test_init_writes_a_file_with_value_labels_that_can_be_run(of_others):
+    path = of_others("sample.sav")
+    written = run("init", path, "--column", "mylabl", "--epsilon", "1e5")
+    assert "labels = true" in written
+    assert "of its code book, which must not be made from the data" in written
+    question = path.with_name("q.toml")
+    question.write_text(written)
+    release = ob.Release.from_json(run("run", question, path, "-o", "-"))
+    assert release.categories == ("Male", "Female", "other")
+    codes = run("init", path, "--categories", "mylabl=1,2")
+    assert "labels" not in codes
+    assert 'categories = ["1", "2"]' in codes
+
+
+def test_the_owner_says_how_a_file_is_read(of_others):
+    path = of_others("sample.dta")
+    facts = path.with_suffix(".toml")
+    facts.write_text(
+        'path = "sample.dta"\nlabels = true\nepsilon_at_most = 1e5\n[privacy]\n[columns.mylabl]\n'
+        '[ledger]\npath = "x.ledger"\ntotal = { epsilon = 1e6 }\n'
+    )
+    assert counted(facts, "--column", "mylabl") == {"Male": 3, "Female": 2, "other": 0}
+    question = path.with_name("q.toml")
+    asked = 'title = "T"\n{}\n[privacy]\nepsilon = 1.0\n[[results]]\ncolumn = "mylabl"\n'
+    question.write_text(asked.format("labels = false"))
+    message = run("run", question, facts, code=2)
+    assert "labels=False: is for the owner of the data to state" in " ".join(message.split())
+    question.write_text(asked.format(""))
+    assert "Male, Female" in run("run", question, facts, "--dry-run")
+
+
+def test_it_is_said_that_value_labels_are_a_fact_of_the_code_book(of_others):
+    path = of_others("sample.sav")
+    question = path.with_name("q.toml")
+    question.write_text(
+        'title = "T"\nlabels = true\n[privacy]\nepsilon = 1.0\n[columns.mylabl]\n'
+        '[[results]]\ncolumn = "mylabl"\n'
+    )
+    from typer.testing import CliRunner
+
+    from opendp_bayes.commands.app import app
+
+    said = CliRunner().invoke(app, ["run", str(question), str(path)]).stderr
+    assert "The value labels of mylabl are public because sample.sav has them, as facts" in said
+    assert "Codes are read as their value labels." in said
+
+
+# --- What is refused
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "labels of SAS": ("sample.sas7bdat", {"labels": True}, "labels=True: is for SPSS and Stata, "),
+    "labels of Excel": ("mixed.xlsx", {"labels": True}, "labels=True: is for SPSS and Stata, "),
+    "a sheet of SPSS": ("sample.sav", {"sheet": "A"}, "sheet='A': is for workbooks, and sample"),
+    "labels of a frame": ("", {"labels": True}, "labels=True: is for files; leave it out for a"),
+    "a sheet of a frame": ("", {"sheet": "A"}, "sheet='A': is for files; leave it out for a"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_with_a_file_is_refused(name, of_others):
+    file, arguments, message = REFUSED[name]
+    with pytest.raises(ValueError, match="^" + message):
+        opened(of_others(file) if file else pl.DataFrame({"a": [1]}), **arguments)
+
+
+def test_arguments_of_other_types_are_refused(of_others):
+    with pytest.raises(TypeError, match=r"^labels=1: must be True or False"):
+        opened(of_others("sample.sav"), labels=1)
+    with pytest.raises(TypeError, match=r"^sheet=1: must be the name of a sheet, or None"):
+        opened(of_others("mixed.xlsx"), sheet=1)
+
+
+@pytest.mark.parametrize("extension", [*EXTENSIONS])
+def test_a_file_that_is_not_what_it_says_tells_nothing(extension, tmp_path):
+    path = tmp_path / f"votes{extension}"
+    path.write_bytes(b"\xff\xfe secret \x00\x01" * 40)
+    with pytest.raises(ValueError, match=r"^frame=votes") as caught:
+        opened(path)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert "secret" not in str(caught.value.__context__)
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta", "sas7bdat", "xpt", "xlsb"])
+def test_a_file_that_ends_in_the_middle_tells_nothing(extension, of_others):
+    path = of_others(f"{'issues' if extension == 'xlsb' else 'sample'}.{extension}")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 7 // 10])
+    with pytest.raises(FileError, match=r"^FILE ") as caught:
+        texts(path, sheet="datatypes" if extension == "xlsb" else None)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("extension", ["rds", "rda", "RData"])
+def test_a_file_of_r_says_what_to_do(extension, tmp_path):
+    path = tmp_path / f"x.{extension}"
+    path.touch()
+    with pytest.raises(ValueError, match=r"is read by R alone\. Write it there as Parquet"):
+        opened(path)
+    assert "arrow::write_parquet" in run("release", path, "--column", "vote", *SURE, code=2)
+
+
+@pytest.mark.parametrize(
+    ("file", "module"), [("sample.sav", "pyreadstat"), ("mixed.xlsx", "fastexcel")]
+)
+def test_without_its_package_it_says_what_to_install(file, module, of_others, monkeypatch):
+    def missing(name: str) -> Any:
+        assert name == module
+        raise ImportError(name)
+
+    monkeypatch.setattr(tables, "import_module", missing)
+    with pytest.raises(ValueError, match=rf"package {module}, which is not installed\. Run `pip"):
+        opened(of_others(file))
+    assert "pip install 'opendp-bayes[files]'" in run(
+        "release", of_others(file), "--column", "vote", *SURE, code=2
+    )
+
+
+# --- Columns that nobody asks for
+
+
+def test_columns_of_types_that_opendp_does_not_know_are_left_out(tmp_path):
+    people = pl.DataFrame({"vote": ["yes", "no"], "on": [datetime.date(2026, 5, 1)] * 2})
+    odd = people.with_columns(
+        for_=pl.duration(days=1), list=pl.concat_list("vote"), none=None, raw=pl.lit(b"x")
+    )
+    odd.write_parquet(tmp_path / "x.parquet")
+    dated = people.to_pandas()
+    dated["on"] = [datetime.date(2026, 5, 1)] * 2
+    for frame in (people, odd, odd.lazy(), tmp_path / "x.parquet", dated):
+        assert counts(frame, "vote", ["yes", "no"]) == (1, 1, 0, 0)
+    context = opened(odd)
+    assert list(context.left_out) == ["for_", "list", "none", "raw"]
+    message = "has type Duration, for which OpenDP has no domain, so it is left out of the Context"
+    with pytest.raises(ValueError, match=f"^column='for_': {message}"):
+        ob.posterior(context.query(), "for_", categories=["a"], nulls="n", unknown="o")
+    query = opened(odd).query().filter(pl.col("for_").is_not_null())
+    with pytest.raises(ValueError, match=f"^query: its plan asks for 'for_', which {message}"):
+        ob.posterior(query, "vote", categories=["yes"], nulls="n", unknown="o")
+    with pytest.raises(ValueError, match=r"^column='on': has the type object of pandas"):
+        ob.posterior(opened(dated).query(), "on", categories=["a"], nulls="n", unknown="o")
+
+
+def test_an_identifier_that_was_left_out_is_named_with_the_reason():
+    frame = pd.DataFrame({"vote": ["yes"], "who": pd.Series(["a"], dtype=object)})
+    with pytest.raises(ValueError, match=r"identifier='who': has the type object of pandas"):
+        ob.context(
+            frame,
+            privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=1,
+        )
+
+
+def test_no_copy_of_a_file_stays(of_others, tmp_path, monkeypatch):
+    path, folder = of_others("sample.sav"), tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    context = opened(path)
+    assert len(list(folder.iterdir())) == 1  # what the Context reads, and no text
+    del context
+    assert not list(folder.iterdir())
