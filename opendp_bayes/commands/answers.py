@@ -202,8 +202,9 @@ def survey_of(
 
 def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` where groups are to be pooled whose draws are not noise on counts."""
+    settings = survey.settings
     for number, result in enumerate(asked.results):
-        setting = survey.settings[result.heading]
+        setting = settings[result.heading]
         if result.pooled and not setting.adds_noise:
             raise FieldError(
                 ("results", number, "pooled"),
@@ -214,10 +215,9 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` for what cannot be estimated together."""
-    nested = joint_levels(survey.questions) is not None
+    nested, settings = joint_levels(survey.questions) is not None, survey.settings
     for number, result in enumerate(asked.results):
-        setting = survey.settings[result.heading]
-        if not setting.adds_noise:
+        if not settings[result.heading].adds_noise:
             raise FieldError(
                 ("results", number, "mechanism"),
                 f"={result.mechanism!r}: must add noise to the counts, for joint; leave it out, or"

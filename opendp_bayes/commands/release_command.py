@@ -12,7 +12,7 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, in_options, option_errors
 from opendp_bayes.commands.output import display, on_a_terminal
 from opendp_bayes.commands.owned import opened_data
-from opendp_bayes.commands.specified import Asked, carried_out, echoed, text_of_results
+from opendp_bayes.commands.specified import Specified, carried_out, echoed, text_of_results
 
 if TYPE_CHECKING:
     from opendp_bayes.report.lines import FieldError
@@ -197,11 +197,9 @@ def release(
             " exactly one, such as --epsilon 1."
         )
     owned = opened_data(file, ledger)
-    labels = {
-        name: {"categories": options.labels("--categories", text)}
-        for name, text in _by_column("--categories", categories, column).items()
-    }
-    columns: dict[str, dict[str, Any]] = {name: labels.get(name, {}) for name in column}
+    columns: dict[str, dict[str, Any]] = {name: {} for name in column}
+    for name, text in _by_column("--categories", categories, column).items():
+        columns[name]["categories"] = options.labels("--categories", text)
     for option, given in (("nulls", nulls), ("unknown", unknown)):
         for name, text in _by_column(f"--{option}", given, column).items():
             columns[name][option] = text
@@ -237,7 +235,7 @@ def release(
     }
     errors = _errors(joint=len(column) > 1, by=groups)
     with errors():
-        asked = Asked(specification_of(document, owner=owned.facts), owned, errors)
+        asked = Specified(specification_of(document, owner=owned.facts), owned, errors)
     with carried_out(asked, output=output, text_of=text_of_results) as released:
         if echoed(output, released):
             return

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opendp_bayes.report.specification import Specification
     from opendp_bayes.results.survey import Survey
     from opendp_bayes.trusted.files import Source
+    from opendp_bayes.trusted.ledger import Ledger
 
 #: What nobody sees without paying.
 NOT_SEEN = (
@@ -34,7 +35,7 @@ NOT_SEEN = (
 
 
 @dataclass(frozen=True)
-class Asked:
+class Specified:
     """A specification, the data that it is put to, and a block that says what is wrong with it in
     the words of whoever wrote it.
     """
@@ -59,8 +60,30 @@ class Asked:
                 specification.sheet,
             )
 
+    def query(
+        self, found: "Source | None", book: "Ledger | None"
+    ) -> "tuple[Specification, SurveyQuery]":
+        """The specification with its labels in the types of the columns of a file, or of its
+        categories where there is none, and the survey that it asks. Exits with a message for what
+        does not fit.
+        """
+        from opendp_bayes.commands import answers
+        from opendp_bayes.trusted.interrupts import deferred_interrupts
 
-def asked_in(path: Path, data: Path | None, ledger: Path | None, *, joint: bool = False) -> Asked:
+        specification = self.specification
+        with self.errors(), deferred_interrupts():
+            if found is None:
+                frame = answers.frame_without_data(specification)
+            else:
+                specification = answers.as_in(found, specification)
+                frame = answers.frame_of(found, specification)
+            specification = answers.typed(specification, frame)
+            return specification, answers.survey_of(frame, specification, book)
+
+
+def asked_in(
+    path: Path, data: Path | None, ledger: Path | None, *, joint: bool = False
+) -> Specified:
     """The specification in a file, with the facts of the owner of the data.
 
     With `joint` all results are to be estimated together, whatever the specification says. Exits
@@ -84,30 +107,26 @@ def asked_in(path: Path, data: Path | None, ledger: Path | None, *, joint: bool 
         with specification_errors(path), located(text), field_errors():
             yield
 
-    return Asked(asked, owned, errors)
+    return Specified(asked, owned, errors)
 
 
 @contextmanager
 def carried_out(
-    asked: Asked, *, output: Path | None, text_of: "Callable[[Specification, Survey], str]"
+    asked: Specified, *, output: Path | None, text_of: "Callable[[Specification, Survey], str]"
 ) -> "Iterator[Carried]":
     """A block with the releases of everything that a specification asks for.
 
     `text_of` makes the JSON of both, which is kept in the file `output`, or is rescued where the
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
-    from opendp_bayes.commands.answers import as_in, before_reading, frame_of, survey_of, typed
+    from opendp_bayes.commands.answers import before_reading
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     found = asked.source()
     book = asked.owned.ledger(asked.specification.title)
     with Kept(output) as kept, readable(found, book) as opened:
-        with asked.errors(), deferred_interrupts():
-            specification = as_in(opened, asked.specification)
-            frame = frame_of(opened, specification)
-            specification = typed(specification, frame)
-            query = survey_of(frame, specification, book)
+        specification, query = asked.query(opened, book)
         said = list(before_reading(opened, query, specification))
         for line in said:
             say(line)
@@ -162,36 +181,21 @@ def echoed(output: Path | None, released: Carried) -> bool:
     return output == PRINTED
 
 
-def foreseen(asked: Asked) -> "Sheet":
+def foreseen(asked: Specified) -> "Sheet":
     """Foresee what a specification will cost, and how wide its intervals will be.
 
     Reads the names and types of the columns of the data, or takes them from the categories. Exits
     with a message for what is wrong.
     """
-    from opendp_bayes.commands.answers import (
-        as_in,
-        frame_of,
-        frame_without_data,
-        labelled,
-        labelled_by_type,
-        survey_of,
-        typed,
-    )
+    from opendp_bayes.commands.answers import labelled, labelled_by_type
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
-    specification, owned = asked.specification, asked.owned
-    book = owned.ledger(specification.title, make=False)
+    owned = asked.owned
+    book = owned.ledger(asked.specification.title, make=False)
     with ExitStack() as opened:
         found = None if owned.path is None else opened.enter_context(readable(asked.source(), book))
-        with asked.errors(), deferred_interrupts():
-            if found is None:
-                frame = frame_without_data(specification)
-            else:
-                specification = as_in(found, specification)
-                frame = frame_of(found, specification)
-            specification = typed(specification, frame)
-            query = survey_of(frame, specification, book)
+        specification, query = asked.query(found, book)
         for line in [] if found is None else labelled_by_type(found, labelled(specification)):
             say(line)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):

@@ -125,13 +125,18 @@ class Asked:
         """
         return lru_cache(maxsize=None)(self._fitted)
 
-    def settled(self, budget: Any) -> Setting:
-        """The mechanism of the measurement, after checking that releases by it have a posterior,
-        which is asked for before anything is paid.
+    @cached_property
+    def settled(self) -> Callable[[Any], Setting]:
+        """The function from a budget to the mechanism of its measurement, after checking, once,
+        that releases by it have a posterior, which is asked for before anything is paid.
 
-        Raises `ValueError` where they have none, whatever is drawn. Counts without a posterior are
-        OpenDP's own query, and the chain that ends with `then_laplace_parameters` makes a release.
+        It raises `ValueError` where they have none, whatever is drawn. Counts without a posterior
+        are OpenDP's own query, and the chain that ends with `then_laplace_parameters` makes a
+        release.
         """
+        return lru_cache(maxsize=None)(self._settled)
+
+    def _settled(self, budget: Any) -> Setting:
         setting = self.fitted(budget)
         release: Any = self.foreseen(setting)
         each = list(release.values()) if isinstance(release, GroupedRelease) else [release]

@@ -177,11 +177,12 @@ class Source:
         Raises `FileError` for what is no text in its encoding: what stands for an invalid
         character would be a value that no category has.
         """
-        if self.table is not None:
-            with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
+        if self.table is None and self.rest is None:
+            return
+        with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
+            if self.table is not None:
                 self.table.copy(copy)
-        if self.rest is not None and self.separator is not None:
-            with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
+            elif self.rest is not None and self.separator is not None:
                 how = self.cleaning
                 copy_records(
                     self.rest, copy, self.separator, trim=how.trim, keep_blank=how.keep_blank
