@@ -5,8 +5,15 @@ or polars. Constructors are in `t` and `m`, as OpenDP has them; exponential mech
 `mechanisms`, and distances, sensitivities, audits and the papers in `research`.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 10):  # noqa: UP036 - a clone is not refused by pip
+    raise ImportError(
+        f"opendp_bayes needs Python 3.10 or newer, and this is {sys.version.split()[0]}. Make the"
+        " environment with a newer one, as in python3.13 -m venv .venv"
+    )
 
 if TYPE_CHECKING:
     from opendp_bayes import measurements as m  # noqa: F401

@@ -70,6 +70,15 @@ def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     assert not loaded & {f"scipy.{part}" for part in ("stats", "optimize", "interpolate", "signal")}
 
 
+def test_an_older_python_is_told_that_it_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Path(opendp_bayes.__file__).read_text("utf-8")
+    ast.parse(source, feature_version=(3, 7))  # or it would fail by its syntax first
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    monkeypatch.setattr(sys, "version", "3.9.18 (main)")
+    with pytest.raises(ImportError, match=r"needs Python 3\.10 or newer, and this is 3\.9\.18\."):
+        exec(compile(source, "package", "exec"), {"__name__": "opendp_bayes"})  # noqa: S102
+
+
 def test_importing_the_package_loads_none_of_its_parts() -> None:
     assert {
         name for name in loaded_by("import opendp_bayes") if name.startswith("opendp_bayes.")
@@ -89,9 +98,10 @@ def test_every_public_name_is_there() -> None:
 def test_type_checkers_see_the_names_that_are_loaded_when_used() -> None:
     """The block under `if TYPE_CHECKING:` and the table of homes are one list written twice."""
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
-    block = next(node for node in ast.walk(tree) if isinstance(node, ast.If))
     declared = {
         (alias.asname, statement.module)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If)
         for statement in block.body
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names

@@ -79,6 +79,7 @@ def as_in(found: Source, asked: Specification) -> Specification:
         name: replace(
             column,
             categories=_as_text(column.categories) or book.get(name),
+            recode=_as_text(column.recode),
             nulls=_as_text(column.nulls),
             unknown=_as_text(column.unknown),
         )
@@ -134,9 +135,14 @@ def typed(asked: Specification, frame: pl.LazyFrame) -> Specification:
         own = [typed_label(label, known, path) for label in column.categories or ()]
         if column.categories is None and known.kind == "boolean":
             own = [True, False]
-        policies = {
-            field: next((label for label in own if as_text(label) == given), given)
+        named = {as_text(label): label for label in own}
+        policies: dict[str, Any] = {
+            field: given if given is None else named.get(as_text(given), given)
             for field, given in (("nulls", column.nulls), ("unknown", column.unknown))
+        }
+        policies["recode"] = {
+            typed_label(value, known, ("columns", name, "recode")): named.get(as_text(label), label)
+            for value, label in column.recode.items()
         }
         categories = None if column.categories is None else own
         columns[name] = replace(column, categories=categories, **policies)
@@ -323,6 +329,7 @@ def _asked(
 ) -> Asked:
     """One result as a question."""
     labels: dict[str, list[Any]] = {}
+    recode = {name: asked.columns[name].recode for name in (*result.columns, result.by) if name}
     policies: dict[str, dict[str, Any]] = {"nulls": {}, "unknown": {}}
     for name in result.columns:
         column, known = asked.columns[name], kinds[name]
@@ -330,7 +337,8 @@ def _asked(
         covered = covers(known, tuple(labels[name]))
         nulls, unknown = _policies(name, column, labels[name], covered)
         if asked.privacy.size is None and not asked.joint:
-            values = distinct([*labels[name], *([] if nulls is None else [nulls])])
+            new = [] if nulls is None else [nulls]
+            values = distinct([*labels[name], *new, *column.recode])
             plan = _without_uncounted(plan, name, values, nulls is None, unknown is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
             nulls = labels[name][0] if nulls is None else nulls
@@ -356,6 +364,7 @@ def _asked(
         prior=result.prior,
         ordered=result.ordered,
         categories=labels,
+        recode=recode,
         size=asked.privacy.size,
         nulls=policies["nulls"],
         unknown=policies["unknown"],

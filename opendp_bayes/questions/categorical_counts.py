@@ -14,7 +14,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.questions.cells_of import cells_of
-from opendp_bayes.questions.question import Categories, Columns, Policy, Question, Unknown
+from opendp_bayes.questions.question import Categories, Columns, Policy, Question, Recode, Unknown
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import require_features, to_then
 from opendp_bayes.trusted.cells import Axis, Cells
@@ -35,6 +35,7 @@ def make_categorical_counts(
     *,
     column: Columns | None = None,
     categories: Categories | None = None,
+    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -54,6 +55,9 @@ def make_categorical_counts(
         or a list of them, whose joint table is. Left out for a vector.
     categories : the public labels, in the order of the counts, for a joint table by column. Not
         needed for an Enum column, which carries its own, or a Boolean one.
+    recode : from values to the label that each is counted under, as in `{"Nord": "north"}`: a
+        spelling, or a code, that is no category itself. For several columns, a mapping from each
+        to its own.
     size : the number of records, where it is public: required under `change_one_distance()` (and
         wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
         change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
@@ -80,6 +84,7 @@ def make_categorical_counts(
     question = Question.of(
         VALUES if column is None else column,
         categories=categories,
+        recode=recode,
         nulls=nulls,
         unknown=unknown,
         size=size,

@@ -39,6 +39,7 @@ def cells_of(
             categories=variable.categories,
             nulls=variable.nulls,
             unknown=variable.unknown,
+            recode=variable.recode,
         )
         for variable in question.variables
     ]
@@ -53,14 +54,16 @@ def cells_of(
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
         labels, index, axes = *merged_cells(labels, index, question), ()
-    leaves_out = bool(np.any(index < 0)) or any(column.leaves_out for column in columns)
+    # Where a record is left out, its number is -1, which is the entry that is put after the last.
+    index = np.pad(index, [(0, 1)] * index.ndim, constant_values=-1)
+    index = index[np.ix_(*(column.number for column in columns))]
+    leaves_out = bool(np.any(index < 0))
     if size is not None and leaves_out:
         raise ValueError(
             "nulls, unknown: ob.DROP leaves records out, and the number of records is public,"
             f" size={size}; every record must be counted. Name a category for them, such as"
             " 'missing'."
         )
-    index = np.pad(index, [(0, column.leaves_out) for column in columns], constant_values=-1)
     asked = tuple(column.axis for column in columns)
     if not question.by:
         return Cells(asked, index, CountsSpace(labels, size, axes=axes))

@@ -1,6 +1,6 @@
 """A categorical column: which values it can hold, and in which category each is counted."""
 
-from collections.abc import KeysView, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import EnumMeta
@@ -20,17 +20,14 @@ from opendp_bayes.trusted.kinds import TYPE_OF, ColumnKind
 
 @dataclass(frozen=True)
 class LabelledColumn:
-    """A column with the labels of its places: the categories, then what nulls and other values are
-    counted under. A last place without a label is that of records that are left out.
+    """A column with its labels: the categories, then what nulls and other values are counted under.
+
+    `number` has for each place of the axis that of its label, or -1 where records are left out.
     """
 
     axis: Axis
     labels: tuple[Value, ...]
-
-    @property
-    def leaves_out(self) -> bool:
-        """True if some records are not counted."""
-        return len(self.labels) in (self.axis.null, self.axis.unknown)
+    number: tuple[int, ...]
 
 
 def labelled_column(
@@ -40,6 +37,7 @@ def labelled_column(
     categories: Sequence[Value] | None,
     nulls: Value | LeftOut | None,
     unknown: Value | LeftOut | None,
+    recode: Mapping[Value, Value] | None = None,
     of_groups: bool = False,
 ) -> LabelledColumn:
     """Give a column its categories, after checking the policy against what is known of it. Those
@@ -48,7 +46,7 @@ def labelled_column(
     Raises `ValueError`/`TypeError` for labels or a policy that do not fit.
     """
     own = public_values(column, known, categories, of_groups=of_groups)
-    covered = covers(known, own)
+    covered = covers(known, (*own, *map(plain, recode or ())))
     if known.nullable and nulls is None:
         raise ValueError(
             f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
@@ -64,34 +62,62 @@ def labelled_column(
             f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
         )
     labels = list(own)
-    places = []
-    policies = (("nulls", nulls), ("unknown", unknown))
-    for name, label in policies:
+    numbers = []
+    for name, label in (("nulls", nulls), ("unknown", unknown)):
         if label is not None and not isinstance(label, LeftOut):
             _check_label(name, label)
             if place_of(label, labels) is None:
                 check_new(name, label, labels)
                 labels.append(label)
-    for _, label in policies:
         # A value that the domain excludes, but a plan made all the same, is counted too, in the
         # first category: failing would tell that it is there.
-        at = 0 if label is None or isinstance(label, LeftOut) else place_of(label, labels) or 0
-        places.append(len(labels) if isinstance(label, LeftOut) else at)
+        is_out = isinstance(label, LeftOut)
+        numbers.append(-1 if is_out else 0 if label is None else place_of(label, labels) or 0)
     if len(labels) < 2 and not of_groups:
         raise ValueError(
             f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
             " unknown values."
         )
+    values = dict(zip(own, range(len(own)), strict=True))
+    for value, label in (recode or {}).items():
+        values[plain(value)] = _recoded(column, known, value, label, labels)
     # What reads like the label of nulls is counted there, too: one label means one thing.
-    values = own
-    if not (nulls is None or isinstance(nulls, LeftOut)) and _is_another_value(nulls, known, own):
-        values = (*own, nulls)
-    return LabelledColumn(Axis(column, known.kind, values, *places), tuple(labels))
+    if nulls is not None and not isinstance(nulls, LeftOut) and _may_hold(nulls, known):
+        values.setdefault(nulls, numbers[0])
+    number = list(values.values())
+    number += [each for each in dict.fromkeys(numbers) if each not in number]
+    axis = Axis(column, known.kind, tuple(values), *map(number.index, numbers))
+    return LabelledColumn(axis, tuple(labels), tuple(number))
 
 
-def _is_another_value(label: Value, known: ColumnKind, own: tuple[Value, ...]) -> bool:
-    """True if a column may hold a value that is this label, and none of its categories."""
-    fits = type(label) is TYPE_OF[known.kind] and place_of(label, own) is None
+def _recoded(
+    column: str, known: ColumnKind, value: Any, label: Any, labels: Sequence[Value]
+) -> int:
+    """The number of the label under which a value is counted that is none itself."""
+    value, label = plain(value), plain(label)
+    shown = f"recode={{{told(value)}: {told(label)}}}"
+    _check_fits(value, known, column, shown)
+    if known.declared is not None and value not in known.declared:
+        raise ValueError(
+            f"{shown}: {value!r} is not in the Enum of column {column!r}; it can never occur."
+        )
+    if place_of(value, labels) is not None:
+        raise ValueError(
+            f"{shown}: {value!r} is a label of column {column!r} itself; leave it out of recode, or"
+            " of the labels."
+        )
+    number = place_of(label, labels)
+    if number is None:
+        raise ValueError(
+            f"{shown}: {told(label)} must be one of the labels of column {column!r}, which are"
+            f" {told(list(labels))}."
+        )
+    return number
+
+
+def _may_hold(label: Value, known: ColumnKind) -> bool:
+    """True if a column may hold a value that is this label."""
+    fits = type(label) is TYPE_OF[known.kind]
     if fits and isinstance(label, int):
         return -(2**63) <= label < 2**63
     return fits and (known.declared is None or label in known.declared)

@@ -9,7 +9,7 @@ from opendp.mod import Domain, Function, Metric, Transformation
 
 from opendp_bayes.mechanisms.protocol import noises_every_count
 from opendp_bayes.questions.categorical_counts import make_counts
-from opendp_bayes.questions.question import Categories, Columns, Policy, Question, Unknown
+from opendp_bayes.questions.question import Categories, Columns, Policy, Question, Recode, Unknown
 from opendp_bayes.release_format.data import ReleasedData, Value
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.trusted.boundary import (
@@ -29,6 +29,7 @@ def make_grouped_counts(
     by: Columns,
     column: Columns,
     categories: Categories | None = None,
+    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -50,6 +51,9 @@ def make_grouped_counts(
     categories : the public labels and groups, a mapping from columns to values, or from the tuple
         of `by` to the combinations that exist; None among the values is the group of the nulls. Not
         needed for Enum columns, which carry their own, or Boolean ones.
+    recode : from values to the label that each is counted under, as in `{"Nord": "north"}`: a
+        spelling, or a code, that is no category itself. For several columns, a mapping from each
+        to its own.
     size : the number of all records, where it is public: required under `change_one_distance()`
         (and wherever a margin says `invariant="lengths"`), refused otherwise. The numbers of
         records of the groups are private. Where they are public too, state them afterwards:
@@ -73,6 +77,7 @@ def make_grouped_counts(
     question = Question.of(
         column,
         categories=categories,
+        recode=recode,
         nulls=nulls,
         unknown=unknown,
         size=size,

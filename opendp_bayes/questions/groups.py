@@ -47,7 +47,7 @@ def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
         variables = tuple(map(lambda of, own: replace(of, categories=own), variables, values))
     columns = [_column(of, known) for of, known in zip(variables, kinds, strict=True)]
     labels = [column.labels for column in columns]
-    shape = [len(column.labels) + column.leaves_out for column in columns]
+    shape = [len(column.labels) + 1 for column in columns]  # the last for what is in no group
     check_combinations("by", question.by, shape)
     if rows is None:
         check_cells("by", math.prod(map(len, labels)))
@@ -55,6 +55,7 @@ def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
     index, places = np.full(shape, -1), list(map(places_of, labels))
     for number, row in enumerate(rows):
         index[tuple(of[identity(value)] for of, value in zip(places, row, strict=True))] = number
+    index = index[np.ix_(*(column.number for column in columns))]
     groups: Any = rows if len(columns) > 1 else [row[0] for row in rows]
     return Groups(tuple(column.axis for column in columns), tuple(groups), index)
 
@@ -85,7 +86,7 @@ def _as_rows(given: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
 
 def _column(of: Variable, known: ColumnKind) -> LabelledColumn:
     """A column that says which group a record is in. Its nulls and unknown values are in no group,
-    which is the place after the last, unless they have a label or None is among the values.
+    unless they have a label or None is among the values.
     """
     given: Any = of.categories
     if isinstance(given, (pl.Series, np.ndarray)):
@@ -107,12 +108,11 @@ def _column(of: Variable, known: ColumnKind) -> LabelledColumn:
         categories=values,
         nulls=DROP if of.nulls is None else of.nulls,
         unknown=DROP if of.unknown is None else of.unknown,
+        recode=of.recode,
         of_groups=True,
     )
     if not nulls:
         return column
-    last = len(column.labels)
-    unknown = last + 1 if column.axis.unknown == last else column.axis.unknown
-    axis = replace(column.axis, null=last, unknown=unknown)
     labels: Any = (*column.labels, None)
-    return LabelledColumn(axis, labels)
+    axis = replace(column.axis, null=len(column.number))
+    return LabelledColumn(axis, labels, (*column.number, len(column.labels)))

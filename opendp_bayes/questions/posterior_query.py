@@ -20,6 +20,7 @@ from opendp_bayes.questions.question import (
     Countable,
     Policy,
     Question,
+    Recode,
     Unknown,
 )
 from opendp_bayes.questions.releasing import converted
@@ -45,6 +46,7 @@ def posterior(  # type: ignore[overload-overlap]
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
+    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -63,6 +65,7 @@ def posterior(
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
+    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -81,6 +84,7 @@ def posterior(
     prior: Prior | Literal["auto", "learned"] = "auto",
     ordered: Sequence[str] | None = None,
     categories: Categories | None = None,
+    recode: Recode | None = None,
     size: int | None = None,
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
@@ -105,6 +109,9 @@ def posterior(
     categories : the public labels, in the order of the counts. Not needed for a Boolean column, or
         an Enum of polars, which carries its own: one that was made from the data is the data. For a
         joint table or groups, a mapping from columns to their labels.
+    recode : from values to the label that each is counted under, as in `{"Nord": "north"}`: a
+        spelling, or a code, that is no category itself. For several columns, a mapping from each to
+        its own.
     by : the column that says which group a record is in, or a list of them, whose groups are
         tuples; `query.group_by(...)` does the same. The groups are public: those that `categories`
         has of the column, or every combination of the columns' own. Where only some exist, it has
@@ -152,6 +159,7 @@ def posterior(
         column,
         by=either(grouped_by, by),
         categories=categories,
+        recode=recode,
         nulls=nulls,
         unknown=unknown,
         prior=prior,

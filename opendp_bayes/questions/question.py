@@ -23,9 +23,11 @@ Categories = Sequence[Value] | Mapping[Any, Sequence[Key]]
 Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
 #: The same, or the cell for every combination of labels that is no cell of a joint table.
 Unknown = Policy | Sequence[Value] | Mapping[Any, Any]
+#: From values to the labels they are counted under, for every column or for some by name.
+Recode = Mapping[Value, Value] | Mapping[str, Mapping[Any, Any]]
 #: The arguments of `Question.of`, of one column, and of tables and groups.
-_OF_A_COLUMN = ("column", "categories", "nulls", "unknown", "prior", "ordered", "size", "merge")
-ARGUMENTS = (*_OF_A_COLUMN, "by", "cells")
+_OF_A_COLUMN = ("column", "categories", "recode", "nulls", "unknown")
+ARGUMENTS = (*_OF_A_COLUMN, "prior", "ordered", "size", "merge", "by", "cells")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Variable:
     categories: Sequence[Any] | None = None
     nulls: Value | LeftOut | None = None
     unknown: Value | LeftOut | None = None
+    recode: Mapping[Value, Value] | None = None
 
     def __post_init__(self) -> None:
         for name in ("nulls", "unknown"):
@@ -115,6 +118,7 @@ class Question:
         *,
         by: Columns | None = None,
         categories: Categories | None = None,
+        recode: Recode | None = None,
         nulls: Policy | None = None,
         unknown: Unknown | None = None,
         cells: Sequence[Sequence[Value]] | None = None,
@@ -143,7 +147,15 @@ class Question:
             )
         rest, combinations = _apart(categories, of_groups)
         unknown, cell = _with_cell(unknown, names, cells) if joint else (unknown, None)
-        given = {"categories": rest, "nulls": nulls, "unknown": unknown}
+        if not isinstance(recode, Mapping | None):
+            raise TypeError(
+                f"recode={told(recode)}: must be a mapping from values to labels, as in"
+                " recode={'Nord': 'north'}, or from columns to such mappings."
+            )
+        recoded: Any = recode
+        if recode and not any(isinstance(of, Mapping) for of in recode.values()):
+            recoded = dict.fromkeys(names, recode)
+        given = {"categories": rest, "nulls": nulls, "unknown": unknown, "recode": recoded}
         spread = [_of_columns(of, names, of_groups, argument) for argument, of in given.items()]
         every = tuple(map(Variable, [*names, *of_groups], *spread))
         groups = every[len(names) :]
@@ -224,7 +236,7 @@ def as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
 def _check_alone(together: tuple[str, ...], groups: tuple[Variable, ...]) -> None:
     """Raise `ValueError` where more is said of the columns of combinations."""
     for of in groups:
-        for name in ("categories", "nulls", "unknown"):
+        for name in ("categories", "nulls", "unknown", "recode"):
             if getattr(of, name) is not None:
                 raise ValueError(
                     f"{name}[{of.column!r}]={told(getattr(of, name))}: the groups are the"

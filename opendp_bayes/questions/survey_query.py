@@ -62,8 +62,8 @@ def survey(
         casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget
         is that of all questions together.
     questions : from the name of each question to a mapping of its arguments: `column`, a column or
-        a list of them, and as needed others of `posterior`. These are `categories`, `nulls`,
-        `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its
+        a list of them, and as needed others of `posterior`. These are `categories`, `recode`,
+        `nulls`, `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its
         options. `merge`, a mapping from each new label to the categories (of a joint table, cells)
         that are counted in it, each category once, asks for merged categories. `share` is the
         question's weight among equal ones, 1 unless given. `levels` makes questions of ordered

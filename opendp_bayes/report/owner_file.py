@@ -19,6 +19,7 @@ from opendp_bayes.report.specification import (
     BLANK_LINES,
     LABELS,
     NULL_VALUES,
+    RECODE,
     SHEET,
     TRIM,
     BlankLines,
@@ -62,6 +63,7 @@ class OwnersColumn(Part, frozen=True, kw_only=True):
         Values | None, says("All categories; an Enum or Boolean column has its own.")
     ] = None
     nulls: Annotated[Value | None, says("Where records without a value are counted.")] = None
+    recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
 
 
@@ -235,15 +237,25 @@ def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, 
     """A column of a question, with the owner's facts; its categories may be some of the owner's."""
     _agree(asked, ("columns", name, "nulls"), owner.nulls)
     _agree(asked, ("columns", name, "null_values"), owner.null_values)
-    given, path = asked.get("categories"), ("columns", name, "categories")
-    if given is None:
-        return asked if owner.categories is None else {**asked, "categories": owner.categories}
-    if owner.categories is None:
-        raise FieldError(path, "are those of its type, as the owner says; leave them out.")
+    given = _asked_of(name, asked.get("categories"), owner)
+    # What is recoded to a category that was not asked for is another value, as that one is.
+    counted = {as_text(label) for label in (*(given or ()), owner.nulls) if label is not None}
+    recode = {value: new for value, new in owner.recode.items() if as_text(new) in counted}
+    _agree(asked, ("columns", name, "recode"), recode)
+    return asked if given is None else {**asked, "categories": given}
+
+
+def _asked_of(name: str, given: list[Any] | None, owner: OwnersColumn) -> list[Any] | None:
+    """The categories of a column that are asked for, all of the owner's unless some are given."""
+    path = ("columns", name, "categories")
+    if given is None or owner.categories is None:
+        if given is not None:
+            raise FieldError(path, "are those of its type, as the owner says; leave them out.")
+        return owner.categories
     own = {as_text(label): label for label in owner.categories}
     for label in given:
         if as_text(label) not in own:
             raise FieldError(
                 path, f"{told(label)} is not among those that the owner of the data lists."
             )
-    return {**asked, "categories": [own[as_text(label)] for label in given]}
+    return [own[as_text(label)] for label in given]

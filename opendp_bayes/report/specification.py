@@ -34,6 +34,7 @@ def says(description: str) -> msgspec.Meta:
 
 TRIM = says("Leave out blanks around every text, and around the names of a CSV file.")
 NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
+RECODE = says("From values to the category that each is counted in, such as another spelling.")
 BLANK_LINES = says("An empty line or row is no record (skip), or one without a value (null).")
 LABELS = says("Codes of SPSS and Stata become their value labels, a fact of the code book.")
 SHEET = says("The sheet of a workbook; it may be left out where there is one.")
@@ -81,6 +82,7 @@ class Column(Part, frozen=True, kw_only=True):
         Values | None,
         says("All categories, in order; an Enum or Boolean column has its own."),
     ] = None
+    recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     labels: Annotated[
         list[str] | None, says("What the report calls the categories, in the same order.")

@@ -19,7 +19,14 @@ from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterio
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.specification import DROP, Column, Result, Specification, Value
+from opendp_bayes.report.specification import (
+    DROP,
+    Column,
+    Result,
+    Specification,
+    Value,
+    as_text,
+)
 
 #: For the ε that a ρ implies, an example of a δ.
 DELTA = 1e-6
@@ -88,6 +95,8 @@ def cleaning_said(facts: Any) -> Iterator[str]:
     if facts.null_values:
         yield f"What reads {listed(list(map(repr, facts.null_values)), 'or')} is no value."
     for name, column in facts.columns.items():
+        for value, label in column.recode.items():
+            yield f"In {name}, {as_text(value)!r} is counted as {as_text(label)!r}."
         if column.null_values:
             codes = listed(list(map(repr, column.null_values)), "or")
             yield f"In {name}, what reads {codes} is no value."

@@ -222,3 +222,47 @@ def test_so_it_is_for_groups(tmp_path: Path) -> None:
     )
     found = ob.Release.from_json(run("run", asked.question, asked.path, "-o", "-"))
     assert (found.groups, [of[0] for of in found.counts]) == (("n", "NA"), [1, 2])
+
+
+RECODED = 'recode = { "Y" = "yes", "y" = "yes", "-9" = "none" }'
+
+
+def test_other_spellings_are_counted_where_the_specification_says(tmp_path: Path) -> None:
+    asked = csv_of(tmp_path, "vote", "yes", "Y", "y", "-9", "no", "x")
+    counts = {"yes": 3, "no": 1, "none": 1, "other": 1}
+    assert asked.counts("", f"{LABELS}\n{RECODED}") == counts
+    dropped = 'categories = ["yes", "no"]\nunknown = "DROP"\nrecode = { "Y" = "no" }'
+    assert asked.counts("", dropped) == {"yes": 1, "no": 2}
+    refused = asked.run("", f'{LABELS}\nrecode = {{ "Y" = "maybe" }}', code=2)
+    assert "recode" in refused
+    assert "'maybe' must be one of the labels" in refused
+
+
+def test_whole_numbers_are_recoded_in_a_typed_column(tmp_path: Path) -> None:
+    pl.DataFrame({"vote": [1, 2, 3, -9, None, 7]}).write_parquet(tmp_path / "votes.parquet")
+    asked = Asked(tmp_path / "votes.parquet")
+    of = 'categories = [1, 2]\nnulls = "none"\nrecode = { 3 = 2, "-9" = "none" }'
+    assert asked.counts("", of) == {1: 1, 2: 2, "none": 2, "other": 1}
+
+
+def test_the_owner_alone_says_what_is_recoded(tmp_path: Path) -> None:
+    asked = csv_of(tmp_path, "vote", "yes", "Y", "no", "N")
+    owner = tmp_path / "owner.toml"
+    of = 'categories = ["yes", "no"]\nnulls = "none"\nrecode = { "Y" = "yes", "N" = "no" }'
+    owner.write_text(OWNER.format(path="votes.csv", file="", column="vote", of=of))
+    for own, counts in (
+        ("", {"yes": 2, "no": 2, "none": 0, "other": 0}),
+        ('categories = ["yes"]', {"yes": 2, "none": 0, "other": 2}),
+    ):
+        asked.question.write_text(
+            HEAD.format(file="") + f"[columns.vote]\n{own}\n" + RESULT.format(column="vote")
+        )
+        found = run("run", asked.question, owner, "-o", "-")
+        release = ob.Release.from_json(found)
+        assert dict(zip(release.categories, release.counts, strict=True)) == counts
+    asked.question.write_text(
+        HEAD.format(file="")
+        + '[columns.vote]\nrecode = { "N" = "yes" }\n'
+        + RESULT.format(column="vote")
+    )
+    assert "for the owner of the data to state" in run("run", asked.question, owner, code=2)

@@ -88,6 +88,7 @@ CONSTRUCTORS = [
         vary("input_metric", CHANGE_ONE, REFUSED),
         vary("column", "y", DIFFERENT),
         vary("categories", ["b", "a"], DIFFERENT, **STRINGS),
+        vary("recode", {"?": "b"}, DIFFERENT, **STRINGS),
         vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
         vary("nulls", "b", DIFFERENT),
         vary("unknown", "b", DIFFERENT, **STRINGS),
@@ -103,6 +104,7 @@ CONSTRUCTORS = [
         vary("by", ["t", "y"], DIFFERENT),
         vary("column", "y", DIFFERENT),
         vary("categories", {"t": ["b", "a"]}, DIFFERENT),
+        vary("recode", {"t": {"b": "a"}}, DIFFERENT, categories={"t": ["a"]}),
         vary("size", 7, DIFFERENT, of_domain, size=6, input_metric=CHANGE_ONE),
         vary("nulls", "b", DIFFERENT),
         vary("unknown", {"t": "c"}, DIFFERENT),
@@ -246,6 +248,7 @@ def fitted_mechanism(asked: Any) -> Any:
 QUERY = {"query": query(), "column": "x", "size": 6, "nulls": "a"}
 BY_EHD = {"mechanism": "hellinger_exponential"}
 ALMOST_WITHOUT_NOISE = {**STRINGS, "query": query(1e6), "column": "t"}
+CLEAR = {**STRINGS, "query": query(1e6), "column": "s"}
 GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
 QUERIES = rows(
@@ -261,6 +264,7 @@ QUERIES = rows(
     vary("prior", "learned", REFUSED, **BY_EHD),
     vary("ordered", ["x"], DIFFERENT, lambda q: release_of(q).learned_prior),
     vary("categories", ["b", "a"], DIFFERENT, lambda q: release_of(q).categories, **STRINGS),
+    vary("recode", {"?": "b"}, DIFFERENT, lambda q: release_of(q).counts, **CLEAR),
     vary("size", 3, DIFFERENT, **BY_EHD),
     vary("nulls", "none", DIFFERENT, lambda q: release_of(q).categories),
     vary("unknown", "none", DIFFERENT, lambda q: release_of(q).categories, **STRINGS),

@@ -25,8 +25,7 @@ def categorical_column(column, dtype, *, nullable, **policy):
 
 
 def count(column, frame, dtype=None):
-    k = len(column.labels)
-    cells = Cells((column.axis,), np.arange(k), CountsSpace(column.labels, None))
+    cells = Cells((column.axis,), np.array(column.number), CountsSpace(column.labels, None))
     types = frame.collect_schema() if dtype is None else {"x": dtype}
     return counted([cells], frame, types, RowLimits())[0]
 
