@@ -29,6 +29,9 @@ class Cell:
     group: Key
     label: Label
 
+    def __deepcopy__(self, memo: Any) -> "Cell":
+        return Cell(self.group, self.label)  # whose parts nobody can change; there are thousands
+
 
 @dataclass(frozen=True)
 class NoGroup:
