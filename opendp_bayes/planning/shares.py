@@ -1,14 +1,12 @@
-"""Shares of a budget at which the expected errors of several questions are equal, or their mean is
-smallest.
+"""Shares of a budget at which the mean of the expected errors of several questions is smallest.
 
 An error costs a calibration and a law, and in logarithms it is almost a straight line in the share,
-so a few errors of each question describe its curve. The shares are solved for on the curves, the
-errors there are computed, and the curves go through them from then on, until both agree.
+so a few errors of each question describe its curve. The shares are solved for on the curves, which
+go through the errors there from then on, and once more: around the best shares the mean is flat.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 import scipy
@@ -16,14 +14,7 @@ from scipy.special import log_softmax
 
 from opendp_bayes.mathematics.validation import Floats
 
-#: What shares can be solved for.
-Goal = Literal["equal_errors", "smallest_error"]
-#: Errors this close to each other, relatively, are equal, and shares are refined no further: about
-#: a standard error of a simulated one.
-_TOLERANCE = 3e-3
-#: The same after all rounds, where errors jump.
-_LARGEST_DIFFERENCE = 0.02
-_ROUNDS = 8
+_ROUNDS = 3
 #: Below this, errors are nothing and equal.
 _NOTHING = 1e-9
 #: The first shares at which errors are computed, in equal ones: three, so that curves bend.
@@ -46,15 +37,16 @@ class ErrorCurve:
         self._error = error
         self._nodes: dict[float, float] = {}
         for share in shares.tolist():
-            self.computed(math.log(share))
+            self.compute(math.log(share))
 
-    def computed(self, log_share: float) -> float:
-        """The error at a share, at least `_NOTHING`; the curve goes through it from now on."""
+    def compute(self, log_share: float) -> None:
+        """Compute the error at a share, at least `_NOTHING`; the curve goes through it from now
+        on.
+        """
         near = [node for node in self._nodes if abs(node - log_share) < _APART]
         for node in near:
             del self._nodes[node]
-        error = max(self._error(math.exp(log_share)), _NOTHING)
-        self._nodes[log_share] = math.log(error)
+        self._nodes[log_share] = math.log(max(self._error(math.exp(log_share)), _NOTHING))
         at, log_errors = zip(*sorted(self._nodes.items()), strict=True)
         if len(at) > 1:
             self._line = scipy.interpolate.PchipInterpolator(at, log_errors)
@@ -63,7 +55,6 @@ class ErrorCurve:
                 (end, float(self._line(end)), min(float(self._line(end, 1)), -1e-3))
                 for end in (at[0], at[-1])
             ]
-        return error
 
     def __call__(self, log_share: float) -> float:
         (low, *_), (high, *_) = self._ends
@@ -75,22 +66,18 @@ class ErrorCurve:
 
 def solved_shares(
     errors: Mapping[str, Callable[[float], float]],
-    goal: Goal,
     noise: Mapping[str, Callable[[float], float]] | None = None,
     ratios: Callable[[Floats], Floats] | None = None,
 ) -> dict[str, float]:
-    """Shares of sum 1, by the names of the questions, at which their errors are equal within 0.3 %,
-    or their mean is smallest.
+    """Shares of sum 1, by the names of the questions, at which the mean of their errors is
+    smallest.
 
     Parameters
     ----------
     errors : functions of the share, of each question alone.
-    goal : what is wanted.
-    noise : for the smallest mean, of the questions that are estimated together the variance of the
-        noise as a function of the share.
+    noise : of the questions that are estimated together, the variance of the noise as a function of
+        the share.
     ratios : from these variances to the factors by which their errors are smaller then.
-
-    Raises `ValueError` where no shares do it within 2 %.
     """
     count = len(errors)
     if count == 1:
@@ -108,54 +95,12 @@ def solved_shares(
             found[places] = ratios(np.exp([curve(at) for curve, at in own]))
         return found
 
-    log_shares, best, smallest = np.full(count, -math.log(count)), None, math.inf
+    log_shares = np.full(count, -math.log(count))
     for _ in range(_ROUNDS):
-        if goal == "equal_errors":
-            log_shares = _equal(curves)
-        else:
-            log_shares = _smallest(curves, log_shares, factors)
-        pairs = list(zip(curves, log_shares.tolist(), strict=True))
-        expected = np.exp([curve(at) for curve, at in pairs])
-        found = np.array([curve.computed(at) for curve, at in pairs])
-        wanted = found.min() if goal == "equal_errors" else expected
-        off = float(np.abs(found / wanted - 1).max())
-        if off < smallest:
-            best, smallest = log_shares, off
-        if smallest <= _TOLERANCE:
-            break
-    if best is None or smallest > _LARGEST_DIFFERENCE:
-        raise ValueError(
-            f"share={goal!r}: no shares were found that do that within 2 %: part of an error, such"
-            " as the width that an interval has without noise, stays at any budget. Choose another"
-            " error, or give weights."
-        )
-    return dict(zip(errors, np.exp(best).tolist(), strict=True))
-
-
-def _equal(curves: Sequence[ErrorCurve]) -> Floats:
-    """Logarithms of shares of sum 1 at which all curves have the same height."""
-    lowest = math.log(_SMALLEST / len(curves))
-
-    def at(level: float) -> Floats:
-        return np.array([_share_at(curve, level, lowest) for curve in curves])
-
-    def excess(level: float) -> float:
-        return math.fsum(np.exp(at(level))) - 1
-
-    # At the lower level one question alone takes the whole; at the upper none more than its part.
-    low = max(curve(0.0) for curve in curves)
-    high = max(curve(-math.log(len(curves))) for curve in curves)
-    level = scipy.optimize.brentq(excess, min(low, high) - 1e-9, high + 1e-9, xtol=1e-10)
-    return log_softmax(at(level))
-
-
-def _share_at(curve: ErrorCurve, level: float, lowest: float) -> float:
-    """The logarithm of the share at which the curve comes down to the level."""
-    if curve(lowest) <= level:
-        return lowest
-    if curve(0.0) >= level:
-        return 0.0
-    return float(scipy.optimize.brentq(lambda at: curve(at) - level, lowest, 0.0))
+        log_shares = _smallest(curves, log_shares, factors)
+        for curve, at in zip(curves, log_shares.tolist(), strict=True):
+            curve.compute(at)
+    return dict(zip(errors, np.exp(log_shares).tolist(), strict=True))
 
 
 def _smallest(

@@ -19,7 +19,7 @@ from opendp_bayes.planning.joint_error import (
     Together,
     noise_variance,
 )
-from opendp_bayes.planning.shares import Goal, solved_shares
+from opendp_bayes.planning.shares import solved_shares
 from opendp_bayes.questions.asked import Asked, frames_of_the_same_rows
 from opendp_bayes.questions.summary import balanced_error
 from opendp_bayes.release_format.labels import distinct, identity, in_order
@@ -27,8 +27,8 @@ from opendp_bayes.trusted.budget import as_tuple
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.spaces import groups_and_labels
 
-#: How a budget is divided: in equal parts, so that errors are what is asked for, or by weights.
-Share = Literal["equal", "equal_errors", "smallest_error"] | Mapping[str, float]
+#: How a budget is divided: in equal parts, so that the mean error is smallest, or by weights.
+Share = Literal["equal", "smallest_error"] | Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,10 @@ class Division:
         if self.guess_size is not None:
             as_size(self.guess_size, "guess_size")
         as_choice(self.error, "error", get_args(PartError))
-        if not isinstance(self.share, Mapping) and self.share not in ("equal", *get_args(Goal)):
+        if not isinstance(self.share, Mapping) and self.share not in ("equal", "smallest_error"):
             raise ValueError(
-                f"share={told(self.share)}: must be 'equal',"
-                f" {' or '.join(map(repr, get_args(Goal)))},"
-                " or a mapping from every question to a weight."
+                f"share={told(self.share)}: must be 'equal', 'smallest_error', or a mapping from"
+                " every question to a weight."
             )
 
     def check(self, asked: Mapping[str, Asked]) -> None:
@@ -65,11 +64,11 @@ class Division:
                 )
             for name in asked:
                 as_positive(self.share[name], f"share[{name!r}]")
-        by_errors = self.share in get_args(Goal)
+        by_errors = self.share == "smallest_error"
         if self.error != "total_variation" and not by_errors:
             raise ValueError(
                 f"error={told(self.error)}: is for shares by errors; leave it out, or pass"
-                f" share={' or share='.join(map(repr, get_args(Goal)))}."
+                " share='smallest_error'."
             )
         private = [name for name, one in asked.items() if one.space.size is None]
         if self.guess_size is not None and not (by_errors and private):
@@ -80,8 +79,7 @@ class Division:
         if by_errors and private and self.guess_size is None:
             raise ValueError(
                 f"share={told(self.share)}: errors depend on the number of records, which is"
-                " private in"
-                f" questions[{private[0]!r}]; pass a public guess of it, guess_size=."
+                f" private in questions[{private[0]!r}]; pass a public guess of it, guess_size=."
             )
         for name, one in asked.items():
             if by_errors and isinstance(one.fit, Mechanism):
@@ -104,12 +102,12 @@ class Division:
         settled = {name: _settled(one, 1 / len(asked)) for name, one in asked.items()}
         errors = {name: self._error(one) for name, one in settled.items()}
         noise, ratios = {}, None
-        if self.share == "smallest_error" and self.error == "total_variation":
+        if self.error == "total_variation":
             equal = {name: one.fitted(_part(one, 1 / len(asked))) for name, one in settled.items()}
             if (together := estimated_together(settled, equal)) is not None:
                 noise = {name: _noise(settled[name]) for name in together.names}
                 ratios = together.ratios
-        return settled, tuple(solved_shares(errors, self.share, noise, ratios).values())
+        return settled, tuple(solved_shares(errors, noise, ratios).values())
 
     def _error(self, asked: Asked) -> Callable[[float], float]:
         """The expected error of a question as a function of its share of the budget."""

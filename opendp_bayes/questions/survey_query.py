@@ -69,11 +69,10 @@ def survey(
         question's weight among equal ones, 1 unless given. `levels` makes questions of ordered
         categories and groups of them.
     share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
-        every question by name; `"equal_errors"`, so that the expected errors of all questions are
-        equal, or `"smallest_error"`, so that their mean is smallest. The budget, and its δ, are
-        divided in proportion; no rounding makes the parts exceed it. `"smallest_error"` by the
-        error `"total_variation"` takes into account what tables that share columns, and levels,
-        tell each other in one posterior, by least squares.
+        every question by name; or `"smallest_error"`, so that the mean of their expected errors is
+        smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
+        exceed it. `"smallest_error"` by the error `"total_variation"` takes into account what
+        tables that share columns, and levels, tell each other in one posterior, by least squares.
     error : the error that shares by errors go by, a field of `ExpectedError`: `"total_variation"`,
         of the estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of
         many categories, since it is never above 1; or `"interval_width"`. It is the one expected at

@@ -118,6 +118,8 @@ def _renamed(specification: dict[str, Any]) -> dict[str, Any]:
     privacy, columns = specification.get("privacy"), specification.get("columns")
     if isinstance(privacy, dict) and "shares" in privacy:
         privacy["share"] = privacy.pop("shares")
+    if isinstance(privacy, dict) and privacy.get("share") == "equal_errors":  # each says its loss
+        privacy["share"] = "weights"
     for column in columns.values() if isinstance(columns, dict) else ():
         if isinstance(column, dict) and column.pop("unmatched", "other") == "drop":
             column["unknown"] = DROP

@@ -11,7 +11,7 @@ Value = str | bool | int
 DROP = "DROP"
 #: What an empty line of CSV is: no record, or one without a value.
 BlankLines = Literal["skip", "null"]
-Shares = Literal["weights", "equal_errors", "smallest_error"]
+Shares = Literal["weights", "smallest_error"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -54,8 +54,8 @@ class Privacy(Part, frozen=True, kw_only=True):
     share: Annotated[
         Shares,
         says(
-            "Divide the budget by the share of each result, or so that expected errors are equal,"
-            " or their mean smallest."
+            "Divide the budget by the share of each result, or so that the mean of the expected"
+            " errors is smallest."
         ),
     ] = "weights"
     size: Annotated[Number | None, says("The number of records, if it is public.")] = None

@@ -11,7 +11,7 @@ SPECIFICATION = """\
 title = "Votes"
 [privacy]
 epsilon = 2.0
-share = "equal_errors"
+share = "smallest_error"
 guess_size = 60
 {privacy}
 [columns.vote]
@@ -41,7 +41,7 @@ def test_a_person_of_several_rows_in_every_unit(privacy: str, d_in: int, sixty_v
     sized = 'nulls = "b"\nunknown = "b"\n' if "size" in privacy else ""
     text = SPECIFICATION.replace('["a", "b"]\n', f'["a", "b"]\n{sized}')
     text = text.replace('["x", "y"]\n', f'["x", "y"]\n{sized.replace("b", "y")}')
-    text = text.replace('share = "equal_errors"\nguess_size = 60\n', "")
+    text = text.replace('share = "smallest_error"\nguess_size = 60\n', "")
     Path("votes.toml").write_text(text.format(privacy=privacy))
     run("run", "votes.toml", "votes.csv", "-o", "made.json")
     survey = ob.Survey.from_json(Path("made.json").read_bytes())

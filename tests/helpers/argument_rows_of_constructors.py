@@ -281,7 +281,7 @@ UNCOUNTED = {"column": "x", "nulls": "a"}
 BY_ERRORS = {
     "query": query(contributions=1),
     "questions": {"one": UNCOUNTED, "by": {**UNCOUNTED, "prior": 5.0}},
-    "share": "equal_errors",
+    "share": "smallest_error",
     "guess_size": 20,
 }
 

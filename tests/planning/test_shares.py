@@ -15,17 +15,9 @@ def hyperbolas(power=1.0):
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])
-def test_equal_errors_of_powers_of_the_share(power):
-    """`f / s^p` is the same everywhere for shares in proportion to `f^(1/p)`."""
-    shares = solved_shares(hyperbolas(power), "equal_errors")
-    wanted = np.array(list(FACTORS.values())) ** (1 / power)
-    assert list(shares.values()) == pytest.approx(wanted / wanted.sum(), rel=1e-6)
-
-
-@pytest.mark.parametrize("power", [1.0, 0.5])
 def test_the_smallest_mean_of_powers_of_the_share(power):
     """By Lagrange: shares in proportion to `f^(1 / (1 + p))`."""
-    shares = solved_shares(hyperbolas(power), "smallest_error")
+    shares = solved_shares(hyperbolas(power))
     wanted = np.array(list(FACTORS.values())) ** (1 / (1 + power))
     assert list(shares.values()) == pytest.approx(wanted / wanted.sum(), rel=1e-3)
 
@@ -35,24 +27,9 @@ def saturating(share, factor):
     return math.tanh(factor / share)
 
 
-def test_errors_that_bend_are_equal_where_they_are_computed():
-    errors = {
-        "bent": lambda share: saturating(share, 0.03),
-        "flat": lambda share: saturating(share, 0.4),
-        "floor": lambda share: 0.1 + 0.02 / share,
-    }
-    shares = solved_shares(errors, "equal_errors")
-    found = [errors[name](share) for name, share in shares.items()]
-    assert max(found) / min(found) < 1.003
-    assert math.fsum(shares.values()) == pytest.approx(1, rel=1e-12)
-    # Negative control: at equal shares they are not
-    equal = [error(1 / 3) for error in errors.values()]
-    assert max(equal) / min(equal) > 2
-
-
 def test_the_smallest_mean_of_bent_errors_is_not_improved_by_moving_the_budget():
     errors = {"low": lambda share: saturating(share, 0.03), "high": lambda s: 0.1 + 0.02 / s}
-    best = solved_shares(errors, "smallest_error")["low"]
+    best = solved_shares(errors)["low"]
 
     def mean(share):
         return errors["low"](share) + errors["high"](1 - share)
@@ -63,16 +40,9 @@ def test_the_smallest_mean_of_bent_errors_is_not_improved_by_moving_the_budget()
 
 
 def test_one_question_gets_the_whole_and_no_error_is_computed():
-    assert solved_shares({"a": lambda share: 1 / 0}, "equal_errors") == {"a": 1.0}
+    assert solved_shares({"a": lambda share: 1 / 0}) == {"a": 1.0}
 
 
-@pytest.mark.parametrize("goal", ["equal_errors", "smallest_error"])
-def test_errors_of_nothing_are_equal(goal):
-    shares = solved_shares({"a": lambda share: 0.0, "b": lambda share: 0.0}, goal)
+def test_errors_of_nothing_have_equal_shares():
+    shares = solved_shares({"a": lambda share: 0.0, "b": lambda share: 0.0})
     assert list(shares.values()) == pytest.approx([0.5, 0.5])
-
-
-def test_errors_that_no_share_makes_equal_are_refused():
-    errors = {"a": lambda share: 0.3 + 0.001 / share, "b": lambda share: 1e-7 / share}
-    with pytest.raises(ValueError, match="share='equal_errors': no shares were found"):
-        solved_shares(errors, "equal_errors")

@@ -364,7 +364,7 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
             "equal",
             r"questions\['a'\]: by='vote': is a column that is asked for",
         ),
-        (None, "errors", "share='errors': must be 'equal', 'equal_errors' or"),
+        (None, "errors", "share='errors': must be 'equal', 'smallest_error', or"),
         (None, {"vote": 1}, "must have a weight for each of 'vote', 'by region', 'table'"),
         (None, {"vote": 1, "by region": 0, "table": 1}, r"share\['by region'\]=0: must be finite"),
         (None, {"vote": 1, "by region": "2", "table": 1}, r"share\['by region'\]='2': must be a n"),

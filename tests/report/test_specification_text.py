@@ -65,7 +65,7 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ),
         (
             "epsilon = 1.0",
-            'rho = 1\nshare = "equal_errors"',
+            'rho = 1\nshare = "smallest_error"',
             r"line 3: privacy: must have guess_size",
         ),
         (

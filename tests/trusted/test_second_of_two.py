@@ -267,7 +267,7 @@ def test_a_question_without_a_share_has_one_beside_those_that_have() -> None:
 def test_shares_by_errors_divide_delta_too() -> None:
     loss = {"epsilon": 1.0, "delta": 1e-6}
     asked = {"year": YEAR, "sex": {**SEX, "mechanism": "gaussian_parameters"}}
-    survey = ob.survey(query(None, loss), asked, "equal_errors", guess_size=300)
+    survey = ob.survey(query(None, loss), asked, "smallest_error", guess_size=300)
     parts = [part for _, part in survey._shared().values()]
     assert math.fsum(delta for _, delta in parts) <= 1e-6
     assert [e / 1.0 for e, _ in parts] == pytest.approx([d / 1e-6 for _, d in parts])
