@@ -130,6 +130,8 @@ def report(
         return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
+    from opendp_bayes.inference.sampling.kept_draws import kept_beside
+
     try:
         import jinja2  # noqa: F401 - before anything is paid for
     except ImportError:
@@ -137,7 +139,8 @@ def report(
     if data is None and ledger is not None:
         fail(f"--ledger {ledger}: is for a report from data; to make a page again costs nothing.")
     page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
-    with closing(page), nullcontext() if synthetic is None else new_folder(synthetic):
+    copies_in = nullcontext() if synthetic is None else new_folder(synthetic)
+    with closing(page), copies_in, kept_beside(kept):
         made = _made(specification, data, ledger, kept, joint=synthetic is not None)
         again = f" The releases are in {kept}: name it in place of both files."
         advice = "" if data is None else again

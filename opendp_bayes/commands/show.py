@@ -78,9 +78,11 @@ def show(
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
     FILE is what `opendp-bayes release` wrote with --output, or what `to_json` of a release or a
-    survey returned. The first 1000 rows are printed. The table of --output is that of `to_frame`:
-    numbers in full, a row for each category, group and question. In .csv, which spreadsheets open,
-    an apostrophe stands before a label that would be a formula; .json has every label as it is.
+    survey returned. Draws of a posterior that take more than a second are kept beside it, in
+    FILE.draws.npz, for the next time. The first 1000 rows are printed. The table of --output is
+    that of `to_frame`: numbers in full, a row for each category, group and question. In .csv, which
+    spreadsheets open, an apostrophe stands before a label that would be a formula; .json has every
+    label as it is.
 
     Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
 
@@ -98,6 +100,7 @@ def show(
     """
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
+    from opendp_bayes.inference.sampling.kept_draws import kept_beside
     from opendp_bayes.mechanisms.registry import load_mechanism
 
     kind = _kind_of(output)
@@ -127,7 +130,7 @@ def show(
             problem = _LOADED.sub(r"name it, as in --mechanism \1", str(error))
             fail(f"FILE {file}: {problem}")
         whole = _whole(releases)
-        with waiting("Computing the posterior"):
+        with waiting("Computing the posterior"), kept_beside(file):
             content = None if kind is None else _content_of(whole.to_frame(level), kind)
             if content is not None and output is not None and output != PRINTED:
                 _write(content, output)

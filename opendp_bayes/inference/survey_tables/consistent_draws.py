@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.line_moves import (
@@ -51,6 +52,17 @@ class ConsistentDraws:
         """Tables of one clique, those of all chains one below the other."""
         counts = self.cliques[clique]
         return counts.reshape(-1, counts.shape[-1])
+
+    def arrays(self) -> Arrays:
+        """What `of_arrays` makes the draws of again."""
+        tables = {f"table {at}": self.cliques[of] for at, of in enumerate(self.model.tree.cliques)}
+        return tables | {"concentration": self.concentration, "sweeps": np.array(self.sweeps)}
+
+    @classmethod
+    def of_arrays(cls, model: Model, arrays: Arrays) -> "ConsistentDraws":
+        """The draws of a model."""
+        cliques = {of: arrays[f"table {at}"] for at, of in enumerate(model.tree.cliques)}
+        return cls(model, cliques, arrays["concentration"], int(arrays["sweeps"]))
 
     def counts(self, scope: Scope) -> Integers | None:
         """Counts of some variables within one clique, shape `(chains, draws, cells)`, in the order

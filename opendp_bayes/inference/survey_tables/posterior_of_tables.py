@@ -1,10 +1,12 @@
 """Makes one posterior of releases of tables of the same records."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
-from opendp_bayes.inference.survey_tables.consistent_draws import draw
+from opendp_bayes.inference.sampling.kept_draws import kept
+from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.tables import Model
@@ -57,7 +59,13 @@ def survey_posterior(
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
     rng = np.random.default_rng(seed)
-    posterior = SurveyPosterior(noisy, draw(model, effective, rng), rng)
+    draws = kept(
+        ["survey", list(tables), concentration, effective, seed],
+        list(tables.values()),
+        partial(draw, model, effective, rng),
+        partial(ConsistentDraws.of_arrays, model),
+    )
+    posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0])
     loose = posterior.unsettled
     if loose:
         shown = "; ".join(

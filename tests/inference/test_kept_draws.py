@@ -1,0 +1,134 @@
+"""Draws that are kept beside a file: found again, equal to the digit, and by nobody else."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+from opendp_bayes.inference.sampling import kept_draws
+from opendp_bayes.inference.sampling.kept_draws import kept_beside
+from opendp_bayes.inference.survey_tables import consistent_draws, posterior_of_tables
+from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+
+pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")  # they are short
+
+CELLS = tuple((a, b) for a in "xyz" for b in "pq")
+PROMISE = Promise(None, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+LAW = LaplaceParameters(2.0, total="private")
+
+
+def tables(first: int = 30) -> dict[str, Release]:
+    table = Release((first, 12, 7, 40, 22, 9), CELLS, (1.0,) * 6, LAW, PROMISE, ("a", "b"))
+    return {"table": table, "b": Release((61, 60), ("p", "q"), (1.0, 1.0), LAW, PROMISE)}
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(kept_draws, "_WORTH", 0.0)
+    monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 8)
+    monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 0)
+    return tmp_path / "survey.json"
+
+
+@pytest.fixture
+def drawings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for every time that chains run."""
+    found: list[int] = []
+
+    def draw(*arguments: Any, _draw: Any = posterior_of_tables.draw) -> Any:
+        found.append(len(found))
+        return _draw(*arguments)
+
+    monkeypatch.setattr(posterior_of_tables, "draw", draw)
+    return found
+
+
+def answers(**changed: Any) -> list[float]:
+    given = {"ess": 20, **changed}
+    found = survey_posterior(given.pop("tables", tables()), **given)
+    shares = found.sample(3, seed=0)[("a", "b")].ravel().tolist()
+    return [*shares, *found.r_hat.values(), *found.marginal("a", "b").std().tolist()]
+
+
+def test_draws_are_found_again_to_the_digit(file: Path, drawings: list[int]) -> None:
+    wanted = answers()
+    for times in range(3):
+        with kept_beside(file):
+            assert answers() == wanted
+        assert len(drawings) == 2, times
+    assert [path.name for path in file.parent.iterdir()] == ["survey.json.draws.npz"]
+
+
+def test_other_releases_arguments_and_seeds_have_other_draws(
+    file: Path, drawings: list[int]
+) -> None:
+    others: list[dict[str, Any]] = [
+        {},
+        {"tables": tables(31)},
+        {"ess": 21},
+        {"concentration": 2.0},
+        {"seed": 1},
+    ]
+    for number, other in enumerate(others, start=1):
+        with kept_beside(file):
+            answers(**other)
+        assert len(drawings) == number, other
+        with kept_beside(file):
+            answers(**other)
+        assert len(drawings) == number, "what is no longer used made room for what is"
+
+
+def test_several_are_kept_together(file: Path, drawings: list[int]) -> None:
+    for _ in range(2):
+        with kept_beside(file):
+            assert answers() != answers(seed=1)
+    assert len(drawings) == 2
+
+
+def test_without_a_seed_and_outside_of_a_file_others_are_drawn(
+    file: Path, drawings: list[int]
+) -> None:
+    with kept_beside(file):
+        answers(seed=None)
+    answers()
+    answers()
+    assert len(drawings) == 3
+    assert not list(file.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no archive", b"PK\x03\x04 and nothing", "pickled", "one array"], ids=str
+)
+def test_a_file_of_another_kind_is_drawn_anew(
+    file: Path, drawings: list[int], content: bytes | str
+) -> None:
+    beside = file.with_name("survey.json.draws.npz")
+    if content == "pickled":  # never read: what it holds would be carried out
+        np.savez(beside, **{"key/table 0": np.array([{}], dtype=object)})
+    elif content == "one array":
+        with beside.open("wb") as opened:
+            np.save(opened, np.zeros(3))
+    else:
+        beside.write_bytes(content)  # type: ignore[arg-type]
+    wanted = answers()
+    for _ in range(2):
+        with kept_beside(file):
+            assert answers() == wanted
+    assert len(drawings) == 2
+
+
+def test_what_is_quick_or_large_or_has_no_place_is_not_kept(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with kept_beside(file.parent / "no folder" / "survey.json"):
+        wanted = answers()
+    monkeypatch.setattr(kept_draws, "_LARGEST", 1000)
+    with kept_beside(file):
+        assert answers() == wanted
+    monkeypatch.setattr(kept_draws, "_LARGEST", 1 << 26)
+    monkeypatch.setattr(kept_draws, "_WORTH", 600.0)
+    with kept_beside(file):
+        assert answers() == wanted
+    assert not list(file.parent.iterdir())
