@@ -2,7 +2,7 @@
 
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -144,11 +144,12 @@ def report(
         made = _made(specification, data, ledger, kept, joint=synthetic is not None)
         again = f" The releases are in {kept}: name it in place of both files."
         advice = "" if data is None else again
+        agreement = []
         if synthetic is not None:
-            number, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
-            drawn = write_copies(made, synthetic, number, advice=advice, code=code)
+            drawn, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
+            agreement = write_copies(made, synthetic, drawn, advice=advice, code=code)
         with written(page.path, advice):
-            page.write(_page(made).encode())
+            page.write(_page(made, agreement).encode())
         number = len(made.releases)
         echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.")
         if synthetic is not None:
@@ -168,9 +169,9 @@ def _made(
         return report_of(released.specification, released.survey)
 
 
-def _page(made: "Report") -> str:
+def _page(made: "Report", agreement: list[dict[str, Any]]) -> str:
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.report.page import rendered
 
     with waiting("Computing the posteriors"):
-        return rendered(made)
+        return rendered(made, agreement)

@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.commands.output import NOT_WRITTEN, written
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from opendp_bayes.report.report_document import Report
 
 
@@ -31,16 +33,36 @@ def new_folder(path: Path) -> Iterator[None]:
 
 def write_copies(
     made: "Report", folder: Path, copies: int, *, advice: str = "", code: int = NOT_WRITTEN
-) -> int:
-    """Write copies of the records of a report, and return their number.
+) -> list[dict[str, Any]]:
+    """Write copies of the records of a report, and return the rows of their agreement with it.
 
     Exits with a message, `advice` after it, and with `code` where they cannot be drawn.
     """
     from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+    from opendp_bayes.results.agreement_of_copies import agreement_of_copies
 
     with option_errors(advice, code=code), written(folder, advice), waiting("Drawing records"):
         posterior = made.posterior()
         if isinstance(posterior, LevelsPosterior):
             raise ValueError("results: merge categories, and synthetic records need all.")
-        return len(posterior.write_synthetic(folder, copies, "population", format="csv"))
+        paths = posterior.write_synthetic(folder, copies, "population", format="csv")
+        variables = list(posterior.variables)
+        read = (_copy(path, variables) for path in paths)
+        return agreement_of_copies(posterior, read, kind="population").to_dicts()
+
+
+def _copy(path: Path, variables: list[str]) -> "pl.DataFrame":
+    """Read a copy that was written: all text, and an empty one is a label. Polars reads a quote in
+    the name of a column as two.
+    """
+    import polars as pl
+
+    lines = pl.read_csv(
+        path,
+        has_header=False,
+        new_columns=variables,
+        infer_schema=False,
+        missing_utf8_is_empty_string=True,
+    )
+    return lines.slice(1)

@@ -12,6 +12,7 @@ from opendp_bayes.inference.estimates import Estimate, estimate_of, noise_aware_
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.labels import distinct
+from opendp_bayes.report.copies import copies_section
 from opendp_bayes.report.quantiles import Quantiles, quantiles
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Column, Result, Specification
@@ -95,9 +96,10 @@ class Section:
     prior: str
 
 
-def rendered(report: Report) -> str:
+def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str:
     """The report as one HTML file, without scripts and without anything from elsewhere.
 
+    `agreement` has the rows of `agreement_of_copies` where synthetic records were drawn.
     Computes every posterior. Raises `ImportError` without jinja2, which the extra `report`
     installs.
     """
@@ -135,6 +137,7 @@ def rendered(report: Report) -> str:
         if isinstance(together, LevelsPosterior)
         else sections,
         costs=sections,
+        copies=copies_section(agreement),
         unmatched=unmatched(report, list(map(_shares, report.releases, estimates))),
         promise=promise(report),
         loss=total(report),

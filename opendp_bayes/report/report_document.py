@@ -1,5 +1,6 @@
 """A report as data: its specification and its releases, as JSON."""
 
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ NAME = "opendp-bayes report"
 VERSION = 1
 
 
-class Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True, dict=True):
     """A report: the specification, a release for each of its results, and the versions of the
     software that made them. All of it may be published.
     """
@@ -29,8 +30,13 @@ class Report(msgspec.Struct, frozen=True):
         """One posterior of all results, as tables of the same records; its variables are columns,
         or where categories are merged, its levels are the results by `names`.
 
-        Raises `ValueError` where they cannot be estimated together, such as results by groups.
+        Computed when first asked for. Raises `ValueError` where they cannot be estimated together,
+        such as results by groups.
         """
+        return self._posterior
+
+    @cached_property
+    def _posterior(self) -> SurveyPosterior | LevelsPosterior:
         named: dict[str, Release] = {}
         columns = {}
         for name, result, release in zip(

@@ -39,5 +39,6 @@ from opendp_bayes.planning.least_error import LeastError as LeastError
 from opendp_bayes.planning.least_error import least_error as least_error
 from opendp_bayes.planning.smallest import smallest_epsilon as smallest_epsilon
 from opendp_bayes.planning.smallest import smallest_size as smallest_size
+from opendp_bayes.results.agreement_of_copies import agreement_of_copies as agreement_of_copies
 from opendp_bayes.results.counts_from_elsewhere import noisy_tables as noisy_tables
 from opendp_bayes.results.noisy_tree import noisy_tree as noisy_tree

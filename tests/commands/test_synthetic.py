@@ -1,5 +1,6 @@
 """`opendp-bayes report --synthetic`: from a specification and data to synthetic records."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import opendp_bayes as ob
 from opendp_bayes.commands.output import NewFile
 from opendp_bayes.report.report_document import Report
 from tests.helpers.command_line import run
@@ -55,6 +57,50 @@ def test_copies_and_the_releases_behind_them_are_written(place: Path) -> None:
     assert report.specification.joint
     assert len(report.releases) == 2
     assert Path("votes.html").read_text().count("<h2") > 2
+
+
+def test_the_page_says_how_far_copies_agree_with_what_was_released(place: Path) -> None:
+    """From the releases and the copies alone: the second page is made without the data, and the
+    numbers of its table are those of the files beside it.
+    """
+    Path("votes.toml").write_text(SPECIFICATION.replace("20000.0", "1.0"))
+    run(*MAKE, "made")
+    assert "Synthetic records" in Path("votes.html").read_text()
+    Path("votes.csv").unlink()
+    run("report", "votes.json", "-o", "again.html")
+    assert "Synthetic records" not in Path("again.html").read_text()
+    run("report", "votes.json", "-o", "more.html", "--copies", "5", "--synthetic", "more")
+    page = Path("more.html").read_text()
+    assert "5 copies of the records were drawn, each from another draw" in page
+    found: Any = Report.from_json(Path("votes.json").read_bytes()).posterior()
+    copies = [pl.read_csv(path) for path in Path("more").iterdir()]
+    rows = ob.research.agreement_of_copies(found, copies, kind="population")
+    assert rows["measured"].all()
+    for row in rows.iter_rows(named=True):
+        texts = re.search(rf'<th scope="row">{row["table"]}</th>.*?</svg></td>(.*?)</tr>', page)
+        assert texts is not None
+        shown = re.findall(r"<td[^>]*>([\d.]+)</td>", texts[1])
+        names = "std", "combined_std", "difference", "largest_difference", "difference_of_one"
+        assert [float(text) for text in shown] == pytest.approx(
+            [row[name] for name in names], abs=0.5001 * 10.0 ** -len(shown[0].partition(".")[2])
+        )
+
+
+def test_labels_come_back_from_the_files_as_they_were_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels = ["NA", "null", "", "1.0", "true", " x ", "=1+1", 'a "b"', "c,d", "2026-05-01"]
+    pl.DataFrame({'a b,"c"': labels * 20}).write_csv("odd.csv")
+    # An empty text of the data is no value, but a label may be one.
+    listed = ", ".join(json.dumps(label) for label in labels)
+    column = json.dumps('a b,"c"')
+    Path("odd.toml").write_text(
+        f'title = "Odd"\n[privacy]\nepsilon = 9.0\n[columns.{column}]\ncategories = [{listed}]\n'
+        f'nulls = "NA"\nunknown = "NA"\n[[results]]\ncolumn = {column}\n'
+    )
+    run("report", "odd.toml", "odd.csv", "-o", "odd.html", "--copies", "2", "--synthetic", "odd")
+    assert "2 copies of the records" in Path("odd.html").read_text()
 
 
 def test_rows_of_each_identifier_are_drawn_once_for_all_tables(place: Path) -> None:

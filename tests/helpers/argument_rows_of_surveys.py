@@ -117,6 +117,14 @@ SURVEYS = [
         )
     ),
     *rows(
+        ob.research.agreement_of_copies,
+        {"posterior": SURVEY, "copies": SURVEY.synthetic(2, seed=0), "kind": "population"},
+        lambda found: found["combined_std"].sum(),
+        vary("posterior", "x", REFUSED),
+        vary("copies", SURVEY.synthetic(2, seed=1), DIFFERENT),
+        vary("kind", "predictive", DIFFERENT),
+    ),
+    *rows(
         SurveyPosterior.plot,
         {"self": SURVEY},
         lambda ax: ax is AXES,
