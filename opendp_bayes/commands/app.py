@@ -17,7 +17,7 @@ from opendp_bayes.commands import demo, init, report, run, show
 from opendp_bayes.commands import ledger_command as ledger
 from opendp_bayes.commands import plan_command as plan
 from opendp_bayes.commands import release_command as release
-from opendp_bayes.commands.errors import fail
+from opendp_bayes.commands.errors import fail, plain_warnings
 from opendp_bayes.commands.output import LikeStandardOutput, echo
 from opendp_bayes.trusted.temporary_files import sweep
 
@@ -75,7 +75,8 @@ class Command(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Carry the command out; a file that cannot be read ends it with a message."""
         try:
-            return super().invoke(ctx)
+            with plain_warnings():
+                return super().invoke(ctx)
         except typer.Exit:
             raise
         except Exception as error:

@@ -3,9 +3,10 @@ that the release could not be made, 3 that it could not be written, 130 Ctrl-C.
 """
 
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -32,6 +33,24 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
     """Print `message` as one line on standard error and exit with `code`."""
     say(message)
     raise typer.Exit(code)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """A block in which what the library warns of is one line on standard error."""
+    usual = warnings.showwarning
+
+    def shown(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if category is UserWarning:
+            say(str(message))
+        else:
+            usual(message, category, *rest)
+
+    warnings.showwarning = shown  # type: ignore[assignment]  # its last four are passed on
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import GREY, NOISE_AWARE, pyplot, wrapped, write_above
 from opendp_bayes.mathematics.validation import Floats
 
@@ -48,4 +49,4 @@ def plot_quantiles(
     ax.grid(axis="x", color="#e6e6e6")
     ax.tick_params(colors=GREY, labelcolor="black")
     write_above(ax, sentence)
-    return ax
+    return with_fonts(ax)

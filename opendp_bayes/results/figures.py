@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import (
     GREY,
     LINE,
@@ -86,7 +87,7 @@ def plot_posterior(
         write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
-    return ax
+    return ax if compact else with_fonts(ax)
 
 
 def plot_groups(
@@ -133,7 +134,7 @@ def plot_groups(
         for sentence in sentences.replace(". ", ".\n").split("\n")
     ]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=GREY)
-    return figure
+    return with_fonts(figure)
 
 
 def bars_height(release: InferredRelease) -> float:

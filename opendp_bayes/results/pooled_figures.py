@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import GREY, MOST_DRAWN, NOISE_AWARE, PLUG_IN, pyplot, wrapped
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import Estimate, estimate_of
@@ -66,7 +67,7 @@ def plot_pooled(
     figure.legend(
         handles, labels, loc="outside lower center", ncols=1, frameon=False, fontsize="small"
     )
-    return figure
+    return with_fonts(figure)
 
 
 def _label_rows(firsts: Sequence["Axes"], groups: Iterable[Key], named: bool) -> None:
