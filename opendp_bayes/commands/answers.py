@@ -481,10 +481,11 @@ def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
             " type, Enum; an Enum that was made from the data is the data, which this would release"
             " as it is."
         )
-    book = codebook(found)
+    book, labels = codebook(found), found.cleaning.labels
+    where = labels if isinstance(labels, str) else found.name
     if coded := [name for name in columns if name in book]:
         yield (
-            f"The value labels of {listed(coded, 'and')} are public because {found.name} has them,"
+            f"The value labels of {listed(coded, 'and')} are public because {where} has them,"
             " as facts of its code book; where they were made from the data, this would release"
             " them as they are."
         )

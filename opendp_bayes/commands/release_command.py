@@ -32,8 +32,8 @@ def release(
             metavar="FILE",
             help=(
                 "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file; with the"
-                " extra files .sav, .zsav, .dta, .sas7bdat, .xpt, .xlsx, .xlsm, .xlsb, .xls or"
-                " .ods; - for CSV from standard input; or the owner's data.toml, which leads to"
+                " extra files .sav, .zsav, .por, .dta, .sas7bdat, .xpt, .xlsx, .xlsm, .xlsb, .xls"
+                " or .ods; - for CSV from standard input; or the owner's data.toml, which leads to"
                 " one."
             ),
             show_default=False,

@@ -1,6 +1,7 @@
 """Draw synthetic records from a report, for `opendp-bayes report --synthetic`."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,8 +11,6 @@ from opendp_bayes.commands.errors import fail, option_errors
 from opendp_bayes.commands.output import NOT_WRITTEN, written
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from opendp_bayes.report.report_document import Report
 
 
@@ -46,23 +45,8 @@ def write_copies(
         posterior = made.posterior()
         if isinstance(posterior, LevelsPosterior):
             raise ValueError("results: merge categories, and synthetic records need all.")
-        paths = posterior.write_synthetic(folder, copies, "population", format="csv")
-        variables = list(posterior.variables)
-        read = (_copy(path, variables) for path in paths)
-        return agreement_of_copies(posterior, read, kind="population").to_dicts()
-
-
-def _copy(path: Path, variables: list[str]) -> "pl.DataFrame":
-    """Read a copy that was written: all text, and an empty one is a label. Polars reads a quote in
-    the name of a column as two.
-    """
-    import polars as pl
-
-    lines = pl.read_csv(
-        path,
-        has_header=False,
-        new_columns=variables,
-        infer_schema=False,
-        missing_utf8_is_empty_string=True,
-    )
-    return lines.slice(1)
+        seed = secrets.randbits(64)  # to have them once more, without holding all
+        posterior.write_synthetic(folder, copies, "population", format="csv", seed=seed)
+        drawn = posterior._copies(copies, "population", None, seed)
+        again = (posterior._frame(*copy) for copy in drawn)
+        return agreement_of_copies(posterior, again, kind="population").to_dicts()

@@ -86,7 +86,7 @@ class OwnerFile(Part, frozen=True, kw_only=True):
     trim: Annotated[bool, TRIM] = False
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
-    labels: Annotated[bool, LABELS] = False
+    labels: Annotated[bool | str, LABELS] = False
     sheet: Annotated[str | None, SHEET] = None
     plugins: Annotated[
         list[str], says("Mechanisms of installed plugins that a question may name.")

@@ -36,7 +36,10 @@ TRIM = says("Leave out blanks around every text, and around the names of a CSV f
 NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
 RECODE = says("From values to the category that each is counted in, such as another spelling.")
 BLANK_LINES = says("An empty line or row is no record (skip), or one without a value (null).")
-LABELS = says("Codes of SPSS and Stata become their value labels, a fact of the code book.")
+LABELS = says(
+    "Codes of SPSS and Stata become their value labels, a fact of the code book; of SAS the"
+    " catalogue that has them, such as 'formats.sas7bcat', from the folder of the file."
+)
 SHEET = says("The sheet of a workbook; it may be left out where there is one.")
 
 
@@ -191,7 +194,7 @@ class Specification(Part, frozen=True, kw_only=True):
     trim: Annotated[bool, TRIM] = False
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
-    labels: Annotated[bool, LABELS] = False
+    labels: Annotated[bool | str, LABELS] = False
     sheet: Annotated[str | None, SHEET] = None
     joint: Annotated[
         bool,

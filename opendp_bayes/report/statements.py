@@ -89,7 +89,8 @@ def cleaning_said(facts: Any) -> Iterator[str]:
     if facts.sheet is not None:
         yield f"The sheet is {facts.sheet!r}."
     if facts.labels:
-        yield "Codes are read as their value labels."
+        where = f" in {facts.labels}" if isinstance(facts.labels, str) else ""
+        yield f"Codes are read as their value labels{where}."
     if facts.trim:
         yield "Blanks around texts are left out."
     if facts.null_values:

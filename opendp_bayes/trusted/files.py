@@ -58,6 +58,7 @@ EXTENSIONS = {
     ".feather": "Arrow IPC",
     ".sav": "SPSS",
     ".zsav": "SPSS",
+    ".por": "SPSS",
     ".dta": "Stata",
     ".sas7bdat": "SAS",
     ".xpt": "SAS",
@@ -67,6 +68,8 @@ EXTENSIONS = {
     ".xls": WORKBOOK,
     ".ods": WORKBOOK,
 }
+#: Where labels of SAS are.
+_OF_SAS = ", or name the catalogue of SAS with the labels, labels='formats.sas7bcat'"
 #: What R alone reads.
 _OF_R = (".rds", ".rda", ".rdata")
 STANDARD_INPUT = Path("-")
@@ -88,14 +91,15 @@ class Cleaning:
     null_values : texts and whole numbers that stand for no value, in columns of their type.
     of_columns : the same for columns by name.
     keep_blank : whether an empty line of CSV, or row of a workbook, is a record without a value.
-    labels : whether codes of SPSS and Stata become their value labels.
+    labels : whether codes of SPSS and Stata become their value labels; of SAS, the catalogue that
+        has them, from the folder of the file.
     """
 
     trim: bool = False
     null_values: tuple[Value, ...] = ()
     of_columns: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     keep_blank: bool = False
-    labels: bool = False
+    labels: bool | str = False
 
 
 @dataclass(frozen=True)
@@ -218,11 +222,12 @@ def source(
     if path != STANDARD_INPUT and not path.is_file():
         raise FileError(f"FILE {path}: is not a file; check the path.")
     found = Source(path, path.name, extension, cleaning=cleaning, sheet=sheet)
+    catalogued = isinstance(cleaning.labels, str)
     for option, given, kinds in (
         ("separator", separator, ("CSV",)),
         ("encoding", encoding, ("CSV", *STATISTICAL)),
         ("blank_lines", "null" if cleaning.keep_blank else None, ("CSV", WORKBOOK)),
-        ("labels", cleaning.labels or None, LABELLED),
+        ("labels", cleaning.labels or None, ("SAS",) if catalogued else LABELLED),
         ("sheet", sheet, (WORKBOOK,)),
     ):
         if given is not None and found.kind not in kinds:
@@ -230,7 +235,7 @@ def source(
             known_to = f"{', '.join(others)} and {last}" if others else last
             raise ValueError(
                 f"{option}={given!r}: is for {known_to}, and {path.name} is {found.kind}; leave it"
-                " out."
+                f" out{_OF_SAS if given is True and found.kind == 'SAS' else ''}."
             )
     if encoding is not None:
         found = replace(found, encoding=as_encoding(encoding))
@@ -306,7 +311,10 @@ def codebook(found: Source) -> dict[str, list[str]]:
 
 
 def opened_file(
-    path: str | PathLike[str], *, labels: bool = False, sheet: str | None = None
+    path: str | PathLike[str],
+    *,
+    labels: bool | str | PathLike[str] = False,
+    sheet: str | None = None,
 ) -> tuple[pl.LazyFrame, on_disk | None]:
     """The frame of a file, and the copy that it is read from where there is one. Types are those
     that the file states: text, where it states none.
@@ -314,7 +322,8 @@ def opened_file(
     Raises `ValueError` for a file that cannot be read.
     """
     try:
-        found = source(Path(path), None, cleaning=Cleaning(labels=labels), sheet=sheet)
+        how = labels if isinstance(labels, bool) else str(Path(labels).absolute())
+        found = source(Path(path), None, cleaning=Cleaning(labels=how), sheet=sheet)
         if not found.is_text:
             schema_of(found)
             return found.scan(), None

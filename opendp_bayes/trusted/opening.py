@@ -175,7 +175,7 @@ def context(
     split_by_weights: Sequence[float] | None = None,
     margins: Sequence[Margin] | None = None,
     ledger: Ledger | None = None,
-    labels: bool = False,
+    labels: bool | str | PathLike[str] = False,
     sheet: str | None = None,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
@@ -202,8 +202,9 @@ def context(
         invariants").
     ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
         entered before it is handed out. It refuses, before data are read, what it has no room for.
-    labels : of a file of SPSS or Stata, whether codes become their value labels, as text. A value
-        label is a public fact of the code book; one that was made from the data is the data.
+    labels : of a file of SPSS or Stata, whether codes become their value labels, as text; of SAS,
+        the path of the catalogue that has them. A value label is a public fact of the code book;
+        one that was made from the data is the data.
     sheet : of a workbook, the name of the sheet; it may be left out where there is one.
 
     Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing, and
@@ -262,8 +263,10 @@ def context(
 def _frame(given: Any, labels: Any, sheet: Any) -> Scanned:
     """The frame, or that of a file."""
     if isinstance(given, (str, PathLike)):
-        if not isinstance(labels, bool):
-            raise TypeError(f"labels={told(labels)}: must be True or False.")
+        if not isinstance(labels, (bool, str, PathLike)):
+            raise TypeError(
+                f"labels={told(labels)}: must be True, False, or the path of a catalogue of SAS."
+            )
         if not isinstance(sheet, str | None):
             raise TypeError(f"sheet={told(sheet)}: must be the name of a sheet, or None.")
         given, file = opened_file(given, labels=labels, sheet=sheet)

@@ -25,12 +25,13 @@ from opendp_bayes.trusted.kinds import column_named
 _READERS = {
     ".sav": "read_sav",
     ".zsav": "read_sav",
+    ".por": "read_por",
     ".dta": "read_dta",
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
 STATISTICAL = ("SPSS", "Stata", "SAS")
-#: Kinds of files that hold value labels; SAS keeps them elsewhere, in a catalogue.
+#: Kinds of files that hold value labels; SAS keeps them in a catalogue.
 LABELLED = ("SPSS", "Stata")
 WORKBOOK = "a workbook"
 #: Records of SPSS, Stata and SAS that are in memory at a time.
@@ -122,7 +123,7 @@ def _withheld(read: Callable[[], T], file: str, kind: str) -> T:
 
 
 def statistical_table(
-    path: Path, file: str, kind: str, encoding: str = "", *, labels: bool = False
+    path: Path, file: str, kind: str, encoding: str = "", *, labels: bool | str = False
 ) -> Table:
     """The table of a file of SPSS, Stata or SAS, of which the description alone is read.
 
@@ -132,20 +133,30 @@ def statistical_table(
     file : what messages call it.
     kind : in `STATISTICAL`.
     encoding : of its texts, as Python calls it; "" for what the file says.
-    labels : whether a code becomes its value label. One without a label stays as it is.
+    labels : whether a code becomes its value label; of SAS, the catalogue that has them, from the
+        folder of the file. A code without a label stays as it is.
 
-    Raises `FileError` for a file that cannot be read, and where pyreadstat is missing.
+    Raises `FileError` for a file that cannot be read, one of SPSS's portable ones with an encoding,
+    a catalogue that has no labels of the columns, and where pyreadstat is missing.
     """
-    reader = getattr(_package(file, "pyreadstat"), _READERS[path.suffix.lower()])
+    package, portable = _package(file, "pyreadstat"), path.suffix.lower() == ".por"
+    if portable and encoding:
+        raise FileError(f"FILE {file}: says which characters it has; leave the encoding out.")
     named = codecs.lookup(encoding).name.upper() if encoding else None
-    read = partial(reader, str(path), encoding=named, disable_datetime_conversion=True)
-    ranges = {"user_missing": True} if kind in LABELLED else {}  # so that they are described
+    options: dict[str, Any] = {} if portable else {"encoding": named}
+    reader = getattr(package, _READERS[path.suffix.lower()])
+    read = partial(reader, str(path), disable_datetime_conversion=True, **options)
+    # So that what stands for no value is described, which of a portable file it is not.
+    ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
     described = _withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
+    if isinstance(labels, str):
+        read_labels = partial(package.read_sas7bcat, str(path.parent / labels), encoding=named)
+        described.variable_value_labels = _of_catalogue(read_labels, labels, described, file)
     columns = [_Column.described(kind, described, name) for name in described.column_names]
 
     def batch(start: int) -> pl.DataFrame:
         records, _ = read(output_format="dict", row_offset=start, row_limit=_BATCH)
-        return pl.DataFrame([one.text(records[one.name], labels=labels) for one in columns])
+        return pl.DataFrame([one.text(records[one.name], labels=bool(labels)) for one in columns])
 
     def batches() -> Iterator[pl.DataFrame]:
         start, height = 0, _BATCH
@@ -160,6 +171,24 @@ def statistical_table(
         {one.name: one.type for one in columns if one.name not in coded},
         {name: tuple(distinct(of.values())) for name, of in coded.items()},
     )
+
+
+def _of_catalogue(
+    read: Callable[[], Any], catalogue: str, described: Any, file: str
+) -> dict[str, dict[Any, str]]:
+    """The value labels of the columns of a file of SAS, by name."""
+    _, formats = _withheld(read, catalogue, "a catalogue of SAS")
+    found = {
+        name: formats.value_labels[of]
+        for name, of in described.variable_to_label.items()
+        if of in formats.value_labels
+    }
+    if not found:
+        raise FileError(
+            f"FILE {catalogue}: has labels for none of the columns of {file}; name the catalogue"
+            " with its formats."
+        )
+    return found
 
 
 @dataclass(frozen=True)

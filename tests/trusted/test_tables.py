@@ -100,13 +100,13 @@ SAMPLE = {
 }
 
 
-@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
+@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
 def test_a_file_of_a_statistical_package_is_read_as_what_it_says(of_others, extension):
     read = texts(of_others(f"sample.{extension}"))
     assert read.rename(str.lower).select(*SAMPLE).to_dict(as_series=False) == SAMPLE
 
 
-@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
+@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
 def test_types_in_python_are_those_that_the_file_states(of_others, extension):
     frame, _ = opened_file(of_others(f"sample.{extension}"))
     read = frame.collect().rename(str.lower)
@@ -118,9 +118,9 @@ def test_types_in_python_are_those_that_the_file_states(of_others, extension):
     assert read["dtime"][1] == datetime.datetime(1880, 5, 6, 10, 10, 10)
 
 
-@pytest.mark.parametrize("extension", ["sav", "zsav", "dta", "sas7bdat", "xpt"])
+@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
 def test_codes_with_a_point_are_whole_numbers_for_the_command(of_others, extension):
-    column = "MYLABL" if extension == "xpt" else "mylabl"
+    column = "MYLABL" if extension in ("xpt", "por") else "mylabl"
     path = of_others(f"sample.{extension}")
     assert counted(path, "--column", column, "--categories", "1,2") == {"1": 3, "2": 2, "other": 0}
 
@@ -136,6 +136,74 @@ def test_codes_become_their_labels_where_that_is_asked_for(of_others, extension)
         "high": 1,
         "other": 0,
     }
+
+
+def test_a_portable_file_has_value_labels_and_missing_values(of_others):
+    path = of_others("sample.por")
+    assert asked_of(path, "labels = true", "MYLABL") == {"Male": 3, "Female": 2, "other": 0}
+    # The code 2 of MYLABL is missing, and numbers up to -44 of MYNUM, in base 30.
+    text = b"".join(path.read_bytes().split(b"\r\n"))
+    text = text.replace(b"C7/labeled", b"82/C7/labeled").replace(b"C7/numeric", b"9-1E/C7/numeric")
+    lines = [text[at : at + 80] for at in range(0, len(text), 80)]
+    path.write_bytes(b"\r\n".join([*lines, b""]))
+    assert texts(path)["MYLABL"].to_list() == ["1", None, "1", None, "1"]
+    assert texts(path)["MYNUM"].to_list() == ["1.1", "1.2", None, "-1.4", "1000.3"]
+
+
+@pytest.mark.parametrize("machine", ["linux", "win"])
+def test_labels_of_sas_are_those_of_a_catalogue_that_is_named(of_others, machine):
+    catalogue = of_others(f"test_formats_{machine}.sas7bcat")
+    path = of_others(f"test_data_{machine}.sas7bdat")
+    assert texts(path)["SEXA"].to_list() == ["1", "2", "1"]
+    read = texts(path, labels=catalogue.name)
+    assert read.to_dict(as_series=False) == {
+        "ID": ["ID1", "ID2", "ID3"],
+        "SEXA": ["Male", "Female", "Male"],
+        "SEXB": ["Male", "Female", "Male"],
+    }
+    head = f'labels = "{catalogue.name}"'
+    assert asked_of(path, head, "SEXB") == {"Female": 1, "Male": 2, "other": 0}
+    said = run("run", path.with_name("question.toml"), path, "--dry-run")
+    assert "No record was read" in said
+    assert counts(path, "SEXA", ["Male", "Female"], labels=catalogue) == (2, 1, 0, 0)
+    assert counts(path, "SEXA", ["Male", "Female"], labels=str(catalogue)) == (2, 1, 0, 0)
+
+
+def test_numbers_of_sas_have_labels_too(of_others, monkeypatch):
+    """The catalogues that others wrote have texts alone."""
+    catalogue, path = of_others("test_formats_win.sas7bcat"), of_others("missing_test.sas7bdat")
+    of_a = {"A": {"A": "missing", 1.0: "one"}}
+    read = pyreadstat.read_sas7bdat
+
+    def described(*given: Any, **options: Any) -> Any:
+        records, found = read(*given, **options)
+        found.variable_to_label = {"var1": "A", "var9": "A"}
+        return records, found
+
+    monkeypatch.setattr(pyreadstat, "read_sas7bdat", described)
+    labels = type("Labels", (), {"value_labels": of_a})
+    monkeypatch.setattr(pyreadstat, "read_sas7bcat", lambda *_, **__: (None, labels))
+    assert texts(path, labels=catalogue.name).row(0) == (None,) * 8 + ("one",)
+
+
+def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
+    data, sample = of_others("test_data_linux.sas7bdat"), of_others("sample.sas7bdat")
+    catalogue = of_others("test_formats_linux.sas7bcat").name
+    for path, labels, message in (
+        (sample, catalogue, f"FILE {catalogue}: has labels for none of the columns of sample.sas7"),
+        (data, "none.sas7bcat", "FILE none.sas7bcat: cannot be read as a catalogue of SAS"),
+        (data, data.name, "FILE test_data_linux.sas7bdat: cannot be read as a catalogue of SAS"),
+    ):
+        said = asked_of(path, f'labels = "{labels}"', "SEXA", "categories = ['x']", code=2)
+        assert message in said
+    said = asked_of(data, "labels = true", "SEXA", "categories = ['x']", code=2)
+    assert "=True: is for SPSS and Stata, and test_data_linux.sas7bdat is SAS; leave it out" in said
+    assert "or name the catalogue of SAS with the labels, labels='formats.sas7bcat'" in said
+    said = asked_of(of_others("sample.sav"), f'labels = "{catalogue}"', "mylabl", code=2)
+    assert "is for SAS, and sample.sav is SPSS; leave it out." in said
+    said = run("release", of_others("sample.por"), "--column", "MYCHAR", "--categories", "a",
+        "--epsilon", 1, "--encoding", "latin-1", code=2)  # fmt: skip
+    assert "FILE sample.por: says which characters it has; leave the encoding out." in said
 
 
 def test_what_spss_declares_as_missing_has_no_value(of_others):
@@ -412,7 +480,7 @@ def test_what_does_not_go_with_a_file_is_refused(name, of_others):
 
 
 def test_arguments_of_other_types_are_refused(of_others):
-    with pytest.raises(TypeError, match=r"^labels=1: must be True or False"):
+    with pytest.raises(TypeError, match=r"^labels=1: must be True, False, or the path"):
         opened(of_others("sample.sav"), labels=1)
     with pytest.raises(TypeError, match=r"^sheet=1: must be the name of a sheet, or None"):
         opened(of_others("mixed.xlsx"), sheet=1)
