@@ -37,7 +37,7 @@ def problems(found: Specification) -> Iterator[Problem]:
         for field, problem in _problems_of_result(result, found.columns):
             yield ("results", number, field), problem
     if not found.results:
-        yield ("results",), "must have at least one; add a table [[results]]."
+        yield ("results",), "must have at least one; add a table [[results]] with column = 'NAME'."
     if found.joint:
         yield from _problems_of_joint(found)
     headings = [result.heading for result in found.results]

@@ -63,7 +63,7 @@ _TO_ADD = {
     "title": "begin with one, as in title = 'Our survey'",
     "privacy": "add a table [privacy] with epsilon",
     "columns": "add a table [columns.NAME] with categories",
-    "results": "add a table [[results]] with column",
+    "results": "list categories in a table [columns.NAME], and add [[results]] with column",
     "path": "name the file, as in path = 'votes.csv'",
     "ledger": "add a table [ledger] with path and total",
     "total": "say what may be spent in all, as in total = { epsilon = 3.0 }",

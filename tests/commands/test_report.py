@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shlex
 import sys
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,7 @@ from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.trusted.boundary import ReleaseError
 from tests.helpers.asked_of_files import survey_of
 from tests.helpers.command_line import run
+from tests.helpers.sources import ROOT
 
 SPECIFICATION = """\
 title = "Votes"
@@ -50,6 +52,29 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("votes.csv").write_text("\n".join(["person,vote,town", *rows, ",,", "99,zz,x", ""]))
     Path("votes.toml").write_text(SPECIFICATION)
     return tmp_path
+
+
+#: What each page has before its first report, of a file of CSV.
+START = {
+    "README.md": {"FILE": "survey.csv", "C=a,b,c": "vote=yes,no", "D=x,y": "age=young,old"},
+    "docs/reports.md": {},
+}
+
+
+@pytest.mark.parametrize("page", START)
+def test_from_init_to_a_report_the_commands_of_a_page_run_as_they_stand(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["yes,young", "no,old", "yes,old"] * 20
+    Path("survey.csv").write_text("\n".join(["vote,age", *rows, ""]))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    commands = re.findall(r"^opendp-bayes (init .*)\n(?:opendp-bayes )(report .*)$", text, re.M)
+    for command in commands[0]:
+        for given, own in START[page].items():
+            command = command.replace(given, own)
+        shown = run(*shlex.split(command))
+    assert "a report of 2 results" in shown
 
 
 def test_a_report_and_its_releases_are_written(place: Path) -> None:

@@ -238,7 +238,10 @@ def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -
     assert "list those of one or more, as in --categories vote=a,b,c, or in the file" in made.stderr
     Path("empty.toml").write_text(made.stdout)
     message = run("report", "empty.toml", "votes.csv", code=2)
-    assert "the file: must have results; add a table [[results]] with column." in message
+    assert (
+        "must have results; list categories in a table [columns.NAME], and add [[results]]"
+        in message
+    )
     message = run("init", "votes.csv", "--header", "-o", "s.json", code=2)
     assert "--output s.json: no column lists its categories" in message
     assert not [text for text, _ in pairwise(message.splitlines())], "one line"
