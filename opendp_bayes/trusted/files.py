@@ -73,8 +73,9 @@ _OF_SAS = ", or name the catalogue of SAS with the labels, labels='formats.sas7b
 #: What R alone reads.
 _OF_R = (".rds", ".rda", ".rdata")
 STANDARD_INPUT = Path("-")
-#: Integers with values that Int64 does not have.
-_WIDE = (pl.UInt64, pl.Int128, pl.UInt128)
+#: Integers with values that Int64 does not have, and what stands for these: another value, and
+#: not none.
+_WIDE, _BEYOND = (pl.UInt64, pl.Int128, pl.UInt128), -(2**63)
 #: What messages call it.
 _PIPED = "standard input"
 #: Ends with what is wrong about a column: its name, and the problem.
@@ -370,7 +371,10 @@ def scan_columns(
 
 def _text(found: Source, name: str, dtype: pl.DataType) -> pl.Expr:
     """The values of a column in a type, of text without blanks around them where that is so."""
-    value = column_named(name).cast(dtype, strict=False)
+    given = column_named(name)
+    value = given.cast(dtype, strict=False)
+    if dtype == pl.Int64:
+        value = pl.when(value.is_null() & given.is_not_null()).then(_BEYOND).otherwise(value)
     if not (found.cleaning.trim and dtype == pl.String):
         return value
     value = value.str.strip_chars()

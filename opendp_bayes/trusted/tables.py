@@ -57,7 +57,16 @@ _FROM = {"SPSS": -141_428, "Stata": -3_653, "SAS": -3_653}
 _DAY = 86_400_000
 #: Days from 1970 of the first day of the year 1 and the last one of 9999.
 _YEARS = (-719_162, 2_932_896)
-_DAYS_AS, _TIMES_AS, _MIDNIGHT = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", " 00:00:00"
+_DAYS_AS, _TIMES_AS = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
+#: Texts of cells as they are read, by what workbooks make of them: a time of OpenDocument, a time
+#: alone, which Excel counts from a day before its first, a day, whose time is its first second, and
+#: a number.
+_AS_READ = {
+    r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)$": "$1 $2",
+    r"^1899-12-31 (\d\d:\d\d:\d\d)$": "$1",
+    r"^(\d{4}-\d\d-\d\d) 00:00:00$": "$1",
+    "^-0$": "0",
+}
 T = TypeVar("T")
 
 
@@ -291,11 +300,13 @@ def workbook_table(path: Path, file: str, sheet: str | None, *, keep_blank: bool
 
     def rows(most: int | None = None) -> pl.DataFrame:
         load = partial(book.load_sheet, sheet, header_row=None, n_rows=most, dtypes="string")
-        return _withheld(lambda: load().to_polars(), file, WORKBOOK)
+        cells = _withheld(lambda: load().to_polars(), file, WORKBOOK)
+        for written, read in _AS_READ.items():
+            cells = cells.with_columns(pl.all().str.replace(written, read))
+        return cells
 
     def batches() -> Iterator[pl.DataFrame]:
-        # A day is a time to Excel, the first second of the day.
-        records = rows().slice(1).with_columns(pl.all().str.strip_suffix(_MIDNIGHT))
+        records = rows().slice(1)
         filled = pl.any_horizontal(pl.all().fill_null("") != "")
         yield records if keep_blank else records.filter(filled)
 

@@ -16,6 +16,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.files import EXTENSIONS, scan_columns, scannable, source
+from tests.helpers.command_line import run
 from tests.helpers.grouped import with_groups
 
 VOTES = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
@@ -211,11 +212,11 @@ def test_the_separator_is_that_of_the_extension_compressed_or_not(tmp_path, exte
         assert found.header == (("a,b", "c") if "tsv" in extension else ("a", "b\tc"))
 
 
-def test_a_value_that_its_column_cannot_hold_is_null_and_no_failure(tmp_path):
+def test_a_value_that_its_column_cannot_hold_is_another_one_and_no_failure(tmp_path):
     path = tmp_path / "votes.parquet"
     pl.DataFrame({"n": pl.Series([1, 2**63], dtype=pl.UInt64)}).write_parquet(path)
     scan = scan_columns(source(path, None), ["n"], refuse=pytest.fail)
-    assert scan.collect().rows() == [(1,), (None,)]
+    assert scan.collect().rows() == [(1,), (-(2**63),)]  # and not null
 
 
 @pytest.mark.parametrize(
@@ -257,3 +258,19 @@ def test_one_record_does_not_bring_others_back(tmp_path, condition, where):
     seen = [height for _, height in found]  # by polars alone, the negative control
     assert seen[0] == 0
     assert max(seen) >= 100
+
+
+@pytest.mark.parametrize("kind", [pl.UInt64, pl.Int128, pl.UInt128])
+def test_whole_numbers_beyond_64_bits_are_other_values_and_not_none(kind, tmp_path):
+    largest = 2**64 - 1 if kind == pl.UInt64 else 2**100
+    frame = pl.DataFrame({"n": [1, 2, 2, largest, 2**63, None]}, schema={"n": kind})
+    path = tmp_path / "wide.parquet"
+    frame.write_parquet(path)
+    columns = ("--column", "n", "--categories", "1,2", "--nulls", "none")
+    made = ob.Release.from_json(run("release", path, *columns, "--epsilon", "1e5", "-o", "-"))
+    assert dict(zip(made.categories, made.counts, strict=True)) == {
+        1: 1,
+        2: 2,
+        "none": 1,
+        "other": 2,
+    }

@@ -385,6 +385,61 @@ def test_empty_rows_are_no_records_unless_that_is_said(tmp_path):
     assert kept == {"yes": 1, "no": 1, "none": 3, "other": 0}
 
 
+def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
+    """Excel keeps a time alone as that of a day before its first, and a day as its midnight."""
+    path = tmp_path / "cells.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        day, time = (book.add_format({"num_format": of}) for of in ("yyyy-mm-dd", "hh:mm"))
+        sheet.write_datetime(0, 0, datetime.datetime(2026, 5, 1), day)
+        for row, value in enumerate((datetime.time(12, 30), datetime.time(0, 0)), 1):
+            sheet.write_datetime(row, 0, value, time)
+        sheet.write_datetime(3, 0, datetime.datetime(2026, 5, 1, 12, 30), day)
+        sheet.write_number(4, 0, -0.0)
+        sheet.write_formula(5, 0, "=1/0", None, "#DIV/0!")
+        sheet.write_rich_string(6, 0, "y", book.add_format({"bold": True}), "es")
+        sheet.set_row(6, None, None, {"hidden": True})
+    read = texts(path, keep_blank=True)
+    assert read["2026-05-01"].to_list() == [
+        "12:30:00",
+        "00:00:00",
+        "2026-05-01 12:30:00",
+        "0",
+        None,
+        "yes",
+    ]
+
+
+def test_cells_of_open_document_are_repeated_and_times_are_written_alike(tmp_path):
+    from odf.opendocument import OpenDocumentSpreadsheet
+    from odf.table import Table, TableCell, TableRow
+    from odf.text import P
+
+    document, table = OpenDocumentSpreadsheet(), Table(name="S")
+
+    def add(*cells: Any, times: int = 1) -> None:
+        row = TableRow(numberrowsrepeated=times)
+        for cell in cells:
+            row.addElement(cell)
+        table.addElement(row)
+
+    def text(written: str, times: int = 1) -> Any:
+        cell = TableCell(valuetype="string", numbercolumnsrepeated=times)
+        cell.addElement(P(text=written))
+        return cell
+
+    add(text("vote"), text("on"))
+    add(text("yes", times=2), times=3)
+    add(text("no"), TableCell(valuetype="date", datevalue="2026-05-01T12:30:00"))
+    add(text("no"), TableCell(valuetype="date", datevalue="2026-05-01"))
+    add(TableCell(numbercolumnsrepeated=2), times=1_048_000)
+    document.spreadsheet.addElement(table)
+    document.save(path := tmp_path / "cells.ods")
+    read = texts(path).to_dict(as_series=False)
+    assert read["vote"] == ["yes"] * 3 + ["no"] * 2
+    assert read["on"] == ["yes"] * 3 + ["2026-05-01 12:30:00", "2026-05-01"]
+
+
 def test_one_of_several_sheets_is_named(tmp_path):
     path = workbook(tmp_path / "x.xlsx", {"A": [["vote"], ["yes"]], "B": [["vote"], ["no"]]})
     said = "FILE x.xlsx: has the sheets 'A', 'B'; name one of them, in a specification by sheet ="
