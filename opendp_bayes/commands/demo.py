@@ -54,8 +54,8 @@ def demo() -> None:
     """
     from opendp.mod import enable_features
 
-    from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     enable_features("contrib", "honest-but-curious")

@@ -1,8 +1,7 @@
 """Show the progress of a long command on a terminal."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from contextlib import contextmanager
 
 from opendp_bayes.display.progress import Progress, silent
 
@@ -28,10 +27,3 @@ def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
             shown.update(task, description=step, completed=done, total=total or None)
 
         yield show
-
-
-def waiting(what: str) -> AbstractContextManager[Any]:
-    """Show on the terminal's standard error `what` is being done, for as long as it takes."""
-    from rich.console import Console
-
-    return Console(stderr=True).status(what)

@@ -187,8 +187,8 @@ def release(
 
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
     """
-    from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.report.specification_text import specification_of
 
     if (epsilon is None) == (rho is None):

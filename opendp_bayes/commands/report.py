@@ -170,7 +170,7 @@ def _made(
 
 
 def _page(made: "Report", agreement: list[dict[str, Any]]) -> str:
-    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.report.page import rendered
 
     with waiting("Computing the posteriors"):

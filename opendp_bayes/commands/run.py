@@ -59,8 +59,8 @@ def run(
 
         opendp-bayes run q.toml d.toml -o released.json
     """
-    from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
+    from opendp_bayes.display.progress import waiting
 
     if dry_run and output is not None:
         fail("--dry-run: releases nothing that --output could hold; leave it out.")

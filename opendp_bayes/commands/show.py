@@ -98,8 +98,8 @@ def show(
 
         opendp-bayes show v.json -o vote.csv
     """
-    from opendp_bayes.commands.progress_bar import waiting
     from opendp_bayes.display import terminal
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
     from opendp_bayes.mechanisms.registry import load_mechanism
 

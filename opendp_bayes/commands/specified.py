@@ -120,7 +120,7 @@ def carried_out(
     block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
     from opendp_bayes.commands.answers import before_reading
-    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     found = asked.source()
@@ -188,7 +188,7 @@ def foreseen(asked: Specified) -> "Sheet":
     with a message for what is wrong.
     """
     from opendp_bayes.commands.answers import labelled, labelled_by_type
-    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     owned = asked.owned

@@ -37,7 +37,7 @@ def write_copies(
 
     Exits with a message, `advice` after it, and with `code` where they cannot be drawn.
     """
-    from opendp_bayes.commands.progress_bar import waiting
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
     from opendp_bayes.results.agreement_of_copies import agreement_of_copies
 

@@ -1,6 +1,7 @@
 """Report the progress of a computation that takes longer than a second."""
 
-from typing import Protocol
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
 
 
 class Progress(Protocol):
@@ -11,3 +12,15 @@ class Progress(Protocol):
 
 def silent(step: str, done: int, total: int, /) -> None:
     """The progress that nobody watches."""
+
+
+def waiting(what: str) -> AbstractContextManager[Any]:
+    """A block that shows, on a terminal's standard error or in a notebook, what is being done, and
+    on a terminal for how long; nothing elsewhere, without rich (extra `cli`), and in another such
+    block.
+    """
+    try:
+        from opendp_bayes.display.terminal import shown_while
+    except ImportError:
+        return nullcontext()
+    return shown_while(what)

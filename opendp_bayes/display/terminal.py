@@ -1,10 +1,16 @@
-"""A sheet on the terminal, with rich."""
+"""A sheet on the terminal, and what is being done, with rich."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from html import escape
+from importlib import import_module
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -16,6 +22,8 @@ _WEIGHTS = {"plain": "", "strong": "bold", "faint": "dim"}
 _NARROWEST = 6
 #: Characters between two columns.
 _BETWEEN = 3
+#: Whether something is said to be done already.
+_SHOWN: ContextVar[bool] = ContextVar("_SHOWN", default=False)
 
 
 def rendered(sheet: Sheet) -> Group:
@@ -25,6 +33,40 @@ def rendered(sheet: Sheet) -> Group:
     so is the table, and no digit is left out: print it with `crop=False`.
     """
     return Group(*_pieces(sheet))
+
+
+@contextmanager
+def shown_while(what: str) -> Iterator[None]:
+    """A block that shows what is being done, where somebody looks on: `progress.waiting`."""
+    console = Console(stderr=True)
+    if _SHOWN.get() or not (console.is_terminal or console.is_jupyter):
+        yield
+        return
+    before = _SHOWN.set(True)
+    try:
+        if console.is_jupyter:
+            with _in_notebook(f"{what} …"):
+                yield
+        else:
+            columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
+            with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
+                shown.add_task(what, total=None)
+                yield
+    finally:
+        _SHOWN.reset(before)
+
+
+@contextmanager
+def _in_notebook(text: str) -> Iterator[None]:
+    """A block below whose cell there is a text for as long as it takes; rich needs ipywidgets."""
+    notebook: Any = import_module("IPython.display")
+    both = {"text/html": f"<em>{escape(text)}</em>", "text/plain": text}
+    shown = notebook.display(both, raw=True, display_id=True)
+    try:
+        yield
+    finally:
+        if shown is not None:
+            shown.update(dict.fromkeys(both, ""), raw=True)
 
 
 def _text(text: str, style: str = "") -> Text:

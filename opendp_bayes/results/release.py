@@ -12,8 +12,10 @@ import msgspec
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.estimates import (
     InferredRelease,
     noise_aware_estimate,
@@ -74,6 +76,19 @@ class Release(InferredRelease):
         """The release of what was drawn, with more fields `stated`."""
         values = {field.name: getattr(data, field.name) for field in fields(data)}
         return cls(**values | stated)
+
+    @cached_property
+    def posterior(self) -> NoiseAwarePosterior:
+        """The posterior of the category probabilities given the release, its noise taken into
+        account (`NoiseAwarePosterior`).
+
+        Computed when first used; where that may take seconds, a terminal or a notebook shows it.
+        `noise_aware_posterior` makes one with other than the default settings.
+        """
+        if self.setting.adds_noise and not self.learned_prior:
+            return super().posterior
+        with waiting("Learning the prior" if self.learned_prior else "Computing the posterior"):
+            return super().posterior
 
     def plot(
         self,
@@ -175,14 +190,16 @@ class Release(InferredRelease):
 
         Source: `docs/pooling.md`.
         """
-        return pooled(
-            groups_of_table(self, by),
-            self.promise,
-            m_prior=m_prior,
-            kappa_prior=kappa_prior,
-            ess=ess,
-            seed=seed,
-        )
+        groups = groups_of_table(self, by)
+        with waiting("Estimating the groups together"):
+            return pooled(
+                groups,
+                self.promise,
+                m_prior=m_prior,
+                kappa_prior=kappa_prior,
+                ess=ess,
+                seed=seed,
+            )
 
     def to_frame(self, level: float = 0.95, *, plug_in: bool = False) -> "pl.DataFrame":
         """A polars frame with a row for each category.
@@ -472,14 +489,16 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
 
         Source: `docs/pooling.md`.
         """
-        return pooled(
-            groups_of_release(self),
-            self.promise,
-            m_prior=m_prior,
-            kappa_prior=kappa_prior,
-            ess=ess,
-            seed=seed,
-        )
+        groups = groups_of_release(self)
+        with waiting("Estimating the groups together"):
+            return pooled(
+                groups,
+                self.promise,
+                m_prior=m_prior,
+                kappa_prior=kappa_prior,
+                ess=ess,
+                seed=seed,
+            )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A row for every group and category: `mean`, `std`, `lower` and `upper` of the noise-aware

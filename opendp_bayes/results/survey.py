@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import described, group_name, stated_loss
 from opendp_bayes.inference.combine import posterior_of_tables
@@ -112,11 +113,12 @@ class Survey(Mapping[str, Release | GroupedRelease]):
                 " column=['region', 'vote'], or combine the others by name:"
                 " ob.combine({...}, records='same')."
             )
-        return posterior_of_tables(
-            {name: one for name, one in self.items() if isinstance(one, Release)},
-            dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
-            draws_may_agree=True,  # questions of a survey are draws of their own
-        )
+        with waiting("Computing the posterior of all tables"):
+            return posterior_of_tables(
+                {name: one for name, one in self.items() if isinstance(one, Release)},
+                dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
+                draws_may_agree=True,  # questions of a survey are draws of their own
+            )
 
     def __getitem__(self, name: str) -> Release | GroupedRelease:
         place = place_of(name, self.names)

@@ -1,0 +1,131 @@
+"""What is shown while a posterior takes seconds: on a terminal, in a notebook, nowhere else."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import rich.console
+
+import opendp_bayes as ob
+from opendp_bayes.display.progress import waiting
+from opendp_bayes.results import release as releases
+from tests.helpers.releases import changed, promise
+
+PAIR = ob.Release(
+    (120, 80), ("yes", "no"), (1.0, 1.0), ob.LaplaceParameters(10.0, total="private"), promise(None)
+)
+LEARNED = changed(PAIR, learned_prior=True)
+
+
+@contextmanager
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]]:
+    """A block whose standard error is a terminal, with a function for what it shows at the end."""
+    ours, theirs = os.openpty()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    with open(theirs, "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+
+        def shown() -> str:
+            stream.flush()
+            return os.read(ours, 1 << 20).decode()
+
+        yield shown
+    os.close(ours)
+
+
+@pytest.fixture
+def _no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learned posterior that takes no time: it is not what is looked at."""
+    made = ob.noise_aware_posterior(PAIR)
+    monkeypatch.setattr("opendp_bayes.inference.estimates.noise_aware_posterior", lambda of: made)
+
+
+@pytest.mark.usefixtures("_no_search")
+def test_a_terminal_shows_what_is_done_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with on_a_terminal(monkeypatch) as shown:
+        assert changed(LEARNED).posterior.mean().sum() == pytest.approx(1)
+        text = shown()
+    assert "Learning the prior" in text
+    assert "0:00:00" in text
+    assert text.rstrip().endswith("\x1b[2K"), "the line is empty again"
+
+
+@pytest.mark.usefixtures("_no_search")
+def test_what_is_quick_and_what_nobody_sees_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert changed(LEARNED).posterior is not None  # standard error is no terminal
+    assert capfd.readouterr() == ("", "")
+    with on_a_terminal(monkeypatch) as shown:
+        assert changed(PAIR).posterior is not None
+        sys.stderr.write("end\n")
+        assert shown() == "end\r\n"
+
+
+def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    @contextmanager
+    def noted(what: str) -> Iterator[None]:
+        said.append(what)
+        yield
+
+    monkeypatch.setattr(releases, "waiting", noted)
+    monkeypatch.setattr("opendp_bayes.results.survey.waiting", noted)
+    monkeypatch.setattr(releases, "pooled", lambda *of, **named: None)
+    monkeypatch.setattr("opendp_bayes.results.survey.posterior_of_tables", lambda *of, **named: 0)
+    assert ob.Survey(("vote",), (PAIR,)).posterior == 0
+    table = changed(
+        PAIR,
+        drawn=(1,) * 4,
+        prior=(1.0,) * 4,
+        categories=(("a", 1), ("a", 2), ("b", 1), ("b", 2)),
+        axes=("x", "y"),
+    )
+    table.pooled("x")
+    assert said == ["Computing the posterior of all tables", "Estimating the groups together"]
+
+
+def test_one_within_another_shows_nothing_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with on_a_terminal(monkeypatch) as shown:
+        with waiting("Outer"), waiting("Inner"):
+            pass
+        with waiting("[bold]Second[/bold]"):
+            pass
+        text = shown()
+    assert "Outer" in text
+    assert "Inner" not in text
+    assert "[bold]Second[/bold]" in text
+
+
+def test_a_notebook_shows_a_line_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Any] = []
+
+    class Handle:
+        def update(self, shown: Any, *, raw: bool) -> None:
+            assert raw
+            steps.append(shown)
+
+    def display(shown: Any, *, raw: bool, display_id: bool) -> Handle:
+        assert raw
+        assert display_id
+        steps.append(shown)
+        return Handle()
+
+    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
+    monkeypatch.setattr("IPython.display.display", display)
+    with waiting("a < b"):
+        assert steps == [{"text/html": "<em>a &lt; b …</em>", "text/plain": "a < b …"}]
+    assert steps[1:] == [{"text/html": "", "text/plain": ""}]
+
+
+def test_without_rich_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opendp_bayes.display.terminal", None)
+    with on_a_terminal(monkeypatch) as shown:
+        with waiting("Outer"):
+            sys.stderr.write("end\n")
+        assert shown() == "end\r\n"
