@@ -32,11 +32,7 @@ from opendp_bayes.inference.likelihood.of_counts import (
     noise_of,
 )
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
-from opendp_bayes.inference.sampling.markov_chain import (
-    FEWEST_EFFECTIVE,
-    LARGEST_R_HAT,
-    by_metropolis,
-)
+from opendp_bayes.inference.sampling.markov_chain import FEWEST_EFFECTIVE, LARGEST_R_HAT
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
@@ -266,10 +262,8 @@ def _engine_of(
     exact = exact_engine([likelihood], prior, size, records_prior)
     if exact is not None:
         return exact
-    if isinstance(likelihood, Weighing):
-        return by_interpolation(likelihood, prior, effective, rng)
-    assert isinstance(likelihood, Tabulated)  # noqa: S101  # coins are few enough to be listed
-    return by_metropolis(likelihood, prior, effective, rng)
+    assert isinstance(likelihood, Weighing)  # noqa: S101  # others are few enough to be listed
+    return by_interpolation(likelihood, prior, effective, rng)
 
 
 def _likelihood_within(release: ReleasedData) -> tuple[Likelihood, int | None]:
@@ -289,7 +283,19 @@ def _likelihood_within(release: ReleasedData) -> tuple[Likelihood, int | None]:
             f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
             " of a release is known only for noise on the counts."
         )
+    elif isinstance(likelihood, Tabulated) and not _is_listed(size, release.k):
+        raise ValueError(
+            f"mechanism={release.mechanism.name!r}: states no law, so that a posterior of {size}"
+            f" records and {release.k} categories would need a list of all data sets, and at most"
+            f" {LARGEST_LIST} are listed. Let it state its law, or ask for fewer categories"
+            " (docs: Plugins, The law)."
+        )
     return likelihood, size
+
+
+def _is_listed(size: int, k: int) -> bool:
+    """True for as few data sets as are listed, or two categories, whose curve is."""
+    return k == 2 or number_of_candidates(size, k) <= LARGEST_LIST
 
 
 def exact_engine(
@@ -314,7 +320,7 @@ def exact_engine(
         pairs = [one.drawn.tolist() for one in likelihoods]
         around = {end for first, second in pairs for end in (first, size - second)}
         return TwoCategories(log_likelihood, around, prior, size)
-    if number_of_candidates(size, k) > LARGEST_LIST:
+    if not _is_listed(size, k):
         return None
     counts = candidates(size, k)
     log_prior = log_rising(counts, prior).sum(axis=1)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -37,7 +38,6 @@ likelihood/envelope:_check_possible
 likelihood/of_counts:_tabulated_likelihood.of_plugin
 likelihood/of_counts:_check_total
 likelihood/of_counts:_check_counts
-sampling/markov_chain:by_metropolis
 survey_tables/noisy_tables:check_tables
 """
 #: Of what is asked of a posterior, or given beside releases, long after.
@@ -85,8 +85,19 @@ survey_tables/table_posterior:TableDraws.counted
 #: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.
 PLUGINS = """
 likelihood/of_counts:_of_law
-noise_aware:_likelihood_within
 """
+
+
+class WithoutLaw(HammingExponential):
+    """Has a likelihood, for any number of data sets."""
+
+    def check(self, *, size: int | None, prior: Any) -> None:
+        pass
+
+    def log_likelihood(self, released: Any, counts: Any, prior: Any) -> Any:
+        return -np.abs(counts - released).sum(axis=1) / 2 / self.scale
+
+
 #: Of public facts: the number of categories, the budget and further arguments of a query, and the
 #: number of records.
 PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
@@ -106,6 +117,7 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     "likelihood/of_counts:_tabulated_likelihood": [
         (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60),
     ],
+    "noise_aware:_likelihood_within": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
     "convolution/tilts:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
     "noise_aware:_ordered": [
         (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None),

@@ -12,7 +12,7 @@ from dataclasses import fields
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from secrets import token_hex
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 from zipfile import BadZipFile
@@ -78,15 +78,13 @@ class _Kept:
         if not self._is_new:
             return
         with suppress(OSError):
-            folder = self._path.parent
-            with NamedTemporaryFile(dir=folder, suffix=".npz", delete=False) as file:
-                try:
+            beside = self._path.with_name(f".{self._path.name}-{token_hex(4)}")
+            try:
+                with open(beside, "xb") as file:
                     np.savez_compressed(file, allow_pickle=False, **self._used)
-                    file.close()
-                    os.replace(file.name, self._path)
-                except BaseException:
-                    Path(file.name).unlink(missing_ok=True)
-                    raise
+                os.replace(beside, self._path)
+            finally:
+                beside.unlink(missing_ok=True)
 
 
 _KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)

@@ -1,9 +1,4 @@
-"""The true counts by Markov chains, where they can be neither listed nor convolved.
-
-All chains of a run move at the same time, as rows of an array of counts of shape `(chains, k)`. A
-kernel is a function that moves them once, and every kernel leaves the posterior of the counts as it
-is; `docs/posterior.md` says why. What is kept are the counts after every move.
-"""
+"""Draws of Markov chains, and how far they can be trusted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,23 +11,14 @@ from scipy import special
 
 from opendp_bayes.display.as_table import Shown, seconded, table
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.engines.engine import Generator, Listed
-from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet_multinomial, log_rising
-from opendp_bayes.inference.likelihood.of_counts import Tabulated
-from opendp_bayes.inference.sampling.second_opinion import disagreement
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.inference.engines.engine import Listed
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.data import Label
-
-Kernel = Callable[[Integers, Generator], Integers]
 
 #: Chains are trusted up to this R-hat, and from so many effective draws on.
 LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 100
 #: A variance of normal scores that rounding makes of equal ones.
 _ROUNDING = 1e-24
-_CHAINS = 64
-#: Moves of every chain in the first run. A run is doubled until it has the wanted effective draws,
-#: at most so many times.
-_FIRST_RUN, _DOUBLINGS = 100, 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -97,78 +83,6 @@ class Chains(Listed):
     def _of(self, part: Callable[[Any], Any]) -> "Chains":
         made = Chains(part(self.chains), part(self.prior))
         return made.noting(disagreement=self.diagnostics.disagreement)
-
-
-def run(kernel: Kernel, start: Integers, prior: Floats, effective: int, rng: Generator) -> Chains:
-    """Move chains from `start`, shape `(chains, k)`, until every category has `effective` draws or
-    the run has been doubled `_DOUBLINGS` times.
-    """
-    state = start
-    kept: list[Integers] = []
-    moves = _FIRST_RUN
-    for _ in range(_DOUBLINGS + 1):
-        while len(kept) < moves:
-            state = kernel(state, rng)
-            kept.append(state)
-        chains = Chains(np.stack(kept[moves // 4 :], axis=1), prior)
-        if np.min(chains.diagnostics.ess) >= effective and np.max(chains.diagnostics.r_hat) < 1.01:
-            break
-        moves *= 2
-    return chains
-
-
-def by_metropolis(likelihood: Tabulated, prior: Floats, effective: int, rng: Generator) -> Chains:
-    """Metropolis-Hastings on the counts: some records moved from a category to another, or, in
-    every second move, all counts drawn from the prior.
-
-    Raises `ValueError` if a chain finds no data set that the release is possible for.
-    """
-    size = int(likelihood.drawn.sum())
-    start = dirichlet_multinomial(size, prior, _CHAINS, rng)
-    known, from_prior = likelihood.log_likelihood(start), False  # at the current counts
-
-    def move(counts: Integers, rng: Generator) -> Integers:
-        nonlocal known, from_prior
-        from_prior = not from_prior
-        if from_prior:
-            proposed, log_prior_ratio = dirichlet_multinomial(size, prior, _CHAINS, rng), 0.0
-        else:
-            proposed = _some_moved(counts, size, rng)
-            log_prior_ratio = (log_rising(proposed, prior) - log_rising(counts, prior)).sum(axis=1)
-        there = likelihood.log_likelihood(proposed)
-        # A chain at an impossible data set goes anywhere.
-        log_ratio = np.where(
-            known == -np.inf, 0.0, there - np.maximum(known, np.finfo(np.float64).min)
-        )
-        accepted = rng.standard_exponential(_CHAINS) > -(log_prior_ratio + log_ratio)
-        known = np.where(accepted, there, known)
-        return np.where(accepted[:, None], proposed, counts)
-
-    chains = run(move, start, prior, effective, rng)
-    if np.any(known == -np.inf):
-        raise ValueError(
-            f"counts={likelihood.drawn.tolist()}: the mechanism's log_likelihood is -inf"
-            " wherever a chain has been. Check it, or use fewer categories or records."
-        )
-    of, drawn = likelihood.log_likelihood, likelihood.drawn
-    differs = disagreement(chains, chains.independent, of, drawn, rng)
-    return chains.noting(disagreement=differs)
-
-
-def _some_moved(counts: Integers, size: int, rng: Generator) -> Integers:
-    """In each chain some of `size` records, of every order of magnitude, moved from a category to
-    another; none where that has fewer.
-    """
-    chains, k = counts.shape
-    rows = np.arange(chains)
-    leave = rng.integers(k, size=chains)
-    enter = (leave + rng.integers(1, k, size=chains)) % k
-    number = np.ceil(size ** rng.random(chains)).astype(np.int64)
-    proposed = counts.copy()
-    proposed[rows, leave] -= number
-    proposed[rows, enter] += number
-    possible = proposed[rows, leave] >= 0
-    return np.where(possible[:, None], proposed, counts)
 
 
 def r_hat_and_ess(values: Floats) -> tuple[float, float]:
