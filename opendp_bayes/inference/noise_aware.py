@@ -18,7 +18,7 @@ from opendp_bayes.inference.convolution.tilts import check_concentration
 from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.learned.learned_counts import learned_counts
+from opendp_bayes.inference.learned.learned_counts import LearnedCounts, learned_counts
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope
@@ -32,6 +32,7 @@ from opendp_bayes.inference.likelihood.of_counts import (
     noise_of,
 )
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
+from opendp_bayes.inference.sampling.kept_draws import kept
 from opendp_bayes.inference.sampling.markov_chain import FEWEST_EFFECTIVE, LARGEST_R_HAT
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.telling import told, warn
@@ -169,7 +170,13 @@ def learned_posterior(
     """The posterior of a table, drawn once or several times, under a learned prior."""
     table = table_of(releases, of.size)
     names = _ordered(table, of.axes, ordered)
-    found = LearnedPosterior(of, learned_counts(table, names, np.random.default_rng(seed)))
+    draws = kept(
+        ["learned prior", of.size, names, seed],
+        releases,
+        lambda: learned_counts(table, names, np.random.default_rng(seed)),
+        LearnedCounts.of_arrays,
+    )
+    found = LearnedPosterior(of, draws)
     _warn_of(found, FEWEST_EFFECTIVE)
     return found
 

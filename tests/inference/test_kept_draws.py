@@ -1,12 +1,22 @@
 """Draws that are kept beside a file: found again, equal to the digit, and by nobody else."""
 
+import math
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+from opendp_bayes import (
+    LaplaceParameters,
+    PrivacyLoss,
+    Promise,
+    Release,
+    combine,
+    noise_aware_posterior,
+)
+from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.sampling import kept_draws
 from opendp_bayes.inference.sampling.kept_draws import kept_beside
 from opendp_bayes.inference.survey_tables import consistent_draws, posterior_of_tables
@@ -132,3 +142,43 @@ def test_what_is_quick_or_large_or_has_no_place_is_not_kept(
     with kept_beside(file):
         assert answers() == wanted
     assert not list(file.parent.iterdir())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_draws_of_a_learned_prior_are_found_again_to_the_digit(
+    file: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Of one release, and of two looks at the same counts."""
+    monkeypatch.setattr(learned_counts, "_RUNS", ((math.inf, 20, 0),))
+    monkeypatch.setattr(learned_counts, "_DROPPED", 10)
+    number = 0
+
+    def run(*arguments: Any, _run: Any = learned_counts._run) -> Any:
+        nonlocal number
+        number += 1
+        return _run(*arguments)
+
+    monkeypatch.setattr(learned_counts, "_run", run)
+    releases = [tables(30 + at)["table"] for at in range(times)]
+
+    def answers() -> list[float]:
+        if times == 1:
+            found: Any = noise_aware_posterior(releases[0], prior="learned", ordered=["b"])
+        else:
+            found = combine(releases, records="same", prior="learned")
+        learned = [float(each.mean()) for each in found.learned.values()]
+        ends = np.concatenate(found.interval(0.9)).tolist()
+        counted = found.counts.std().tolist()
+        return [*found.mean(), *ends, *counted, *learned, *found.diagnostics.ess]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # chains are short
+        wanted = answers()
+        for _ in range(3):
+            with kept_beside(file):
+                assert answers() == wanted
+        assert number == 2
+        with kept_beside(file):
+            other = noise_aware_posterior(releases[0], prior="learned", ordered=["a"])
+    assert other.mean().tolist() != wanted[:6]
+    assert number == 3

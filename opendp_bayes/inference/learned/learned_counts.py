@@ -19,6 +19,7 @@ from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
+from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import (
     FEWEST_EFFECTIVE,
     LARGEST_R_HAT,
@@ -36,6 +37,8 @@ _RUNS = ((100, 800, 4), (2000, 800, 2), (math.inf, 400, 2))
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
 #: Entries of one block of draws times categories, and the least sum of intensities of any.
 _BLOCK, _LEAST = 1 << 21, 1e-9
+#: What names of arrays begin with that describe the prior.
+_LEARNED = "learned "
 
 
 class LearnedCounts(Chains):
@@ -83,6 +86,21 @@ class LearnedCounts(Chains):
         rows = counts.reshape(-1, counts.shape[-1])
         counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
         return cls(intensities, means, variances, counted, learned)
+
+    def arrays(self) -> Arrays:
+        """What `of_arrays` makes the draws of again."""
+        own = {"intensities": self.chains, "means": self._means, "variances": self._variances}
+        learned = {f"{_LEARNED}{name}": values for name, values in self.learned.items()}
+        return {**own, "counted": self._counted.rows, **learned}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> "LearnedCounts":
+        """The draws again."""
+        rows, begin = arrays["counted"], len(_LEARNED)
+        counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
+        learned = {name[begin:]: of for name, of in arrays.items() if name.startswith(_LEARNED)}
+        own = {name: arrays[name] for name in ("intensities", "means", "variances")}
+        return cls(**own, counted=counted, learned=learned)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
