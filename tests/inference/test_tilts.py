@@ -130,7 +130,8 @@ def warned(size, most=6000):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         drawn, prior = [most, 20, 900, 40], [1.0, 0.1, 5.0, 0.5]
-        found = given_noise(drawn, prior, DiscreteLaplace(5.0), size=size)
+        known = {"records_prior": stats.randint(0, 10**6)} if size is None else {"size": size}
+        found = given_noise(drawn, prior, DiscreteLaplace(5.0), **known)
         assert np.all(found.probabilities.mean() > 0)
         found.counts.mean()
     return sum("may be less exact than the 1e-3" in str(each.message) for each in said)

@@ -6,6 +6,7 @@ it to a number of records (`docs/how-it-works.md`).
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -19,9 +20,11 @@ from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums, families
+from opendp_bayes.inference.convolution.private_number import PrivateNumber, TooWideError
 from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
-from opendp_bayes.inference.convolution.tilts import Tilts
+from opendp_bayes.inference.convolution.tilts import Fade, Tilts
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
@@ -87,7 +90,7 @@ class CountsGivenNoise(ByLaws):
             total = private(categories, records_prior)
         else:
             total = public(size, float(categories.prior.sum()))
-        self._set(categories, total)
+        self._set(categories, total, size is None and records_prior is None)
 
     @classmethod
     def _of(cls, categories: NoisedCategories, total: Total) -> "CountsGivenNoise":
@@ -95,7 +98,7 @@ class CountsGivenNoise(ByLaws):
         made._set(categories, total)
         return made
 
-    def _set(self, categories: NoisedCategories, total: Total) -> None:
+    def _set(self, categories: NoisedCategories, total: Total, flat: bool = False) -> None:
         self.categories, self._total, self.prior = categories, total, categories.prior
         # Categories that are alike are one leaf: the leaf of each, and the first of each leaf.
         index: dict[tuple[float, ...], int] = {}
@@ -105,9 +108,22 @@ class CountsGivenNoise(ByLaws):
         self._times = np.bincount(self._leaf)
         # Logarithms of weights are relative to those of these counts.
         self._origin = np.clip(categories.looks[0].drawn[self._first], 0, total.highest)
-        leaves = categories.chosen(self._first)
-        self._tilts = Tilts(leaves, self._times, self._origin, total).all()
-        self._trees = self._trees_with(())
+        self._leaves = categories.chosen(self._first)
+        self._private: PrivateNumber | None = None
+        if flat:
+            others = all_but_one(categories.prior)[self._first]
+            with suppress(TooWideError):
+                self._private = PrivateNumber(self._leaves, self._times, others)
+        if self._private is None:
+            self._trees = self._trees_with(())
+
+    @cached_property
+    def _tilts(self) -> list[tuple[TiltedCounts, Fade]]:
+        return Tilts(self._leaves, self._times, self._origin, self._total).all()
+
+    @cached_property
+    def _trees(self) -> list[TiltedTree]:
+        return self._trees_with(())
 
     def _trees_with(self, groups: Sequence[Sequence[int]]) -> list[TiltedTree]:
         """A tree of sums for each tilt that weighs anything, with groups of categories as nodes."""
@@ -124,6 +140,8 @@ class CountsGivenNoise(ByLaws):
 
     @cached_property
     def _marginals(self) -> tuple[CountLaws, BetaMixtures]:
+        if self._private is not None:
+            return self._private.counts, self._private.probabilities
         others = all_but_one(self.categories.prior)[self._first]
         alpha = self.categories.prior[self._first]
         return self._laws(self._trees, np.arange(self._first.size), alpha, others)
@@ -232,6 +250,8 @@ class CountsGivenNoise(ByLaws):
         """The law of the number of records."""
         if self._total.is_point:
             return CountLaws.of_number(self._total.lowest)
+        if self._private is not None:
+            return self._private.records
         top = max(tree.log_evidence for tree in self._trees)
         every = [tree.size_cells for tree in self._trees]
         edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
@@ -246,9 +266,11 @@ class CountsGivenNoise(ByLaws):
     @cached_property
     def log_evidence(self) -> float:
         """`ln P(drawn)`, with a public or a private number of records."""
-        prior, rows = self.categories.prior, self.categories.chosen(self._first)
+        prior = self.categories.prior
+        if self._private is not None:
+            return self._private.log_evidence
         constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
-        constant += np.bincount(self._leaf) @ rows.log_absolute(self._origin)
+        constant += np.bincount(self._leaf) @ self._leaves.log_absolute(self._origin)
         return float(special.logsumexp([tree.log_evidence for tree in self._trees]) + constant)
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
@@ -314,6 +336,8 @@ class CountsGivenNoise(ByLaws):
 
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(draws, k)`."""
+        if self._private is not None:
+            return self._private.sample(self._leaf, draws, rng)
         return self._sampled(draws, self._trees, self._leaf, rng)
 
     def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Integers:

@@ -71,13 +71,15 @@ class Bins:
     that: where this is small, nothing else smooths the bins.
     """
 
-    def __init__(self, others: Floats, own: Floats, rest: Floats) -> None:
+    def __init__(
+        self, others: Floats, own: Floats, rest: Floats, most: Floats | float = np.inf
+    ) -> None:
         self.others = others
         whole = np.hypot(own, rest)
         share = np.minimum(_ALIKE * whole, np.maximum(_SMOOTHED * own, _FINEST * rest))
         seen = np.minimum(share, np.maximum(rest, _UNSEEN * whole))
         share = np.where(rest > _SEEN * whole, seen, share)
-        self._share = np.minimum(share, _LARGEST_ALIKE)
+        self._share = np.minimum(np.minimum(share, _LARGEST_ALIKE), most)
 
     def of(self, row: Integers, left: Floats) -> Integers:
         """The bin of so many records beside each row, elementwise."""
