@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import opendp_bayes as ob
@@ -20,7 +20,9 @@ from opendp_bayes.inference.learned import sweeps as sweeps_module
 from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
 from opendp_bayes.inference.learned.intensity_law import SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, handed_down, margins_of, nested
+from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Sweeps
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.learned_model import by_chains, expected, ranks, table
 from tests.helpers.oracles import FALSE_ALARM
@@ -517,3 +519,23 @@ def test_chains_calculate_in_one_thread_and_leave_the_others_as_they_are(monkeyp
         after = threads()
     assert seen == [[1] * len(before)]
     assert after == before == [2] * len(before)
+
+
+@pytest.mark.parametrize("scale", [5.0, 20.0])
+def test_counts_of_wide_noise_are_no_larger_than_their_law_says(scale):
+    """Half a record more in each cell would be many deviations of the number of all records."""
+    noise, drawn = DiscreteLaplace(scale), np.array([300, 150, 200])
+    of = NoisedTable([DrawnCounts.of(drawn, noise)], None)
+    law = IntensityLaw(of.origin(), of.largest)
+    points = np.rint(np.log(drawn) / STEP).astype(int)
+    counts = DrawnCells(of, law).given(np.tile(points, (20_000, 1)), np.random.default_rng(0))
+    x = np.arange(of.largest)[:, None]
+    intensities = np.exp(STEP * points)
+    log_p = stats.nbinom(SHAPE, SHAPE / (SHAPE + intensities)).logpmf(x)
+    p = special.softmax(log_p + noise.log_mass(drawn - x), axis=0)
+    mean = (p * x).sum(axis=0)
+    std = np.sqrt((p * x**2).sum(axis=0) - mean**2)
+    limit = stats.norm.isf(FALSE_ALARM / 6) * np.sqrt((std**2).sum() / 20_000)
+    assert abs((counts.mean(axis=0) - mean).sum()) < limit
+    # Negative control: half a record more is noticed.
+    assert abs((counts.mean(axis=0) + 0.5 - mean).sum()) > limit

@@ -40,7 +40,10 @@ class DrawnCells:
             values = np.tile(values[:-1][np.diff(values) < step], (cells.size, 1))
             nodes = np.append(nodes, np.clip(values, centre - reach, centre + reach), axis=1)
         self.nodes = np.sort(np.clip(nodes, 0, law.largest), axis=1)
-        self.last = np.pad((self.nodes[:, 1:] + self.nodes[:, :-1]) // 2, ((0, 0), (0, 1)))
+        # What is in the middle of two nodes is the lower one's, and the next time the higher one's.
+        higher = (np.diff(self.nodes) > 0) & (np.arange(self.nodes.shape[1] - 1) % 2 > 0)
+        middles = (self.nodes[:, 1:] + self.nodes[:, :-1] - higher) // 2
+        self.last = np.pad(middles, ((0, 0), (0, 1)))
         self.last[:, -1] = self.nodes[:, -1]
         self.first = np.pad(self.last[:, :-1] + 1, ((0, 0), (1, 0)))
         self.first[:, 0] = self.nodes[:, 0]
