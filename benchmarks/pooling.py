@@ -142,7 +142,7 @@ def worth(kind: Any, labels: Any, epsilon: float, make: Any, releases: int) -> l
 
 
 def main() -> None:
-    warnings.simplefilter("ignore", UserWarning)  # the last columns say what the chains are worth
+    warnings.simplefilter("ignore", UserWarning)  # the last columns say what the draws are worth
     rows = [
         [name, f"{epsilon:g}", *worth(kind, LABELS, epsilon, simulated, RELEASES)]
         for name, kind in (("groups, n private", of_groups), ("table, n public", of_table))

@@ -12,7 +12,7 @@ from opendp_bayes.display.as_table import Shown
 from opendp_bayes.display.sheet import Body, Column, Sheet, Table
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import estimate_of
-from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of, draws_of
+from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
 from opendp_bayes.mathematics.telling import warn
@@ -44,8 +44,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     m : draws of the mean probabilities, shape `(draws, k)`.
     drawn : what the mechanism drew for every group, shape `(G, k)`.
     promise : what the release promises that this is computed from (`Promise`).
-    diagnostics : of the chains (`Diagnostics`): R-hat and effective draws of ln κ first, then of
-        every entry of m.
+    diagnostics : of the draws (`Diagnostics`): R-hat and effective draws of ln κ first, then of
+        every entry of m. Draws are of four parts, each weighed by itself, which count as chains.
     """
 
     def __init__(self, of: PooledGroups, promise: Promise, a: Floats, counts: Integers) -> None:
@@ -128,7 +128,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             *promised(self.promise, "All groups together: "),
             f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
             f" {high}).",
-            f"Markov chains: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
+            f"Importance sampling: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
             f" {self.diagnostics.ess.min():.0f}.",
         )
         return Sheet((Table(columns, tuple(bodies)),), notes)
@@ -170,12 +170,12 @@ def pooled(
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
     effective = as_size(ess, "ess", "draws")
-    model = groups.model(prior, kappa_prior)
-    found = Pooled(groups, promise, *draws_of(model, effective, np.random.default_rng(seed)))
+    draws = groups.draws(prior, kappa_prior, effective, np.random.default_rng(seed))
+    found = Pooled(groups, promise, *draws)
     ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
     if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:
         warn(
-            f"the chains of kappa and m have not met: effective sample size {ess:.0f}, R-hat"
+            f"the draws of kappa and m are worth few: effective sample size {ess:.0f}, R-hat"
             f" {r_hat:.3f} (docs: Groups that borrow strength). Ask for more ess, or"
             " give a narrower kappa_prior.",
         )

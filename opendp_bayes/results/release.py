@@ -179,14 +179,14 @@ class Release(InferredRelease):
             category. The release's own `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        ess : the number of effective draws of ln κ and of every entry of m, from four
-            Markov chains, unless 5500 sweeps do not suffice.
-        seed : of the chains; None for another at each call.
+        ess : about how many effective draws of ln κ and of every entry of m are wanted; there are
+            at most 24 times as many draws, or 1600.
+        seed : of the draws; None for another at each call.
 
         Among all numbers of records of the groups that add up to a public `size`, each is equally
         probable before. Raises `ValueError`/`TypeError` for a variable or prior that does not
         fit, and for a release that is no joint table, leaves out cells of it or is not noise on
-        counts. Warns where the chains have not met.
+        counts. Warns where the draws are worth few.
 
         Source: `docs/pooling.md`.
         """
@@ -478,14 +478,14 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             category; `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`.
-        ess : the number of effective draws of ln κ and of every entry of m.
-        seed : of the chains; None for another at each call.
+        ess : about how many effective draws of ln κ and of every entry of m are wanted.
+        seed : of the draws; None for another at each call.
 
         The true counts are unknown, and so are the numbers of records of the groups, except where
         `with_sizes` stated them: among all that agree with public knowledge, each is equally
         probable before. The privacy of the release is not touched. Raises `ValueError`/`TypeError`
         for priors that are not valid, and where the draw is not noise on counts; warns where the
-        chains have not met.
+        draws are worth few.
 
         Source: `docs/pooling.md`.
         """

@@ -386,7 +386,7 @@ POSTERIORS = [
             pooled_mean,
             vary("m_prior", [50.0, 1.0], LARGER),
             vary("kappa_prior", stats.gamma(400, scale=10), DIFFERENT),
-            vary("ess", 10_000, LARGER, number_of_draws, ess=1),
+            vary("ess", 1000, LARGER, number_of_draws, ess=1),
             vary("seed", 1, DIFFERENT),
         )
     ),

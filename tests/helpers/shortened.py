@@ -1,4 +1,4 @@
-"""Chains of a tenth of the length and searches of a few steps, for whoever shows what they find and
+"""Draws of a tenth of the length and searches of a few steps, for whoever shows what they find and
 does not measure it.
 """
 
@@ -15,14 +15,14 @@ from opendp_bayes.results import pooled_release
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
-    """Take a tenth of the sweeps of every chain, and take them for enough; learn concentrations of
-    levels in two steps.
+    """Take a tenth of the sweeps of every chain and of other draws, and take them for enough; learn
+    concentrations of levels in two steps.
     """
     for name, value in {"_MOST_STEPS": 2, "_MOST_BOXES": 1}.items():
         patch.setattr(concentrations, name, value)
     patch.setattr(learned_counts, "_DROPPED", 20)
     patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
-    for name, value in {"_FIRST_RUN": 16, "_GROWTHS": 2, "_MET": math.inf}.items():
+    for name, value in {"_FIRST": 40, "_ROUNDS": 2, "_CENTRES": 3, "_FEWEST": 10}.items():
         patch.setattr(pooled_draws, name, value)
     patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
     patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)

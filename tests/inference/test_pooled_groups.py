@@ -1,4 +1,4 @@
-"""Pooled groups: their chains against sums over all counts, and calibrated by simulation."""
+"""Pooled groups: their draws against sums over all counts, and calibrated by simulation."""
 
 import warnings
 from functools import partial
@@ -58,10 +58,9 @@ def found_by(pooled):
     return np.array([kappa.mean(), pooled.m[:, 0].mean(), *(p.mean()[0] for p in pooled.values())])
 
 
-@pytest.mark.parametrize("sweeps", [120, pytest.param(12_800, marks=pytest.mark.slow)])
-def test_agrees_with_sums_over_all_counts(monkeypatch, sweeps):
-    monkeypatch.setattr(module, "_FIRST_RUN", sweeps)
-    pooled = grouped(DRAWN).pooled(kappa_prior=KAPPA)
+@pytest.mark.parametrize("ess", [100, pytest.param(4000, marks=pytest.mark.slow)])
+def test_agrees_with_sums_over_all_counts(ess):
+    pooled = grouped(DRAWN).pooled(kappa_prior=KAPPA, ess=ess)
     mean, std = exact(DRAWN, 1.0, KAPPA)
     error = std / np.sqrt(pooled.diagnostics.ess.min())
     off = np.abs(found_by(pooled) - mean) / error
@@ -86,8 +85,8 @@ def simulated(seed, groups=6, k=3, scale=1.5, assumed=1.0):
 
 
 def test_ranks_of_five_truths_look_uniform(monkeypatch):
-    """What the slow test does of 200, with chains too short to have met."""
-    check_uniform(monkeypatch, simulated, 5, sweeps=24)
+    """What the slow test does of 200, with fewer draws."""
+    check_uniform(monkeypatch, simulated, 5, draws=40)
 
 
 @pytest.mark.slow
@@ -101,8 +100,7 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
     check_200_uniform(monkeypatch, simulated, wrong)
 
 
-def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_RUN", 120)
+def test_small_groups_are_drawn_together_and_large_ones_are_not():
     drawn = ((70, 30), (65, 35), (72, 28), (68, 31), (66, 34), (1, 4), (1000, 4000))
     release = grouped(drawn)
     pooled = release.pooled(ess=20)
@@ -118,22 +116,18 @@ def test_small_groups_are_drawn_together_and_large_ones_are_not(monkeypatch):
     ("m_prior", "kappa_prior"), [(1e-3, None), (0.01, stats.loguniform(1e-30, 1e-10))]
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
+def test_groups_of_one_category_each(m_prior, kappa_prior):
     """Entries of κ m too small for a float: what was not drawn in a group is not in it."""
-    monkeypatch.setattr(module, "_FIRST_RUN", 80)
-    monkeypatch.setattr(module, "_GROWTHS", 0)
     drawn = ((40, 0, 1), (1, 60, 2), (-1, 30, 0), (900, 1, 0))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # chains that have not met
+        warnings.simplefilter("ignore", UserWarning)  # few effective draws
         pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, ess=1)
     for group, category in enumerate((0, 1, 1, 0)):
         assert pooled[group].mean()[category] > 0.9
         assert pooled[group].interval()[0][category] > 0.8
 
 
-def test_answers_like_a_posterior(monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_RUN", 60)
-    monkeypatch.setattr(module, "_GROWTHS", 0)
+def test_answers_like_a_posterior():
     release = grouped(DRAWN)
     pooled = release.pooled(ess=10)
     one = pooled[0]
@@ -150,16 +144,14 @@ def test_answers_like_a_posterior(monkeypatch):
     assert repr(pooled).startswith("Pooled(3 groups, kappa=")
     shown = repr(pooled.diagnostics).splitlines()
     assert shown[1].startswith("ln κ ")
-    assert shown[-1] == "4 chains of 40 draws"
+    assert shown[-1] == f"4 chains of {pooled.diagnostics.draws} draws"
     again = release.pooled(ess=10)
     assert np.array_equal(again.kappa, pooled.kappa)
 
 
 @pytest.fixture(scope="module")
 def three_groups():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_FIRST_RUN", 60)
-        return grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(ess=10)
+    return grouped(((40, 20, 9), (3, 1, 1), (30, 22, 4))).pooled(ess=10)
 
 
 def test_groups_answer_what_releases_do(three_groups):
@@ -188,7 +180,7 @@ def test_groups_answer_what_releases_do(three_groups):
     assert one.to_arviz()["posterior"]["theta"].shape == shape
 
 
-def test_counts_of_groups_are_those_of_the_chains(three_groups):
+def test_counts_of_groups_are_those_of_the_draws(three_groups):
     pooled, one = three_groups, three_groups[1]
     counts = np.rint(one.concentration - pooled.kappa[:, None] * pooled.m)
     assert counts.min() == 0 < counts.std()
@@ -216,10 +208,10 @@ def test_refuses_what_is_no_prior():
         release[0].posterior.sample(0)
 
 
-def test_warns_where_chains_have_not_met(monkeypatch):
-    monkeypatch.setattr(module, "_FIRST_RUN", 16)
-    monkeypatch.setattr(module, "_GROWTHS", 0)
-    with pytest.warns(UserWarning, match="have not met"):
+def test_warns_where_draws_are_worth_few(monkeypatch):
+    monkeypatch.setattr(module, "_FIRST", 16)
+    monkeypatch.setattr(module, "_ROUNDS", 1)
+    with pytest.warns(UserWarning, match="the draws of kappa and m are worth few: effective"):
         grouped(DRAWN, scale=20.0).pooled()
     apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]
     apart = apart + np.random.default_rng(0).normal(0, 0.01, apart.shape)

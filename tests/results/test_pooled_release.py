@@ -24,7 +24,7 @@ PRIVATE = LaplaceParameters(1.0, total="private")
 
 
 def pooled_of(groups: Any, drawn: Any, a: Any = None, made: Any = PROMISE) -> Pooled:
-    """Of chains whose draws all have κ m = 3 for every category and the counts that were drawn."""
+    """Of draws that all have κ m = 3 for every category and the counts that were drawn."""
     noisy = DrawnCounts.of(drawn, DiscreteLaplace(1.0))
     drawn = noisy.drawn
     labels = ("yes", "no", "$x^$", "d")[: drawn.shape[1]]
@@ -52,7 +52,7 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
     text = plain.rendered(NORTH.sheet(0.5)).splitlines()
     assert text[1].split() == ["north", "yes", "0.700", f"{lower[0]:.3f}", "to", f"{upper[0]:.3f}"]
     assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
-    assert text[-1].startswith("Markov chains: R-hat ")
+    assert text[-1].startswith("Importance sampling: R-hat ")
     assert "0.700" in NORTH._repr_html_()
     with pytest.raises(ValueError, match="level=1"):
         NORTH.to_frame(1.0)

@@ -10,8 +10,11 @@ import numpy as np
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
-from opendp_bayes.inference.pooling.chains import Model
+from opendp_bayes.inference.pooling.given_sizes import GivenSizes
+from opendp_bayes.inference.pooling.given_total import GivenTotal
 from opendp_bayes.inference.pooling.hyperparameters import Priors
+from opendp_bayes.inference.pooling.pooled_draws import Evidence, draws_of
+from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import nearest_counts
@@ -38,18 +41,32 @@ class PooledGroups:
     sizes: tuple[int, ...] | None = None
     rest: DrawnCounts | None = None
 
-    def model(self, m_prior: Floats, kappa_prior: Any) -> Model:
-        """The model of the chains, with counts to begin with that have the public sums."""
-        start, at_rest, each = np.maximum(self.noisy.drawn, 0), 0, self.sizes is not None
+    def draws(
+        self, m_prior: Floats, kappa_prior: Any, effective: int, rng: np.random.Generator
+    ) -> tuple[Floats, Integers]:
+        """Draw κ m and the counts, `(parts, draws, k)` and `(parts, draws, G, k)`, with so many
+        effective draws where that can be had.
+        """
+        start = np.maximum(self.noisy.drawn, 0)
         if self.sizes is not None:
             start = np.array([*map(nearest_counts, start, self.sizes)])
-        elif self.size is not None:
-            drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
-            all_of = nearest_counts(np.append(start, drawn), self.size)
-            start, at_rest = all_of[:-1].reshape(start.shape), int(all_of[-1])
-        priors = Priors(kappa_prior, m_prior)
-        rest = None if each else self.rest
-        return Model(self.noisy, priors, start, self.size, each, rest, at_rest)
+        shares = m_prior / m_prior.sum() + start.sum(axis=0)
+        shares = shares / shares.sum()
+        evidence: Evidence
+        if self.sizes is not None:
+            evidence = GivenSizes(self.noisy, start)
+        elif self.size is None:
+            evidence = SizeMixtures(self.noisy, start)
+        else:
+            typical = float(kappa_prior.median()) * shares
+            evidence = self._given_total(start, self.size, typical)
+        return draws_of(evidence, Priors(kappa_prior, m_prior), shares, effective, rng)
+
+    def _given_total(self, start: Integers, size: int, typical: Floats) -> GivenTotal:
+        drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
+        all_of = nearest_counts(np.append(start, drawn), size)
+        rest = None if self.rest is None else (self.rest, int(all_of[-1]))
+        return GivenTotal(self.noisy, all_of[:-1].reshape(start.shape), size, rest, typical)
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:

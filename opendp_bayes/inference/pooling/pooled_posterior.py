@@ -17,8 +17,8 @@ from opendp_bayes.release_format.data import Label
 
 
 class Concentrations(Chains):
-    """Concentrations of Dirichlet distributions drawn by Markov chains, shape `(chains, draws, k)`:
-    κ m and the true counts, which `counted` has alone.
+    """Concentrations of Dirichlet distributions, in parts as of chains, `(chains, draws, k)`: κ m
+    and the true counts, which `counted` has alone.
 
     They stand for the counts and the prior of other posteriors, and their own prior is 0.
     """
@@ -56,7 +56,8 @@ class PooledPosterior(NoiseAwarePosterior):
     ----------
     categories : the labels of the categories, in whose order all arrays of shape `(k,)` are.
     concentration : of the Dirichlets, shape `(draws, k)`: κ m and the true counts.
-    diagnostics : of the Markov chains (`Diagnostics`), for the expected probabilities.
+    diagnostics : of the parts of the draws (`Diagnostics`), as of chains, for the expected
+        probabilities.
     """
 
     _engine: Concentrations

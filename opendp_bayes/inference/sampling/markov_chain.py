@@ -31,7 +31,7 @@ class Diagnostics(Shown):
     r_hat : rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have
         not met.
     ess : bulk effective sample size of each category, shape `(k,)`.
-    chains : number of chains.
+    chains : number of chains, or of parts of weighted draws that were resampled one by one.
     draws : draws kept of each chain, after as many as a quarter of all were dropped.
     categories : the labels.
     disagreement : by how many standard errors the mean of a category differs, at most, from that of

@@ -1,0 +1,178 @@
+"""What was drawn of pooled groups given κ and m, by mixtures over q, against sums over all counts;
+and counts drawn given all of these.
+"""
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.pooling import counted_cells
+from opendp_bayes.inference.pooling.given_sizes import GivenSizes
+from opendp_bayes.inference.pooling.given_total import GivenTotal
+from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from tests.helpers import oracles
+
+DRAWN = np.array([[3, 0], [-1, 4]])
+LIMIT = stats.norm.isf(oracles.FALSE_ALARM / 2)
+CONCENTRATIONS = ([1.0, 1.0], [0.01, 0.03], [30.0, 8.0], [1e-7, 1e-6], [3000.0, 900.0])
+
+
+def log_terms(noise, drawn, a, most):
+    """`ln P(drawn, x)` of one group for all counts of up to `most`, with the factor of n."""
+    x = np.arange(most + 1)
+    with_noise = [
+        noise.log_mass(r - x) + special.gammaln(x + b) - special.gammaln(b) - special.gammaln(x + 1)
+        for r, b in zip(drawn, a, strict=True)
+    ]
+    n, kappa = x[:, None] + x, sum(a)
+    of_sizes = special.gammaln(n + 1) + special.gammaln(kappa) - special.gammaln(n + kappa)
+    return with_noise[0][:, None] + with_noise[1] + of_sizes
+
+
+@pytest.mark.parametrize(
+    ("noise", "most", "error"),
+    [
+        (DiscreteLaplace(1.0), 60, 0.003),
+        (DiscreteGaussian(2.0), 60, 0.003),
+        (DiscreteLaplace(12.0), 500, 0.02),
+        (DiscreteGaussian(12.0), 300, 0.02),
+    ],
+    ids=["Laplace", "Gaussian", "wide Laplace", "wide Gaussian"],
+)
+def test_probabilities_and_numbers_of_records_are_those_of_sums_over_all_counts(noise, most, error):
+    mixtures = SizeMixtures(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
+    sizes = np.add.outer(np.arange(most + 1), np.arange(most + 1))
+    for a in CONCENTRATIONS:
+        found, means, variances = mixtures.mixture(np.array(a)).of_groups()
+        every = [log_terms(noise, drawn, a, most) for drawn in DRAWN]
+        assert found == pytest.approx([special.logsumexp(each) for each in every], abs=error)
+        laws = [special.softmax(each) for each in every]
+        wanted = np.array([(law * sizes).sum() for law in laws])
+        std = np.sqrt([(law * sizes**2).sum() for law in laws] - wanted**2)
+        assert np.max(np.abs(means - wanted) / std) < error
+        assert np.sqrt(variances) == pytest.approx(std, rel=error)
+
+
+def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatch):
+    """Of 40 groups whose counts are hidden by the noise; as far as κ and m matter."""
+    noise, rng = DiscreteLaplace(25.0), np.random.default_rng(0)
+    drawn = rng.poisson(6.0, (40, 3)) + noise.simulate((40, 3), rng)
+
+    def terms():
+        mixtures = SizeMixtures(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
+        found = [mixtures.terms(np.full(3, a)).sum() for a in (0.5, 4.0, 60.0)]
+        return np.diff(found), mixtures.cells.nodes.shape[2]
+
+    some, few = terms()
+    monkeypatch.setattr(counted_cells, "_PLACES", 30)
+    every, many = terms()
+    assert 3 * few < many
+    assert some == pytest.approx(every, abs=0.05)
+    # Negative control: small counts that are as far apart as large ones are noticed.
+    monkeypatch.setattr(counted_cells, "_PLACES", 5)
+    monkeypatch.setattr(counted_cells, "_TIMES", 1)
+    assert np.abs(terms()[0] - every).max() > 0.2
+
+
+def frequencies(rows, weights, sets):
+    """Weighted shares of the sets among rows, and their standard errors."""
+    same = (rows[:, None] == sets).all(axis=2)
+    weights = weights / weights.sum()
+    found = weights @ same
+    return found, np.sqrt((weights[:, None] ** 2 * (same - found) ** 2).sum(axis=0))
+
+
+def test_counts_are_drawn_from_their_law():
+    noise, a = DiscreteLaplace(1.0), np.array([0.7, 2.0])
+    mixtures = SizeMixtures(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
+    counts, log_weights = mixtures.counts(np.tile(a, (4000, 1)), np.random.default_rng(0))
+    assert not log_weights.any()
+    sets = np.array([(x, y) for x in range(5) for y in range(6)])
+    for group, drawn in enumerate(DRAWN):
+        law = special.softmax(log_terms(noise, drawn, a, 60))
+        wanted = law[sets[:, 0], sets[:, 1]]
+        found, error = frequencies(counts[:, group], np.ones(4000), sets)
+        error = np.maximum(error, np.sqrt(wanted / 4000))
+        assert np.max(np.abs(found - wanted) / error) < LIMIT + 1
+        # Negative control: another concentration.
+        other = special.softmax(log_terms(noise, drawn, a[::-1] * 3, 60))[sets[:, 0], sets[:, 1]]
+        assert np.max(np.abs(found - other) / error) > LIMIT + 1
+
+
+def given(name, noise, size):
+    """Evidence with public sums, and all its data sets with their probabilities."""
+    sizes, rest = (4, 3), 2
+    start = np.array([[3, 1], [0, 3]])
+    a = np.array([0.7, 2.0])
+    noised = np.ones((2, 2), dtype=bool)
+    if name == "remainder":
+        noised[0, 1] = False
+    noisy = DrawnCounts.of(DRAWN, noise, noised)
+    of_rest = {
+        "rest": DrawnCounts.of(rest, noise),
+        "free": DrawnCounts(np.array(0), noise, np.array(False)),
+    }
+    known = of_rest.get(name)
+    if name == "sizes":
+        evidence = GivenSizes(noisy, start)
+    else:
+        with_rest = None if known is None else (known, 1)
+        evidence = GivenTotal(noisy, start, size, with_rest, a)
+    sets = np.array(oracles.data_sets(size, 5 if known else 4))
+    if name == "sizes":
+        sets = sets[(sets[:, :2].sum(axis=1) == sizes[0]) & (sets[:, 2:].sum(axis=1) == sizes[1])]
+    log_p = np.zeros(len(sets))
+    for group in range(2):
+        x = sets[:, 2 * group : 2 * group + 2]
+        log_p += special.gammaln(x + a).sum(axis=1) - special.gammaln(x + 1).sum(axis=1)
+        n = x.sum(axis=1)
+        log_p += special.gammaln(n + 1) - special.gammaln(n + a.sum())
+        log_p += np.where(noised[group], noise.log_mass(DRAWN[group] - x), 0).sum(axis=1)
+    if name == "rest":
+        log_p += noise.log_mass(rest - sets[:, 4])
+    return evidence, a, sets[:, :4], special.softmax(log_p)
+
+
+@pytest.mark.parametrize("size", [7, 2])
+@pytest.mark.parametrize("name", ["table", "remainder", "rest", "free", "sizes"])
+def test_counts_with_public_sums_are_drawn_from_their_law(name, size):
+    """With their weights; also where what was drawn says another sum."""
+    size = 7 if name == "sizes" else size
+    evidence, a, sets, wanted = given(name, DiscreteLaplace(1.5), size)
+    counts, log_weights = evidence.counts(np.tile(a, (6000, 1)), np.random.default_rng(1))
+    weights = np.exp(log_weights - log_weights.max())
+    rows = counts.reshape(6000, 4)
+    found, error = frequencies(rows, weights, sets)
+    error = np.maximum(error, np.sqrt(wanted / 6000))
+    assert found.sum() == pytest.approx(1)  # all of them have the public sums
+    assert np.max(np.abs(found - wanted) / error) < LIMIT + 1
+    assert weights.sum() ** 2 / (weights**2).sum() > 0.4 * len(weights)
+    # Negative control: without the weights, or for the draws of other concentrations.
+    other = evidence.counts(np.tile(a[::-1] * 9, (6000, 1)), np.random.default_rng(1))
+    wrong, _ = frequencies(other[0].reshape(6000, 4), np.exp(other[1] - other[1].max()), sets)
+    assert np.max(np.abs(wrong - wanted) / error) > LIMIT + 1
+
+
+@pytest.mark.parametrize("name", ["table", "remainder", "rest", "free", "sizes"])
+def test_probabilities_with_public_sums_are_those_of_sums_over_all_data_sets(name):
+    """As far as they depend on κ and m; nearly, but where numbers of all groups are public."""
+    noise = DiscreteLaplace(1.5)
+
+    def exact(a):
+        nonlocal evidence
+        evidence, first, sets, p = given(name, noise, 7)
+        ratio = np.zeros(len(sets))
+        for b, sign in ((a, 1), (first, -1)):
+            ratio += sign * 2 * (special.gammaln(b.sum()) - special.gammaln(b).sum())
+            for x in (sets[:, :2], sets[:, 2:]):
+                ratio += sign * special.gammaln(x + b).sum(axis=1)
+                ratio -= sign * special.gammaln(x.sum(axis=1) + b.sum())
+        found = evidence.terms(a).sum() - evidence.terms(first).sum()
+        return found, np.log(p @ np.exp(ratio))
+
+    evidence = None
+    for a in ([0.2, 0.3], [5.0, 5.0], [40.0, 160.0]):
+        found, wanted = exact(np.array(a))
+        assert found == pytest.approx(wanted, abs=1e-6 if name == "sizes" else 0.35)
