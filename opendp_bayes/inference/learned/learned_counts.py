@@ -88,7 +88,7 @@ class LearnedCounts(Chains):
         return cls(intensities, means, variances, counted, learned)
 
     def arrays(self) -> Arrays:
-        """What `of_arrays` makes the draws of again."""
+        """Hand over arrays, of which `of_arrays` makes the draws again."""
         own = {"intensities": self.chains, "means": self._means, "variances": self._variances}
         learned = {f"{_LEARNED}{name}": values for name, values in self.learned.items()}
         return {**own, "counted": self._counted.rows, **learned}

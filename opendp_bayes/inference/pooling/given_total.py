@@ -112,7 +112,7 @@ class GivenTotal:
 
 @dataclass(frozen=True, eq=False)
 class Remainder:
-    """What the public number of all records leaves for those that are yet to be drawn.
+    """The rest of a public number of all records, for those that are yet to be drawn.
 
     Attributes
     ----------

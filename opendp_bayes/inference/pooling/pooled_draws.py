@@ -35,7 +35,7 @@ _EVEN = 0.1
 
 
 class Evidence(Protocol):
-    """What was drawn, given κ m."""
+    """Probabilities of what was drawn, and of counts, given κ m."""
 
     def terms(self, a: Floats) -> Floats:
         """Logarithms of factors of its probability, about one for each group, for κ m of shape

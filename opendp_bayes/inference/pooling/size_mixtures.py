@@ -1,5 +1,5 @@
-r"""What was drawn of pooled groups, given κ and m, where their numbers of records are private: the
-true counts are summed out.
+r"""Probabilities of what was drawn of pooled groups, given κ and m, where their numbers of records
+are private: the true counts are summed out.
 
 For a group of n records, all values of n being equally probable,
 
@@ -156,8 +156,8 @@ class SizeMixtures:
 def powers_of_factor(
     kappa: float | Floats, means: Floats, variances: Floats, rng: np.random.Generator
 ) -> Integers:
-    """How often each count is a factor of a term of `(n + κ) (n + κ + 1)` that is drawn in
-    proportion to its mean, given means and variances of the counts, shape `(rows, k)`.
+    """Draw a term of `(n + κ) (n + κ + 1)` in proportion to its mean, given means and variances of
+    the counts, shape `(rows, k)`, and count how often each of these is a factor of it.
     """
     rows, k = means.shape
     several = np.concatenate([np.broadcast_to(kappa, rows)[:, None], means], axis=1)

@@ -54,7 +54,7 @@ class ConsistentDraws:
         return counts.reshape(-1, counts.shape[-1])
 
     def arrays(self) -> Arrays:
-        """What `of_arrays` makes the draws of again."""
+        """Hand over arrays, of which `of_arrays` makes the draws again."""
         tables = {f"table {at}": self.cliques[of] for at, of in enumerate(self.model.tree.cliques)}
         return tables | {"concentration": self.concentration, "sweeps": np.array(self.sweeps)}
 
