@@ -23,7 +23,7 @@ from opendp_bayes.release_format.data import ReleasedData
 
 Arrays = dict[str, Any]
 
-#: Seconds that draws took at least, and bytes that they are at most, to be kept.
+#: Seconds that draws took at least to be kept, and bytes that all of a file have at most.
 _WORTH, _LARGEST = 1.0, 1 << 26
 
 
@@ -39,52 +39,53 @@ D = TypeVar("D", bound=Draws)
 
 
 class _Kept:
-    """The draws in a file: those that were found there and used, and new ones."""
+    """The draws in a file, by the key of what they were made from, and new ones."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._used: Arrays = {}
-        self._is_new = False
+        self._path, self._found = path, _read(path)
+        self._new: Arrays = {}
 
     def of(self, key: str, drawn: Callable[[], D], of_arrays: Callable[[Arrays], D]) -> D:
-        arrays = self._read(key)
-        if arrays is not None:
-            self._use(key, arrays)
-            return of_arrays(arrays)
+        every = (self._found | self._new).items()
+        known = {name[len(key) + 1 :]: values for name, values in every if name.startswith(key)}
+        if known:
+            return of_arrays(known)
         start = perf_counter()
         found = drawn()
         if perf_counter() - start >= _WORTH:
-            arrays = found.arrays()
-            if sum(values.nbytes for values in arrays.values()) <= _LARGEST:
-                self._use(key, arrays)
-                self._is_new = True
+            self._new |= {f"{key}/{name}": values for name, values in found.arrays().items()}
         return found
 
-    def _use(self, key: str, arrays: Arrays) -> None:
-        self._used |= {f"{key}/{name}": values for name, values in arrays.items()}
-
-    def _read(self, key: str) -> Arrays | None:
-        """The arrays of a key; None where there are none, or the file is none of ours."""
-        try:
-            with open(self._path, "rb") as file:  # which numpy leaves open where it fails
-                found = np.load(file, allow_pickle=False)
-                names = [name for name in getattr(found, "files", ()) if name.startswith(key)]
-                return {name.partition("/")[2]: found[name] for name in names} or None
-        except (OSError, ValueError, EOFError, BadZipFile):
-            return None
-
     def write(self) -> None:
-        """Write what was used, if some of it is new, where the folder lets us."""
-        if not self._is_new:
+        """Write all draws, if some are new, where the folder lets us: the new ones alone where all
+        are too large, and none where these are.
+        """
+        both = self._found | self._new
+        kept = next((each for each in (both, self._new) if _size(each) <= _LARGEST), {})
+        if not (self._new and kept):
             return
         with suppress(OSError):
             beside = self._path.with_name(f".{self._path.name}-{token_hex(4)}")
             try:
                 with open(beside, "xb") as file:
-                    np.savez_compressed(file, allow_pickle=False, **self._used)
+                    np.savez_compressed(file, allow_pickle=False, **kept)
                 os.replace(beside, self._path)
             finally:
                 beside.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Arrays:
+    """The arrays in a file; none where there is none, or it is none of ours."""
+    try:
+        with open(path, "rb") as file:  # which numpy leaves open where it fails
+            found = np.load(file, allow_pickle=False)
+            return {name: found[name] for name in getattr(found, "files", ())}
+    except (OSError, ValueError, EOFError, BadZipFile):
+        return {}
+
+
+def _size(arrays: Arrays) -> int:
+    return sum(values.nbytes for values in arrays.values())
 
 
 _KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
@@ -93,7 +94,7 @@ _KEPT: ContextVar[_Kept | None] = ContextVar("kept", default=None)
 @contextmanager
 def kept_beside(file: Path) -> Iterator[None]:
     """Take draws within the block from `FILE.draws.npz` beside a file, or keep them there if they
-    take more than a second. Draws of what the file no longer holds are thrown away.
+    take more than a second.
     """
     kept = _Kept(file.with_name(f"{file.name}.draws.npz"))
     token = _KEPT.set(kept)
