@@ -2,7 +2,7 @@
 
 An error costs a calibration and a law, and in logarithms it is almost a straight line in the share,
 so a few errors of each question describe its curve. The shares are solved for on the curves, which
-go through the errors there from then on, and once more: around the best shares the mean is flat.
+go through the errors there from then on, until both agree.
 """
 
 import math
@@ -14,7 +14,8 @@ from scipy.special import log_softmax
 
 from opendp_bayes.mathematics.validation import Floats
 
-_ROUNDS = 3
+#: Curves and errors agree within this, about a standard error of a simulated one; rounds at most.
+_TOLERANCE, _ROUNDS = 3e-3, 8
 #: Below this, errors are nothing and equal.
 _NOTHING = 1e-9
 #: The first shares at which errors are computed, in equal ones: three, so that curves bend.
@@ -37,16 +38,22 @@ class ErrorCurve:
         self._error = error
         self._nodes: dict[float, float] = {}
         for share in shares.tolist():
-            self.compute(math.log(share))
+            self._compute(math.log(share))
 
-    def compute(self, log_share: float) -> None:
-        """Compute the error at a share, at least `_NOTHING`; the curve goes through it from now
-        on.
+    def refine(self, log_share: float) -> float:
+        """Let the curve go through the error at a share; returns by how much it was off, in
+        logarithms.
         """
+        before = self(log_share)
+        return abs(self._compute(log_share) - before)
+
+    def _compute(self, log_share: float) -> float:
+        """The logarithm of the error at a share, at least that of `_NOTHING`."""
         near = [node for node in self._nodes if abs(node - log_share) < _APART]
         for node in near:
             del self._nodes[node]
-        self._nodes[log_share] = math.log(max(self._error(math.exp(log_share)), _NOTHING))
+        log_error = math.log(max(self._error(math.exp(log_share)), _NOTHING))
+        self._nodes[log_share] = log_error
         at, log_errors = zip(*sorted(self._nodes.items()), strict=True)
         if len(at) > 1:
             self._line = scipy.interpolate.PchipInterpolator(at, log_errors)
@@ -55,6 +62,7 @@ class ErrorCurve:
                 (end, float(self._line(end)), min(float(self._line(end, 1)), -1e-3))
                 for end in (at[0], at[-1])
             ]
+        return log_error
 
     def __call__(self, log_share: float) -> float:
         (low, *_), (high, *_) = self._ends
@@ -98,8 +106,9 @@ def solved_shares(
     log_shares = np.full(count, -math.log(count))
     for _ in range(_ROUNDS):
         log_shares = _smallest(curves, log_shares, factors)
-        for curve, at in zip(curves, log_shares.tolist(), strict=True):
-            curve.compute(at)
+        pairs = list(zip(curves, log_shares.tolist(), strict=True))
+        if max([curve.refine(at) for curve, at in pairs]) <= _TOLERANCE:
+            break
     return dict(zip(errors, np.exp(log_shares).tolist(), strict=True))
 
 
