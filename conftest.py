@@ -144,10 +144,23 @@ def coarse_errors() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def short_chains() -> Iterator[None]:
     """Learned priors, pooled groups and posteriors of surveys from a tenth of the sweeps, taken for
-    enough, for modules that show and save what chains find and do not measure it.
+    enough, and each posterior computed once a run, for modules that show and save what is found and
+    do not measure it.
     """
+    from tests.helpers.computed_once import SHORT, compute_once
     from tests.helpers.shortened import shorten
 
     with pytest.MonkeyPatch.context() as patch:
         shorten(patch)
+        compute_once(patch, SHORT)
+        yield
+
+
+@pytest.fixture(scope="module")
+def computed_once() -> Iterator[None]:
+    """Each posterior computed once a run, from chains of the whole length."""
+    from tests.helpers.computed_once import LONG, compute_once
+
+    with pytest.MonkeyPatch.context() as patch:
+        compute_once(patch, LONG)
         yield

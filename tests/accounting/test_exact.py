@@ -140,7 +140,7 @@ def check(case: Case, judged_by: Any = None) -> None:
         assert found == pytest.approx(0.4 * loss.epsilon, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", some_of(range(6), 3))
+@pytest.mark.parametrize("seed", some_of(range(6), 2))
 def test_random_mechanisms(seed: int) -> None:
     for case in random_cases(seed, 10, {2: 14, 3: 4}):
         check(case)

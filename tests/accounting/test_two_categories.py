@@ -24,7 +24,6 @@ from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponen
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.research import hellinger_distance
 from tests.helpers import oracles
-from tests.helpers.sweeps import some_of
 
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 
@@ -75,7 +74,17 @@ def worst_table_error(
     return worst
 
 
-@pytest.mark.parametrize(("size", "prior"), some_of(product([40, 3000, 20_000], PRIORS), 4))
+#: Every size and every prior once.
+ONCE = list(zip([40, 3000, 20_000], PRIORS, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("size", "prior"),
+    [
+        pytest.param(*one, marks=() if one in ONCE else pytest.mark.slow)
+        for one in product([40, 3000, 20_000], PRIORS)
+    ],
+)
 def test_tables(size: int, prior: tuple[float, float]) -> None:
     """Blocks next to both ends, where distances are computed, and in between, where they are
     interpolated.

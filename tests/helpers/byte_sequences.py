@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from encodings.aliases import aliases
+from functools import cache
 from itertools import groupby, permutations, product
 
 import numpy as np
@@ -47,6 +48,7 @@ class Tried:
             self.hidden |= _ASCII & {*plain, *text}
 
 
+@cache
 def tried(encoding: str, every: int = 1) -> Tried:
     """Try the sequences of bytes of an encoding that is not in `MARKED`, with one in `every` of
     the beginnings of three bytes.

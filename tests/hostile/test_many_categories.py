@@ -21,7 +21,7 @@ from tests.helpers.command_line import run
 from tests.helpers.releases import promise
 
 MANY = 30_000
-TOO_MANY = 200_000
+TOO_MANY = 60_000
 
 
 def released(number: int) -> ob.Release:

@@ -78,7 +78,7 @@ def by_the_oracle(depth: Any, level: float) -> float:
 )
 def test_the_level_is_that_of_all_depths_to_the_last_digit(name: str, public: bool) -> None:
     posterior = private(*TABLES[name], public=public).posterior
-    laws, draws = posterior._marginals, posterior.sample(2000 if public else 300, seed=0)
+    laws, draws = posterior._marginals, posterior.sample(2000 if public else 200, seed=0)
     depth = depths(laws, draws)
     for level in LEVELS:
         assert pointwise_level(laws, draws, level) == by_the_oracle(depth, level), level
@@ -128,7 +128,7 @@ def taken(evaluated: list[int], answer: Callable[[], Any]) -> int:
     return sum(evaluated)
 
 
-@pytest.mark.parametrize("name", ["three", "ten"])
+@pytest.mark.parametrize("name", [pytest.param("three", marks=pytest.mark.slow), "ten"])
 def test_it_takes_no_more_than_some_other_intervals(name: str, evaluated: list[int]) -> None:
     posterior = private(*TABLES[name]).posterior
     laws, draws = posterior._marginals, posterior.sample(20_000, seed=0)
@@ -229,18 +229,27 @@ def test_every_class_of_posteriors_is_asked(every_class: dict[str, NoiseAwarePos
         assert len(one.categories) > 2
 
 
-@pytest.mark.parametrize("kind", ["equal-tailed", "highest density", "simultaneous"])
+#: Posteriors of the same class, of which one kind of interval is asked for every time.
+ALIKE = tuple(f"NoiseAwarePosterior {of}" for of in ("by chains", "merged", "given"))
+
+
 @pytest.mark.parametrize(
-    "name",
+    ("name", "kind"),
     [
-        "NoiseAwarePosterior",
-        "NoiseAwarePosterior by chains",
-        "NoiseAwarePosterior merged",
-        "NoiseAwarePosterior given",
-        "LearnedPosterior",
-        "LevelPosterior",
-        "PooledPosterior",
-        "TablePosterior",
+        pytest.param(
+            name,
+            kind,
+            marks=pytest.mark.slow if name in ALIKE and kind != "simultaneous" else (),
+        )
+        for name in (
+            "NoiseAwarePosterior",
+            *ALIKE,
+            "LearnedPosterior",
+            "LevelPosterior",
+            "PooledPosterior",
+            "TablePosterior",
+        )
+        for kind in ("equal-tailed", "highest density", "simultaneous")
     ],
 )
 def test_intervals_are_found_once(
@@ -252,7 +261,7 @@ def test_intervals_are_found_once(
 ) -> None:
     posterior, calls = every_class[name], []
     found = posteriors.pointwise_level
-    monkeypatch.setattr(posteriors, "DRAWS", 2000)  # how often they are drawn is what is asked
+    monkeypatch.setattr(posteriors, "DRAWS", 500)  # how often they are drawn is what is asked
 
     def spy(*arguments: Any) -> float:
         calls.append(arguments)

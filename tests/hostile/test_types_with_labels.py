@@ -97,6 +97,17 @@ def _sessions_end() -> Iterator[None]:
         SESSIONS.pop().stop()
 
 
+#: Of each engine the route that says most of its labels.
+ONE_EACH = {
+    "sql",
+    "create type as",
+    "narwhals",
+    "ibis over a type",
+    "sqlframe over a type",
+    "dask",
+}
+
+
 @pytest.fixture(params=ROUTES)
 def opened(request: pytest.FixtureRequest) -> Any:
     """A Context over the frame of a route."""
@@ -181,6 +192,11 @@ def test_a_label_is_refused_whether_it_is_in_the_type_or_not(opened: Any) -> Non
     assert "unknown=None: column 'vote' of type String may hold values outside" in every
 
 
+@pytest.mark.parametrize(
+    "opened",
+    [pytest.param(name, marks=() if name in ONE_EACH else pytest.mark.slow) for name in ROUTES],
+    indirect=True,
+)
 def test_only_what_was_asked_for_is_released(opened: Any) -> None:
     released = ob.posterior(opened.query(), "vote", **VOTE).release()
     assert released.categories == ("yes", "no", "none", "other")

@@ -383,7 +383,7 @@ def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
     assert " ".join(text).endswith(f"Recommended: {found.reason}")
 
 
-@pytest.mark.parametrize("d_in", [1, 2, 5])
+@pytest.mark.parametrize("d_in", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_plan_states_the_losses_at_its_distance(d_in: int) -> None:
     """Of `d_in` records, whose loss is what was asked for; that of one record is less."""
     prior = [1.0, 1.0, 1.0]
@@ -412,11 +412,15 @@ def test_of_mechanisms_that_are_as_good_the_simplest_is_recommended() -> None:
     assert "is within 1 % of it" in found.reason
 
 
+@pytest.fixture(scope="module")
+def found() -> Plan:
+    return plan(size=50, prior=[1.0, 1.0], epsilon=1.0)
+
+
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, pickled], ids=["copy", "deep", "pickle"]
 )
-def test_a_plan_can_be_copied(copied: Any) -> None:
-    found = plan(size=50, prior=[1.0, 1.0], epsilon=1.0)
+def test_a_plan_can_be_copied(copied: Any, found: Plan) -> None:
     again = copied(found)
     assert again == found
     assert again.recommended == found.recommended

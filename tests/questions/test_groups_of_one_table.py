@@ -69,13 +69,12 @@ def worst_ratio(distance, d_in, scale):
     records at most `d_in` apart, where `distance` is half the sum of the absolute values.
     """
     steps = np.array([z for z in product(range(-4, 5), repeat=5) if sum(z) == 0])
-    worst = 0.0
-    for first, second in product(product(ROWS, repeat=2), repeat=2):
-        if sum(a != b for a, b in zip(first, second, strict=True)) <= d_in:
-            move = cells(second) - cells(first)
-            ratio = distance(steps + move) - distance(steps)
-            worst = max(worst, float(ratio.max()) / scale)
-    return worst
+    moves = {
+        tuple((cells(second) - cells(first)).tolist())
+        for first, second in product(product(ROWS, repeat=2), repeat=2)
+        if sum(a != b for a, b in zip(first, second, strict=True)) <= d_in
+    }
+    return max(float((distance(steps + move) - distance(steps)).max()) / scale for move in moves)
 
 
 def half_norm(steps):

@@ -433,7 +433,7 @@ NAMED = {
 LONG = {("smooth_hellinger_exponential", loss) for loss in ("epsilon, delta", "rho", "rho, delta")}
 LONG |= {("smooth_hellinger_exponential gamma", "epsilon, delta")}
 LONG |= {("hellinger_exponential", loss) for loss in ("epsilon, delta", "rho, delta")}
-LONG |= {("smooth_hellinger_exponential gamma", "rho")}
+LONG |= {("smooth_hellinger_exponential gamma", loss) for loss in ("rho", "rho, delta")}
 
 
 @pytest.mark.parametrize(

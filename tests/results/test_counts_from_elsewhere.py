@@ -27,7 +27,7 @@ dp.enable_features("contrib", "honest-but-curious")
 LABELS = ("low", "middle", "high")
 AGES = ["18-29", "30-44", "45-64", "65 or more"]
 TEXTS = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-ZEROS = 20_000
+ZEROS = 5000
 #: How the noise that OpenDP draws is named.
 NOISES: dict[str, Any] = {
     "discrete_laplace": {"mechanism": "laplace_parameters"},
@@ -236,6 +236,7 @@ PAIR = Measurement(np.arange(6) - 1, ("a", "b"), 3.0)
 OTHER = Measurement(np.arange(6) + 2, ("b", "c"), 2.0)
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_marginals_of_a_contingency_table() -> None:
     single = [Measurement(np.array([4, 9]), ("c",), 1.0), Measurement([5, 8], ("c",), 2.0)]
     total = Measurement([13.0], (), 1.0)

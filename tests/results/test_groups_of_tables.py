@@ -67,6 +67,7 @@ def test_a_group_of_a_public_number_is_a_part_of_the_table(column: str) -> None:
             one.by(other)
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_a_learned_prior_is_that_of_the_table() -> None:
     learned = replace(TABLE, prior=(1.0,) * 6, learned_prior=True, ordered=("vote",))
     north = learned.by("region")["north"]

@@ -66,7 +66,7 @@ def first(loss):
 
 
 SLOW = {"EHDL", "EHDS, exact", "Laplace, floored", "Gaussian, size public"}
-SLOW |= {"Laplace, size public", "Laplace, ρ", "Gaussian, size private", "EHD"}
+SLOW |= {"Laplace, size public", "Laplace, ρ", "Gaussian, size private", "EHD", "permute-and-flip"}
 EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SEARCHES]
 
 

@@ -5,6 +5,7 @@ election.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import definitions
@@ -32,6 +33,7 @@ ABOVE, ABOVE_RELATIVELY = 1e-14, 3e-12
 EPSILONS = (0.0, 0.04, 0.7, 3.0)
 
 
+@cache
 def exact(counts: tuple[int, ...], samples: int, epsilon: float, replacement: str) -> Fraction:
     return definitions.profile(
         lambda x: definitions.sampled(x, samples, replacement), counts, epsilon
@@ -98,7 +100,7 @@ def test_the_comparison_notices_a_missing_direction_and_a_missing_neighbour() ->
 
 
 @pytest.mark.parametrize(
-    ("size", "k", "rate"), [(10, 2, 0.6), (4, 3, 0.5), (2, 4, 0.9), (1000, 2, 0.998)]
+    ("size", "k", "rate"), [(10, 2, 0.6), (3, 3, 0.5), (2, 4, 0.9), (1000, 2, 0.998)]
 )
 def test_the_largest_profile_is_the_share_drawn(size: int, k: int, rate: float) -> None:
     """Theorem 3 (iii): δ = T/n for every finite ε, attained where a category has a single record;

@@ -1,0 +1,52 @@
+"""Posteriors that are computed once a run, for whoever shows what they find and does not measure
+it: commands, pages and reports ask for those of the same few releases again and again.
+"""
+
+import pickle
+from collections.abc import Callable
+from functools import wraps
+from inspect import unwrap
+from typing import Any
+
+import pytest
+
+from opendp_bayes.inference import combine, noise_aware
+
+#: The most that are kept; the oldest make room.
+_MOST = 200
+Store = dict[bytes, Any]
+#: Of chains of the whole length, and of a tenth of it.
+LONG: Store = {}
+SHORT: Store = {}
+
+
+def compute_once(patch: pytest.MonkeyPatch, store: Store) -> None:
+    """Compute what is exact, learned, or of all tables of a survey once for the same arguments.
+    Nobody can change what is handed out, and every draw of it has a seed.
+    """
+    for module, name in (
+        (noise_aware, "exact_engine"),
+        (noise_aware, "learned_posterior"),
+        (combine, "exact_engine"),
+        (combine, "learned_posterior"),
+        (combine, "survey_posterior"),
+    ):
+        # What was remembered in another store is not what is computed here.
+        patch.setattr(module, name, _once(unwrap(getattr(module, name)), store))
+
+
+def _once(compute: Callable[..., Any], store: Store) -> Callable[..., Any]:
+    @wraps(compute)
+    def found(*arguments: Any, **options: Any) -> Any:
+        try:
+            key = pickle.dumps((compute.__name__, arguments, options))
+        except (AttributeError, TypeError, pickle.PicklingError):  # of a test's own
+            return compute(*arguments, **options)
+        if key not in store:
+            made = compute(*arguments, **options)
+            if len(store) == _MOST:
+                del store[next(iter(store))]
+            store[key] = made
+        return store[key]
+
+    return found
