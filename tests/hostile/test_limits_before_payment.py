@@ -28,6 +28,9 @@ ROOT = Path(opendp_bayes.inference.__file__).parent
 DRAWN = """
 convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
+convolution/private_number:PrivateNumber.__init__
+convolution/private_number:PrivateNumber._place
+convolution/private_number:PrivateNumber._sums
 convolution/tilts:Tilts.all
 convolution/tilts:Tilts._check_number
 engines/weighed_pairs:TwoCategories.together

@@ -17,8 +17,8 @@ from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from tests.helpers.by_chains import by_chains
 from tests.helpers.releases import promise
-from tests.helpers.rounded import Rounded
 
 #: Counts with Laplace noise, its scale, and the prior, which where it is sparse rounds many draws
 #: to 0 and to 1.
@@ -202,12 +202,13 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
             merge={"ab": ["a", "b"], "c": ["c"], "d": ["d"]},
         ),
     )
-    chained = ob.Release((600, 390, 10), ("a", "b", "c"), (1.0,) * 3, Rounded(300.0), promise(1000))
+    law = ob.KNormParameters(100.0)
+    chained = ob.Release((600, 390, 10), ("a", "b", "c"), (1.0,) * 3, law, promise(1000))
     levels = ob.combine({"fine": fine, "coarse": coarse}, records="same")
     survey = ob.combine({"first": table, "second": other}, records="same")
     return {
         "NoiseAwarePosterior": fine.posterior,
-        "NoiseAwarePosterior by chains": chained.posterior,
+        "NoiseAwarePosterior by chains": by_chains(chained),
         "NoiseAwarePosterior merged": table.posterior.marginal("y"),
         "NoiseAwarePosterior given": table.posterior.conditional("y", x="a"),
         "LearnedPosterior": ob.noise_aware_posterior(table, prior="learned"),

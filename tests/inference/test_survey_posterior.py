@@ -164,8 +164,8 @@ def answers_of(p: Any) -> dict[str, Any]:
     return {
         "mean": (lambda t: t.mean(), p.mean(axis=0), 1e-12),
         "std": (lambda t: t.std(), p.std(axis=0), 1e-12),
-        # A density by draws has a relative error of 0.1, root mean square.
-        "pdf": (lambda t: np.diag(t.pdf(p.mean(axis=0))) / near, np.ones(3), 0.35),
+        # A density by draws has a relative error of 0.12, root mean square, and a long upper tail.
+        "pdf": (lambda t: np.diag(t.pdf(p.mean(axis=0))) / near, np.ones(3), 0.6),
         "cdf": (lambda t: t.cdf(0.3), np.mean(p <= 0.3, axis=0), 0.005),
         "interval": (lambda t: t.interval(0.9), np.quantile(p, [0.05, 0.95], axis=0), 5e-4),
         "sample": (lambda t: np.sort(t.sample(len(p), 1), axis=0), np.sort(p, axis=0), 1e-12),

@@ -604,12 +604,7 @@ class NoiseAwarePosterior:
 
     def __repr__(self) -> str:
         how = "exact"
-        if isinstance(self.diagnostics, Diagnostics):
-            how = (
-                f"by Markov chains, R-hat {self.diagnostics.r_hat.max():.3f}, ESS"
-                f" {self.diagnostics.ess.min():.0f}"
-            )
-        elif self.diagnostics:
+        if self.diagnostics:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
         elif np.isfinite(behind := self._engine.independent):
             how = f"by {behind:.0f} independent draws"
