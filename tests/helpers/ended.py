@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.helpers.sources import ROOT
 
 #: Seconds that a machine with much to do may take.
-PATIENCE = 300.0
+PATIENCE = 600.0
 
 
 @contextmanager

@@ -160,7 +160,7 @@ def test_who_waited_for_a_ledger_that_was_replaced_enters_in_the_new_one(tmp_pat
     def release() -> None:
         with ob.Ledger(path).entered(LOSS, UNIT):
             waiting.start()
-            assert old_one_is_open.wait(60.0)
+            assert old_one_is_open.wait(600.0)
             replaced(path)
 
     with pytest.raises(LedgerError, match="was replaced"):

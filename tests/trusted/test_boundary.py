@@ -504,11 +504,11 @@ def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
 
     def first(value: Any) -> None:
         started.set()
-        entered.wait(10)
+        entered.wait(600)
 
     def second(value: Any) -> None:
         entered.set()
-        left.wait(10)
+        left.wait(600)
         warnings.warn(PRIVATE, stacklevel=1)
 
     def work() -> None:
@@ -519,7 +519,7 @@ def test_warnings_of_overlapping_callbacks_are_not_shown() -> None:
         warnings.simplefilter("always")
         thread = threading.Thread(target=work)
         thread.start()
-        started.wait(10)
+        started.wait(600)
         guarded(second, "counting")(None)
         thread.join()
         assert not seen

@@ -180,13 +180,13 @@ def test_another_thread_does_not_open_the_block_of_the_main_thread() -> None:
     def work() -> None:
         with interruptible():
             opened.set()
-            leave.wait(10)
+            leave.wait(600)
 
     thread = threading.Thread(target=work)
     done = False
     with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         thread.start()
-        assert opened.wait(10)
+        assert opened.wait(600)
         strike()
         done = True
         leave.set()
