@@ -225,8 +225,9 @@ def release(
         "identifier": identifier,
         "rows_per_identifier": rows_per_identifier,
     }
+    heading = " × ".join(column) or '""'
     document = {
-        "title": " × ".join(column) if groups is None else f"{' × '.join(column)} by {groups}",
+        "title": heading if groups is None else f"{heading} by {groups}",
         "separator": separator,
         "encoding": encoding,
         "privacy": {name: value for name, value in privacy.items() if value is not None},

@@ -138,4 +138,6 @@ def test_so_it_is_for_the_command(
     limit = ("--identifier", person, "--rows-per-identifier", 1)
     by = ("--by", f"{region}=n,s", "--epsilon", EXACT, "-o", "-")
     found = ob.Release.from_json(run("release", path, *options, *limit, *by))
+    alone = ob.Release.from_json(run("release", path, *options, "--epsilon", EXACT, "-o", "-"))
+    assert alone.counts == (2, 1)
     assert found.counts == ((2, 1), (0, 0))
