@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.mathematics.telling import told, warn
+from opendp_bayes.mathematics.telling import meant, told, warn
 from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.questions.columns import DIFFER, labelled_column
 from opendp_bayes.questions.groups import groups_of
@@ -87,10 +87,11 @@ def _named(column: Any, kinds: Mapping[str, ColumnKind], argument: str) -> str:
             " plan first."
         )
     if column not in kinds:
+        near = " One of them is spelled much like it." if meant(column, kinds) else ""
         raise ValueError(
             # Not which there are: of a CSV file without a header, they are somebody's record.
             f"{argument}={told(column)}: is not a column of the frame, which has {len(kinds)}; its"
-            " `collect_schema()` names them."
+            f" `collect_schema()` names them.{near}"
         )
     if any(twins([column, name]) for name in kinds):
         warn(f"{argument}={column!a}: it and another column of the frame {DIFFER}.")

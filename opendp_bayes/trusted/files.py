@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO
 
 import polars as pl
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import distinct, twins
@@ -449,10 +449,12 @@ def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> 
 
 
 def _near(column: str, schema: pl.Schema) -> str:
-    """A sentence on a name that is there and differs from the one that is asked for in form."""
-    if not any(twins([column, name]) for name in schema):
-        return ""
-    return " A name there differs from it in nothing but blanks around it or the form of Unicode."
+    """A sentence on a name that is there and nearly the one that is asked for."""
+    if any(twins([column, name]) for name in schema):
+        return (
+            " A name there differs from it in nothing but blanks around it or the form of Unicode."
+        )
+    return " A name there is spelled much like it." if meant(column, schema) else ""
 
 
 def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:

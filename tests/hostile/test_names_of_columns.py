@@ -141,3 +141,29 @@ def test_so_it_is_for_the_command(
     alone = ob.Release.from_json(run("release", path, *options, "--epsilon", EXACT, "-o", "-"))
     assert alone.counts == (2, 1)
     assert found.counts == ((2, 1), (0, 0))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize(("given", "near"), [("vot", True), ("Votes", True), ("age", False)])
+def test_a_name_that_is_nearly_right_is_said_to_be_so(
+    tmp_path: Path, kind: str, given: str, near: bool
+) -> None:
+    """The names of a CSV file are not told: without a header line they are somebody's record."""
+    path = tmp_path / f"votes.{kind}"
+    getattr(pl.DataFrame({"vote": ["a", "b"], "x": ["c", "d"]}), f"write_{kind}")(path)
+    message = run("release", path, "--column", given, "--categories", "a,b", "--rho", 1, code=2)
+    if kind == "csv":
+        assert ("A name there is spelled much like it." in message) == near
+        assert "'vote'" not in message
+    else:
+        assert "must be one of 'vote', 'x'" in message
+    context = ob.context(
+        path,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    with pytest.raises(ValueError, match="is not a column of the frame") as caught:
+        ob.posterior(context.query(), given, categories=["a", "b"], nulls="a", unknown="b")
+    assert ("One of them is spelled much like it." in str(caught.value)) == near
+    assert "'vote'" not in str(caught.value)
