@@ -1,7 +1,6 @@
 """Draw synthetic records from a report, for `opendp-bayes report --synthetic`."""
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -45,8 +44,6 @@ def write_copies(
         posterior = made.posterior()
         if isinstance(posterior, LevelsPosterior):
             raise ValueError("results: merge categories, and synthetic records need all.")
-        seed = secrets.randbits(64)  # to have them once more, without holding all
-        posterior.write_synthetic(folder, copies, "population", format="csv", seed=seed)
-        drawn = posterior._copies(copies, "population", None, seed)
-        again = (posterior._frame(*copy) for copy in drawn)
-        return agreement_of_copies(posterior, again, kind="population").to_dicts()
+        made_of = posterior._written(folder, copies, "population", format="csv")
+        frames = (frame for _, frame in made_of)  # one at a time
+        return agreement_of_copies(posterior, frames, kind="population").to_dicts()

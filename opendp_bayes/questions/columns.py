@@ -97,10 +97,7 @@ def _recoded(
     value, label = plain(value), plain(label)
     shown = f"recode={{{told(value)}: {told(label)}}}"
     _check_fits(value, known, column, shown)
-    if known.declared is not None and value not in known.declared:
-        raise ValueError(
-            f"{shown}: {value!r} is not in the Enum of column {column!r}; it can never occur."
-        )
+    _check_declared([value], known, column, shown)
     if place_of(value, labels) is not None:
         raise ValueError(
             f"{shown}: {value!r} is a label of column {column!r} itself; leave it out of recode, or"
@@ -139,11 +136,7 @@ def public_values(
     shown = f"{argument}={told(labels)}"
     for label in labels:
         _check_fits(label, known, column, shown)
-    possible = set(labels if known.declared is None else known.declared)
-    if absent := [label for label in labels if label not in possible]:
-        raise ValueError(
-            f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
-        )
+    _check_declared(labels, known, column, shown)
     if len(distinct(labels)) < len(labels):
         raise ValueError(f"{shown}: must not repeat a label.")
     if alike := twins(labels):
@@ -207,6 +200,14 @@ def _check_fits(label: Any, known: ColumnKind, column: str, shown: str) -> None:
         )
     if isinstance(label, int) and not -(2**63) <= label < 2**63:
         raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
+
+
+def _check_declared(labels: Sequence[Any], known: ColumnKind, column: str, shown: str) -> None:
+    possible = set(labels if known.declared is None else known.declared)
+    if absent := [label for label in labels if label not in possible]:
+        raise ValueError(
+            f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
+        )
 
 
 def _to_write(label: Any, expected: type, column: str) -> str:

@@ -248,10 +248,10 @@ def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, 
 def _asked_of(name: str, given: list[Any] | None, owner: OwnersColumn) -> list[Any] | None:
     """The categories of a column that are asked for, all of the owner's unless some are given."""
     path = ("columns", name, "categories")
-    if given is None or owner.categories is None:
-        if given is not None:
-            raise FieldError(path, "are those of its type, as the owner says; leave them out.")
+    if given is None:
         return owner.categories
+    if owner.categories is None:
+        raise FieldError(path, "are those of its type, as the owner says; leave them out.")
     own = {as_text(label): label for label in owner.categories}
     for label in given:
         if as_text(label) not in own:

@@ -61,8 +61,9 @@ def agreement_of_copies(
     labels = posterior.categories
     counts: dict[Names, list[Integers]] = {names: [] for names in _tables(posterior)}
     sizes = []
+    texts = {name: _texts(name, of) for name, of in labels.items()}
     for number, copy in enumerate(copies):
-        levels = _levels(copy, labels, number)
+        levels = _levels(copy, texts, number)
         sizes.append([max(len(copy), 1)])
         for names, of in counts.items():
             of.append(_counted(levels, names, labels))
@@ -92,19 +93,27 @@ def _tables(posterior: SurveyPosterior) -> Iterator[Names]:
     yield from implied
 
 
-def _levels(copy: "pl.DataFrame", labels: Labels, number: int) -> dict[str, Integers]:
+def _texts(name: str, labels: tuple[Label, ...]) -> "pl.Series":
+    """Labels as the text that they are in a file of CSV."""
+    import polars as pl
+
+    return frame_of(np.arange(len(labels))[:, None], {name: labels}).to_series().cast(pl.String)
+
+
+def _levels(
+    copy: "pl.DataFrame", texts: "Mapping[str, pl.Series]", number: int
+) -> dict[str, Integers]:
     """The places of the labels of a copy, by variable. Also of one that was read from CSV."""
     import polars as pl
 
     found = {}
-    for name, of in labels.items():
-        each = frame_of(np.arange(len(of))[:, None], {name: of}).to_series().cast(pl.String)
+    for name, of in texts.items():
         if name not in copy.columns:
             raise ValueError(f"copies[{number}]: has no column {name!r}; give whole copies.")
         places = (
             copy[name]
             .cast(pl.String)
-            .replace_strict(each, np.arange(len(of)), default=None, return_dtype=pl.UInt32)
+            .replace_strict(of, np.arange(len(of)), default=None, return_dtype=pl.UInt32)
         )
         if places.null_count():
             raise ValueError(

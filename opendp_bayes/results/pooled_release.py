@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display.as_table import Shown
+from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Sheet, Table
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import estimate_of
@@ -170,7 +171,8 @@ def pooled(
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
     effective = as_size(ess, "ess", "draws")
-    draws = groups.draws(prior, kappa_prior, effective, np.random.default_rng(seed))
+    with waiting("Estimating the groups together"):
+        draws = groups.draws(prior, kappa_prior, effective, np.random.default_rng(seed))
     found = Pooled(groups, promise, *draws)
     ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
     if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:

@@ -190,16 +190,14 @@ class Release(InferredRelease):
 
         Source: `docs/pooling.md`.
         """
-        groups = groups_of_table(self, by)
-        with waiting("Estimating the groups together"):
-            return pooled(
-                groups,
-                self.promise,
-                m_prior=m_prior,
-                kappa_prior=kappa_prior,
-                ess=ess,
-                seed=seed,
-            )
+        return pooled(
+            groups_of_table(self, by),
+            self.promise,
+            m_prior=m_prior,
+            kappa_prior=kappa_prior,
+            ess=ess,
+            seed=seed,
+        )
 
     def to_frame(self, level: float = 0.95, *, plug_in: bool = False) -> "pl.DataFrame":
         """A polars frame with a row for each category.
@@ -489,16 +487,14 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
 
         Source: `docs/pooling.md`.
         """
-        groups = groups_of_release(self)
-        with waiting("Estimating the groups together"):
-            return pooled(
-                groups,
-                self.promise,
-                m_prior=m_prior,
-                kappa_prior=kappa_prior,
-                ess=ess,
-                seed=seed,
-            )
+        return pooled(
+            groups_of_release(self),
+            self.promise,
+            m_prior=m_prior,
+            kappa_prior=kappa_prior,
+            ess=ess,
+            seed=seed,
+        )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A row for every group and category: `mean`, `std`, `lower` and `upper` of the noise-aware

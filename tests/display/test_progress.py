@@ -11,7 +11,7 @@ import rich.console
 
 import opendp_bayes as ob
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.results import release as releases
+from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from tests.helpers.releases import changed, promise
 
 PAIR = ob.Release(
@@ -74,9 +74,12 @@ def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> N
         said.append(what)
         yield
 
-    monkeypatch.setattr(releases, "waiting", noted)
+    def reached(*_: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr("opendp_bayes.results.pooled_release.waiting", noted)
     monkeypatch.setattr("opendp_bayes.results.survey.waiting", noted)
-    monkeypatch.setattr(releases, "pooled", lambda *of, **named: None)
+    monkeypatch.setattr(PooledGroups, "draws", reached)
     monkeypatch.setattr("opendp_bayes.results.survey.posterior_of_tables", lambda *of, **named: 0)
     assert ob.Survey(("vote",), (PAIR,)).posterior == 0
     table = changed(
@@ -86,7 +89,8 @@ def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> N
         categories=(("a", 1), ("a", 2), ("b", 1), ("b", 2)),
         axes=("x", "y"),
     )
-    table.pooled("x")
+    with pytest.raises(InterruptedError):
+        table.pooled("x")
     assert said == ["Computing the posterior of all tables", "Estimating the groups together"]
 
 

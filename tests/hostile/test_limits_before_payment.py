@@ -80,7 +80,7 @@ pooling/pooled_groups:cells_by
 survey_tables/estimates_of_copies:combine_estimates
 survey_tables/posterior_of_tables:survey_posterior
 survey_tables/survey_posterior:SurveyPosterior.agreeing_means
-survey_tables/survey_posterior:SurveyPosterior.write_synthetic
+survey_tables/survey_posterior:SurveyPosterior._written
 survey_tables/survey_posterior:SurveyPosterior._copies
 survey_tables/table_posterior:TablePosterior.release
 survey_tables/table_posterior:TableDraws.counted

@@ -115,7 +115,7 @@ class CountsGivenNoise(ByLaws):
             with suppress(TooWideError):
                 self._private = PrivateNumber(self._leaves, self._times, others)
         if self._private is None:
-            self._trees = self._trees_with(())
+            _ = self._trees  # which refuses at once what cannot be answered
 
     @cached_property
     def _tilts(self) -> list[tuple[TiltedCounts, Fade]]:

@@ -109,9 +109,13 @@ def _stencil(place: Floats, points: int) -> tuple[Integers, list[Floats]]:
     lattice, and the weights of a cubic through them.
     """
     first = np.clip(np.floor(place) - 1, 0, points - 4).astype(np.int64)
-    u = place - first
+    return first, cubic(place - first)
+
+
+def cubic(u: Floats) -> list[Floats]:
+    """The weights at u of a cubic through points at 0, 1, 2 and 3."""
     a, b, c = u - 1, u - 2, u - 3
-    return first, [a * b * c / -6, u * b * c / 2, u * a * c / -2, u * a * b / 6]
+    return [a * b * c / -6, u * b * c / 2, u * a * c / -2, u * a * b / 6]
 
 
 def spread(

@@ -7,17 +7,19 @@ beside a count is convolved (`docs/how-it-works.md`).
 """
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import fft, special
 
-from opendp_bayes.inference.convolution.lattices import Lattices
+from opendp_bayes.inference.convolution.lattices import Lattices, cubic
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.laws.mixtures_of_pairs import Side, mixtures_of_pairs
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Counts are looked at where the noise costs no more than `exp(-_REACH)` beyond the draws, on at
@@ -267,16 +269,15 @@ class PrivateNumber:
             log_tilts[:, here] = top + np.log(np.maximum(beside, _TINY))
         total = masses.sum(axis=1, keepdims=True)
         masses /= np.where(total > 0, total, np.nan)
-        mean = np.sum(masses * numbers, axis=1)
-        std = np.sqrt(np.sum(masses * (numbers - mean[:, None]) ** 2, axis=1))
+        deviation = np.sqrt((self._spread - variances) @ self._share)
+        found = Side(numbers.astype(np.float64), masses, log_tilts, deviation)
+        mean, std = found.mean_and_std()
         own = np.append(np.sum(self._laws * self._counts, axis=1), 0.0)
         right = self._times @ own[:-1] - own
         # The means are known from the counts.
         if away.size < 4 or not np.all(np.abs(mean - right) <= _OFF * np.maximum(std, 0.01)):
             raise TooWideError
-        deviation = np.sqrt((self._spread - variances) @ self._share)
-        numbers = numbers.astype(np.float64)
-        return Side(numbers, masses, log_tilts, deviation)
+        return found
 
     def sample(self, leaf: Integers, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts of categories, of which `leaf` tells the row; shape
@@ -321,17 +322,15 @@ class PrivateNumber:
         return found
 
 
-def _all_but_one(laws: Floats, times: Integers) -> Floats:
+def _all_but_one(waves: Any, times: Integers) -> Any:
     """Products of transforms, each without one time of its row, and in the end all of them."""
-    before, after = [np.ones_like(laws[0])], [np.ones_like(laws[0])]
-    for own, number in zip(laws, times.tolist(), strict=True):
-        before.append(before[-1] * own**number)
-    for own, number in zip(laws[:0:-1], times[:0:-1].tolist(), strict=True):
-        after.append(after[-1] * own**number)
-    rest = np.stack([*(x * y for x, y in zip(before, after[::-1], strict=False)), before[-1]])
-    for row in np.flatnonzero(times > 1).tolist():
-        rest[row] *= laws[row] ** int(times[row] - 1)
-    return rest
+    powers, several = waves.copy(), np.flatnonzero(times > 1)
+    number = times[several, None, None]
+    powers[several] **= number
+    rest = all_but_one(powers, np.multiply)
+    whole = rest[-1:] * powers[-1:]
+    rest[several] *= waves[several] ** (number - 1)
+    return np.concatenate([rest, whole])
 
 
 def _spread(laws: Floats, step: int) -> Floats:
@@ -340,16 +339,9 @@ def _spread(laws: Floats, step: int) -> Floats:
     """
     more = [(0, 0)] * (laws.ndim - 1) + [(0, -laws.shape[-1] % step)]
     parts = np.pad(laws, more).reshape(*laws.shape[:-1], -1, step)
-    u = np.arange(step) / step
-    weights = [
-        -u * (u - 1) * (u - 2) / 6,
-        (u + 1) * (u - 1) * (u - 2) / 2,
-        -(u + 1) * u * (u - 2) / 2,
-        (u + 1) * u * (u - 1) / 6,
-    ]
     points = parts.shape[-2]
     found = np.zeros((*laws.shape[:-1], points + 3))
-    for offset, weight in enumerate(weights):
+    for offset, weight in enumerate(cubic(1 + np.arange(step) / step)):
         found[..., offset : offset + points] += parts @ weight
     return found
 
@@ -357,6 +349,4 @@ def _spread(laws: Floats, step: int) -> Floats:
 def _law_of(numbers: Integers, laws: Floats) -> CountLaws:
     """Laws of listed numbers, each in a cell of its own."""
     row, place = np.nonzero(laws > 1e-17)
-    masses = np.zeros((row.size, 4))
-    masses[:, 1] = laws[row, place]  # a cell of one number is its second node
-    return CountLaws(Cells(row, numbers[row, place], numbers[row, place]), masses)
+    return CountLaws.of_numbers(row, numbers[row, place], laws[row, place])

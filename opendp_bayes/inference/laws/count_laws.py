@@ -48,12 +48,17 @@ class CountLaws:
         laws = []
         for column in rows.T:
             counts, place = np.unique(column, return_inverse=True)
-            masses = np.zeros((counts.size, 4))
-            masses[:, 1] = np.bincount(place, weights)  # a cell of one count is its second node
-            seen = masses[:, 1] > 0
-            cells = Cells(np.zeros_like(counts), counts, counts).where(seen)
-            laws.append(cls(cells, masses[seen] / masses.sum()))
+            shares = np.bincount(place, weights)
+            counts, shares = counts[shares > 0], shares[shares > 0] / shares.sum()
+            laws.append(cls.of_numbers(np.zeros_like(counts), counts, shares))
         return cls.joined(laws)
+
+    @classmethod
+    def of_numbers(cls, law: Integers, numbers: Integers, shares: Floats) -> "CountLaws":
+        """The laws of numbers, each in a cell of its own with its share; all shapes `(cells,)`."""
+        masses = np.zeros((numbers.size, 4))
+        masses[:, 1] = shares  # a cell of one number is its second node
+        return cls(Cells(law, numbers, numbers), masses)
 
     @classmethod
     def joined(cls, laws: "Sequence[CountLaws]") -> "CountLaws":

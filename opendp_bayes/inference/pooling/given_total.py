@@ -1,8 +1,9 @@
 """Counts of pooled groups whose number of all records is public.
 
-Given q, counts are independent, and their sum has nearly a normal law. So groups and categories are
-drawn one after another, each with the normal law of what remains; weights say by how much that
-differs from the exact law.
+Given q, counts are independent, and their sum has nearly a Gamma law. So groups and categories are
+drawn one after another, each with the Gamma law of what remains, or a normal one where some records
+may be in no group and nothing was drawn of those; weights say by how much that differs from the
+exact law.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """One posterior of all tables of the same records."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
 from pathlib import Path
@@ -211,6 +211,18 @@ class SurveyPosterior:
         also one that a spreadsheet would take for a formula. Raises `FileExistsError` for a file
         that is there already.
         """
+        return [path for path, _ in self._written(folder, copies, kind, records, format, seed)]
+
+    def _written(
+        self,
+        folder: str | Path,
+        copies: int,
+        kind: Kind,
+        records: int | None = None,
+        format: Format = "parquet",  # noqa: A002  # as above
+        seed: int | None = None,
+    ) -> "Iterator[tuple[Path, pl.DataFrame]]":
+        """Yield the path of each frame that was written, and the frame."""
         as_choice(format, "format", get_args(Format))
         made = self._copies(copies, kind, records, seed)
         digits = len(str(copies))
@@ -224,7 +236,7 @@ class SurveyPosterior:
         for path, one in zip(paths, made, strict=True):
             frame = self._frame(*one)
             frame.write_csv(path) if format == "csv" else frame.write_parquet(path)
-        return paths
+            yield path, frame
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the graph of the model on `ax`, by default on new axes, and return them.
