@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.convolution import sums_by_pairs, tilts
+from opendp_bayes.inference.convolution import sums, tilts
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
@@ -100,8 +100,7 @@ def test_long_steps_and_the_finer_ones_near_zero(seed):
 
 def longest_step(found):
     """Of the laws of all sums but one count."""
-    sums = found._trees[0].sums
-    return sums.beside(np.arange(found._first.size)).whole.step.max()
+    return found._trees[0].sums.of(None).whole.step.max()
 
 
 def wide(k, size, scale, law):
@@ -226,7 +225,7 @@ def test_merged_categories_and_some_given_the_others(law, scale):
         ),
     ],
 )
-def test_groups_of_one_tree_are_those_of_trees_of_their_own(scale, size):
+def test_groups_that_are_asked_for_together_are_those_of_each_alone(scale, size):
     rng, prior = np.random.default_rng(5), np.full(60, 0.3)
     counts = rng.multinomial(400_000, rng.dirichlet(prior))
     drawn = counts + np.rint(rng.laplace(0, scale, 60)).astype(np.int64)
@@ -252,7 +251,7 @@ def test_steps_as_long_as_a_smooth_sum_allows_change_nothing(size, monkeypatch):
     found = given_noise(drawn, prior, law, size=size)
     assert longest_step(found) > 1
     shown = [found.probabilities, *(theta for _, theta in found.together(groups))]
-    monkeypatch.setattr(sums_by_pairs, "_STEP", 1e-9)
+    monkeypatch.setattr(sums, "_STEP", 1e-9)
     fine = given_noise(drawn, prior, law, size=size)
     assert longest_step(fine) == 1
     right = [fine.probabilities, *(theta for _, theta in fine.together(groups))]
@@ -270,7 +269,7 @@ def test_a_narrow_group_among_wide_categories(monkeypatch):
     found = given_noise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
     assert longest_step(found) > 1
     together = found.together([[0, 2]])[0][0]
-    monkeypatch.setattr(sums_by_pairs, "_STEP", 1e-9)
+    monkeypatch.setattr(sums, "_STEP", 1e-9)
     fine = given_noise(drawn, prior, DiscreteLaplace(60.0), size=20_940)
     assert longest_step(fine) == 1
     at = np.array([[0], [1], [5], [60], [200]])

@@ -1,10 +1,10 @@
-"""Laws on lattices: moments that are kept, and sums of two against `np.convolve`."""
+"""Laws on lattices: moments that are kept, and what is between points."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.convolution.lattices import Lattices, added, quantiles, spread
+from opendp_bayes.inference.convolution.lattices import Lattices, quantiles, spread
 
 
 def bell(origin, step, mean, deviation):
@@ -20,13 +20,6 @@ def moments(lattices, row):
     places = lattices.origin[row] + lattices.step[row] * np.arange(lattices.points)
     masses = lattices.masses[row]
     return [masses @ (places - 500.0) ** power for power in range(4)]
-
-
-def test_longer_steps_keep_three_moments():
-    laws = Lattices.gathered([bell(0, 1, 500, 30), bell(100, 4, 480, 50)])
-    moved = laws.on(np.array([0, 0]), np.array([8, 16]), 200)
-    for row in range(2):
-        assert moments(moved, row) == pytest.approx(moments(laws, row), rel=1e-9, abs=1e-6)
 
 
 def test_masses_are_handed_on_with_three_moments():
@@ -46,16 +39,6 @@ def test_between_points_a_law_is_nearly_what_it_is():
     found = laws.density(np.zeros(4, int), sums)
     assert found == pytest.approx(stats.norm(500, 60).pdf(sums), rel=1e-4)
     assert laws.density(np.zeros(2, int), np.array([-1.0, 1e6])).tolist() == [0.0, 0.0]
-
-
-def test_sums_of_two_are_those_of_a_convolution():
-    one = Lattices.gathered([bell(0, 1, 90, 9), bell(8, 2, 60, 7)])
-    two = Lattices.gathered([bell(5, 1, 40, 4), bell(20, 2, 70, 8)])
-    found = added(one, two)
-    for row in range(2):
-        right = np.convolve(one.masses[row], two.masses[row])
-        assert np.max(np.abs(found.masses[row] - right)) < 1e-14
-        assert found.origin[row] == one.origin[row] + two.origin[row]
 
 
 def test_quantiles_are_where_a_law_has_its_weight():

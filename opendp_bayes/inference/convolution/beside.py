@@ -7,8 +7,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 
 from opendp_bayes.inference.convolution.lattices import Lattices, quantiles
-from opendp_bayes.inference.convolution.sums_by_pairs import Outline, SumLaws
-from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
+from opendp_bayes.inference.convolution.sums import Outline, Parts, SumLaws
+from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -124,7 +124,7 @@ class SmoothBeside:
 
     narrow = np.inf
 
-    def __init__(self, tree: TiltedTree, laws: SumLaws, outline: Outline, bins: Bins) -> None:
+    def __init__(self, tree: TiltedSums, laws: SumLaws, outline: Outline, bins: Bins) -> None:
         self._tree, self.log_scale = tree, float(tree.listed[1].max())
         whole = laws.whole
         ends = np.where((whole.step > 1) & (whole.origin == 0), _CLOSE_STEPS * whole.step, 0)
@@ -217,17 +217,17 @@ class SmoothBeside:
 Beside = ListedBeside | SmoothBeside
 
 
-def beside_nodes(tree: TiltedTree, nodes: Integers, bins: Bins) -> Beside:
-    """Choose how to sum over records beside nodes, which `bins` tell apart: number by number
-    where these numbers are few, else on lattices.
+def beside_of(tree: TiltedSums, own: Outline, rest: Parts, bins: Bins) -> Beside:
+    """Choose how to sum over the records of the rest, beside categories with an outline, which
+    `bins` tell apart: number by number where these numbers are few, else on lattices.
     """
-    laws = tree.sums.beside(nodes)
+    laws = tree.sums.of(rest, alone=True)
     if tree.total.is_point or _is_narrow(tree, laws.whole):
         return ListedBeside(laws, *tree.listed, bins)
-    return SmoothBeside(tree, laws, tree.sums.laws.outline.of(nodes), bins)
+    return SmoothBeside(tree, laws, own, bins)
 
 
-def _is_narrow(tree: TiltedTree, whole: Lattices) -> bool:
+def _is_narrow(tree: TiltedSums, whole: Lattices) -> bool:
     """True if the weights of numbers of records are too narrow or too bent for the steps of sums
     over the other categories.
     """

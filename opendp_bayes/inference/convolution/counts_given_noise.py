@@ -15,15 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from opendp_bayes.inference.convolution.beside import Beside, Completions, beside_nodes
-from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
+from opendp_bayes.inference.convolution.beside import Beside, Completions, beside_of
+from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
-from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums, families
 from opendp_bayes.inference.convolution.private_number import PrivateNumber, TooWideError
-from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws
+from opendp_bayes.inference.convolution.sums import Outline, Part, Parts, SumLaws
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
-from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
+from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.convolution.tilts import Fade, Tilts
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
@@ -122,19 +121,19 @@ class CountsGivenNoise(ByLaws):
         return Tilts(self._leaves, self._times, self._origin, self._total).all()
 
     @cached_property
-    def _trees(self) -> list[TiltedTree]:
-        return self._trees_with(())
-
-    def _trees_with(self, groups: Sequence[Sequence[int]]) -> list[TiltedTree]:
-        """A tree of sums for each tilt that weighs anything, with groups of categories as nodes."""
-        # One plan for all tilts, so that a group is the same node of each.
-        plan = PlanOfSums.of(self._leaf, np.sqrt(self._tilts[0][0].variance), groups)
-        trees = [
-            TiltedTree(tilted, self._times, plan, self._total, self._origin, fade)
+    def _trees(self) -> list[TiltedSums]:
+        """The sums under each tilt that weighs anything."""
+        sums = [
+            TiltedSums(tilted, self._times, self._total, self._origin, fade)
             for tilted, fade in self._tilts
         ]
-        best = max(tree.log_evidence for tree in trees)
-        return [tree for tree in trees if tree.log_evidence >= best - _DEPTH]
+        best = max(each.log_evidence for each in sums)
+        return [each for each in sums if each.log_evidence >= best - _DEPTH]
+
+    def _part(self, categories: Sequence[int]) -> Part:
+        """Some categories, and all others."""
+        times = np.bincount(self._leaf[list(categories)], minlength=self._times.size)
+        return np.flatnonzero(times), times[times > 0]
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -144,17 +143,20 @@ class CountsGivenNoise(ByLaws):
             return self._private.counts, self._private.probabilities
         others = all_but_one(self.categories.prior)[self._first]
         alpha = self.categories.prior[self._first]
-        return self._laws(self._trees, np.arange(self._first.size), alpha, others)
+        return self._laws(None, alpha, others)
 
     def _laws(
-        self, trees: list[TiltedTree], nodes: Integers, alpha: Floats, others: Floats
+        self, groups: Groups | None, alpha: Floats, others: Floats
     ) -> tuple[CountLaws, BetaMixtures]:
-        """The laws of the counts at some nodes, and of their probabilities. The priors of what is
-        at each node and of all other categories are `alpha` and `others`.
+        """The laws of the counts of groups, or of single categories, and of their probabilities.
+        The priors of each and of all other categories are `alpha` and `others`.
         """
-        own = [tree.sums.laws.composite(nodes) for tree in trees]
-        bins = Bins(others, *np.min([t.deviations(nodes, alpha, others) for t in trees], axis=0))
-        beside = [beside_nodes(tree, nodes, bins) for tree in trees]
+        trees, parts, rest = self._trees, *self._sides(groups)
+        outlines = [x.sums.single if parts is None else x.sums.outline(parts) for x in trees]
+        own = [x.sums.each if parts is None else x.sums.of(parts) for x in trees]
+        both = list(zip(trees, outlines, strict=True))
+        bins = Bins(others, *np.min([x.deviations(o, alpha, others) for x, o in both], axis=0))
+        beside = [beside_of(x, o, rest, bins) for x, o in both]
         scale = np.array([each.log_scale for each in beside])
         top = float(scale.max())
         scale = scale - top
@@ -165,38 +167,14 @@ class CountsGivenNoise(ByLaws):
                 found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
             return log_or_nothing(found)
 
-        start = self._start(trees, nodes, beside, own)
-        cells = refined(log_weight, start, nodes.size, _SEEN, _CHANGE)
+        start = _start(trees, outlines, beside, own)
+        cells = refined(log_weight, start, alpha.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
         cells = short_cells(law, alpha, others, float(self.records.mean()[0]))
         log_masses = cells.log_masses(log_weight)
         _check_agree(trees, cells.log_sums(log_masses) + top)
         law = CountLaws.of_masses(cells, log_masses)
         return law, self._mixtures(law, own, beside, alpha, bins)
-
-    def _start(
-        self, trees: list[TiltedTree], nodes: Integers, beside: list[Beside], own: list[SumLaws]
-    ) -> Cells:
-        """Cells that begin wherever the weight of a node may have a peak."""
-        outlines = [tree.sums.laws.outline.of(nodes) for tree in trees]
-        low = np.min([outline.low for outline in outlines], axis=0)
-        high = np.max([outline.high for outline in outlines], axis=0)
-        place, single = np.full(self._first.size, -1), nodes < self._first.size
-        place[nodes[single]] = np.flatnonzero(single)
-        row, first = [], []
-        for tree, rest, outline, laws in zip(trees, beside, outlines, own, strict=True):
-            counts = tree.tilted.cells
-            for edge in (counts.first, counts.last + 1):
-                row.append(place[counts.category])
-                first.append(edge.astype(np.float64))
-            for seeds in (
-                [rest.seeds(outline)] if np.all(single) else [rest.seeds(outline), laws.seeds()]
-            ):
-                row.append(np.repeat(np.arange(nodes.size), seeds.shape[1]))
-                first.append(seeds.ravel())
-        each = [np.minimum(s.narrow, b.narrow) for s, b in zip(outlines, beside, strict=True)]
-        narrow = np.max(each, axis=0)
-        return cells_between(np.concatenate(row), np.concatenate(first), low, high, narrow)
 
     def _mixtures(
         self,
@@ -277,16 +255,19 @@ class CountsGivenNoise(ByLaws):
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.
         """
-        prior, found = self.categories.prior, dict[int, tuple[CountLaws, BetaMixtures]]()
-        for family in families(groups):
-            own = [list(groups[place]) for place in family]
-            trees = self._trees_with(own)
-            alpha = np.array([prior[group].sum() for group in own])
-            others = np.array([np.delete(prior, group).sum() for group in own])
-            laws, mixtures = self._laws(trees, np.array(trees[0].plan.groups), alpha, others)
-            for at, place in enumerate(family):
-                found[place] = laws.chosen(np.array([at])), mixtures[at]
-        return [found[place] for place in range(len(groups))]
+        prior, own = self.categories.prior, [list(group) for group in groups]
+        alpha = np.array([prior[group].sum() for group in own])
+        others = np.array([np.delete(prior, group).sum() for group in own])
+        laws, mixtures = self._laws(own, alpha, others)
+        return [(laws.chosen(np.array([at])), mixtures[at]) for at in range(len(own))]
+
+    def _sides(self, groups: Groups | None) -> tuple[Parts, Parts]:
+        """Groups and what is beside each of them; None for single categories."""
+        if groups is None:
+            return None, None
+        every = range(self.categories.k)
+        rest = [np.setdiff1d(every, list(group)).tolist() for group in groups]
+        return [self._part(group) for group in groups], [self._part(group) for group in rest]
 
     def given(self, categories: Sequence[int]) -> ByLaws:
         """The posterior of some categories among themselves: of their counts, and of their
@@ -302,15 +283,14 @@ class CountsGivenNoise(ByLaws):
 
     def _some(self, inside: Integers) -> "CountsGivenNoise":
         """The posterior of two or more categories, but not all, in their order."""
-        trees = self._trees_with([inside.tolist()])
-        node = np.array(trees[0].plan.groups)
+        trees, (parts, others) = self._trees, self._sides([inside.tolist()])
         bins = Bins(*np.ones((3, 1)))  # only the weights of all are asked for
-        beside = [beside_nodes(tree, node, bins) for tree in trees]
+        outlines = [tree.sums.outline(parts) for tree in trees]
+        beside = [beside_of(x, o, others, bins) for x, o in zip(trees, outlines, strict=True)]
         times = np.bincount(self._leaf[inside], minlength=self._first.size)
         known = [tree.tilted.log_sum(times, self._origin) for tree in trees]
-        outlines = [tree.sums.laws.outline.of(node) for tree in trees]
         seeds = [rest.seeds(outline) for rest, outline in zip(beside, outlines, strict=True)]
-        seeds += [tree.sums.laws.composite(node).seeds() for tree in trees]
+        seeds += [tree.sums.of(parts).seeds() for tree in trees]
         lowest = max(min(float(outline.low[0]) for outline in outlines), 0.0)
         highest = max(float(outline.high[0]) for outline in outlines)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
@@ -338,20 +318,15 @@ class CountsGivenNoise(ByLaws):
         """Independent draws of the true counts, shape `(draws, k)`."""
         if self._private is not None:
             return self._private.sample(self._leaf, draws, rng)
-        return self._sampled(draws, self._trees, self._leaf, rng)
+        return self._sampled(draws, [[i] for i in range(self.categories.k)], rng)
 
     def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the sums of groups, which have every category once."""
-        several = [list(group) for group in groups if len(group) > 1]
-        trees = self._trees_with(several)
-        node, leaf = iter(trees[0].plan.groups), self._leaf
-        wanted = [int(leaf[group[0]]) if len(group) == 1 else next(node) for group in groups]
-        return self._sampled(draws, trees, np.array(wanted), rng)
+        return self._sampled(draws, groups, rng)
 
-    def _sampled(
-        self, draws: int, trees: list[TiltedTree], wanted: Integers, rng: np.random.Generator
-    ) -> Integers:
-        """Draws of the nodes that are wanted, in their order."""
+    def _sampled(self, draws: int, groups: Groups, rng: np.random.Generator) -> Integers:
+        """Draws of the sums of groups, in their order."""
+        trees, parts = self._trees, [self._part(group) for group in groups]
         shares = special.softmax([tree.log_evidence for tree in trees])
         numbers = rng.multinomial(draws, shares).tolist()
         found = []
@@ -360,12 +335,36 @@ class CountsGivenNoise(ByLaws):
                 continue
             law = CountLaws.of(tree.size_cells, tree.log_total)
             sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
-            found.append(DrawsByPairs(tree.sums, wanted.tolist()).of(sizes, rng))
+            found.append(DrawsGivenSum(tree.sums, parts).of(sizes, rng))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)
 
 
-def _check_agree(trees: list[TiltedTree], log_sums: Floats) -> None:
+def _start(
+    trees: list[TiltedSums], outlines: list[Outline], beside: list[Beside], own: list[SumLaws]
+) -> Cells:
+    """Cells that begin wherever the weight of a law may have a peak."""
+    low = np.min([outline.low for outline in outlines], axis=0)
+    high = np.max([outline.high for outline in outlines], axis=0)
+    single = own[0].leaf
+    row, first = [], []
+    for tree, rest, outline, laws in zip(trees, beside, outlines, own, strict=True):
+        place = np.full(tree.tilted.mean.size, -1)
+        place[single[single >= 0]] = np.flatnonzero(single >= 0)
+        counts = tree.tilted.cells
+        for edge in (counts.first, counts.last + 1):
+            row.append(place[counts.category])
+            first.append(edge.astype(np.float64))
+        more = [] if np.all(single >= 0) else [laws.seeds()]
+        for seeds in [rest.seeds(outline), *more]:
+            row.append(np.repeat(np.arange(low.size), seeds.shape[1]))
+            first.append(seeds.ravel())
+    narrow = [np.minimum(s.narrow, b.narrow) for s, b in zip(outlines, beside, strict=True)]
+    rows, starts = np.concatenate(row), np.concatenate(first)
+    return cells_between(rows, starts, low, high, np.max(narrow, axis=0))
+
+
+def _check_agree(trees: list[TiltedSums], log_sums: Floats) -> None:
     """Warn where what all counts of a category weigh is not the same for all categories: each has
     it from other sums, and their lattices, cuts and tilts are good where all agree.
     """

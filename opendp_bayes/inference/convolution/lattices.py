@@ -1,25 +1,16 @@
 """Laws of sums on lattices, many at once: a row each, with a step and an origin of its own.
 
-A step is a power of two and an origin a multiple of it, so that a law is moved to a longer step by
-halving it, which keeps the moments up to the third; between its points a law is a cubic.
+A step is a power of two and an origin a multiple of it; between its points a law is a cubic.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import fft
 
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Weights of the points beside one that is left out, of a cubic through the nearest four; and what
-#: these differ by for the first one left out, which has one point below it and three above.
-_BESIDE = ((1, 9 / 16), (3, -1 / 16))
-_FIRST = (-4 / 16, 6 / 16, -4 / 16, 1 / 16)
-#: Relative to the Euclidean norms of what it multiplies, the error of a transform.
-_ROUNDING = 1e-15
 #: Quantiles of a law at which cells begin.
 _LEVELS = 24
 
@@ -51,10 +42,6 @@ class Lattices:
         """Number of points of each row."""
         return self.masses.shape[-1]
 
-    def separate(self) -> list[Row]:
-        """The inverse of `gathered`."""
-        return list(zip(self.origin.tolist(), self.step.tolist(), self.masses, strict=True))
-
     def density(self, row: Integers, sums: Floats) -> Floats:
         """The probability of each sum, a real number, in each row; elementwise."""
         return np.maximum(self.read(row, sums), 0.0) / self.step[row]
@@ -69,39 +56,6 @@ class Lattices:
         start = row * self.points + first
         found = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
-
-    def on(self, origin: Integers, step: Integers, points: int) -> "Lattices":
-        """Move the laws to other points, no closer to each other, and hand masses to the nearest
-        four.
-        """
-        rows = self
-        while np.any(short := rows.step < step):
-            rows = rows._halved(short)
-        start = (origin - rows.origin) // step
-        return Lattices(origin, step, rows._taken(start, 1, points))
-
-    def _halved(self, chosen: NDArray[np.bool_]) -> "Lattices":
-        """The chosen rows on twice their step, the others as they are."""
-        step = np.where(chosen, 2 * self.step, self.step)
-        origin = np.where(chosen, self.origin // step * step, self.origin)
-        stride = np.where(chosen, 2, 1)
-        points = int(np.max(-(-self.points // stride))) + 3
-        start = (origin - self.origin) // self.step
-        taken = self._taken(start, stride, points)
-        given = np.where(chosen, 1.0, 0.0)[:, None]
-        for away, weight in _BESIDE:
-            for side in (-away, away):
-                taken += weight * given * self._taken(start + side, stride, points)
-        first = given * self._taken(start + 1, 1, 1)
-        taken[:, :4] += first * np.array(_FIRST)
-        return Lattices(origin, step, taken)
-
-    def _taken(self, start: Integers, stride: Integers | int, points: int) -> Floats:
-        """Masses from a point of each row on, every so many, and 0 beyond its ends."""
-        place = start[:, None] + np.reshape(stride, (-1, 1)) * np.arange(points)
-        inside = (place >= 0) & (place < self.points)
-        found = np.take_along_axis(self.masses, np.where(inside, place, 0), axis=1)
-        return np.where(inside, found, 0.0)
 
 
 def _stencil(place: Floats, points: int) -> tuple[Integers, list[Floats]]:
@@ -146,22 +100,6 @@ def aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
     start = origin[row] + step[row] * (first[cell] + place)
     end = start + step[row] - 1
     return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
-
-
-def added(first: Lattices, second: Lattices) -> Lattices:
-    """The laws of the sums of two independent ones, row by row; both have the same steps."""
-    points = first.points + second.points - 1
-    length = fft.next_fast_len(points, real=True)
-    transformed = fft.rfft(first.masses, length) * fft.rfft(second.masses, length)
-    masses = fft.irfft(transformed, length)[:, :points]
-    masses = without_rounding(masses, first.masses, second.masses)
-    return Lattices(first.origin + second.origin, first.step, masses)
-
-
-def without_rounding(masses: Floats, first: Floats, second: Floats) -> Floats:
-    """Sums of products of two arrays, by transforms, without what is within the error of these."""
-    norms = [np.sqrt(np.sum(x**2, axis=-1, keepdims=True)) for x in (first, second)]
-    return np.where(np.abs(masses) > _ROUNDING * norms[0] * norms[1], masses, 0.0)
 
 
 def quantiles(laws: Lattices) -> Floats:

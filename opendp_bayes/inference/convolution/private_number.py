@@ -244,9 +244,11 @@ class PrivateNumber:
         begin = np.rint((self._size - means)[:, some] / step).astype(np.int64) - length // 2
         first = np.maximum(begin.min(axis=1), 0)
         away = step * np.arange(int((begin.max(axis=1) - first).max()) + length)
+        shift = (begin - origin[:, None])[..., None] + np.arange(length)
+        rest = np.take_along_axis(rest, shift % length, axis=2)
         masses = np.zeros((rows + 1, away.size))
         for row, node in np.ndindex(begin.shape):
-            own = np.roll(rest[row, node], int(origin[row] - begin[row, node]) % length)
+            own = rest[row, node]
             at = int(begin[row, node] - first[row])
             masses[row, max(at, 0) : at + length] += self._share[some][node] * own[max(-at, 0) :]
         # What is known of a sum by each logit, over what these multiply its weight by.

@@ -1,6 +1,6 @@
 """The law of each count under a tilt, in cells that its weights place."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -98,6 +98,15 @@ class TiltedCounts:
         cells = Cells(parts.owner, self.cells.first[place], self.cells.last[place])
         chosen = self.anchor[rows], cells, self.log_norm[rows], self.mean[rows], self.variance[rows]
         return TiltedCounts(self.categories.chosen(rows), self.tilt, *chosen)
+
+    def within(self, low: Floats, high: Floats) -> "TiltedCounts":
+        """The parts of the laws between bounds of each; their probabilities stay as they are, and
+        the moments are those of the parts.
+        """
+        bounds = (each.astype(np.int64) for each in (np.floor(low), np.ceil(high)))
+        cells = self.cells.within(*bounds)
+        _, mean, variance = _moments(cells, cells.log_masses(self.log_probability), self.anchor)
+        return replace(self, cells=cells, mean=mean, variance=variance)
 
     @cached_property
     def ends(self) -> tuple[Integers, Integers]:

@@ -5,8 +5,7 @@ import pytest
 
 from opendp_bayes.inference.convolution.beside import ListedBeside, SmoothBeside
 from opendp_bayes.inference.convolution.number_of_records import private
-from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.convolution.tilted_tree import TiltedTree
+from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade, balanced
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from tests.helpers.given_noise import categories_of
@@ -21,8 +20,7 @@ def part(law, drawn, prior=PRIOR):
     total = private(categories, None)
     tilted = balanced(categories, np.ones(4), total)
     origin = np.zeros(4, dtype=np.int64)
-    plan = PlanOfSums.of(np.arange(4), np.sqrt(tilted.variance))
-    return TiltedTree(tilted, np.ones(4), plan, total, origin, NO_FADE)
+    return TiltedSums(tilted, np.ones(4, dtype=int), total, origin, NO_FADE)
 
 
 def rest_of(made, row):
@@ -39,9 +37,9 @@ def rest_of(made, row):
 def test_what_completes_counts(kind, law):
     made = part(law, [60, 20, 90, 40])
     bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.2), np.full(4, 0.2))
-    laws = made.sums.beside(np.arange(4))
+    laws = made.sums.of(None, alone=True)
     if kind is SmoothBeside:
-        found = SmoothBeside(made, laws, made.sums.laws.outline.of(np.arange(4)), bins)
+        found = SmoothBeside(made, laws, made.sums.single, bins)
     else:
         found = ListedBeside(laws, *made.listed, bins)
     counts = np.arange(150.0)

@@ -1,4 +1,4 @@
-"""The tree of sums under one tilt, and the weights of the numbers of records that it serves."""
+"""The sums of counts under one tilt, and the weights of the numbers of records that it serves."""
 
 from functools import cached_property
 
@@ -7,8 +7,7 @@ from scipy import special
 
 from opendp_bayes.inference.convolution.lattices import aligned, spread
 from opendp_bayes.inference.convolution.number_of_records import Total
-from opendp_bayes.inference.convolution.plan_of_sums import PlanOfSums
-from opendp_bayes.inference.convolution.sums_by_pairs import SumLaws, SumsByPairs
+from opendp_bayes.inference.convolution.sums import Outline, SumLaws, Sums
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.inference.convolution.tilts import Fade
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
@@ -19,16 +18,15 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _DEPTH = 24.0
 
 
-class TiltedTree:
+class TiltedSums:
     """Sums of the counts under one tilt, which serves the numbers of records that `fade` leaves.
 
     Parameters
     ----------
-    tilted : the laws of the counts of the leaves.
-    times : how many categories each leaf stands for.
-    plan : the order in which they are added up, common to all tilts.
+    tilted : the laws of the counts of different categories.
+    times : how many categories each stands for.
     total : the number of records, with its weights.
-    origin : a count of each leaf, whose weight is 1: logarithms are relative to it.
+    origin : a count of each, whose weight is 1: logarithms are relative to it.
     fade : a factor of the weight of each number of records, to share it with neighbouring tilts.
     """
 
@@ -36,20 +34,20 @@ class TiltedTree:
         self,
         tilted: TiltedCounts,
         times: Integers,
-        plan: PlanOfSums,
         total: Total,
         origin: Integers,
         fade: Fade,
     ) -> None:
-        self.tilted, self.plan, self.total, self._fade = tilted, plan, total, fade
+        self.total, self._fade = total, fade
         self._constant = tilted.log_sum(times, origin)
         self.lowest = max(float(total.lowest), fade.first)
         self.highest = min(float(total.highest), fade.fourth)
-        self.sums = SumsByPairs(tilted, plan, self.lowest, self.highest)
+        self.sums = Sums(tilted, times, self.lowest, self.highest)
+        self.tilted = self.sums.counts
 
     @cached_property
     def _whole(self) -> SumLaws:
-        return self.sums.laws.composite(np.array([self.plan.root]))
+        return self.sums.of([self.sums.all])
 
     def log_size(self, sizes: Floats) -> Floats:
         """Logarithms of the weights of numbers of records, each divided by what the tilt and the
@@ -74,10 +72,10 @@ class TiltedTree:
         total = self.total
         if total.is_point:
             return Cells(np.zeros_like(total.seeds), total.seeds, total.seeds)
-        outline, root = self.sums.laws.outline, self.plan.root
-        lowest = int(max(self.lowest, outline.low[root]))
-        highest = int(max(min(self.highest, outline.high[root]), lowest))
-        mean, deviation = outline.mean[root], np.sqrt(outline.variance[root])
+        outline = self.sums.outline([self.sums.all])
+        lowest = int(max(self.lowest, outline.low[0]))
+        highest = int(max(min(self.highest, outline.high[0]), lowest))
+        mean, deviation = outline.mean[0], np.sqrt(outline.variance[0])
         around = mean + deviation * np.linspace(-9, 9, 37)
         starts = np.clip([*total.seeds, *around, lowest], lowest, highest)
         starts = np.unique(starts.astype(np.int64))
@@ -105,12 +103,12 @@ class TiltedTree:
         """Logarithm of the sum of all weights, comparable between tilts."""
         return float(special.logsumexp(self._log_masses))
 
-    def deviations(self, nodes: Integers, alpha: Floats, others: Floats) -> Floats:
-        """About the deviations of the logits of nodes' probabilities, shape `(2, nodes)`: without
-        what is not known of the other categories, and of this alone. `alpha` and `others` are the
-        priors of theirs and of all other categories.
+    def deviations(self, own: Outline, alpha: Floats, others: Floats) -> Floats:
+        """About the deviations of the logits of the probabilities of some, shape `(2, laws)`:
+        without what is not known of the other categories, and of this alone. `alpha` and `others`
+        are the priors of theirs and of all other categories.
         """
-        own, whole = (self.sums.laws.outline.of(at) for at in (nodes, np.array([self.plan.root])))
+        whole = self.sums.outline([self.sums.all])
         a, b = alpha + own.mean, np.maximum(whole.mean - own.mean, 0.0) + others
         masses, sizes = special.softmax(self._log_masses), self.size_cells.nodes
         of_size = np.sum(masses * (sizes - np.sum(masses * sizes)) ** 2)

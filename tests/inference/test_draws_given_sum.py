@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution import draws_by_pairs
-from opendp_bayes.inference.convolution.draws_by_pairs import DrawsByPairs
+from opendp_bayes.inference.convolution import draws_given_sum
+from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.sweeps import some_of
-from tests.inference.test_sums_by_pairs import convolved, sums
+from tests.inference.test_sums import convolved, sums
 
 DRAWS = 20_000
 #: Kolmogorov's distance, which draws of the right law exceed with probability 2 exp(-2 * 2.5^2), or
@@ -24,10 +24,11 @@ WAYS = [("_TABLE", 1 << 11), ("_TABLE", 0), ("_KEPT", 2.0)]
 @pytest.mark.parametrize("law", some_of([DiscreteLaplace(3.0), DiscreteGaussian(2.0)], 1))
 @pytest.mark.parametrize("way", WAYS, ids=["tables", "cells", "parts"])
 def test_each_count_has_its_law_given_the_sum(way, law, total, monkeypatch):
-    monkeypatch.setattr(draws_by_pairs, *way)
+    monkeypatch.setattr(draws_given_sum, *way)
     made, laws, last = sums(law, [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5])
     size = np.full(DRAWS, total)
-    counts = DrawsByPairs(made, [0, 1, 2, 3]).of(size, np.random.default_rng(1)).T
+    parts = [(np.array([i]), np.ones(1, dtype=int)) for i in range(4)]
+    counts = DrawsGivenSum(made, parts).of(size, np.random.default_rng(1)).T
     assert np.all(counts >= 0)
     assert np.all(counts.sum(axis=0) == total)
     for i in range(4):
@@ -41,8 +42,8 @@ def test_each_count_has_its_law_given_the_sum(way, law, total, monkeypatch):
             assert np.max(np.abs(found - free)) > 2 * LARGEST
 
 
-def test_nodes_that_are_wanted_more_than_once_come_in_their_order():
-    """Of equal laws, which are one node: the sum of all is kept, and no two columns are one."""
+def test_equal_laws_come_in_the_order_of_their_categories():
+    """The sum of all is kept, and no two columns are one."""
     prior, noise = (1.0, 0.5, 1.0, 1.0, 0.5), DiscreteLaplace(3.0)
     made = given_noise((5, 9, 5, 5, 9), prior, noise, size=35)
     drawn = made.sample(DRAWS, np.random.default_rng(2))

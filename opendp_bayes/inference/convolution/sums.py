@@ -1,0 +1,409 @@
+"""Laws of sums of independent counts: one product of transforms for each.
+
+Every law is held where it is and as finely as it needs: in steps of about a tenth of the narrowest
+thing in it, with finer lattices near 0, where counts with a prior below 1 have a peak.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import fft
+
+from opendp_bayes.inference.convolution.lattices import Lattices, Row, aligned, quantiles, spread
+from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
+from opendp_bayes.mathematics.all_but_one import all_but_one
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Steps are no longer than this share of the narrowest deviation in a law, nor of its range.
+_STEP, _SHARE = 0.14, 1 / 40
+#: Deviations of a sum that are added to the reach of its widest count.
+_REACH = 9.0
+#: A lattice near 0 has so many points, and the next one steps so many times longer.
+_ZOOM, _COARSER = 1024, 8
+#: Points at the end of such a lattice that lack what is beyond it.
+_END = 4
+#: The most points of a lattice, about.
+_MOST_POINTS = 1 << 17
+#: Counts go on for this share of their range beyond what is needed of them, and laws for so many
+#: steps, so that they have no edge there.
+_MORE, _BEYOND = 1 / 6, 6
+#: Counts are taken to be next to nothing together with more than this probability.
+_LOG_PEAK = np.log(1e-7)
+#: What comes back from beyond a lattice near 0 is damped by `exp(-2 _DAMPED)`.
+_DAMPED = 12.0
+#: The fourth cumulants of so many counts change by about the fourth power of their steps, for a
+#: relative change of their sum's density of 1e-4.
+_CUMULANT = 3e-3
+#: Numbers of transforms that are made at once.
+_BLOCK = 1 << 22
+#: Of the largest mass, the error of a transform.
+_ROUNDING = 1e-15
+
+_NO_LAW: Row = (0, 1, np.zeros(4))
+#: Rows of counts, and how often each is in a sum; all of them but one of each row are None.
+Part = tuple[Integers, Integers]
+Parts = Sequence[Part] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """Moments, ends and the narrowest deviations of laws that are not computed yet, from which
+    their lattices follow; arrays of shape `(laws,)`.
+    """
+
+    mean: Floats
+    variance: Floats
+    low: Floats
+    high: Floats
+    narrow: Floats
+
+    @classmethod
+    def of_sums(cls, known: Floats) -> "Outline":
+        """Those of sums, of which is known, shape `(7, laws)`: mean and variance, the ends of all
+        their counts together, how far the ends of the widest count are from its mean, and the
+        narrowest deviation.
+        """
+        mean, variance, lowest, highest, below, above, narrow = known
+        variance = np.maximum(variance, 0.0)
+        far = _REACH * np.sqrt(variance)
+        low = np.maximum(lowest, np.floor(mean - below - far))
+        high = np.maximum(np.minimum(highest, np.ceil(mean + above + far)), low)
+        longest = np.maximum(_SHARE * (high - low), 1.0) / _STEP
+        return cls(mean, variance, low, high, np.minimum(narrow, longest))
+
+    def within(self, low: Floats, high: Floats) -> "Outline":
+        """Cut the ends off a few steps beyond bounds."""
+        beyond = _BEYOND * self.step
+        new_low = np.minimum(np.maximum(self.low, np.floor(low - beyond)), self.high)
+        new_high = np.maximum(np.minimum(self.high, np.ceil(high + beyond)), new_low)
+        return replace(self, low=new_low, high=new_high)
+
+    @property
+    def step(self) -> Integers:
+        """Steps of their lattices, powers of two."""
+        wanted = np.floor(np.log2(np.maximum(_STEP * self.narrow, 1.0)))
+        least = np.ceil(np.log2(np.maximum((self.high - self.low) / _MOST_POINTS, 1.0)))
+        return np.exp2(np.maximum(wanted, least)).astype(np.int64)
+
+    def lattice(self, step: int, some: Integers) -> tuple[Integers, Integers]:
+        """Origins and numbers of points of some of them with this step."""
+        origin = np.floor(self.low[some] / step).astype(np.int64) * step
+        points = np.ceil((self.high[some] - origin) / step).astype(np.int64) + 1
+        return origin, np.maximum(points, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class SumLaws:
+    """Laws of sums, a row each: on lattices, and of single counts as they are.
+
+    Attributes
+    ----------
+    whole : each on a lattice; nothing for counts whose law is read from `counts`.
+    near : finer lattices near 0, finest first, with the place of each row in them, or -1.
+    leaf : the row of `counts` that a sum of one is, or -1.
+    counts : the laws of single counts.
+    """
+
+    whole: Lattices
+    near: list[tuple[Integers, Lattices]]
+    leaf: Integers
+    counts: TiltedCounts
+
+    def density(self, row: Integers, sums: Floats) -> Floats:
+        """The probability of each sum in each row, elementwise."""
+        found = self.whole.density(row, sums)
+        for place, lattices in reversed(self.near):
+            own = place[row]
+            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - _END))
+            found[here] = lattices.density(own[here], sums[here])
+        single = self.leaf[row]
+        exact = single >= 0
+        if np.any(exact):
+            log_found = self.counts.log_probability(single[exact], np.maximum(sums[exact], 0.0))
+            found[exact] = np.where(sums[exact] >= 0, np.exp(log_found), 0.0)
+        return found
+
+    def close(self, ends: Integers) -> tuple[Integers, Floats, Floats]:
+        """Rows, places and masses of the sums up to the end of each row, some of its steps: of the
+        finest lattices there are; half of what is at an end belongs to the next lattice.
+        """
+        begin, found = np.zeros_like(ends), []
+        for place, lattices in self.near:
+            fine, rows = int(lattices.step[0]), np.flatnonzero(place >= 0)
+            last = np.minimum(ends[rows], fine * (_ZOOM - _COARSER))
+            sums = np.broadcast_to(fine * np.arange(_ZOOM), (rows.size, _ZOOM))
+            first = begin[rows]
+            inside = (sums >= first[:, None]) & (sums <= last[:, None]) & (last > first)[:, None]
+            half = (sums == last[:, None]) | ((sums == first[:, None]) & (first > 0)[:, None])
+            masses = np.maximum(lattices.masses[place[rows]], 0.0) * np.where(half, 0.5, 1.0)
+            at, point = np.nonzero(inside)
+            found.append((rows[at], sums[at, point].astype(np.float64), masses[at, point]))
+            begin[rows] = last
+        if not found:
+            return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+        whole = [np.concatenate(each) for each in zip(*found, strict=True)]
+        return whole[0].astype(np.int64), whole[1], whole[2]
+
+    @property
+    def narrow(self) -> Floats:
+        """The least that a deviation within each law can be, but near 0, shape `(rows,)`."""
+        return np.where(self.whole.step > 1, self.whole.step / _STEP, 1.0)
+
+    def seeds(self) -> Floats:
+        """Sums between which no law has a narrow peak, shape `(rows, m)`."""
+        near = np.append(0.0, 2.0 ** np.arange(int(np.log2(self.whole.step.max())) + 8))
+        beside = np.broadcast_to(near, (self.whole.step.size, near.size))
+        return np.concatenate([quantiles(self.whole), beside], axis=1)
+
+
+class Sums:
+    """Sums of independent counts, of some rows or of all but one of each row.
+
+    Parameters
+    ----------
+    counts : the laws of different counts, which are cut where nothing of them is needed.
+    times : how often each is there.
+    lowest, highest : of the sum of all that matters.
+    """
+
+    def __init__(
+        self, counts: TiltedCounts, times: Integers, lowest: float, highest: float
+    ) -> None:
+        self._times, self._lowest, self._highest = times, lowest, highest
+        for _ in range(3):
+            low, high = (end.astype(np.float64) for end in counts.ends)
+            least, most = (times @ end - end for end in (low, high))
+            at_least, at_most = lowest - most, highest - least
+            at_least = at_least - _MORE * np.maximum(high - at_least, 32.0)
+            at_most = at_most + _MORE * np.maximum(at_most - low, 32.0)
+            if np.all((low >= at_least) & (high <= at_most)):
+                break
+            counts = counts.within(np.maximum(low, at_least), np.minimum(high, at_most))
+        self.counts, self._low, self._high = counts, low, high
+        self._narrow, self._log_zero = _narrowest(counts)
+
+    @property
+    def all(self) -> Part:
+        """All counts."""
+        return np.arange(self._times.size), self._times
+
+    def outline(self, parts: Parts) -> Outline:
+        """Moments and ends of such sums, cut where nothing of them is needed."""
+        if parts is None:
+            ends = _ends(self._low, self._high)
+        else:
+            ends = self._uncut([(self.all[0], self._times - self._all_times(p)) for p in parts])
+        return self._uncut(parts).within(self._lowest - ends.high, self._highest - ends.low)
+
+    @property
+    def single(self) -> Outline:
+        """Those of the single counts."""
+        mean, variance, ends = self.counts.mean, self.counts.variance, (self._low, self._high)
+        found, rest = Outline(mean, variance, *ends, self._narrow), self._uncut(None)
+        return found.within(self._lowest - rest.high, self._highest - rest.low)
+
+    @property
+    def each(self) -> SumLaws:
+        """The laws of the single counts."""
+        every = self.all[0]
+        return SumLaws(Lattices.gathered([_NO_LAW] * every.size), [], every, self.counts)
+
+    def of(self, parts: Parts, alone: bool = False) -> SumLaws:
+        """The laws of such sums. Those of one count are on lattices, too, if they are wanted
+        `alone`: to be multiplied with others.
+        """
+        outline, leaf = self.outline(parts), self._leaf(parts)
+        wanted = alone | (leaf < 0)
+        step = np.where(wanted, outline.step, 1)
+        rows = [_NO_LAW] * leaf.size
+        for each in np.unique(step[wanted]).tolist():
+            some = np.flatnonzero(wanted & (step == each))
+            for at, row in self._on(each, some, outline, parts):
+                rows[at] = row
+        near, fine = [], 1
+        while fine < step.max():
+            close = (step > fine) & (outline.low < fine * _ZOOM)
+            if np.any(close):
+                place = np.where(close, np.cumsum(close) - 1, -1)
+                near.append((place, self._near(fine, np.flatnonzero(close), parts)))
+            fine *= _COARSER
+        return SumLaws(Lattices.gathered(rows), near, leaf, self.counts)
+
+    # -- outlines -----------------------------------------------------------------------------
+
+    def _leaf(self, parts: Parts) -> Integers:
+        """The row of counts that each sum of one is, or -1."""
+        if parts is not None:
+            return np.array([int(rows[0]) if t.sum() == 1 else -1 for rows, t in parts])
+        if self._times.sum() != 2:
+            return np.full(self._times.size, -1)
+        return np.array([0]) if self._times.size == 1 else np.array([1, 0])
+
+    def _all_times(self, part: Part) -> Integers:
+        times = np.zeros_like(self._times)
+        times[part[0]] = part[1]
+        return times
+
+    def _uncut(self, parts: Parts) -> Outline:
+        mean, variance, t = self.counts.mean, self.counts.variance, self._times
+        below, above = mean - self._low, self._high - mean
+        if parts is None:
+            sums = [t @ each - each for each in (mean, variance, self._low, self._high)]
+            most = [_largest_but_one(each, t) for each in (below, above)]
+            return Outline.of_sums(np.stack([*sums, *most, self._narrowest_but_one()]))
+        made = []
+        for rows, times in parts:
+            rows, times = rows[times > 0], times[times > 0]
+            sums = [times @ each[rows] for each in (mean, variance, self._low, self._high)]
+            most = [each[rows].max(initial=0.0) for each in (below, above)]
+            made.append([*sums, *most, self._narrowest_of(rows, times)])
+        return Outline.of_sums(np.array(made, dtype=np.float64).T)
+
+    def _narrowest_of(self, rows: Integers, times: Integers) -> float:
+        """The narrowest deviation in the law of a sum: where some counts are next to nothing
+        together with some probability, that of the others.
+        """
+        order = np.argsort(-self._log_zero[rows])
+        rows, times = rows[order], times[order]
+        none = np.cumsum(times * self._log_zero[rows]) > _LOG_PEAK
+        left = np.sum(np.where(none, 0.0, times * self._narrow[rows] ** 2))
+        return float(np.sqrt(left) if left > 0 else self._narrow[rows].min(initial=np.inf))
+
+    def _narrowest_but_one(self) -> Floats:
+        """The same of all counts but one of each row."""
+        t, order = self._times, np.argsort(-self._log_zero)
+        place = np.argsort(order)
+        running = -np.cumsum((t * self._log_zero)[order])
+        squares = np.append(0.0, np.cumsum((t * self._narrow**2)[order]))
+        # Without one count of a row that is among those that are next to nothing, more are.
+        more = np.searchsorted(running, -(_LOG_PEAK + self._log_zero))
+        inside = place < more
+        none = np.where(inside, more, np.searchsorted(running, -_LOG_PEAK))
+        left = squares[-1] - squares[none] - np.where(inside, 0.0, self._narrow**2)
+        least = -_largest_but_one(-self._narrow, t)
+        return np.where(left > 1e-9 * squares[-1], np.sqrt(np.maximum(left, 0.0)), least)
+
+    # -- lattices -----------------------------------------------------------------------------
+
+    def _on(
+        self, step: int, some: Integers, outline: Outline, parts: Parts
+    ) -> Iterator[tuple[int, Row]]:
+        """Some sums on lattices of one step, each with its place."""
+        rows = self._members(some, parts)
+        origin, own = _ends(self._low, self._high).lattice(step, rows)
+        start, points = outline.lattice(step, some)
+        _, needed = self._uncut(parts).lattice(step, some)
+        length = fft.next_fast_len(int(max(needed.max(), own.max())) + _END, real=True)
+        finer = self._finer(rows, step)
+        waves = np.empty((rows.size, length // 2 + 1), dtype=np.complex128)
+        block = max(1, _BLOCK // (finer * length))
+        for first in range(0, rows.size, block):
+            here = slice(first, first + block)
+            masses = self._counts_on(
+                rows[here], origin[here], step // finer, finer * int(own.max()), None
+            )
+            waves[here] = fft.rfft(masses, finer * length)[:, : length // 2 + 1]
+        products = self._products(waves, rows, some, parts, origin)
+        for at, (product, first) in enumerate(products):
+            law = fft.irfft(product, length)
+            law = law[((int(start[at]) - first) // step + np.arange(int(points[at]))) % length]
+            law[np.abs(law) < _ROUNDING * law.max(initial=0.0)] = 0.0
+            yield int(some[at]), (int(start[at]), step, law)
+
+    def _finer(self, rows: Integers, step: int) -> int:
+        """How many times finer the lattices of counts are than that of their sum: a lattice changes
+        the fourth cumulant of each, and these add up.
+        """
+        number = self._times[rows] @ -np.expm1(self._log_zero[rows])
+        finer = max(_STEP * float(number / _CUMULANT) ** 0.25, 1.0)
+        return min(1 << math.ceil(math.log2(finer)), step)
+
+    def _near(self, fine: int, some: Integers, parts: Parts) -> Lattices:
+        """Some sums near 0; what is beyond the lattice is damped, so that little comes back."""
+        rows, length = self._members(some, parts), 2 * _ZOOM
+        origin = np.zeros(rows.size, dtype=np.int64)
+        damped = np.exp(-_DAMPED / _ZOOM * np.arange(_ZOOM))
+        masses = damped * self._counts_on(rows, origin, fine, _ZOOM, (_ZOOM - 1) * fine)
+        found = np.empty((some.size, _ZOOM))
+        waves = fft.rfft(masses, length)
+        for at, (product, _) in enumerate(self._products(waves, rows, some, parts, origin)):
+            law = fft.irfft(product, length)
+            law[np.abs(law) < _ROUNDING * np.abs(law).max()] = 0.0
+            found[at] = law[:_ZOOM] / damped
+        return Lattices(np.zeros_like(some), np.full(some.size, fine), found)
+
+    def _members(self, some: Integers, parts: Parts) -> Integers:
+        """The rows that some sums are of."""
+        if parts is not None:
+            return np.unique(np.concatenate([parts[at][0] for at in some.tolist()]))
+        every = self.all[0]
+        return np.delete(every, some) if some.size == 1 and self._times[some[0]] == 1 else every
+
+    def _products(
+        self, waves: Any, rows: Integers, some: Integers, parts: Parts, origin: Integers
+    ) -> Iterator[tuple[Any, int]]:
+        """Transforms of some sums, and their origins, from those of single counts."""
+        times = self._times[rows]
+        if parts is not None or rows.size < self._times.size:
+            several = [(rows, times)] if parts is None else [parts[at] for at in some.tolist()]
+            for members, number in several:
+                place = np.searchsorted(rows, members)
+                powers = waves[place] ** number[:, None]
+                yield np.prod(powers, axis=0), int(number @ origin[place])
+            return
+        powers, more = waves.copy(), np.flatnonzero(times > 1)
+        powers[more] **= times[more, None]
+        rest = all_but_one(powers, np.multiply)
+        rest[more] *= waves[more] ** (times[more, None] - 1)
+        for row in some.tolist():
+            yield rest[row], int(times @ origin - origin[row])
+
+    def _counts_on(
+        self, rows: Integers, origin: Integers, step: int, points: int, last: int | None
+    ) -> Floats:
+        """Laws of single counts on lattices, up to a last count; shape `(rows, points)`."""
+        counts, steps = self.counts.chosen(rows), np.full(rows.size, step)
+        cells = counts.cells if last is None else counts.cells.within(origin, origin + last)
+        cells = aligned(cells, origin, steps)
+        used = cells.used
+        category = np.broadcast_to(cells.category[:, None], used.shape)[used]
+        masses = np.exp(cells.log_masses(counts.log_probability)[used])
+        return spread(category, cells.nodes[used], masses, origin, steps, points).masses
+
+
+def _ends(low: Floats, high: Floats) -> Outline:
+    """Outlines that only their ends are asked of."""
+    return Outline(low, low, low, high, low)
+
+
+def _narrowest(counts: TiltedCounts) -> tuple[Floats, Floats]:
+    """The narrowest deviation in the law of each count, and the logarithm of its probability of
+    next to nothing, where a prior below 1 makes a peak there.
+    """
+    cells, prior, bend = counts.cells, counts.categories.prior, counts.categories.bend
+    masses, sums = np.exp(counts.log_masses), cells.nodes
+
+    def summed(values: Floats) -> Floats:
+        return np.asarray(np.bincount(cells.category, np.sum(values, axis=1), prior.size), float)
+
+    # Finer lattices serve what is close to 0: of the rest, the law of counts by their size.
+    first, second, third = (summed(masses * sums**power) for power in (1, 2, 3))
+    first = np.maximum(first, 1e-300)
+    by_size = np.sqrt(np.maximum(third / first - (second / first) ** 2, 0.0))
+    deviation = np.sqrt(counts.variance)
+    narrow = np.where(prior < 1, np.maximum(by_size, deviation), deviation)
+    narrow = np.minimum(narrow, bend)
+    zero = np.where(prior < 1, summed(masses * (sums <= narrow[cells.category][:, None] / 8)), 0.0)
+    return narrow, np.log(np.clip(zero, 1e-300, 1.0))
+
+
+def _largest_but_one(values: Floats, times: Integers) -> Floats:
+    """The largest value of all rows but one of each."""
+    most = int(np.argmax(values))
+    found = np.full(values.size, values[most])
+    if times[most] == 1:
+        found[most] = np.max(np.delete(values, most), initial=-np.inf)
+    return found
