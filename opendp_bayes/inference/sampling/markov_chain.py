@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 from scipy import special
 
 from opendp_bayes.display.as_table import Shown, seconded, table
@@ -102,8 +101,10 @@ def r_hat_and_ess(values: Floats) -> tuple[float, float]:
 
 
 def _normal_scores(values: Floats) -> Floats:
-    ranks = scipy.stats.rankdata(values, method="average").reshape(values.shape)
-    return special.ndtri((ranks - 0.375) / (values.size + 0.25))
+    _, places, equal = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = equal.cumsum() - (equal - 1) / 2  # the mean of those that equal values share
+    scores = special.ndtri((ranks - 0.375) / (values.size + 0.25))
+    return np.asarray(scores[places.reshape(values.shape)])
 
 
 def _r_hat(values: Floats) -> float:
