@@ -12,12 +12,14 @@ from scipy.special import gammaln, logsumexp
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
 from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
+from opendp_bayes.inference.survey_tables.cells import CellPrior, State
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.inference.survey_tables.junction_tree import junction_tree
-from opendp_bayes.inference.survey_tables.line_moves import State, all_moves
+from opendp_bayes.inference.survey_tables.line_moves import all_moves
+from opendp_bayes.inference.survey_tables.lines import MovedSet
 from opendp_bayes.inference.survey_tables.records import matched_records
 from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
-from opendp_bayes.inference.survey_tables.tables import CellPrior, Model, NoisyTable
+from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable
 from opendp_bayes.mechanisms.integer_noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -47,22 +49,33 @@ MODELS: dict[str, tuple[Any, ...]] = {
     "apart": ((2, 2, 2), ((0, 1), (2,)), ((),), ((0, 1), (2,))),
     "twice": ((2, 3), ((0, 1),), (), ((0, 1), (0, 1))),
 }
+#: Those with moves in tables of different shapes, and in several tables each, that are made in one
+#: call: of two pairs, and of the second and the fourth variable.
+TOGETHER: dict[str, tuple[Any, ...]] = {
+    "three unequal tables": ((3, 2, 2), ((0, 1), (1, 2)), ((1,),), ((0, 1), (1, 2), (2,))),
+    "four tables in a row": (
+        (2, 2, 2, 2, 2),
+        ((0, 1), (1, 2), (2, 3), (3, 4)),
+        ((1,), (2,), (3,)),
+        ((0, 1), (1, 2), (2, 3), (3, 4)),
+    ),
+}
 #: One of each shape, with public and private numbers of records.
 QUICK = [("path", 6), ("path", None), ("cycle", None), ("apart", 6)]
 CONCENTRATION = 2.5
-#: Where the number of records is private, data sets have at most this many: the probability of
-#: more is below 1e-6 with five that were counted.
-LARGEST = 13
+#: Where the number of records is private, data sets have at most this many, by the records that
+#: were counted: the probability of more is below 1e-6.
+LARGEST = {5: 13, 2: 8}
 
 
-def case(name: str, size: int | None, seed: int) -> tuple[SmallSurvey, list[Any]]:
+def case(name: str, size: int | None, seed: int, counted: int = 5) -> tuple[SmallSurvey, list[Any]]:
     """A survey of some records at random, and what was drawn of it."""
     rng = np.random.default_rng(seed)
-    levels, cliques, separators, scopes = MODELS[name]
-    survey = SmallSurvey(
-        levels, cliques, separators, scopes, NOISES[: len(scopes)], size, CONCENTRATION
-    )
-    truth = rng.multinomial(5 if size is None else size, rng.dirichlet(np.ones(np.prod(levels))))
+    levels, cliques, separators, scopes = (MODELS | TOGETHER)[name]
+    noises = (2 * NOISES)[: len(scopes)]
+    survey = SmallSurvey(levels, cliques, separators, scopes, noises, size, CONCENTRATION)
+    number = counted if size is None else size
+    truth = rng.multinomial(number, rng.dirichlet(np.ones(np.prod(levels))))
     tables = [margin(truth[None], levels, scope)[0] for scope in scopes]
     drawn = [
         table + noise.simulate(table.shape, rng)
@@ -79,11 +92,13 @@ def model_of(survey: SmallSurvey, drawn: list[Any]) -> Model:
     return Model(survey.levels, looks, survey.size, survey.concentration)
 
 
-def deviations(survey: SmallSurvey, drawn: list[Any], draws: ConsistentDraws) -> Iterator[float]:
+def deviations(
+    survey: SmallSurvey, drawn: list[Any], draws: ConsistentDraws, counted: int = 5
+) -> Iterator[float]:
     """Standard errors by which the chains miss means, squares and probabilities of counts, of every
     clique and of the number of records.
     """
-    rows, p = posterior(survey, drawn, LARGEST)
+    rows, p = posterior(survey, drawn, LARGEST[counted])
     functions: list[Callable[[Any], Any]] = [
         lambda x: x * 1.0,
         lambda x: x**2.0,
@@ -123,6 +138,44 @@ def test_chains_meet_every_data_set_in_many_cases(name: str, size: int | None, s
     assert worst(*case(name, size, seed)) < FARTHEST
 
 
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("three unequal tables", 4), ("three unequal tables", None), ("four tables in a row", 3)],
+)
+def test_moves_made_in_one_call_meet_every_data_set(name: str, size: int | None) -> None:
+    survey, drawn = case(name, size, 1, counted=2)
+    draws = draw(model_of(survey, drawn), 400, np.random.default_rng(7))
+    assert max(map(abs, deviations(survey, drawn, draws, counted=2))) < FARTHEST
+
+
+def row_of_tables(size: int | None) -> Model:
+    """Six tables of 8 by 8 cells, each of which shares a variable with the next."""
+    looks = [NoisyTable((v, v + 1), DrawnCounts.of(np.full(64, 9), NOISES[0])) for v in range(6)]
+    return Model((8,) * 7, looks, size, None)
+
+
+@pytest.mark.parametrize(("size", "calls"), [(600, 18), (None, 26)])
+def test_moves_on_tables_apart_are_made_in_one_call(size: int | None, calls: int) -> None:
+    """One by one they are 48, and 56 where those of the number of records come to them."""
+    moves = all_moves(row_of_tables(size))
+    assert sum(move.calls for move in moves[:-1]) == calls
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_moves_on_one_table_in_one_call_are_noticed(
+    apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not apart:
+        monkeypatch.setattr(MovedSet, "meets", lambda *_: False)
+    model, rng = row_of_tables(600), np.random.default_rng(2)
+    state = State(model.all_tables(starting_tables(model, 4, rng)), np.full(4, 5))
+    for move in all_moves(model):
+        move(state, rng)
+    made = model.all_tables({clique: state.counts[clique] for clique in model.tree.cliques})
+    agree = all(np.array_equal(counts, made[scope]) for scope, counts in state.counts.items())
+    assert agree is apart
+
+
 def test_another_prior_or_noise_is_noticed() -> None:
     survey, drawn = case("path", 6, seed=1)
     draws = draw(model_of(survey, drawn), 1000, np.random.default_rng(7))
@@ -140,9 +193,9 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
     log_evidence, means = [], []
     for concentration in learning.concentrations:
         one = replace(survey, concentration=float(concentration))
-        rows, p = posterior(one, drawn, LARGEST)
+        rows, p = posterior(one, drawn, LARGEST[5])
         means.append(p @ margin(rows, survey.levels, (0, 1)))
-        log_evidence.append(logsumexp(weighed(one, drawn, LARGEST)[1]))
+        log_evidence.append(logsumexp(weighed(one, drawn, LARGEST[5])[1]))
     weights = np.exp(np.array(log_evidence) + learning.log_prior_of_concentrations)
     weights /= weights.sum()
     found, effective = np.log(draws.concentration), r_hat_and_ess(np.log(draws.concentration))[1]
@@ -165,7 +218,7 @@ def test_a_learned_concentration_is_log_logistic_about_half_a_record_a_cell() ->
 
 
 def test_priors_of_counts_that_are_looked_up_and_of_larger_ones() -> None:
-    prior, chosen = CellPrior(np.array([0.5, 3.0]), 2), np.array([1, 0, 1])
+    prior, chosen = CellPrior(np.array([0.25, 1.5])), np.array([[1], [0], [1]])
     counts = np.array([[0, 7, 4095], [4096, 1, 4000], [4094, 10**6, 4097]])
     alphas = np.array([1.5, 0.25, 1.5])[:, None]
     expected = gammaln(counts + alphas) - gammaln(counts + 1)

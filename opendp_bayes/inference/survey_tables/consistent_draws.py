@@ -8,13 +8,9 @@ import numpy as np
 
 from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
+from opendp_bayes.inference.survey_tables.cells import State, split
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
-from opendp_bayes.inference.survey_tables.line_moves import (
-    LineMoves,
-    State,
-    all_moves,
-    choose_concentration,
-)
+from opendp_bayes.inference.survey_tables.line_moves import all_moves
 from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -98,7 +94,9 @@ class ConsistentDraws:
     def have_met(self, scopes: Sequence[Scope], r_hat: float, effective: float) -> bool:
         """True if the counts in each of some tables have at most this R-hat and so many draws."""
         return all(
-            r <= r_hat and number >= effective for r, number in self.settled(scopes).values()
+            r <= r_hat and number >= effective
+            for scope in scopes
+            for r, number in self.settled([scope]).values()
         )
 
 
@@ -108,26 +106,23 @@ def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
     """
     margins: list[Scope] = [(), *((v,) for v in range(len(model.levels)))]
     measured = [table.scope for table in model.tables.values() if table.looks]
-    cliques = starting_tables(model, _CHAINS, rng)
+    tables = model.all_tables(starting_tables(model, _CHAINS, rng))
     middle = len(model.concentrations) // 2
-    state = State(model.all_tables(cliques), np.full(_CHAINS, middle))
+    state = State(tables, np.full(_CHAINS, middle))
     moves = all_moves(model)
-    kept: list[dict[Scope, Integers]] = []
+    kept: list[Integers] = []
     chosen: list[Integers] = []
     done, every = 0, 1
     for doubling in range(_DOUBLINGS + 1):
         while done < _FIRST_RUN << doubling:
-            _sweep(model, moves, state, rng)
+            for move in moves:
+                for _ in range(move.calls):
+                    move(state, rng)
             done += 1
             if done % every == 0:
-                kept.append({clique: _small(state.counts[clique]) for clique in cliques})
-                chosen.append(state.chosen.copy())
-        after = slice(len(kept) // 4, None)
-        tables = {
-            clique: np.stack([one[clique] for one in kept[after]], axis=1) for clique in cliques
-        }
-        concentration = model.concentrations[np.stack(chosen[after], axis=1)]
-        found = ConsistentDraws(model, tables, concentration, done)
+                kept.append(_small(state.flat))
+                chosen.append(state.chosen)
+        found = _after_a_quarter(model, kept, chosen, done)
         settled = found.have_met(margins, MET, effective)
         if settled and found.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE):
             break
@@ -136,11 +131,16 @@ def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
     return found
 
 
-def _sweep(model: Model, moves: list[LineMoves], state: State, rng: Generator) -> None:
-    for move in moves:
-        for _ in range(move.calls):
-            move(state, rng)
-    choose_concentration(model, state, rng)
+def _after_a_quarter(
+    model: Model, kept: list[Integers], chosen: list[Integers], done: int
+) -> ConsistentDraws:
+    after = slice(len(kept) // 4, None)
+    tables = split(np.stack(kept[after]), {of: table.cells for of, table in model.tables.items()})
+    cliques = {
+        clique: np.ascontiguousarray(tables[clique].swapaxes(0, 1)) for clique in model.tree.cliques
+    }
+    concentration = model.concentrations[np.stack(chosen[after], axis=1)]
+    return ConsistentDraws(model, cliques, concentration, done)
 
 
 def _small(counts: Integers) -> Integers:

@@ -5,24 +5,23 @@ every table that holds W. Adding m to the even corners and taking it from the od
 other margin as it is. Where the number of records is private, W is also empty: m records are added
 to one cell of every table, that of one combination of levels.
 
-Pairs of levels never share a cell, so that all of them move at once, in all chains, each chain
-along directions of its own. How far is an independence proposal along the line: a rounded logistic
-about where the noise alone would put it, or at an end of the line, where a cell is empty; then
-Metropolis and Hastings.
+Neither pairs of levels nor sets W that no table holds together share a cell, so that all of them
+move at once, in all chains, each chain along directions of its own. How far is an independence
+proposal along the line: a rounded logistic about where the noise alone would put it, or at an end
+of the line, where a cell is empty; then Metropolis and Hastings.
 
 Source: `docs/survey-posterior.md`, "Chains".
 """
 
-import math
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from opendp_bayes.inference.survey_tables.junction_tree import Scope
-from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable, Table, subsets
+from opendp_bayes.inference.survey_tables.cells import Cells, State
+from opendp_bayes.inference.survey_tables.lines import Lines, MovedSet
+from opendp_bayes.inference.survey_tables.tables import Model, subsets
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 
 Generator = np.random.Generator
 
@@ -31,254 +30,146 @@ _WIDTH, _LEAST_WIDTH = 0.62, 0.3
 #: Of the moves on lines whose middle is within so many standard deviations of an end, those that
 #: aim at an end.
 _AT_ENDS, _NEAR = 0.25, 5.0
-#: Of the calls, those that draw levels by records.
-_BY_RECORDS = 0.5
 #: Places by which the concentration moves: where few cells tell it, far at once.
 _JUMPS = (-8, -4, -2, -1, 1, 2, 4, 8)
-#: By variable, its levels on all lines: the two ends of those that are moved, one of the others.
-_Levels = dict[int, tuple[Integers, ...]]
-
-
-class State:
-    """Every table of all chains, shape `(chains, cells)` each, and each chain's concentration by
-    its place among those of the model. Moves change it.
-    """
-
-    def __init__(self, counts: dict[Scope, Integers], chosen: Integers) -> None:
-        self.counts, self.chosen = counts, chosen
-
-
-@dataclass(frozen=True, eq=False)
-class _Corners:
-    """Cells of a table that get m, where `sign` is 1, or lose it, and their places among those of
-    all chains and their counts, all of shape `(corners, chains, lines)`.
-    """
-
-    table: Table
-    sign: Any
-    cells: Integers
-    places: Integers
-    counts: Integers
 
 
 class LineMoves:
-    """The moves of one set of variables W, `moved`: which tables they touch, and along what."""
+    """Moves along all lines of some sets of variables at once, `calls` times in a sweep."""
 
-    def __init__(self, model: Model, moved: Scope) -> None:
-        self._model, self._moved = model, moved
-        tables = [table for table in model.tables.values() if set(moved) <= set(table.scope)]
-        # The number of records is one for all lines, and has its own step.
-        self._touched = [table for table in tables if table.scope]
-        self._ends = list(product((0, 1), repeat=len(moved)))
-        scopes = [set(table.scope) for table in self._touched]
-        # Their levels tell lines apart in every table; those of others are drawn.
-        self._common = sorted(set.intersection(*scopes) - set(moved)) if moved else []
-        self._drawn = sorted(set.union(*scopes) - set(moved) - set(self._common))
-        levels = model.levels
-        if moved:
-            shape = [levels[v] // 2 for v in moved] + [levels[v] for v in self._common]
-            self._grid = np.indices(shape).reshape(len(shape), -1)
-            passes = [math.prod(levels[v] for v in self._drawn if v in scope) for scope in scopes]
-        else:
-            self._grid = np.arange(min(levels[v] for v in self._drawn))[None]
-            passes = [-(-table.cells // self._grid.shape[1]) for table in self._touched]
-        #: Calls after which the lines have covered the largest table once, about.
-        self.calls = max(passes)
+    def __init__(self, model: Model, cells: Cells, sets: list[MovedSet], calls: int) -> None:
+        self._cells, self._lines, self.calls = cells, Lines(model, cells, sets), calls
+        self._of_size, sign = not sets[0].moved, self._lines.sign
+        # Infinite at corners that get records where m is positive, and at those that lose them.
+        self._get, self._lose = (np.where(sign == which, np.inf, 0.0) for which in (1, -1))
 
     def __call__(self, state: State, rng: Generator) -> None:
-        touched = self._corners(state, rng)
-        lower, upper, centre, std = self._line(touched)
-        centre, std = _sometimes_at_ends(lower, upper, centre, std, rng)
+        cells, first, sign = self._lines.draw(state, rng), self._lines.first, self._lines.sign
+        counts = state.at(cells)
+        noises = self._cells.noises(cells, counts)
+        lower, upper, centre, std = self._line(counts, noises)
+        at_end, narrow, level = rng.random((3, *centre.shape))
+        centre, std = _sometimes_at_ends(lower, upper, centre, std, at_end, narrow)
         width = np.maximum(_WIDTH * std, _LEAST_WIDTH)
-        level = rng.random(centre.shape)
         far = np.rint(centre + width * np.log(level / (1 - level)))
         step = np.clip(far, lower, upper).astype(np.int64)
-        log_ratio = _log_proposal(np.zeros_like(step), lower, upper, centre, width)
-        log_ratio -= _log_proposal(step, lower, upper, centre, width)
-        for corners in touched:
-            log_ratio += self._log_change(corners, step, state.chosen)
-        level = -rng.standard_exponential(centre.shape)
-        accepted = level < log_ratio if self._moved else self._sized(state, step, log_ratio, level)
-        step = np.where(accepted, step, 0)
-        for corners in touched:
-            flat = state.counts[corners.table.scope].reshape(-1)
-            flat[corners.places] = corners.counts + corners.sign * step
-
-    def _corners(self, state: State, rng: Generator) -> list[_Corners]:
-        levels = self._levels(state, rng)
-        sign = np.array([1 - 2 * (sum(which) % 2) for which in self._ends])[:, None, None]
-        found = []
-        for table in self._touched:
-            fixed = [v for v in table.scope if v not in self._moved]
-            cells = self._cells(table, levels, fixed)
-            places = cells + (np.arange(len(state.chosen)) * table.cells)[:, None]
-            counts = state.counts[table.scope].reshape(-1)[places]
-            found.append(_Corners(table, sign, cells, places, counts))
-        return found
-
-    def _cells(self, table: Table, levels: _Levels, fixed: list[int]) -> Integers:
-        """Cells of a table at all corners, shape `(corners, chains or 1, lines)`, at the first
-        level of the variables that are not `fixed`.
-        """
-        base = sum((table.stride[v] * levels[v][0] for v in fixed), np.zeros((1, 1), dtype=int))
-        ends = [
-            sum(table.stride[v] * levels[v][end] for v, end in zip(self._moved, which, strict=True))
-            for which in self._ends
+        steps = np.array([0, 1])[:, None, None] * step
+        back, forth = _log_proposal(steps, lower, upper, centre, width)
+        moves = sign * steps[:, None]
+        before, after = self._cells.log_weight(first, counts + moves, state.chosen)
+        changes: list[Any] = [
+            after - before,
+            *(noise.log_ratio(gap, -moves[1]) for noise, gap in noises),
         ]
-        return np.stack([base + end for end in ends])
+        log_ratio = sum((change.sum(axis=0) for change in changes), back - forth)
+        level = -rng.standard_exponential(step.shape)
+        sized = self._of_size
+        accepted = self._sized(state, step, log_ratio, level) if sized else level < log_ratio
+        state.flat[cells, np.arange(state.chosen.size)] = counts + moves[1] * accepted
 
-    def _levels(self, state: State, rng: Generator) -> _Levels:
-        """The levels of every variable on all lines: the two ends of those that are moved, one of
-        the others, each of shape `(chains or 1, lines)`.
-        """
-        chains, lines = len(state.chosen), self._grid.shape[1]
-        found: _Levels = {}
-        for at, v in enumerate(self._moved):
-            order, half = self._shuffled(v, chains, rng), self._model.levels[v] // 2
-            pair = self._grid[at]
-            found[v] = (order[:, pair], order[:, half + pair])
-        for at, v in enumerate(self._common, start=len(self._moved)):
-            found[v] = (self._grid[at][None],)
-        if not self._moved:  # different ones, so that no two lines share a cell
-            return {v: (self._shuffled(v, chains, rng)[:, :lines],) for v in self._drawn}
-        if self._drawn and rng.random() < _BY_RECORDS:
-            self._draw_by_records(state, found, rng)
-        for v in self._drawn:
-            if v not in found:
-                found[v] = (rng.integers(self._model.levels[v], size=(chains, lines)),)
-        return found
-
-    def _draw_by_records(self, state: State, found: _Levels, rng: Generator) -> None:
-        """Draw levels in proportion to the records at both ends, where a move can take some. A move
-        leaves their number as it is, so that it is as probable as its reverse.
-        """
-        for table in self._touched:
-            own = [v for v in table.scope if v in self._drawn and v not in found]
-            if not own or table.scope not in self._model.tree.cliques:
-                continue
-            fixed = [v for v in table.scope if v in found and v not in self._moved]
-            shape = [self._model.levels[v] for v in own]
-            offsets = sum(
-                table.stride[v] * at.reshape(-1)
-                for v, at in zip(own, np.indices(shape), strict=True)
-            )
-            cells = self._cells(table, found, fixed)
-            places = cells + (np.arange(len(state.chosen)) * table.cells)[:, None]
-            counts = state.counts[table.scope].reshape(-1)[places[..., None] + offsets]
-            reached = (counts.sum(axis=0) + 1 / offsets.size).cumsum(axis=-1)
-            level = rng.random(reached.shape[:-1]) * reached[..., -1]
-            picked = (reached[..., :-1] <= level[..., None]).sum(axis=-1)
-            for v, at in zip(own, np.unravel_index(picked, shape), strict=True):
-                found[v] = (at,)
-
-    def _shuffled(self, v: int, chains: int, rng: Generator) -> Integers:
-        return np.argsort(rng.random((chains, self._model.levels[v])), axis=1)
-
-    def _line(self, touched: list[_Corners]) -> tuple[Any, Any, Any, Any]:
+    def _line(
+        self, counts: Integers, noises: list[tuple[IntegerNoise, Integers]]
+    ) -> tuple[Any, Any, Any, Any]:
         """The ends of every line, relative to where it is, and where the noise alone puts it: a
         mean and a standard deviation. All of them move with the chain along the line.
         """
-        lower: Any = -np.inf
-        upper: Any = np.inf
+        sign = self._lines.sign
+        lower, upper = -(counts + self._lose).min(axis=0), (counts + self._get).min(axis=0)
         # Weights, and how far it is to where a look was drawn without noise.
-        pulls: list[tuple[NoisyTable, Any, Any]] = []
-        for corners in touched:
-            up = corners.sign[:, 0, 0] > 0
-            lower = np.maximum(lower, -corners.counts[up].min(axis=0))
-            if not up.all():
-                upper = np.minimum(upper, corners.counts[~up].min(axis=0))
-            for look in corners.table.looks:
-                gap = look.noisy.drawn[corners.cells] - corners.counts
-                pulls.append((look, look.precision[corners.cells], corners.sign * gap))
+        pulls: list[Any] = [
+            (noise, 1 / typical_std(noise) ** 2, sign * gap) for noise, gap in noises
+        ]
         precision: Any = sum(weight.sum(axis=0) for _, weight, _ in pulls)
-        pull = sum((weight * gap).sum(axis=0) for _, weight, gap in pulls)
-        upper = np.broadcast_to(upper, lower.shape)
-        measured = np.broadcast_to(precision, lower.shape) > 0
+        pull: Any = sum((weight * gap).sum(axis=0) for _, weight, gap in pulls)
+        measured = precision > 0
         precision = np.where(measured, precision, 1.0)
-        with np.errstate(invalid="ignore"):  # without an upper end everything is measured
-            centre = np.where(measured, pull / precision, (lower + upper) / 2)
-            # Between the kinks of two Laplace laws the density is level.
-            kinked = [(weight, gap) for look, weight, gap in pulls if look.noisy.noise.kinks]
-            apart = sum((weight * (gap - centre) ** 2).sum(axis=0) for weight, gap in kinked)
-            std = np.where(measured, ((1 + apart) / precision) ** 0.5, (upper - lower) / 3)
+        centre = np.where(measured, pull / precision, (lower + upper) / 2)
+        # Between the kinks of two Laplace laws the density is level.
+        kinked = [(weight, gap) for noise, weight, gap in pulls if noise.kinks]
+        apart: Any = sum((weight * (gap - centre) ** 2).sum(axis=0) for weight, gap in kinked)
+        std = np.where(measured, ((1 + apart) / precision) ** 0.5, (upper - lower) / 3)
         return lower, upper, centre, std
-
-    def _log_change(self, corners: _Corners, step: Integers, chosen: Integers) -> Floats:
-        """Change of the log-density at the corners of a table when `step` is added along a line."""
-        table, move = corners.table, corners.sign * step
-        found: Any = np.zeros(step.shape)
-        if table.multiplicity:
-            prior = self._model.priors[table.cells]
-            after = prior.log_weight(corners.counts + move, chosen)
-            change = after - prior.log_weight(corners.counts, chosen)
-            found += table.multiplicity * change.sum(axis=0)
-        for look in table.looks:
-            found += look.noisy.log_ratio(corners.counts, move, corners.cells).sum(axis=0)
-        return found
 
     def _sized(self, state: State, step: Integers, log_ratio: Floats, level: Floats) -> Any:
         """Accept one line after the other, each at the number of records that those before leave;
         returns which, and changes the number.
         """
-        table = self._model.tables[()]
-        prior, size = self._model.priors[table.cells], state.counts[()]
-        accepted = np.zeros(step.shape, dtype=bool)
-        for line in range(step.shape[1]):
-            after = size + step[:, line : line + 1]
-            change = prior.log_weight(after, state.chosen) - prior.log_weight(size, state.chosen)
-            change = table.multiplicity * change[:, 0]
-            accepted[:, line] = level[:, line] < log_ratio[:, line] + change
-            size[:] = np.where(accepted[:, line : line + 1], after, size)
+        cell = self._cells.first[()]
+        size, accepted = state.flat[cell], np.zeros(step.shape, dtype=bool)
+        before = self._cells.log_weight(cell, size, state.chosen)
+        for line, far in enumerate(step):
+            after = self._cells.log_weight(cell, size + far, state.chosen)
+            accepted[line] = level[line] < log_ratio[line] + after - before
+            before = np.where(accepted[line], after, before)
+            size += accepted[line] * far
         return accepted
 
 
-def all_moves(model: Model) -> list[LineMoves]:
-    """The moves of every set of variables within a clique, and where the number of records is
-    private, those that change it.
+class ConcentrationMoves:
+    """Moves of each chain's concentration a few places up or down, or none."""
+
+    calls = 1
+
+    def __init__(self, model: Model, cells: Cells) -> None:
+        self._last, self._cells = len(model.concentrations) - 1, cells
+
+    def __call__(self, state: State, rng: Generator) -> None:
+        before = self._cells.log_prior(state.flat, state.chosen)
+        for _ in range(2):
+            other = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)
+            inside = (other >= 0) & (other <= self._last)
+            other = np.where(inside, other, state.chosen)
+            after = self._cells.log_prior(state.flat, other)
+            accepted = -rng.standard_exponential(after.size) < after - before
+            state.chosen = np.where(accepted, other, state.chosen)
+            before = np.where(accepted, after, before)
+
+
+def all_moves(model: Model) -> list[LineMoves | ConcentrationMoves]:
+    """The moves of every set of variables within a clique, those that no table holds together at
+    once; where the number of records is private, those that change it; and the concentration's.
     """
     parts = {part for clique in model.tree.cliques for part in subsets(clique)}
     moved = {part for part in parts if all(model.levels[v] > 1 for v in part)}
     if model.size is None:
         moved.add(())
-    return [LineMoves(model, part) for part in sorted(moved, key=lambda part: (len(part), part))]
-
-
-def choose_concentration(model: Model, state: State, rng: Generator) -> None:
-    """Move each chain's concentration a few places up or down, or leave it."""
-    last = len(model.concentrations) - 1
-    if last == 0:
-        return
-    before = model.log_prior(state.counts, state.chosen)
-    for _ in range(2):
-        other = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)
-        inside = (other >= 0) & (other <= last)
-        other = np.where(inside, other, state.chosen)
-        after = model.log_prior(state.counts, other)
-        accepted = -rng.standard_exponential(after.size) < after - before
-        state.chosen = np.where(accepted, other, state.chosen)
-        before = np.where(accepted, after, before)
+    cells = Cells(model)
+    found: list[LineMoves | ConcentrationMoves] = []
+    left = {one: one.calls for one in (MovedSet(model, part) for part in sorted(moved))}
+    while left:
+        together: list[MovedSet] = []
+        for one in sorted(left, key=lambda one: (one.corners, -left[one])):
+            if not any(one.meets(other) or one.corners != other.corners for other in together):
+                together.append(one)
+        calls = min(left[one] for one in together)
+        found.append(LineMoves(model, cells, together, calls))
+        left = {one: more for one, n in left.items() if (more := n - calls * (one in together))}
+    if len(model.concentrations) > 1:
+        found.append(ConcentrationMoves(model, cells))
+    return found
 
 
 def _sometimes_at_ends(
-    lower: Any, upper: Any, centre: Any, std: Any, rng: Generator
+    lower: Any, upper: Any, centre: Any, std: Any, at_end: Any, narrow: Any
 ) -> tuple[Any, Any]:
     """The centre and the width of each proposal: on some of the lines with an end nearby, that end
-    and from some to all of the usual width.
+    and from some to all of the usual width; by two uniform numbers for each.
     """
-    length = upper - lower
     near = np.minimum(centre - lower, upper - centre) < _NEAR * std
-    chosen = near & (rng.random(centre.shape) < _AT_ENDS)
-    first = (rng.random(lower.shape) < 0.5) | np.isinf(upper)
-    narrow = np.exp(rng.uniform(-3, 0, lower.shape))
-    width = np.maximum(np.minimum(std, length) * narrow, 0.5)
+    chosen = near & (at_end < _AT_ENDS)
+    first = (at_end < _AT_ENDS / 2) | np.isinf(upper)
+    width = np.maximum(np.minimum(std, upper - lower) * np.exp(-3 * narrow), 0.5)
     return np.where(chosen, np.where(first, lower, upper), centre), np.where(chosen, width, std)
 
 
 def _log_proposal(step: Integers, lower: Any, upper: Any, centre: Any, width: Any) -> Floats:
     """The logarithm of the probability of a rounded and clipped logistic at `step`."""
-    below = (step - 0.5 - centre) / width
-    above = below + 1 / width
-    tails = np.where(step > lower, np.logaddexp(0, below), 0.0)
-    tails = tails + np.where(step < upper, np.logaddexp(0, -above), 0.0)
+    far, half = (step - centre) / width, np.exp(-0.5 / width)
+    size = np.abs(far)
+    tail = np.exp(-size)
+    # ln P(X < step + 1/2) and ln P(X > step - 1/2), the one on this side of the centre first.
+    likely, rare = -np.log1p(half * tail), -size - np.log(half + tail)
+    above, below = np.where(far < 0, (rare, likely), (likely, rare))
+    found = np.where(step > lower, below, 0.0) + np.where(step < upper, above, 0.0)
     inside = (step > lower) & (step < upper)
-    return np.asarray(np.where(inside, np.log(-np.expm1(-1 / width)), 0.0) - tails)
+    return found + np.where(inside, np.log(-np.expm1(-1 / width)), 0.0)

@@ -1,25 +1,18 @@
-"""The tables of a decomposable model: cliques, separators and what was measured, and the prior and
-the noise on their cells.
-"""
+"""The tables of a decomposable model: cliques, separators and what was measured."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.survey_tables.junction_tree import JunctionTree, Scope, junction_tree
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 
-#: Counts whose weights under the prior are looked up.
-_TABULATED = 4096
 #: Concentrations that are tried where it is learned, for each cell of the largest clique: no more
 #: than those of a prior that says little, since a strong one draws even tables to the middle.
 LEARNED = 0.05 * 2.0 ** (np.arange(11) / 2)
@@ -37,11 +30,6 @@ class NoisyTable:
         """Standard deviation of the noise, about."""
         return typical_std(self.noisy.noise)
 
-    @cached_property
-    def precision(self) -> Floats:
-        """One over the noise's variance in each cell, and 0 where there is none."""
-        return np.where(self.noisy.noised, self.std**-2, 0.0)
-
 
 class Table:
     """One table of the model, of the `shape` of its variables' levels.
@@ -50,31 +38,11 @@ class Table:
     """
 
     def __init__(self, scope: Scope, shape: tuple[int, ...]) -> None:
-        self.scope, self.shape, self.cells = scope, shape, math.prod(shape)
+        self.scope, self.cells = scope, math.prod(shape)
         self.multiplicity = 0
         self.looks: list[NoisyTable] = []
-
-    @cached_property
-    def stride(self) -> dict[int, int]:
-        """Cells between two neighbouring levels of a variable."""
-        return {v: math.prod(self.shape[at + 1 :]) for at, v in enumerate(self.scope)}
-
-
-class CellPrior:
-    """`ln Γ(x + α) - ln x!` of counts x, for several α = `concentrations` / `cells`."""
-
-    def __init__(self, concentrations: Floats, cells: int) -> None:
-        self.alphas = concentrations / cells
-        self._table = log_rising(np.arange(_TABULATED), self.alphas[:, None])
-
-    def log_weight(self, counts: Integers, chosen: Integers) -> Floats:
-        """At counts of shape `(chains, lines)`, for each chain's choice of α, shape `(chains,)`."""
-        found = self._table[chosen[:, None], np.minimum(counts, _TABULATED - 1)]
-        if counts.size and counts.max() >= _TABULATED:
-            at = counts >= _TABULATED
-            alphas = np.broadcast_to(self.alphas[chosen][:, None], counts.shape)
-            found[at] = log_rising(counts[at], alphas[at])
-        return found
+        #: Cells between two neighbouring levels of each variable.
+        self.stride = {v: math.prod(shape[at + 1 :]) for at, v in enumerate(scope)}
 
 
 class Model:
@@ -116,24 +84,11 @@ class Model:
         # A log-logistic law about one half for each cell, uniform steps of the logarithm.
         relative = np.log(self.concentrations / (0.5 * largest))
         self.log_prior_of_concentrations = -relative - 2 * np.log1p(np.exp(-relative))
-        sizes = {table.cells for table in self.tables.values() if table.multiplicity}
-        self.priors = {cells: CellPrior(self.concentrations, cells) for cells in sizes}
 
     def _table(self, scope: Scope) -> Table:
         if scope not in self.tables:
             self.tables[scope] = Table(scope, tuple(self.levels[v] for v in scope))
         return self.tables[scope]
-
-    def log_prior(self, counts: dict[Scope, Integers], chosen: Integers) -> Floats:
-        """`ln P(tables, concentration)` of each chain up to a constant, shape `(chains,)`."""
-        found = self.log_prior_of_concentrations[chosen]
-        for scope, table in self.tables.items():
-            if table.multiplicity:
-                prior = self.priors[table.cells]
-                ones = gammaln(prior.alphas[chosen])
-                each = prior.log_weight(counts[scope], chosen).sum(axis=1) - table.cells * ones
-                found = found + table.multiplicity * each
-        return found
 
     def margin(self, counts: Any, clique: Scope, scope: Scope) -> Any:
         """Sum rows of a clique's table, shape `(rows, cells)`, to those of some of its variables,
