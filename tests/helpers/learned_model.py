@@ -84,20 +84,23 @@ def expected(of, ordered=(), draws=200_000, top=40, seed=0):
     return mean, weights @ given, spread, 1 / (weights**2).sum()
 
 
-def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0):
-    """The same expected values of each chain, shapes `(chains, k)`."""
+def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0, weighted=True):
+    """The same expected values of each chain, shapes `(chains, k)`; without the weights of states,
+    if that is wanted.
+    """
     rng = np.random.default_rng(seed)
     law = IntensityLaw(of.origin(), of.largest)
     drawn = Sweeps(of, law, margins_of(of.variables, ordered), chains, rng)
-    theta, counts = np.zeros((2, chains, of.k))
-    for sweep in range(dropped + sweeps):
+    drawn.settle(dropped)
+    found, log_weights = [], []
+    for _ in range(sweeps):
         drawn.sweep()
-        if sweep >= dropped:
-            draw = drawn.drawn()
-            means = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
-            theta += means / means.sum(axis=1, keepdims=True) / sweeps
-            counts += draw.counts / sweeps
-    return theta, counts
+        draw = drawn.drawn()
+        means = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
+        found.append([means / means.sum(axis=1, keepdims=True), draw.counts])
+        log_weights.append(draw.log_weight)
+    weights = special.softmax(np.array(log_weights) * weighted, axis=0)
+    return np.einsum("sc,sqck->qck", weights, found)
 
 
 def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=300, ordered=()):
@@ -116,17 +119,18 @@ def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=300, ordered=()):
     of = table(drawn, taken_for or noise, shape, int(truth.sum()) if public else None)
     law = IntensityLaw(origin, of.largest)
     chains = Sweeps(of, law, margins, 4, rng)
-    cell, below, kept = int(rng.integers(k)), [], sweeps // 3
+    cell, below, log_weights = int(rng.integers(k)), [], []
     ties = rng.random((3, 1))  # once, so that ranks of whole numbers are uniform too
     wanted = np.array([means[cell] / means.sum(), truth[cell], truth.sum()])
-    for sweep in range(sweeps):
+    chains.settle(sweeps // 3)
+    for _ in range(sweeps - sweeps // 3):
         chains.sweep()
-        if sweep >= kept:
-            draw = chains.drawn()
-            lam = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
-            values = np.stack(
-                [lam[:, cell] / lam.sum(axis=1), draw.counts[:, cell], draw.counts.sum(axis=1)]
-            )
-            below.append((values < wanted[:, None]) + ties * (values == wanted[:, None]))
-    found = np.mean(below, axis=(0, 2))
+        draw = chains.drawn()
+        lam = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
+        values = np.stack(
+            [lam[:, cell] / lam.sum(axis=1), draw.counts[:, cell], draw.counts.sum(axis=1)]
+        )
+        below.append((values < wanted[:, None]) + ties * (values == wanted[:, None]))
+        log_weights.append(draw.log_weight)
+    found = np.einsum("sc,sqc->q", special.softmax(log_weights), below)
     return found[:2] if public else found

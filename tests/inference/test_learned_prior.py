@@ -5,7 +5,7 @@ the posterior answers.
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -21,7 +21,7 @@ from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
 from opendp_bayes.inference.learned.intensity_law import SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, handed_down, margins_of, nested
 from opendp_bayes.inference.learned.noised_table import NoisedTable
-from opendp_bayes.inference.learned.sweeps import Sweeps
+from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.learned_model import by_chains, expected, ranks, table
@@ -43,6 +43,7 @@ TABLES = {
         table([2, 0, 4], DiscreteLaplace(1.0), (3,), 6, noised=(True, True, False)),
         (),
     ),
+    "far from the sum": (table([6, 4, 1], DiscreteGaussian(2.0), (3,), size=5), ()),
     "two looks": (TWO_LOOKS, ()),
     "ordered": (table([0, 3, 6], DiscreteLaplace(1.0), (3,)), ("v0",)),
 }
@@ -69,9 +70,9 @@ def posterior():
     return learned((30, 2, 7, 11, -1, 19))
 
 
-def distance(of, found, ordered=(), sweeps=300, draws=20_000):
+def distance(of, found, ordered=(), sweeps=300, draws=20_000, weighted=True):
     """The largest difference between chains and weighted draws, in standard errors."""
-    theta, counts = by_chains(found, ordered, sweeps=sweeps)
+    theta, counts = by_chains(found, ordered, sweeps=sweeps, weighted=weighted)
     mean, number, spread, behind = expected(of, ordered, draws)
     far = []
     for chains, exact, of_exact in ((theta, mean, spread), (counts, number, None)):
@@ -81,7 +82,7 @@ def distance(of, found, ordered=(), sweeps=300, draws=20_000):
     return np.max(far)
 
 
-@pytest.mark.parametrize("name", ["public number", "two variables"])
+@pytest.mark.parametrize("name", ["far from the sum", "without noise", "two variables"])
 def test_chains_agree_with_weighted_draws_from_the_prior(name):
     of, ordered = TABLES[name]
     assert distance(of, of, ordered, sweeps=100) < FAR
@@ -97,6 +98,17 @@ def test_long_chains_agree_with_weighted_draws_from_the_prior(name):
 def test_chains_for_another_scale_do_not_agree():
     of, _ = TABLES["two cells"]
     assert distance(of, table([3, 1], DiscreteLaplace(8.0), (2,)), sweeps=200) > 2 * FAR
+
+
+def test_draws_are_repeated_in_their_order_as_often_as_they_weigh():
+    drawn = [
+        Draw(np.full((2, 3), at), *np.full((4, 2, 1), at), np.log([weight, 1.0]))
+        for at, weight in enumerate([1.0, 4.0, 1e-9, 3.0])
+    ]
+    found = module._by_weight(drawn, np.random.default_rng(0))
+    assert found.counts.shape == (2, 4, 3)
+    assert found.counts[1, :, 0].tolist() == [0, 1, 2, 3]
+    assert found.mean[0, :, 0].tolist() in ([0, 1, 1, 3], [1, 1, 3, 3])
 
 
 def uniform(found):
@@ -254,8 +266,16 @@ def test_shifted_locations_leave_the_prior(ordered):
 @pytest.mark.parametrize(("uniform", "column"), [(0.0, 0), (np.nextafter(1.0, 0.0), 2)])
 def test_a_column_is_of_the_own_row_whatever_sums_are_rounded_to(uniform, column):
     p = np.random.default_rng(3).random((2000, 3)) + 0.1
-    rng = SimpleNamespace(random=partial(np.full, fill_value=uniform))
-    assert np.all(columns(p, np.arange(2000), rng) == column)
+    for precision in (p, p.astype(np.float32)):
+        assert np.all(columns(precision, np.arange(2000), np.full(2000, uniform)) == column)
+
+
+def test_a_column_of_many_rows_is_drawn_in_proportion_in_32_bits_too():
+    p = np.tile(np.array([0.999, 0.001], dtype=np.float32), (40_000, 1))
+    at = np.arange(40_000)
+    found = columns(p, at, np.random.default_rng(0).random(40_000)).mean()
+    error = np.sqrt(0.001 / 40_000)
+    assert abs(found - 0.001) < 5 * error
 
 
 def test_weights_that_are_divided_anew_agree_with_the_cells():
@@ -267,7 +287,7 @@ def test_weights_that_are_divided_anew_agree_with_the_cells():
     law = IntensityLaw(of.origin(), of.largest)
     centres = np.append(0, law.kernels @ np.arange(law.gammas))
     large = np.where(centres > np.median(centres), 0.98, 0.02)
-    likelihood = np.tile([large, 1 - large], (chains, 1))  # of a large cell, and of another
+    likelihood = np.tile([large, 1 - large], (chains, 1)).T  # of a large cell, and of another
     weights = law.prior_weights(chains, rng)
     number = rng.binomial(cells, weights @ large)
     number = np.stack([number, cells - number], axis=1)
@@ -344,21 +364,91 @@ def test_what_was_drawn_is_as_likely_as_by_all_counts(of, other, error):
     assert far[1] > 1.2 * error
 
 
+def masses_at(cells, points):
+    """Masses of the nodes of every kind of cells, each at a point."""
+    odds = SHAPE / (SHAPE + np.exp(STEP * np.array(points)[:, None]))
+    return np.exp(cells.log_mass + stats.nbinom.logpmf(cells.nodes, SHAPE, odds))
+
+
 @pytest.mark.parametrize(("y", "scale", "point"), [(-2, 2.0, 4), (150, 3.0, 48), (900, 300.0, 62)])
 def test_counts_are_drawn_given_points(y, scale, point):
     """The p-value of the cumulative probabilities at 1e-6; four points on, they differ."""
     of, rng = table([y], DiscreteLaplace(scale), (1,)), np.random.default_rng(2)
-    law = IntensityLaw(np.log(40.0), of.largest)
-    x = np.arange(of.largest + 1)
+    cells = DrawnCells(of, IntensityLaw(np.log(40.0), of.largest))
+    x, one = np.arange(of.largest + 1), np.zeros(1, dtype=int)
+    drawn = cells.drawn(masses_at(cells, [point]), one, np.zeros((4000, 1), int), rng)[0][:, 0]
 
     def p_value(exact):
         cumulative = np.append(0.0, np.cumsum(exact_masses(of, x, exact)))
         cumulative /= cumulative[-1]
-        drawn = DrawnCells(of, law).given(np.full((4000, 1), point), rng)[:, 0]
         return stats.kstest(rng.uniform(cumulative[drawn], cumulative[drawn + 1]), "uniform").pvalue
 
     assert p_value(point) > FALSE_ALARM
     assert p_value(point + 4) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("noised", [(True, True, True), (True, True, False)])
+def test_counts_of_a_public_sum_have_their_law_by_all_counts_and_weigh_its_probability(noised):
+    """Weights and weighted counts within five standard errors; of one record more they are not."""
+    of = table([6, 4, 1], DiscreteLaplace(1.5), (3,), size=9, noised=noised)
+    cells = DrawnCells(of, IntensityLaw(of.origin(), of.largest))
+    masses, states = masses_at(cells, [14, 18, -3]), 20_000
+    p = np.zeros((3, of.largest + 1))
+    for row, kind in enumerate(cells.kind):
+        of_kind = masses[kind] / masses[kind].sum() / np.exp(cells._taken[kind])
+        np.add.at(p[row], cells.nodes[kind], np.where(cells._number[kind] > 0, of_kind, 0.0))
+    x = np.array(list(product(range(of.largest + 1), repeat=3)))
+
+    def exact(size):
+        rows = x[x.sum(axis=1) == size]
+        joint = p[np.arange(3), rows].prod(axis=1)
+        return joint.sum(), joint @ rows / joint.sum()
+
+    of_cell = np.tile(cells.kind, (states, 1))
+    rng = np.random.default_rng(1)
+    counts, log_weights = cells.drawn(masses, np.arange(len(masses)), of_cell, rng)
+    weights = np.exp(log_weights) / 8**4
+    assert np.all(counts[weights > 0].sum(axis=1) == 9)
+
+    def far(size):
+        mass, mean = exact(size)
+        of_mass = abs(weights.mean() - mass) / weights.std()
+        apart = (weights[:, None] * (counts - mean)).mean(axis=0)
+        of_mean = np.abs(apart).max() / (weights[:, None] * (counts - mean)).std(axis=0).max()
+        return max(of_mass, of_mean) * np.sqrt(states)
+
+    assert far(9) < 5
+    assert far(10) > 10
+
+
+def test_tilted_counts_come_to_the_public_sum():
+    """Of noise whose sum is twelve deviations off the sum of counts."""
+    drawn, noise = np.arange(20) + 30, DiscreteGaussian(4.0)
+    of = table(drawn, noise, (20,), size=int(drawn.sum() - 12 * 4.0 * np.sqrt(20)))
+    sweeps = Sweeps(of, IntensityLaw(of.origin(), of.largest), [], 4, np.random.default_rng(0))
+
+    def away():
+        mean, variance = sweeps._cells.moments(*sweeps._count_laws())
+        return np.max(np.abs(mean - of.size) / np.sqrt(variance))
+
+    assert away() > 5
+    sweeps.settle(100)
+    assert away() < 4
+
+
+def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
+    """Gaussian noise whose sum is ten of its deviations from the number of records."""
+    drawn = (31, 42, 25, 18, 60, 33)
+    size = sum(drawn) - round(10 * 3.0 * np.sqrt(6))
+    found = ob.noise_aware_posterior(
+        released(drawn, ob.GaussianParameters(3.0), size), prior="learned"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of sums far from what was drawn
+        fixed = released(drawn, ob.GaussianParameters(3.0), size).posterior.counts.mean()
+    assert found.records.mean() == size
+    assert found.diagnostics.ess.min() > 400
+    assert found.counts.mean() == pytest.approx(fixed, abs=1.0)
 
 
 def test_answers_agree_with_its_own_draws(posterior):
@@ -526,9 +616,10 @@ def test_counts_of_wide_noise_are_no_larger_than_their_law_says(scale):
     """Half a record more in each cell would be many deviations of the number of all records."""
     noise, drawn = DiscreteLaplace(scale), np.array([300, 150, 200])
     of = NoisedTable([DrawnCounts.of(drawn, noise)], None)
-    law = IntensityLaw(of.origin(), of.largest)
-    points = np.rint(np.log(drawn) / STEP).astype(int)
-    counts = DrawnCells(of, law).given(np.tile(points, (20_000, 1)), np.random.default_rng(0))
+    cells = DrawnCells(of, IntensityLaw(of.origin(), of.largest))
+    points, of_cell = np.rint(np.log(drawn) / STEP), np.tile(cells.kind, (20_000, 1))
+    masses = masses_at(cells, points[np.argsort(cells.kind)])
+    counts, _ = cells.drawn(masses, np.arange(3), of_cell, np.random.default_rng(0))
     x = np.arange(of.largest)[:, None]
     intensities = np.exp(STEP * points)
     log_p = stats.nbinom(SHAPE, SHAPE / (SHAPE + intensities)).logpmf(x)

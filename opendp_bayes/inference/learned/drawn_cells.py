@@ -1,22 +1,37 @@
-r"""Cells of a private number of records, whose true counts are summed over.
+r"""Cells of which the true counts are summed over.
 
 Given a point of the lattice of ln λ, what was drawn of a cell has the probability
 
     P(drawn | point) = sum_x P(drawn | x) P(x | point),
 
 which is tabulated once for all cells that agree in what was drawn. So the chains never move counts;
-they are drawn afterwards, given the points.
+they are drawn afterwards, given weights and effects.
+
+A public sum N is a condition on these: a state weighs as much as `P(sum = N | state)`. Four parts
+of the cells are drawn several times each, and one cell takes what every choice of these leaves. Its
+probability of that is on average that of the sum, and one choice is drawn in proportion to it. This
+is so for any tilt, by which counts weigh `exp(tilt x)` times as much; with a good one sums are N on
+average.
 """
 
 import numpy as np
+from scipy import special
 
-from opendp_bayes.inference.learned.intensity_law import STEP, IntensityLaw, log_choose, log_odds
+from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
+from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import typical_std
 
 #: How far counts are from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, and on how
 #: many places, each way, where there are more of them.
 _DEPTH, _PLACES = 20.0, 70
+#: Parts of the cells, and how often each is drawn.
+_PARTS, _TIMES = 4, 8
+#: Below every logarithm of a probability that matters.
+_IMPOSSIBLE = -1e30
+#: A mass of a node that rounding may make of none, and a variance of whole numbers.
+_TINY, _ROUNDING = 1e-300, 1 / 12
 
 
 class DrawnCells:
@@ -24,75 +39,124 @@ class DrawnCells:
 
     `nodes`, shape `(kinds, m)`, are counts in order, each of which stands for the integers from
     `first` to `last`, if any. `log_mass` is the logarithm of what these have of P(drawn | x), and
-    `shares` of every class of counts.
+    `shares` of every class of counts. A node is between the two of the `classes` at `below` and
+    the next place, and `part` of the way to the second.
     """
 
     def __init__(self, table: NoisedTable, law: IntensityLaw) -> None:
-        drawn = np.array([look.drawn for look in table.looks])
+        self.size, self._law = table.size, law
+        look = min(table.looks, key=lambda each: each.noise.scale)
+        drawn = np.array([*(look.drawn for look in table.looks), ~look.noised])
         _, cells, kind = np.unique(drawn, axis=1, return_index=True, return_inverse=True)
         self.kind: Integers = kind.reshape(-1)
-        look = min(table.looks, key=lambda each: each.noise.scale)
-        centre, reach = look.drawn[cells, None], look.noise.reach(_DEPTH)
+        centre, noised = look.drawn[cells, None], look.noised[cells, None]
+        # What was not noised is what the others leave: known as well as the sum of these.
+        spread = typical_std(look.noise) * np.sqrt(table.k)
+        reach = np.where(noised, look.noise.reach(_DEPTH), np.ceil(spread * np.sqrt(2 * _DEPTH)))
+        reach = reach.astype(np.int64)
         step = -(-reach // _PLACES)
-        nodes = centre + step * np.arange(-(reach // step), reach // step + 1)
-        if step > 1:  # which is more than classes are apart that are of small counts
+        most = int((reach // step).max())
+        nodes = centre + step * np.arange(-most, most + 1)
+        if step.max() > 1:  # which is more than classes are apart that are of small counts
             values = np.rint(law.values).astype(np.int64)
-            values = np.tile(values[:-1][np.diff(values) < step], (cells.size, 1))
+            values = np.tile(values[:-1][np.diff(values) < step.max()], (cells.size, 1))
             nodes = np.append(nodes, np.clip(values, centre - reach, centre + reach), axis=1)
-        self.nodes = np.sort(np.clip(nodes, 0, law.largest), axis=1)
+        self.nodes: Integers = np.sort(np.clip(nodes, 0, law.largest), axis=1)
         # What is in the middle of two nodes is the lower one's, and the next time the higher one's.
         higher = (np.diff(self.nodes) > 0) & (np.arange(self.nodes.shape[1] - 1) % 2 > 0)
         middles = (self.nodes[:, 1:] + self.nodes[:, :-1] - higher) // 2
-        self.last = np.pad(middles, ((0, 0), (0, 1)))
+        self.last: Integers = np.pad(middles, ((0, 0), (0, 1)))
         self.last[:, -1] = self.nodes[:, -1]
-        self.first = np.pad(self.last[:, :-1] + 1, ((0, 0), (1, 0)))
+        self.first: Integers = np.pad(self.last[:, :-1] + 1, ((0, 0), (1, 0)))
         self.first[:, 0] = self.nodes[:, 0]
-        number = self.last - self.first + 1
-        log_mass = table.log_noise(self.nodes[None], cells)[0]
-        log_mass = np.where(number > 0, log_mass + np.log(np.maximum(number, 1)), -np.inf)
+        self._number = self.last - self.first + 1
+        # The chains take it for noised, which is undone where a state is weighed.
+        self._taken = np.where(noised, 0.0, -(((self.nodes - centre) / spread) ** 2) / 2)
+        log_mass = table.log_noise(self.nodes[None], cells)[0] + self._taken
+        log_mass += np.log(np.maximum(self._number, 1))
+        log_mass = np.where(self._number > 0, log_mass, -np.inf)
         self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
-        self._log_choose = self.log_mass + log_choose(self.nodes)
-        self.shares = self._of_classes(law)
+        place = law.place(self.nodes)
+        below = place.astype(np.int64)
+        self.classes = np.unique([below, below + 1])
+        self.below, self.part = np.searchsorted(self.classes, below), place - below
+        self.shares = self._of_classes()
+        order = np.argsort(np.where(look.noised, look.drawn, law.largest + 1), kind="stable")
+        self._last, self._parts = order[-1], [order[at:-1:_PARTS] for at in range(_PARTS)]
 
-    def kinds(self, chains: int) -> Integers:
-        """Kinds of the cells, the same in every chain, shape `(chains, k)`."""
-        return np.broadcast_to(self.kind, (chains, self.kind.size))
-
-    def move(self, *_: object) -> None:
-        """Leave the counts alone, which are summed over."""
-
-    def _of_classes(self, law: IntensityLaw) -> Floats:
+    def _of_classes(self) -> Floats:
         """P(drawn | x) up to a factor, summed over the counts x of each class; in between two
         classes both have a part. Shape `(kinds, classes)`.
         """
-        place, mass = law.place(self.nodes), np.exp(self.log_mass)
-        below = place.astype(np.int64)
-        found = np.zeros((len(mass), law.values.size))
-        at = np.arange(len(mass))[:, None] * law.values.size + below
-        for step, part in ((0, 1 - (place - below)), (1, place - below)):
+        mass, classes = np.exp(self.log_mass), self._law.values.size
+        found = np.zeros((len(mass), classes))
+        at = np.arange(len(mass))[:, None] * classes + self.classes[self.below]
+        for step, part in ((0, 1 - self.part), (1, self.part)):
             found += np.bincount(
                 (at + step).ravel(), weights=(mass * part).ravel(), minlength=found.size
             )[: found.size].reshape(found.shape)
         return found
 
-    def given(self, points: Integers, rng: np.random.Generator) -> Integers:
-        """True counts given points of the lattice of ln λ, both of shape `(chains, k)`."""
-        found = np.empty_like(points)
-        lowest = points.min()
-        several = points.max() - lowest + 1
-        for chain, places in enumerate(points - lowest):
-            rows, of_cell = np.unique(self.kind * several + places, return_inverse=True)
-            kind, place = np.divmod(rows, several)
-            log_p = self._log_choose[kind]
-            log_p += self.nodes[kind] * log_odds(np.exp(STEP * (place + lowest)))[:, None]
-            log_p -= log_p.max(axis=1, keepdims=True)
-            chosen = kind[of_cell], columns(np.exp(log_p), of_cell, rng)
-            found[chain] = rng.integers(self.first[chosen], self.last[chosen] + 1)
-        return found
+    def moments(self, masses: Floats, kinds: Integers, of_cell: Integers) -> Floats:
+        """Means and variances of the number of records, shape `(2, chains)`, by the laws of counts:
+        the masses of nodes for rows of cells that agree, up to a factor, their kinds, and the row
+        of each cell, shape `(chains, k)`.
+        """
+        p, nodes = masses / masses.sum(axis=1, keepdims=True), self.nodes[kinds]
+        mean = (p * nodes).sum(axis=1)
+        variance = (p * (nodes - mean[:, None]) ** 2).sum(axis=1)
+        return np.array([of[of_cell].sum(axis=1) for of in (mean, variance)])
+
+    def tilt_by(self, moments: Floats) -> None:
+        """Tilt counts so that with such moments of several states sums are as large as is known."""
+        mean, variance = moments
+        tilt = (self.size - mean.mean()) / max(variance.mean() + mean.var(), _ROUNDING)
+        log_mass = self.log_mass + tilt * (self.nodes - self.nodes[:, :1])
+        self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
+        self.shares = self._of_classes()
+
+    def drawn(
+        self, masses: Floats, kinds: Integers, of_cell: Integers, rng: np.random.Generator
+    ) -> tuple[Integers, Floats]:
+        """True counts, shape `(chains, k)`, by their laws as in `moments`, and the logarithms of
+        the weights of the states.
+        """
+        times = 1 if self.size is None else _TIMES
+        # Each time another part of the law, which makes every draw one from the whole law.
+        parts = (np.arange(times) + rng.integers(times, size=(*of_cell.shape, 1))) % times
+        levels = (parts + rng.random(parts.shape)) / times
+        at = kinds[of_cell][..., None], columns(masses, of_cell[..., None], levels)
+        counts = rng.integers(self.first[at], self.last[at] + 1)
+        if self.size is None:
+            return counts[..., 0], np.zeros(len(of_cell))
+        last, chains = self._last, np.arange(len(of_cell))
+        left = np.full((len(chains), 1), self.size)
+        for part in self._parts:
+            left = left[:, :, None] - counts[:, part].sum(axis=1)[:, None]
+            left = left.reshape(len(chains), -1)
+        kind, row = self.kind[last], of_cell[:, last]
+        node = np.searchsorted(self.last[kind], left)
+        node = np.minimum(node, self.last.shape[1] - 1)
+        inside = (self.first[kind][node] <= left) & (left <= self.last[kind][node])
+        log_p = np.log(masses[row] / masses[row].sum(axis=1, keepdims=True) + _TINY)
+        log_p = np.take_along_axis(log_p, node, axis=1) - np.log(
+            np.maximum(self._number[kind][node], 1)
+        )
+        log_p = np.where(inside, log_p - self._taken[kind][node], _IMPOSSIBLE)
+        choice = one_of(log_p, rng)
+        found = np.empty_like(of_cell)
+        found[:, last] = np.clip(left[chains, choice], 0, self._law.largest)
+        for part in reversed(self._parts):
+            choice, of_part = np.divmod(choice, _TIMES)
+            found[:, part] = counts[chains[:, None], part, of_part[:, None]]
+        return found, special.logsumexp(log_p, axis=1)
 
 
-def columns(p: Floats, of_cell: Integers, rng: np.random.Generator) -> Integers:
-    """A column for each cell, drawn in proportion to the entries of its row."""
-    until = np.cumsum(p / p.sum(axis=1, keepdims=True))
-    found = np.searchsorted(until, of_cell + rng.random(of_cell.shape))
+def columns(p: Floats, of_cell: Integers, levels: Floats) -> Integers:
+    """A column for each cell, where cumulative entries of its row come to a level, between 0 and 1,
+    of their sum.
+    """
+    # In 64 bits, for sums go up to the number of rows.
+    until = np.cumsum(p / p.sum(axis=1, keepdims=True), dtype=np.float64)
+    found = np.searchsorted(until, of_cell + levels)
     return np.clip(found - of_cell * p.shape[1], 0, p.shape[1] - 1)

@@ -14,12 +14,11 @@ the count and the point is a Gamma law again.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import ndimage, special
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -31,6 +30,8 @@ UNIT = 10
 REACH = 120
 #: The lowest point, that of an empty cell, and its share of `base`; the mass of the prior of w.
 _LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
+#: How far a component goes from its centre, in steps.
+_HALF = 32
 #: Counts up to this have a class each; larger ones share classes that grow by so much.
 _DENSE, _GROWTH = 128, 0.02
 #: How far apart components may be, in the order of their centres, that divide their weights anew.
@@ -47,11 +48,13 @@ _SLOW = 1e-18
 class Evidence:
     """Likelihoods of the points of the lattice of ln λ, a row for each kind of cell.
 
-    `masses`, shape `(kinds, points)`, and `empty`, that of an empty cell, shape `(kinds,)`, are up
+    `masses`, shape `(kinds, points)`, `smooth`, shape `(kinds, points, 2)`, those of wide and of
+    narrow components about each point, and `empty`, that of an empty cell, shape `(kinds,)`, are up
     to a factor `exp(log_top)` of each row.
     """
 
     masses: NDArray[np.float32]
+    smooth: NDArray[np.float32]
     empty: NDArray[np.float32]
     log_top: NDArray[np.float32]
 
@@ -75,16 +78,18 @@ class IntensityLaw:
         lowest = min(-9.0, math.floor(STEP * _LOWEST - origin))
         centres = np.concatenate([np.arange(lowest, 8.01, 0.5), np.arange(-5, 5.01, 0.2)])
         self._wide = centres.size - 51
-        spread = np.repeat([0.5, 0.12], [self._wide, 51])
-        self.first = round((lowest - 1) / STEP)
-        ln_gamma = STEP * np.arange(self.first, 91)
-        kernels = np.exp(-(((ln_gamma - centres[:, None]) / spread[:, None]) ** 2) / 2)
-        kernels[kernels < 1e-9] = 0.0
-        self.kernels = kernels / kernels.sum(axis=1, keepdims=True)
-        self.kernels32 = self.kernels.astype(np.float32)
-        self._by_centre = [0, *(1 + np.argsort(centres, kind="stable")).tolist()]
+        self.first, end = round(lowest / STEP) - _HALF, 81 + _HALF
+        places = np.rint(centres / STEP).astype(np.int64) - self.first
+        shapes = np.exp(-((STEP * np.arange(-_HALF, _HALF + 1) / [[0.5], [0.12]]) ** 2) / 2)
+        self._shapes = shapes / shapes.sum(axis=1, keepdims=True)
+        narrow = (np.arange(centres.size) >= self._wide).astype(np.int64)
+        self.kernels = np.zeros((centres.size, end - self.first))
+        about = places[:, None] + np.arange(-_HALF, _HALF + 1)
+        np.put_along_axis(self.kernels, about, self._shapes[narrow], axis=1)
+        self._places = 2 * places + narrow
+        self._by_centre = np.append(0, 1 + np.argsort(centres, kind="stable"))
         density = special.expit(centres) * special.expit(-centres)
-        shares = density / np.where(spread > 0.2, self._wide, 51)
+        shares = density / np.where(narrow, 51, self._wide)
         self.base = np.concatenate([[_EMPTY], (1 - _EMPTY) * shares / shares.sum()])
         index = np.arange(math.floor(self.place(largest)) + 2)
         self.values = np.where(
@@ -98,7 +103,7 @@ class IntensityLaw:
         #: Points of the lattice from that of the lowest location and γ on; those beyond the ends
         #: stand for the ends.
         self.points = np.clip(
-            np.arange(self.origin - REACH + self.first, self.origin + REACH + 91), _LOWEST, highest
+            np.arange(self.origin - REACH + self.first, self.origin + REACH + end), _LOWEST, highest
         )
 
     def evidence(self, shares: Floats | None = None) -> Evidence:
@@ -112,7 +117,19 @@ class IntensityLaw:
             masses, log_top = masses / top, np.log(top)
         masses = _without_tails(masses).astype(np.float32)
         on_points = np.ascontiguousarray(masses[:, self.points - _LOWEST])
-        return Evidence(on_points, masses[:, 0], log_top[:, 0].astype(np.float32))
+        smooth = [ndimage.correlate1d(on_points, shape, mode="constant") for shape in self._shapes]
+        log_top = log_top[:, 0].astype(np.float32)
+        return Evidence(on_points, np.stack(smooth, axis=-1), masses[:, 0], log_top)
+
+    def of_components(
+        self, evidence: Evidence, kinds: Integers, locations: Integers
+    ) -> NDArray[np.float32]:
+        """Likelihoods of all components for kinds of cells at locations, counted from the lowest;
+        shape `(j + 1, kinds)`.
+        """
+        start = 2 * (kinds * evidence.smooth.shape[1] + locations)
+        found = np.take(evidence.smooth.reshape(-1), self._places[:, None] + start)
+        return np.concatenate([evidence.empty[None, kinds], found])
 
     @property
     def gammas(self) -> int:
@@ -146,7 +163,12 @@ class IntensityLaw:
         return np.asarray(np.sqrt(density @ ln_gamma**2 - mean**2))
 
     def log_masses(
-        self, evidence: Evidence, kinds: Integers, weights: Floats, lowest: int, highest: int
+        self,
+        evidence: Evidence,
+        kinds: Integers | slice,
+        weights: Floats,
+        lowest: int,
+        highest: int,
     ) -> NDArray[np.float32]:
         """`ln P(evidence | location)` of some kinds of cells at the locations from `lowest` to
         `highest` steps off the origin; shape `(chains, kinds, locations)`.
@@ -182,29 +204,32 @@ class IntensityLaw:
 
     def shifted(self, cells: Integers, units: int) -> Integers:
         """Shift all components but the empty one by so many `UNIT`: how many cells each has then.
-        Cells are lost whose components leave the grid, or come near where it cuts them off.
+        Cells are lost whose components leave the grid.
         """
         found = np.zeros_like(cells)
         found[:, 0] = cells[:, 0]
-        wide, narrow = (3, self._wide - 1), (1 + self._wide, self.base.size)
+        wide, narrow = (1, 1 + self._wide), (1 + self._wide, self.base.size)
         for (first, last), step in ((wide, 2 * units), (narrow, 5 * units)):
             start, end = max(first, first + step), min(last, last + step)
             found[:, start:end] = cells[:, start - step : end - step]
         return found
 
-    def pairs(self, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-        """The empty component with some others, and pairs near each other, in a random order."""
-        for at in rng.permutation(self.base.size - 1)[:_WITH_EMPTY].tolist():
-            yield 0, at + 1
-        apart = int(rng.integers(1, _NEIGHBOURS + 1))
-        for at in rng.permutation(self.base.size - apart).tolist():
-            yield self._by_centre[at], self._by_centre[at + apart]
-
-    def share(self, one: int, other: int, number: int, rng: np.random.Generator) -> Floats:
-        """The part that one component has of what it has together with another, under their
-        prior, shape `(number,)`.
+    def pairs(self, rng: np.random.Generator) -> Integers:
+        """The empty component with some others, and pairs near each other, in a random order;
+        shape `(pairs, 2)`.
         """
-        return rng.beta(_MASS * self.base[one], _MASS * self.base[other], number)
+        others = 1 + rng.permutation(self.base.size - 1)[:_WITH_EMPTY]
+        apart = int(rng.integers(1, _NEIGHBOURS + 1))
+        at = rng.permutation(self.base.size - apart)
+        near = self._by_centre[at[:, None] + [0, apart]]
+        return np.concatenate([np.column_stack([np.zeros_like(others), others]), near])
+
+    def shares(self, pairs: Integers, number: int, rng: np.random.Generator) -> Floats:
+        """The part that the first of each pair of components has of what both have together, under
+        their prior, shape `(pairs, number)`.
+        """
+        a = _MASS * self.base[pairs, None]
+        return rng.beta(a[:, 0], a[:, 1], (len(pairs), number))
 
 
 def _without_tails(masses: Floats) -> Floats:

@@ -7,10 +7,12 @@ Gamma variates, each a tenth wide at the most, stands for a Gamma variate of its
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import special
 from threadpoolctl import threadpool_limits
 
 from opendp_bayes.inference.engines.engine import Listed, mixtures_of_draws
@@ -19,6 +21,7 @@ from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
+from opendp_bayes.inference.sampling.importance import copies
 from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import (
     FEWEST_EFFECTIVE,
@@ -70,18 +73,13 @@ class LearnedCounts(Chains):
 
     @classmethod
     def of(
-        cls, drawn: list[Draw], learned: dict[str, Floats], rng: np.random.Generator
+        cls, drawn: Draw, learned: dict[str, Floats], rng: np.random.Generator
     ) -> "LearnedCounts":
         """Draw intensities for what the chains were at."""
-        counts = np.stack([draw.counts for draw in drawn], axis=1)
-        drawings = [rng.standard_gamma(draw.mean / draw.scale) * draw.scale for draw in drawn]
+        counts, mean, scale = drawn.counts, drawn.mean, drawn.scale
         intensities, means, variances = (
-            np.stack([each.astype(np.float32) for each in of_draws], axis=1)
-            for of_draws in (
-                drawings,
-                [draw.mean for draw in drawn],
-                [draw.mean * draw.scale for draw in drawn],
-            )
+            each.astype(np.float32)
+            for each in (rng.standard_gamma(mean / scale) * scale, mean, mean * scale)
         )
         rows = counts.reshape(-1, counts.shape[-1])
         counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
@@ -149,16 +147,16 @@ def learned_counts(
     law, margins = IntensityLaw(table.origin(), table.largest), margins_of(table.variables, ordered)
     sweeps = Sweeps(table, law, margins, _CHAINS, rng)
     with threadpool_limits(1, "blas"):
-        drawn, met = _run(sweeps, table.k)
+        drawn, met = _run(sweeps, table.k, rng)
     counts = LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
     if met is not None:
         counts.diagnostics = met  # of 10 000 cells they take seconds
     return counts
 
 
-def _run(sweeps: Sweeps, k: int) -> tuple[list[Draw], Diagnostics | None]:
+def _run(sweeps: Sweeps, k: int, rng: np.random.Generator) -> tuple[Draw, Diagnostics | None]:
     """Draws of chains that are made longer until they meet, and their diagnostics if they do."""
-    sweeps.sweep(_DROPPED)
+    sweeps.settle(_DROPPED)
     most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * k))
     drawn: list[Draw] = []
     length, doublings = next(run for cells, *run in _RUNS if k <= cells)
@@ -171,17 +169,30 @@ def _run(sweeps: Sweeps, k: int) -> tuple[list[Draw], Diagnostics | None]:
         while len(drawn) * apart < length:
             sweeps.sweep(apart)
             drawn.append(sweeps.drawn())
-        met = _met(drawn)
+        found = _by_weight(drawn, rng)
+        met = _met(found.mean)
         if met is not None:
             break
-    return drawn, met
+    return found, met
 
 
-def _met(drawn: list[Draw]) -> Diagnostics | None:
+def _by_weight(drawn: list[Draw], rng: np.random.Generator) -> Draw:
+    """The draws of each chain in their order, each about as often as it weighs; arrays of shape
+    `(chains, draws, ...)`.
+
+    Copies stand next to each other, so that effective draws are told as those of chains are.
+    """
+    weights = special.softmax([draw.log_weight for draw in drawn], axis=0)
+    places = np.stack([copies(of_chain, len(drawn), rng) for of_chain in weights.T])
+    chain = np.arange(len(places))[:, None]
+    every = ([getattr(draw, field.name) for draw in drawn] for field in fields(Draw))
+    return Draw(*(np.stack(each, axis=1)[chain, places] for each in every))
+
+
+def _met(means: Floats) -> Diagnostics | None:
     """Diagnostics of the expected probabilities if chains agree, with enough draws, on the expected
     number of records, on how even the probabilities are, and on each of these.
     """
-    means = np.stack([draw.mean for draw in drawn], axis=1)
     even = (_shares(means) ** 2).sum(axis=-1, keepdims=True)
     for values in (means.sum(axis=-1, keepdims=True), even, _shares(means.astype(np.float32))):
         found = Diagnostics.of(values)
@@ -195,12 +206,11 @@ def _shares(means: Any) -> Any:
     return means / means.sum(axis=-1, keepdims=True)
 
 
-def _description(drawn: list[Draw], law: IntensityLaw, margins: list[Margin]) -> dict[str, Floats]:
+def _description(drawn: Draw, law: IntensityLaw, margins: list[Margin]) -> dict[str, Floats]:
     """Draws of the share of empty cells, of the spread of the others and of the effects' scales."""
-    weights = np.stack([draw.weights for draw in drawn], axis=1)
-    found = {"empty cells": weights[..., 0].ravel(), "spread of cells": law.spread(weights).ravel()}
+    spread = law.spread(drawn.weights)
+    found = {"empty cells": drawn.weights[..., 0].ravel(), "spread of cells": spread.ravel()}
     for at, margin in enumerate(margins):
-        tau = np.stack([draw.tau[:, at] for draw in drawn], axis=1)
         name = " x ".join(margin.variables) or "the order"  # of the only variable
-        found[f"effects of {name}"] = SCALES[tau].ravel()
+        found[f"effects of {name}"] = SCALES[drawn.tau[..., at]].ravel()
     return found

@@ -16,8 +16,6 @@ from opendp_bayes.release_format.labels import numbered
 #: Counts further than this from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, are
 #: left out.
 _DEPTH = 30.0
-#: Draws that differ by less than so many scales of the noise are alike.
-_ALIKE = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +58,6 @@ class NoisedTable:
         """Counts to begin with, which have the public number of records, shape `(k,)`."""
         drawn = np.clip(self.looks[0].drawn, 0, self.largest)
         return drawn if self.size is None else nearest_counts(drawn, self.size)
-
-    def orders(self, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """The cells in a random order, and with those next to each other whose draws are alike."""
-        drawn = self.looks[0].drawn
-        alike = np.argsort(drawn + _ALIKE * self.scale * rng.random(self.k))
-        return rng.permutation(self.k), alike
 
     def origin(self) -> float:
         """Logarithm of a typical intensity: that of the mean of what was drawn, or what noise

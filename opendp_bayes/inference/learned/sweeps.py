@@ -1,15 +1,14 @@
-"""Markov chains of the learned prior. A sweep moves, in turn,
+"""Markov chains of the learned prior, in which true counts are summed over. A sweep moves, in turn,
 
-1. the true counts, where the number of records is public (`moved_cells`); where it is private,
-   counts are summed over (`drawn_cells`);
-2. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
+1. the weights of components: pairs divide theirs anew, cells integrated out; then each cell's
    component, and all weights given these; all locations go up while the components go down, or the
    other way round;
-3. the effects of each margin, and their scale τ; then what two margins share.
+2. the effects of each margin, and their scale τ; then what two margins share.
 
 Every choice is from the exact conditional law, in which intensities are integrated out; where only
 some places are offered, which ones does not depend on which of them is the present one. So every
-step leaves the posterior as it is.
+step leaves the posterior of a private number of records as it is. A state weighs as much as a
+public number is probable given it (`drawn_cells`), all counts being tilted towards that number.
 """
 
 from dataclasses import dataclass
@@ -19,13 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
-from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, UNIT, IntensityLaw
+from opendp_bayes.inference.learned.intensity_law import (
+    REACH,
+    SHAPE,
+    STEP,
+    UNIT,
+    IntensityLaw,
+)
 from opendp_bayes.inference.learned.margins import FARTHEST, Margin, exchanged, handed_down, nested
-from opendp_bayes.inference.learned.moved_cells import IMPOSSIBLE, LogMasses, MovedCells
 from opendp_bayes.inference.learned.noised_table import NoisedTable
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-_TINY = 1e-300
+_TINY = np.float32(1e-37)
+#: Below every logarithm of a probability that matters.
+_IMPOSSIBLE = -1e30
+_LOCATIONS = 2 * REACH + 1
+#: How often counts are tilted towards a public sum, and of how many states each time.
+_TILTS, _STATES = 4, 5
 #: Pairs of components that have less than this together are left as they are.
 _MATTERS = 1e-3
 
@@ -36,7 +45,7 @@ class Draw:
 
     `counts` and the Gamma law of each cell's intensity given everything else, its `mean` and its
     `scale`, have shape `(chains, k)`; `weights` `(chains, j + 1)`; `tau`, of every margin, places
-    in `SCALES`, `(chains, margins)`.
+    in `SCALES`, `(chains, margins)`. Draws weigh `exp(log_weight)`, shape `(chains,)`.
     """
 
     counts: Integers
@@ -44,6 +53,7 @@ class Draw:
     scale: Floats
     weights: Floats
     tau: Integers
+    log_weight: Floats
 
 
 class Sweeps:
@@ -58,10 +68,8 @@ class Sweeps:
         rng: np.random.Generator,
     ) -> None:
         self._law, self._margins, self._rng = law, margins, rng
-        self._cells: DrawnCells | MovedCells = (
-            DrawnCells(table, law) if table.size is None else MovedCells(table, law, chains)
-        )
-        self._evidence = law.evidence(self._cells.shares)
+        self._cells = DrawnCells(table, law)
+        self._evidence, self._of_counts = law.evidence(self._cells.shares), law.evidence()
         self._nested = nested(margins)
         self._chain = np.arange(chains)[:, None]
         self.weights = law.prior_weights(chains, rng)
@@ -81,69 +89,73 @@ class Sweeps:
     def sweep(self, times: int = 1) -> None:
         """Move everything, so many times."""
         for _ in range(times):
-            self._cells.move(self._tabulated, self.location, self._rng)
             self._move_weights()
             if self._margins:
                 self._move_effects()
 
-    @property
-    def _kinds(self) -> Integers:
-        """Rows of the evidence of each cell, shape `(chains, k)`."""
-        return self._cells.kinds(len(self.location))
+    def settle(self, times: int) -> None:
+        """Forget where the chains began, in so many sweeps, and tilt counts to a public sum."""
+        for _ in range(_TILTS):
+            moments = []
+            for _ in range(_STATES):
+                self.sweep(-(-times // (_TILTS * _STATES)))
+                if self._cells.size is not None:
+                    moments.append(self._cells.moments(*self._count_laws()))
+            if moments:
+                self._cells.tilt_by(np.concatenate(moments, axis=1))
+                self._evidence = self._law.evidence(self._cells.shares)
 
     def drawn(self) -> Draw:
-        """State of the chains, with a point of ln γ drawn for each cell."""
-        law, rows = self._law, self._rows()
+        """State of the chains, with counts and then a point of ln γ drawn for each cell."""
+        law = self._law
+        counts, log_weight = self._cells.drawn(*self._count_laws(), self._rng)
+        rows, of = self._rows(law.classes(counts)), self._of_counts
+        windows = np.lib.stride_tricks.sliding_window_view(of.masses, law.gammas, axis=1)
         p = np.empty((rows.number.size, law.gammas + 1))
-        p[:, :-1] = rows.windows * law.density(self.weights)[rows.chain]
-        p[:, -1] = self.weights[rows.chain, 0] * rows.empty
-        points = columns(p, rows.of_cell, self._rng)
+        p[:, :-1] = windows[rows.kind, rows.location] * law.density(self.weights)[rows.chain]
+        p[:, -1] = self.weights[rows.chain, 0] * of.empty[rows.kind]
+        points = columns(p, rows.of_cell, self._rng.random(counts.shape))
         empty = points == law.gammas
         places = law.points[np.where(empty, 0, points + self.location + REACH)]
-        places = np.where(empty, law.points[0], places)
-        counts = self._cells.given(places, self._rng)
-        intensity = np.exp(STEP * places)
+        intensity = np.exp(STEP * np.where(empty, law.points[0], places))
         scale = intensity / (intensity + SHAPE)
         tau = np.array(self.tau, dtype=np.int64).T.reshape(len(counts), len(self.tau))
-        return Draw(counts, (SHAPE + counts) * scale, scale, self.weights, tau)
+        return Draw(counts, (SHAPE + counts) * scale, scale, self.weights, tau, log_weight)
 
-    def _tabulated(self, kinds: Integers, steps: int) -> LogMasses:
-        """Tabulate some kinds at all locations that cells come to in so many steps, or that are
-        tried; those beyond `REACH` are impossible.
+    def _count_laws(self) -> tuple[Floats, Integers, Integers]:
+        """Masses of the nodes of counts, up to a factor of each row, for cells that agree; their
+        kinds, and the row of each cell.
         """
-        first = max(int(self.location.min()) - steps, -REACH - FARTHEST)
-        last = min(int(self.location.max()) + steps, REACH + FARTHEST)
-        lowest, highest = max(first, -REACH), min(last, REACH)
-        masses = self._law.log_masses(self._evidence, kinds, self.weights, lowest, highest)
-        if lowest > first or highest < last:
-            ends = ((0, 0), (0, 0), (lowest - first, last - highest))
-            masses = np.pad(masses, ends, constant_values=IMPOSSIBLE)
-        row_of = np.zeros(self._evidence.empty.size, dtype=np.int64)
-        row_of[kinds] = np.arange(kinds.size)
-        return LogMasses(masses.reshape(-1), first, masses.shape[2], row_of, kinds.size)
+        cells, rows = self._cells, self._rows(self._cells.kind)
+        lowest, highest = int(self.location.min()), int(self.location.max())
+        masses = self._law.log_masses(self._of_counts, cells.classes, self.weights, lowest, highest)
+        below = rows.chain[:, None] * cells.classes.size + cells.below[rows.kind]
+        at = below * masses.shape[2] + (rows.location - REACH - lowest)[:, None]
+        log_p = np.take(masses, at)
+        if cells.part.any():
+            higher = np.take(masses, at + masses.shape[2], mode="clip")
+            log_p += cells.part[rows.kind] * (higher - log_p)
+        log_p = log_p + cells.log_mass[rows.kind]
+        return np.exp(log_p - log_p.max(axis=1, keepdims=True)), rows.kind, rows.of_cell
 
-    def _rows(self) -> "_Rows":
-        """Likelihoods of cells, with one row for those of a chain that agree in class and
-        location.
-        """
-        evidence, locations = self._evidence, 2 * REACH + 1
-        key = self._chain * evidence.empty.size + self._kinds
-        key = key * locations + self.location + REACH
+    def _rows(self, kinds: Integers) -> "_Rows":
+        """Rows of cells of such kinds, one for those of a chain that agree in kind and location."""
+        key = (self._chain * (kinds.max() + 1) + kinds) * _LOCATIONS + self.location + REACH
         rows, of_cell, number = np.unique(key, return_inverse=True, return_counts=True)
-        rest, location = np.divmod(rows, locations)
-        chain, kind = np.divmod(rest, evidence.empty.size)
-        every = np.lib.stride_tricks.sliding_window_view(evidence.masses, self._law.gammas, axis=1)
-        found = every[kind, location]
-        return _Rows(chain, found, evidence.empty[kind], number, of_cell.reshape(key.shape))
+        rest, location = np.divmod(rows, _LOCATIONS)
+        chain, kind = np.divmod(rest, kinds.max() + 1)
+        return _Rows(chain, kind, location, number, of_cell.reshape(key.shape))
 
     def _move_weights(self) -> None:
         """Draw a component for each cell, and the weights given all of them, after pairs of
         components have shared their weights anew.
         """
-        law, rows = self._law, self._rows()
-        likelihood = np.concatenate([rows.empty[:, None], rows.windows @ law.kernels32.T], axis=1)
+        law, rows = self._law, self._rows(self._cells.kind)
+        likelihood = law.of_components(self._evidence, rows.kind, rows.location)
         self._share_anew(likelihood, rows)
-        component = columns(likelihood * self.weights[rows.chain], rows.of_cell, self._rng)
+        weights = self.weights.astype(np.float32)
+        levels = self._rng.random(self.location.shape)
+        component = columns((likelihood * weights.T[:, rows.chain]).T, rows.of_cell, levels)
         number = self.weights.shape[1]
         place = (self._chain * number + component).ravel()
         cells = np.bincount(place, minlength=self.weights.size).reshape(self.weights.shape)
@@ -176,37 +188,44 @@ class Sweeps:
         ]
         return np.where(accepted, shifted, cells)
 
-    def _share_anew(self, likelihood: Floats, rows: "_Rows") -> None:
+    def _share_anew(self, likelihood: NDArray[np.float32], rows: "_Rows") -> None:
         """Divide the weights of pairs of components that are near each other as their prior does,
-        or leave them, by the likelihood of all counts.
+        or leave them, by the likelihood of all counts, shape `(j + 1, rows)`.
         """
-        law, rng, chains = self._law, self._rng, self._chain[:, 0]
-        first = np.searchsorted(rows.chain, chains)
-        mass = (likelihood * self.weights[rows.chain]).sum(axis=1)
-        for one, other in law.pairs(rng):
-            both = self.weights[:, one] + self.weights[:, other]
+        law, rng, chains = self._law, self._rng, len(self.weights)
+        first, weights = np.searchsorted(rows.chain, np.arange(chains)), self.weights.T.copy()
+        mass = np.einsum("jr,jr->r", likelihood, weights[:, rows.chain]).astype(np.float32)
+        pairs = law.pairs(rng)
+        shares, least = (
+            law.shares(pairs, chains, rng),
+            -rng.standard_exponential((len(pairs), chains)),
+        )
+        for (one, other), share, enough in zip(pairs.tolist(), shares, least, strict=True):
+            both = weights[one] + weights[other]
             if both.max() < _MATTERS:  # which no division changes
                 continue
-            change = both * law.share(one, other, len(chains), rng) - self.weights[:, one]
-            change[both < _MATTERS] = 0.0
-            moved = mass + change[rows.chain] * (likelihood[:, one] - likelihood[:, other])
-            gain = rows.number * np.log(np.maximum(moved, _TINY) / np.maximum(mass, _TINY))
-            gain = np.add.reduceat(gain, first)
-            accepted = -rng.standard_exponential(len(chains)) < gain
-            change[~accepted] = 0.0
-            mass = np.where(accepted[rows.chain], moved, mass)
-            self.weights[:, one] += change
-            self.weights[:, other] -= change
+            change = np.where(both < _MATTERS, 0.0, both * share - weights[one])
+            moved = likelihood[one] - likelihood[other]
+            moved *= change.astype(np.float32)[rows.chain]
+            moved += mass
+            gain = np.add.reduceat(rows.number * np.log(np.maximum(moved / mass, _TINY)), first)
+            accepted = enough < gain
+            if accepted.any():
+                change[~accepted] = 0.0
+                mass = np.where(accepted[rows.chain], moved, mass)
+                weights[one] += change
+                weights[other] -= change
+        self.weights = weights.T
 
     def _move_effects(self) -> None:
         """Move the effects of all margins, their scales, and what two margins share."""
-        rng, kinds = self._rng, self._kinds
-        masses = self._tabulated(np.unique(kinds), FARTHEST * len(self._margins))
-        start = masses.start(kinds)
+        rng, kinds = self._rng, self._evidence.empty.size
+        first, masses = self._tabulated(FARTHEST * len(self._margins))
+        start = (self._chain * kinds + self._cells.kind) * masses.shape[2] - first
         for at, margin in enumerate(self._margins):
             effects, tau = self.effects[at], self.tau[at]
             steps = margin.steps_from(effects.shape, rng)
-            totals = margin.totals(masses.flat, start + self.location, steps)
+            totals = margin.totals(masses.reshape(-1), start + self.location, steps)
             moved, self.tau[at] = margin.moved(effects[..., None] + steps, totals, tau, rng)
             self.location = self.location + (moved - effects)[:, margin.level]
             self.effects[at] = moved
@@ -219,6 +238,17 @@ class Sweeps:
             self.effects[outer] = self.effects[outer] + taken
             self.effects[inner] = self.effects[inner] + given
 
+    def _tabulated(self, steps: int) -> tuple[int, NDArray[np.float32]]:
+        """`ln P(drawn | location)` of every kind at all locations that cells come to in so many
+        steps, or that are tried, and the first of these; those beyond `REACH` are impossible.
+        """
+        first = max(int(self.location.min()) - steps, -REACH - FARTHEST)
+        last = min(int(self.location.max()) + steps, REACH + FARTHEST)
+        lowest, highest = max(first, -REACH), min(last, REACH)
+        masses = self._law.log_masses(self._evidence, slice(None), self.weights, lowest, highest)
+        ends = ((0, 0), (0, 0), (lowest - first, last - highest))
+        return first, np.pad(masses, ends, constant_values=_IMPOSSIBLE)
+
     def _margin(self, at: int) -> tuple[Margin, Integers, Integers]:
         """A margin with its effects and its τ."""
         return self._margins[at], self.effects[at], self.tau[at]
@@ -226,12 +256,12 @@ class Sweeps:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of cells that agree: their chain, `P(count | point)` up to a factor at every point of ln
-    γ, shape `(rows, g)`, and of an empty cell, how many cells there are, and the row of each cell.
+    """Rows of cells that agree: their chain, kind and location, counted from the lowest; how many
+    cells there are, and the row of each cell.
     """
 
     chain: Integers
-    windows: NDArray[np.float32]
-    empty: NDArray[np.float32]
+    kind: Integers
+    location: Integers
     number: Integers
     of_cell: Integers

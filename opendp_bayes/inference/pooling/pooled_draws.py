@@ -13,6 +13,7 @@ import scipy
 from scipy import special
 
 from opendp_bayes.inference.pooling.hyperparameters import Priors, concentrations
+from opendp_bayes.inference.sampling.importance import copies
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -90,7 +91,7 @@ class Proposals:
 
     def draw(self, number: int, rng: np.random.Generator) -> Floats:
         """So many coordinates, shape `(number, k)`, in any order."""
-        at = _copies(self.shares, number, rng)
+        at = copies(self.shares, number, rng)
         dimensions = self.centres.shape[1]
         log_kappa = self.grid[at] + self.step * rng.triangular(-1, 0, 1, number)
         wide = np.sqrt(self.degrees / rng.chisquare(self.degrees, (number, 1)))
@@ -228,7 +229,7 @@ def _in_parts(log_weights: Floats, rng: np.random.Generator) -> Integers:
     """
     order = rng.permutation(len(log_weights) // _PARTS * _PARTS).reshape(_PARTS, -1)
     return np.stack(
-        [part[_copies(special.softmax(log_weights[part]), part.size, rng)] for part in order]
+        [part[copies(special.softmax(log_weights[part]), part.size, rng)] for part in order]
     )
 
 
@@ -239,13 +240,6 @@ def _with_counts(
     found = []
     for a in parts:
         counts, log_weights = evidence.counts(a, rng)
-        again = _copies(special.softmax(log_weights), len(a), rng)
+        again = copies(special.softmax(log_weights), len(a), rng)
         found.append((a[again], counts[again]))
     return np.stack([a for a, _ in found]), np.stack([counts for _, counts in found])
-
-
-def _copies(shares: Floats, number: int, rng: np.random.Generator) -> Integers:
-    """So many places, in order, each about as often as its share says."""
-    upto = np.cumsum(shares)
-    levels = (np.arange(number) + rng.random()) / number * upto[-1]
-    return np.minimum(np.searchsorted(upto, levels), len(shares) - 1)

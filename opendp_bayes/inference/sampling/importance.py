@@ -156,3 +156,10 @@ def by_importance(
         shares = (1 - _EVEN) * found + _EVEN / len(proposals)
         lacking = max(1.2 * (effective / ess - 1) * len(counts), _FIRST_DRAWS)
         number = math.ceil(min(lacking, len(counts), _MOST_DRAWS - len(counts)))
+
+
+def copies(shares: Floats, number: int, rng: Generator) -> Integers:
+    """So many places, in order, each about as often as its share says."""
+    upto = np.cumsum(shares)
+    levels = (np.arange(number) + rng.random()) / number * upto[-1]
+    return np.minimum(np.searchsorted(upto, levels), len(shares) - 1)
