@@ -389,14 +389,14 @@ def test_counts_are_drawn_given_points(y, scale, point):
 
 @pytest.mark.parametrize("noised", [(True, True, True), (True, True, False)])
 def test_counts_of_a_public_sum_have_their_law_by_all_counts_and_weigh_its_probability(noised):
-    """Weights and weighted counts within five standard errors; of one record more they are not."""
+    """Within five standard errors; those of three records more are not."""
     of = table([6, 4, 1], DiscreteLaplace(1.5), (3,), size=9, noised=noised)
     cells = DrawnCells(of, IntensityLaw(of.origin(), of.largest))
-    masses, states = masses_at(cells, [14, 18, -3]), 20_000
+    masses, states = masses_at(cells, [14, 18, -3]), 2000
     p = np.zeros((3, of.largest + 1))
     for row, kind in enumerate(cells.kind):
         of_kind = masses[kind] / masses[kind].sum() / np.exp(cells._taken[kind])
-        np.add.at(p[row], cells.nodes[kind], np.where(cells._number[kind] > 0, of_kind, 0.0))
+        np.add.at(p[row], cells.nodes[kind], np.where(cells.log_mass[kind] > -np.inf, of_kind, 0.0))
     x = np.array(list(product(range(of.largest + 1), repeat=3)))
 
     def exact(size):
@@ -418,7 +418,7 @@ def test_counts_of_a_public_sum_have_their_law_by_all_counts_and_weigh_its_proba
         return max(of_mass, of_mean) * np.sqrt(states)
 
     assert far(9) < 5
-    assert far(10) > 10
+    assert far(12) > 10
 
 
 def test_tilted_counts_come_to_the_public_sum():
@@ -438,16 +438,14 @@ def test_tilted_counts_come_to_the_public_sum():
 
 def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
     """Gaussian noise whose sum is ten of its deviations from the number of records."""
-    drawn = (31, 42, 25, 18, 60, 33)
+    drawn, mechanism = (31, 42, 25, 18, 60, 33), ob.GaussianParameters(3.0)
     size = sum(drawn) - round(10 * 3.0 * np.sqrt(6))
-    found = ob.noise_aware_posterior(
-        released(drawn, ob.GaussianParameters(3.0), size), prior="learned"
-    )
+    found = learned(drawn, mechanism, size)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of sums far from what was drawn
-        fixed = released(drawn, ob.GaussianParameters(3.0), size).posterior.counts.mean()
+        fixed = released(drawn, mechanism, size).posterior.counts.mean()
     assert found.records.mean() == size
-    assert found.diagnostics.ess.min() > 400
+    assert found.diagnostics.ess.min() > 60  # of 300 draws
     assert found.counts.mean() == pytest.approx(fixed, abs=1.0)
 
 

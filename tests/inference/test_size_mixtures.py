@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from opendp_bayes.inference.likelihood import nodes
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.pooling import counted_cells
 from opendp_bayes.inference.pooling.given_sizes import GivenSizes
 from opendp_bayes.inference.pooling.given_total import GivenTotal
 from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
@@ -66,13 +66,13 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
         return np.diff(found), mixtures.cells.nodes.shape[2]
 
     some, few = terms()
-    monkeypatch.setattr(counted_cells, "_PLACES", 30)
+    monkeypatch.setattr(nodes, "_PLACES", 30)
     every, many = terms()
     assert 3 * few < many
     assert some == pytest.approx(every, abs=0.05)
     # Negative control: small counts that are as far apart as large ones are noticed.
-    monkeypatch.setattr(counted_cells, "_PLACES", 5)
-    monkeypatch.setattr(counted_cells, "_TIMES", 1)
+    monkeypatch.setattr(nodes, "_PLACES", 5)
+    monkeypatch.setattr(nodes, "_TIMES", 1)
     assert np.abs(terms()[0] - every).max() > 0.2
 
 

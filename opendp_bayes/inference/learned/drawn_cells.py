@@ -20,12 +20,12 @@ from scipy import special
 from opendp_bayes.inference.laws.dirichlet_multinomial import one_of
 from opendp_bayes.inference.learned.intensity_law import IntensityLaw
 from opendp_bayes.inference.learned.noised_table import NoisedTable
+from opendp_bayes.inference.likelihood.nodes import nodes_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 
-#: How far counts are from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, and on how
-#: many places, each way, where there are more of them.
-_DEPTH, _PLACES = 20.0, 70
+#: How far counts are from what was drawn, `exp(-_DEPTH)` of the noise's largest mass.
+_DEPTH = 20.0
 #: Parts of the cells, and how often each is drawn.
 _PARTS, _TIMES = 4, 8
 #: Below every logarithm of a probability that matters.
@@ -49,32 +49,16 @@ class DrawnCells:
         drawn = np.array([*(look.drawn for look in table.looks), ~look.noised])
         _, cells, kind = np.unique(drawn, axis=1, return_index=True, return_inverse=True)
         self.kind: Integers = kind.reshape(-1)
-        centre, noised = look.drawn[cells, None], look.noised[cells, None]
-        # What was not noised is what the others leave: known as well as the sum of these.
-        spread = typical_std(look.noise) * np.sqrt(table.k)
-        reach = np.where(noised, look.noise.reach(_DEPTH), np.ceil(spread * np.sqrt(2 * _DEPTH)))
-        reach = reach.astype(np.int64)
-        step = -(-reach // _PLACES)
-        most = int((reach // step).max())
-        nodes = centre + step * np.arange(-most, most + 1)
-        if step.max() > 1:  # which is more than classes are apart that are of small counts
-            values = np.rint(law.values).astype(np.int64)
-            values = np.tile(values[:-1][np.diff(values) < step.max()], (cells.size, 1))
-            nodes = np.append(nodes, np.clip(values, centre - reach, centre + reach), axis=1)
-        self.nodes: Integers = np.sort(np.clip(nodes, 0, law.largest), axis=1)
-        # What is in the middle of two nodes is the lower one's, and the next time the higher one's.
-        higher = (np.diff(self.nodes) > 0) & (np.arange(self.nodes.shape[1] - 1) % 2 > 0)
-        middles = (self.nodes[:, 1:] + self.nodes[:, :-1] - higher) // 2
-        self.last: Integers = np.pad(middles, ((0, 0), (0, 1)))
-        self.last[:, -1] = self.nodes[:, -1]
-        self.first: Integers = np.pad(self.last[:, :-1] + 1, ((0, 0), (1, 0)))
-        self.first[:, 0] = self.nodes[:, 0]
-        self._number = self.last - self.first + 1
-        # The chains take it for noised, which is undone where a state is weighed.
-        self._taken = np.where(noised, 0.0, -(((self.nodes - centre) / spread) ** 2) / 2)
-        log_mass = table.log_noise(self.nodes[None], cells)[0] + self._taken
-        log_mass += np.log(np.maximum(self._number, 1))
-        log_mass = np.where(self._number > 0, log_mass, -np.inf)
+        start = np.clip(look.drawn, 0, law.largest)
+        nodes, first, last, log_number = nodes_of(look, start, _DEPTH, law.largest)
+        self.nodes, self.last = nodes[cells], last[cells]
+        self.first = np.minimum(first[cells], self.last)
+        # What was not noised is taken for as uncertain as the sum of the others, which is undone
+        # where a state is weighed.
+        away = (self.nodes - start[cells, None]) / (typical_std(look.noise) * np.sqrt(table.k))
+        self._taken = np.where(look.noised[cells, None], 0.0, -(away**2) / 2)
+        self._log_number = log_number[cells]
+        log_mass = table.log_noise(self.nodes[None], cells)[0] + self._taken + self._log_number
         self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
         place = law.place(self.nodes)
         below = place.astype(np.int64)
@@ -88,13 +72,11 @@ class DrawnCells:
         """P(drawn | x) up to a factor, summed over the counts x of each class; in between two
         classes both have a part. Shape `(kinds, classes)`.
         """
-        mass, classes = np.exp(self.log_mass), self._law.values.size
-        found = np.zeros((len(mass), classes))
-        at = np.arange(len(mass))[:, None] * classes + self.classes[self.below]
+        mass = np.exp(self.log_mass)
+        found = np.zeros((len(mass), self._law.values.size))
+        rows = np.arange(len(mass))[:, None]
         for step, part in ((0, 1 - self.part), (1, self.part)):
-            found += np.bincount(
-                (at + step).ravel(), weights=(mass * part).ravel(), minlength=found.size
-            )[: found.size].reshape(found.shape)
+            np.add.at(found, (rows, self.classes[self.below] + step), mass * part)
         return found
 
     def moments(self, masses: Floats, kinds: Integers, of_cell: Integers) -> Floats:
@@ -107,10 +89,10 @@ class DrawnCells:
         variance = (p * (nodes - mean[:, None]) ** 2).sum(axis=1)
         return np.array([of[of_cell].sum(axis=1) for of in (mean, variance)])
 
-    def tilt_by(self, moments: Floats) -> None:
-        """Tilt counts so that with such moments of several states sums are as large as is known."""
-        mean, variance = moments
-        tilt = (self.size - mean.mean()) / max(variance.mean() + mean.var(), _ROUNDING)
+    def tilt_by(self, mean: Floats, variance: Floats) -> None:
+        """Tilt counts half as far as such moments, of several states, are from the public sum."""
+        spread = max(variance.mean() + mean.var(), _ROUNDING)
+        tilt = (self.size - mean.mean()) / spread / 2
         log_mass = self.log_mass + tilt * (self.nodes - self.nodes[:, :1])
         self.log_mass = log_mass - log_mass.max(axis=1, keepdims=True)
         self.shares = self._of_classes()
@@ -135,14 +117,12 @@ class DrawnCells:
             left = left[:, :, None] - counts[:, part].sum(axis=1)[:, None]
             left = left.reshape(len(chains), -1)
         kind, row = self.kind[last], of_cell[:, last]
-        node = np.searchsorted(self.last[kind], left)
-        node = np.minimum(node, self.last.shape[1] - 1)
+        node = np.minimum(np.searchsorted(self.last[kind], left), self.last.shape[1] - 1)
         inside = (self.first[kind][node] <= left) & (left <= self.last[kind][node])
         log_p = np.log(masses[row] / masses[row].sum(axis=1, keepdims=True) + _TINY)
-        log_p = np.take_along_axis(log_p, node, axis=1) - np.log(
-            np.maximum(self._number[kind][node], 1)
-        )
-        log_p = np.where(inside, log_p - self._taken[kind][node], _IMPOSSIBLE)
+        log_p = np.take_along_axis(log_p, node, axis=1)
+        others = self._log_number[kind][node] + self._taken[kind][node]
+        log_p = np.where(inside, log_p - others, _IMPOSSIBLE)
         choice = one_of(log_p, rng)
         found = np.empty_like(of_cell)
         found[:, last] = np.clip(left[chains, choice], 0, self._law.largest)

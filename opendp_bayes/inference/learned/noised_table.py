@@ -9,7 +9,6 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_bounds, check_same_records
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import numbered
 
@@ -55,9 +54,8 @@ class NoisedTable:
         return min(highest, max(self.size, 1)) if known else self.size
 
     def start(self) -> Integers:
-        """Counts to begin with, which have the public number of records, shape `(k,)`."""
-        drawn = np.clip(self.looks[0].drawn, 0, self.largest)
-        return drawn if self.size is None else nearest_counts(drawn, self.size)
+        """Counts to begin with, shape `(k,)`."""
+        return np.clip(self.looks[0].drawn, 0, self.largest)
 
     def origin(self) -> float:
         """Logarithm of a typical intensity: that of the mean of what was drawn, or what noise

@@ -33,8 +33,8 @@ _TINY = np.float32(1e-37)
 #: Below every logarithm of a probability that matters.
 _IMPOSSIBLE = -1e30
 _LOCATIONS = 2 * REACH + 1
-#: How often counts are tilted towards a public sum, and of how many states each time.
-_TILTS, _STATES = 4, 5
+#: How often counts are tilted towards a public sum.
+_TILTS = 8
 #: Pairs of components that have less than this together are left as they are.
 _MATTERS = 1e-3
 
@@ -94,15 +94,13 @@ class Sweeps:
                 self._move_effects()
 
     def settle(self, times: int) -> None:
-        """Forget where the chains began, in so many sweeps, and tilt counts to a public sum."""
+        """Forget where the chains began, in about so many sweeps, and tilt counts to a public sum,
+        each time half as far as is still wanted.
+        """
         for _ in range(_TILTS):
-            moments = []
-            for _ in range(_STATES):
-                self.sweep(-(-times // (_TILTS * _STATES)))
-                if self._cells.size is not None:
-                    moments.append(self._cells.moments(*self._count_laws()))
-            if moments:
-                self._cells.tilt_by(np.concatenate(moments, axis=1))
+            self.sweep(-(-times // _TILTS))
+            if self._cells.size is not None:
+                self._cells.tilt_by(*self._cells.moments(*self._count_laws()))
                 self._evidence = self._law.evidence(self._cells.shares)
 
     def drawn(self) -> Draw:

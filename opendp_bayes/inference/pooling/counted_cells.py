@@ -7,15 +7,12 @@ from scipy import special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.nodes import nodes_of
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.mechanisms.integer_noise import typical_std
 
 #: Counts further than this from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, are
-#: left out. So many places stand for the scale of the noise, where it is wider.
-_DEPTH, _PLACES = 14.0, 5
-#: How many times as large as their distance small counts are at least; and how many deviations
-#: about a count that was not noised, but follows from a public sum, are looked at.
-_TIMES, _DEVIATIONS = 16, 6.0
+#: left out.
+_DEPTH = 14.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,26 +38,8 @@ class CountedCells:
         """Cells with possible counts to begin with, shape `(G, k)`; with `every` integer a node, or
         without the `factorial`.
         """
-        scale, reach = noisy.noise.scale, noisy.noise.reach(_DEPTH)
-        step = (
-            1 if every else 2 * int(scale / _PLACES / 2) + 1
-        )  # odd, so that nodes are in the middle
-        of_sum = _DEVIATIONS * typical_std(noisy.noise) * np.sqrt(noisy.drawn.size)
-        steps = np.where(noisy.noised, step, np.ceil(step * max(1, of_sum / reach)).astype(int))
-        drawn = np.where(noisy.noised, noisy.drawn, start)
-        low = np.maximum(np.minimum(drawn, start) - reach * steps // step, 0)
-        high = np.maximum(drawn, start) + reach * steps // step
-        begin = np.maximum(drawn - (drawn - low) // steps * steps, low)  # the kink is a node
-        number = int(((high - low) // steps).max()) + 2
-        nodes = begin[..., None] + steps[..., None] * np.arange(number)
-        if steps.max() > 1:
-            small = np.maximum(_growing(int(steps.max())), low[..., None])
-            nodes = np.sort(np.concatenate([nodes, small], axis=-1), axis=-1)
-        last = np.concatenate([(nodes[..., 1:] + nodes[..., :-1]) // 2, nodes[..., -1:]], axis=-1)
-        first = np.concatenate([nodes[..., :1], last[..., :-1] + 1], axis=-1)
-        number = last - first + 1
-        log_mass = noisy.log_mass(nodes, (slice(None), slice(None), None))
-        log_mass = np.where(number > 0, log_mass + np.log(np.maximum(number, 1)), -np.inf)
+        nodes, first, last, log_number = nodes_of(noisy, start, _DEPTH, every=every)
+        log_mass = log_number + noisy.log_mass(nodes, (..., None))
         if not factorial:
             log_mass = log_mass + special.gammaln(nodes + 1.0)
         return cls._of(nodes, first, last, log_mass)
@@ -96,11 +75,3 @@ class CountedCells:
         for j, (values, places) in enumerate(zip(self.values, self.places, strict=True)):
             found[:, j] += log_rising_factorial(a[j], values)[places]
         return found
-
-
-def _growing(step: int) -> Integers:
-    """Small counts, at odd distances that grow up to a step."""
-    found = [0]
-    for distance in range(1, step, 2):
-        found += range(found[-1] + distance, _TIMES * (distance + 2), distance)
-    return np.array(found)
