@@ -215,7 +215,7 @@ def _of_count(cell: str, x: Integers, p: Floats, chains: Any) -> Iterator[tuple[
         if other < 1e-3:
             continue
         drawn = function(chains)
-        effective = r_hat_and_ess(drawn)[1]
+        effective = r_hat_and_ess(drawn[..., None])[1][0]
         if effective * min(other, 1 - other if what[0] == "P" else 1) > FEWEST:
             std = np.sqrt(p @ (values - mean) ** 2)
             yield f"{what} of {cell}", float((drawn.mean() - mean) / std * np.sqrt(effective))

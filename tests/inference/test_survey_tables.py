@@ -115,7 +115,7 @@ def deviations(
                 std = np.sqrt(max(p @ (values - mean) ** 2, 0.0))
                 if std > LEAST_STD:
                     drawn_values = function(found[..., cell])
-                    effective = r_hat_and_ess(drawn_values)[1]
+                    effective = r_hat_and_ess(drawn_values[..., None])[1][0]
                     yield (drawn_values.mean() - mean) / std * np.sqrt(effective)
 
 
@@ -198,7 +198,8 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
         log_evidence.append(logsumexp(weighed(one, drawn, LARGEST[5])[1]))
     weights = np.exp(np.array(log_evidence) + learning.log_prior_of_concentrations)
     weights /= weights.sum()
-    found, effective = np.log(draws.concentration), r_hat_and_ess(np.log(draws.concentration))[1]
+    found = np.log(draws.concentration)
+    effective = r_hat_and_ess(found[..., None])[1][0]
     grid = np.log(learning.concentrations)
     mean = weights @ grid
     std = np.sqrt(weights @ (grid - mean) ** 2)

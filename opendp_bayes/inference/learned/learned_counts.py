@@ -40,6 +40,8 @@ _RUNS = ((100, 800, 4), (2000, 800, 2), (math.inf, 400, 2))
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
 #: Entries of one block of draws times categories, and the least sum of intensities of any.
 _BLOCK, _LEAST = 1 << 21, 1e-9
+#: So many cells are looked at before all others are, which take seconds.
+_FIRST = 200
 #: What names of arrays begin with that describe the prior.
 _LEARNED = "learned "
 
@@ -194,7 +196,8 @@ def _met(means: Floats) -> Diagnostics | None:
     number of records, on how even the probabilities are, and on each of these.
     """
     even = (_shares(means) ** 2).sum(axis=-1, keepdims=True)
-    for values in (means.sum(axis=-1, keepdims=True), even, _shares(means.astype(np.float32))):
+    shares = _shares(means.astype(np.float32))
+    for values in (means.sum(axis=-1, keepdims=True), even, shares[..., :_FIRST], shares):
         found = Diagnostics.of(values)
         if found.r_hat.max() > LARGEST_R_HAT or found.ess.min() < FEWEST_EFFECTIVE:
             return None

@@ -16,6 +16,8 @@ from opendp_bayes.release_format.data import Label
 
 #: Chains are trusted up to this R-hat, and from so many effective draws on.
 LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 100
+#: Values whose diagnostics are computed at once.
+_BLOCK = 1 << 18
 #: A variance of normal scores that rounding makes of equal ones.
 _ROUNDING = 1e-24
 
@@ -48,8 +50,10 @@ class Diagnostics(Shown):
     @classmethod
     def of(cls, values: Floats) -> "Diagnostics":
         """Diagnostics of the values of all draws, shape `(chains, draws, k)`."""
-        found = [r_hat_and_ess(values[..., i]) for i in range(values.shape[-1])]
-        r_hat, ess = np.array(found).T
+        block = max(1, _BLOCK // max(values[..., 0].size, 1))
+        parts = [values[..., at : at + block] for at in range(0, values.shape[-1], block)]
+        found = [r_hat_and_ess(part) for part in parts]
+        r_hat, ess = (np.concatenate(each) for each in zip(*found, strict=True))
         return cls(r_hat, ess, *values.shape[:2])
 
     def sheet(self) -> Sheet:
@@ -84,9 +88,9 @@ class Chains(Listed):
         return made.noting(disagreement=self.diagnostics.disagreement)
 
 
-def r_hat_and_ess(values: Floats) -> tuple[float, float]:
-    """Rank-normalised split R-hat and bulk effective sample size of draws of shape `(chains,
-    draws)`.
+def r_hat_and_ess(values: Floats) -> tuple[Floats, Floats]:
+    """Rank-normalised split R-hat and bulk effective sample size of draws of shape `(chains, draws,
+    k)`; shapes `(k,)`.
 
     Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner, "Rank-normalization, folding, and
     localization: an improved R-hat" (2021), section 3, of the larger of the plain and the folded
@@ -94,40 +98,51 @@ def r_hat_and_ess(values: Floats) -> tuple[float, float]:
     """
     half = values.shape[1] // 2
     split = np.concatenate([values[:, :half], values[:, values.shape[1] - half :]])
-    if np.ptp(split) == 0:
-        return 1.0, float(split.size)
-    scores, folded = _normal_scores(split), _normal_scores(np.abs(split - np.median(split)))
-    return max(_r_hat(scores), _r_hat(folded)), _ess(scores)
+    split = np.ascontiguousarray(np.moveaxis(split, -1, 0))  # (k, parts, half)
+    middle = np.median(split.reshape(len(split), -1), axis=1)[:, None, None]
+    scores, folded = _normal_scores(split), _normal_scores(np.abs(split - middle))
+    same = np.ptp(split, axis=(1, 2)) == 0
+    r_hat = np.where(same, 1.0, np.maximum(_r_hat(scores), _r_hat(folded)))
+    return r_hat, np.where(same, float(split[0].size), _ess(scores, same))
 
 
 def _normal_scores(values: Floats) -> Floats:
-    _, places, equal = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = equal.cumsum() - (equal - 1) / 2  # the mean of those that equal values share
-    scores = special.ndtri((ranks - 0.375) / (values.size + 0.25))
-    return np.asarray(scores[places.reshape(values.shape)])
+    """Those of the ranks in each row; equal values share the mean of theirs."""
+    rows = values.reshape(len(values), -1)
+    order = np.argsort(rows, axis=1)
+    ascending, place = np.take_along_axis(rows, order, axis=1), np.arange(rows.shape[1])
+    new = np.diff(ascending, axis=1) != 0
+    edge = np.ones((len(rows), 1), dtype=np.bool_)
+    first = np.maximum.accumulate(np.where(np.hstack([edge, new]), place, 0), axis=1)
+    last = np.where(np.hstack([new, edge]), place, place[-1])
+    last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.empty_like(rows, dtype=np.float64)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return np.asarray(special.ndtri((ranks - 0.375) / (rows.shape[1] + 0.25))).reshape(values.shape)
 
 
-def _r_hat(values: Floats) -> float:
-    within = np.mean(np.var(values, axis=1, ddof=1))
-    between = np.var(np.mean(values, axis=1), ddof=1)
-    if within < _ROUNDING:
-        return float("inf") if between > _ROUNDING else 1.0
-    length = values.shape[1]
-    return float(np.sqrt((length - 1) / length + between / within))
+def _r_hat(values: Floats) -> Floats:
+    within = np.mean(np.var(values, axis=2, ddof=1), axis=1)
+    between, length = np.var(np.mean(values, axis=2), axis=1, ddof=1), values.shape[2]
+    found = np.sqrt((length - 1) / length + between / np.maximum(within, _ROUNDING))
+    apart = np.where(between > _ROUNDING, np.inf, 1.0)
+    return np.asarray(np.where(within < _ROUNDING, apart, found))
 
 
-def _ess(values: Floats) -> float:
+def _ess(values: Floats, same: Any) -> Floats:
     """Geyer's initial monotone sequence of sums of two autocorrelations, over all chains."""
-    length = values.shape[1]
-    centred = values - values.mean(axis=1, keepdims=True)
-    transform = np.fft.rfft(centred, 2 * length, axis=1)
-    autocovariance = np.fft.irfft(np.abs(transform) ** 2, axis=1)[:, :length] / length
-    within = np.mean(autocovariance[:, 0]) * length / (length - 1)
-    total = within * (length - 1) / length + np.var(values.mean(axis=1), ddof=1)
-    correlation = 1 - (within - autocovariance.mean(axis=0) * length / (length - 1)) / total
-    correlation[0] = 1.0
-    pairs = correlation[: length // 2 * 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs < 0)
-    pairs = np.minimum.accumulate(pairs[: negative[0] if negative.size else pairs.size])
-    time = max(-1 + 2 * pairs.sum(), 1 / np.log10(values.size))
-    return float(values.size / time)
+    length = values.shape[2]
+    centred = values - values.mean(axis=2, keepdims=True)
+    transform = np.fft.rfft(centred, 2 * length, axis=2)
+    autocovariance = np.fft.irfft(np.abs(transform) ** 2, axis=2)[..., :length] / length
+    within = np.mean(autocovariance[..., 0], axis=1) * length / (length - 1)
+    total = within * (length - 1) / length + np.var(values.mean(axis=2), axis=1, ddof=1)
+    total = np.where(same, 1.0, total)[:, None]
+    of_chains = autocovariance.mean(axis=1) * length / (length - 1)
+    correlation = 1 - (within[:, None] - of_chains) / total
+    correlation[:, 0] = 1.0
+    pairs = correlation[:, : length // 2 * 2].reshape(len(values), -1, 2).sum(axis=2)
+    pairs[np.logical_or.accumulate(pairs < 0, axis=1)] = 0.0
+    time = -1 + 2 * np.minimum.accumulate(pairs, axis=1).sum(axis=1)
+    number = values.shape[1] * length
+    return np.asarray(number / np.maximum(time, 1 / np.log10(number)))
