@@ -217,6 +217,9 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
                 f"needs noise on the counts, not {type(setting.mechanism).__name__}; name another,"
                 " as in mechanism = 'laplace_parameters', or leave out pooled.",
             )
+        if result.pooled:
+            with field_errors("results", number, headings=[]):
+                survey.check_pooled(result.heading)
 
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:

@@ -15,6 +15,7 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement
 
 from opendp_bayes.inference.combine import check_joint
+from opendp_bayes.inference.pooling.pooled_groups import check_pooled
 from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mathematics.validation import check_cells, check_results
@@ -34,7 +35,7 @@ from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
 from opendp_bayes.questions.releasing import converted
 from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
-from opendp_bayes.results.release import Release
+from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
@@ -308,6 +309,12 @@ class SurveyQuery(Query):
                 )
             tables[name] = table
         check_joint(tables)
+
+    def check_pooled(self, name: str) -> None:
+        """Raise `ValueError` where groups are more than are pooled, whatever is drawn."""
+        release = self._asked[name].foreseen(self.settings[name])
+        if isinstance(release, GroupedRelease):
+            check_pooled(len(release), len(release.categories))
 
     @cached_property
     def _frames(self) -> list[CountsOfFrame]:

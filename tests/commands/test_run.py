@@ -145,6 +145,19 @@ def _with_mechanism(text: str) -> str:
     return run("run", "sized.toml", "--dry-run", code=2)
 
 
+@pytest.mark.parametrize("groups", [1333, 1334])
+def test_more_groups_than_are_pooled_are_refused_before_they_are_paid(
+    place: Path, groups: int
+) -> None:
+    """Of two categories and one for all other values, at most 4000 counts."""
+    towns = json.dumps([str(number) for number in range(groups)])
+    text = QUESTION.replace('["x", "y"]', towns).replace("share = 3", "pooled = true")
+    Path("many.toml").write_text(text)
+    shown = run("run", "many.toml", "--dry-run", code=2 if groups > 1333 else 0)
+    said = "pooled: is of 1334 groups with 3 categories, and at most 4000 counts are pooled"
+    assert (said in shown) == (groups > 1333)
+
+
 @pytest.mark.parametrize("data", [[], ["votes.csv"]])
 @pytest.mark.parametrize("command", ["run", "report"])
 def test_a_dry_run_reads_no_record(

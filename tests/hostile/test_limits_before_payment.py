@@ -77,6 +77,7 @@ noise_aware:noise_aware_posterior
 noise_aware:_learned
 noise_aware:_with_prior
 pooling/pooled_groups:cells_by
+pooling/pooled_groups:check_pooled
 survey_tables/estimates_of_copies:combine_estimates
 survey_tables/posterior_of_tables:survey_posterior
 survey_tables/survey_posterior:SurveyPosterior.agreeing_means

@@ -21,6 +21,9 @@ from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.labels import numbered
 
+#: The most counts that are pooled.
+_MOST = 4000
+
 
 @dataclass(frozen=True, eq=False)
 class PooledGroups:
@@ -40,6 +43,9 @@ class PooledGroups:
     size: int | None
     sizes: tuple[int, ...] | None = None
     rest: DrawnCounts | None = None
+
+    def __post_init__(self) -> None:
+        check_pooled(len(self.keys), len(self.categories))
 
     def draws(
         self, m_prior: Floats, kappa_prior: Any, effective: int, rng: np.random.Generator
@@ -67,6 +73,16 @@ class PooledGroups:
         all_of = nearest_counts(np.append(start, drawn), size)
         rest = None if self.rest is None else (self.rest, int(all_of[-1]))
         return GivenTotal(self.noisy, all_of[:-1].reshape(start.shape), size, rest, typical)
+
+
+def check_pooled(groups: int, categories: int) -> None:
+    """Raise `ValueError` for more counts than are pooled in minutes, whatever was drawn."""
+    if groups * categories > _MOST:
+        raise ValueError(
+            f"pooled: is of {groups} groups with {categories} categories, and at most {_MOST}"
+            " counts are pooled; merge categories or groups, or leave it out: each group has a"
+            " posterior of its own."
+        )
 
 
 def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
