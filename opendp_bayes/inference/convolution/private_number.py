@@ -298,15 +298,16 @@ class PrivateNumber:
         """
         found = np.empty((draws, leaf.size), dtype=np.int64)
 
-        def put(rows: Integers, columns: Integers, times: int) -> None:
-            for row in np.unique(leaf[columns]).tolist():
-                here = leaf[columns] == row
-                a = self._counts[row] + self.leaves.prior[row]
-                law = self._masses[row] * self._powers[:, node] * [1.0, a, a * (a + 1)][times]
-                running = np.cumsum(law)
-                level = rng.random(int(here.sum())) * running[-1]
-                at = np.searchsorted(running, level, side="right")
-                found[rows[here], columns[here]] = self._low[row] + np.minimum(at, law.size - 1)
+        def put(draw: Integers, columns: Integers, times: int) -> None:
+            rows, place = np.unique(leaf[columns], return_inverse=True)
+            a = self._counts[rows] + self.leaves.prior[rows, None] if times else np.ones(1)
+            law = self._masses[rows] * self._powers[:, node] * (a if times < 2 else a * (a + 1))
+            running = np.cumsum(law, axis=1)
+            # All laws in one ascending sequence: that of row i from i to i + 1.
+            running = running / running[:, -1:] + np.arange(rows.size)[:, None]
+            at = np.searchsorted(running.ravel(), place + rng.random(place.size), side="right")
+            at = np.minimum(at - place * self._length, self._length - 1)
+            found[draw, columns] = self._low[rows[place]] + at
 
         put(*np.divmod(np.arange(found.size), leaf.size), 0)
         a = (self._means[:, node] + self.leaves.prior)[leaf]
