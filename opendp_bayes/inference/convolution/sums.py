@@ -273,7 +273,7 @@ class Sums:
         return float(np.sqrt(left) if left > 0 else self._narrow[rows].min(initial=np.inf))
 
     def _narrowest_but_one(self) -> Floats:
-        """The same of all counts but one of each row."""
+        """Find that of all counts but one of each row."""
         t, order = self._times, np.argsort(-self._log_zero)
         place = np.argsort(order)
         running = -np.cumsum((t * self._log_zero)[order])
@@ -314,7 +314,7 @@ class Sums:
             yield int(some[at]), (int(start[at]), step, law)
 
     def _finer(self, rows: Integers, step: int) -> int:
-        """How many times finer the lattices of counts are than that of their sum: a lattice changes
+        """Say how many times finer lattices of counts are than that of their sum. A lattice changes
         the fourth cumulant of each, and these add up.
         """
         number = self._times[rows] @ -np.expm1(self._log_zero[rows])
