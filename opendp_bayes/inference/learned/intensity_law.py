@@ -48,9 +48,9 @@ _SLOW = 1e-18
 class Evidence:
     """Likelihoods of the points of the lattice of ln λ, a row for each kind of cell.
 
-    `masses`, shape `(kinds, points)`, `smooth`, shape `(kinds, points, 2)`, those of wide and of
-    narrow components about each point, and `empty`, that of an empty cell, shape `(kinds,)`, are up
-    to a factor `exp(log_top)` of each row.
+    All are up to a factor `exp(log_top)` of each row: `masses`, shape `(kinds, points)`; `smooth`,
+    shape `(kinds, points, 2)`, of wide and of narrow components about each point; and `empty`,
+    shape `(kinds,)`, of an empty cell.
     """
 
     masses: NDArray[np.float32]
