@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -21,26 +21,28 @@ from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
 
-NAME = "opendp-bayes release"
-VERSION = 2
+NAME: Final = "opendp-bayes release"
+VERSION: Final = 2
 #: What releases of groups were called when they had a format of their own, which is read still.
 BY_GROUPS = "opendp-bayes grouped release"
-#: Draws are integers of the machine.
-_LARGEST = 2**63
 
 #: What must hold, and the message where it does not.
 Rule = tuple[bool, str]
 
 
 def field_of(description: str, **constraints: Any) -> msgspec.Meta:
-    """Description and constraints of a field in the JSON schema. `ReleaseDocument.check` checks the
-    constraints, with messages that say what to do.
-    """
-    return msgspec.Meta(description=description, extra_json_schema=constraints or None)
+    """Description of a field in the JSON schema, and the constraints that msgspec checks."""
+    return msgspec.Meta(description=description, **constraints)
 
 
-NUMBERS = {"minItems": 2}
-_Bound = Annotated[float | None, field_of("An upper bound; null is infinite.", minimum=0)]
+_NUMBERS = {"min_length": 2}
+_DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
+#: Draws and their sum are integers of the machine.
+_LARGEST = 2**63 - 1
+_Draw = Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
+_Bound = Annotated[
+    Annotated[float, msgspec.Meta(ge=0)] | None, field_of("An upper bound; null is infinite.")
+]
 
 
 class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,7 +70,7 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon: _Bound
     rho: _Bound
     range: _Bound
-    delta: Annotated[float, field_of("Goes with epsilon.", minimum=0, maximum=1)]
+    delta: Annotated[float, field_of("Goes with epsilon.", ge=0, le=1)]
     method: Annotated[str, field_of("How the bounds were found.")]
 
     @classmethod
@@ -111,35 +113,36 @@ class ReleaseDocument(
 ):
     """A private release of a posterior, or of the posteriors of groups."""
 
-    format: Annotated[str, field_of("What the document is.", const=NAME)]
-    version: Annotated[int, field_of("Of the format.", const=VERSION)]
+    format: Annotated[Literal["opendp-bayes release"], field_of("What the document is.")]
+    version: Annotated[Literal[2], field_of("Of the format.")]
     categories: Annotated[
-        list[str | bool | int | list[str | bool | int]],
-        field_of("Labels; of a joint table, a value of each axis.", uniqueItems=True, **NUMBERS),
+        list[Value | list[Value]],
+        field_of("Labels; of a joint table, a value of each axis.", **_NUMBERS, **_DIFFERENT),
     ]
     prior: Annotated[
-        list[Annotated[float, field_of("Of one category.", exclusiveMinimum=0)]],
-        field_of("Concentration of the prior, of every group.", **NUMBERS),
+        list[Annotated[float, field_of("Of one category.", gt=0)]],
+        field_of("Concentration of the prior, of every group.", **_NUMBERS),
     ]
     mechanism: Annotated[MechanismDocument, field_of("Made the release.")]
     size: Annotated[
-        int | None, field_of("The public number of records; null where it is private.", minimum=1)
+        Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None,
+        field_of("The public number of records; null where it is private."),
     ]
     d_in: Annotated[
         int,
         field_of(
             "Records changed, or added and removed, between the data sets that `loss` is for.",
-            minimum=1,
+            ge=1,
         ),
     ]
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The privacy measure of the release.")]
-    axes: Annotated[list[str], field_of("The columns of a joint table.", uniqueItems=True)] = []
+    axes: Annotated[list[str], field_of("The columns of a joint table.", **_DIFFERENT)] = []
     columns: Annotated[
         list[str], field_of("The columns that were counted; empty where not known.")
     ] = []
     unknown: Annotated[
-        list[str | bool | int | None],
+        list[Value | None],
         field_of(
             "Of each of `columns`, the label of values that are none of its categories; null where"
             " none is for them alone."
@@ -152,11 +155,11 @@ class ReleaseDocument(
         str, field_of("Which rows were kept; empty where they were drawn for this release.")
     ] = ""
     drawn: Annotated[
-        list[int],
+        list[_Draw],
         field_of(
             "What the mechanism drew, one for each category; may be negative. Of groups, one group"
             " after the other, and last for the rows in no group where `size` is public.",
-            **NUMBERS,
+            **_NUMBERS,
         ),
     ]
     learned_prior: Annotated[
@@ -166,16 +169,16 @@ class ReleaseDocument(
         list[str], field_of("The variables along which a learned prior is smooth.")
     ] = []
     parts: Annotated[
-        list[list[str | bool | int | list[str | bool | int]]],
+        list[Annotated[list[Value | list[Value]], msgspec.Meta(min_length=1)]],
         field_of("Of merged categories, the labels that each of them stands for."),
     ] = []
-    by: Annotated[list[str], field_of("The columns that make the groups.", uniqueItems=True)] = []
+    by: Annotated[list[str], field_of("The columns that make the groups.", **_DIFFERENT)] = []
     groups: Annotated[
-        list[str | bool | int | list[str | bool | int | None] | None],
+        list[Value | list[Value | None] | None],
         field_of(
             "Labels of the groups, lists where several columns make them; null is that of the"
             " nulls. Empty for one posterior.",
-            uniqueItems=True,
+            **_DIFFERENT,
         ),
     ] = []
     sizes: Annotated[
@@ -226,26 +229,20 @@ class ReleaseDocument(
         return document
 
     def check(self) -> None:
-        """Raise `ValueError` for values that no release has."""
-        for rules in (self._of_format, self._of_draws, self._of_promise):
-            for holds, message in rules():
-                if not holds:
-                    raise ValueError(message)
+        """Raise `ValueError` where fields do not agree with each other."""
+        for holds, message in (*self._of_labels(), *self._of_entries()):
+            if not holds:
+                raise ValueError(message)
 
-    def _of_format(self) -> list[Rule]:
-        k, axes = len(self.categories), len(self.axes)
-        labels = distinct(as_labels(self.categories))
+    def _of_labels(self) -> list[Rule]:
+        axes, number = len(self.axes), len(self.groups)
         tables = [len(label) if isinstance(label, list) else 0 for label in self.categories]
+        lengths = {len(key) if isinstance(key, list) else 0 for key in self.groups}
+        columns = len(self.by) if len(self.by) != 1 else 0
         return [
-            (self.format == NAME, f"format={self.format!r}: must be {NAME!r}."),
             (
-                self.version == VERSION,
-                f"version={self.version}: this package reads version {VERSION}; use the package"
-                " version that wrote it.",
-            ),
-            (
-                k >= 2 and len(labels) == k,
-                f"categories={self.categories!r}: must be at least 2 different labels.",
+                len(distinct(as_labels(self.categories))) == len(self.categories),
+                f"categories={self.categories!r}: must be all different.",
             ),
             (
                 set(tables) <= {axes} and len(set(self.axes)) == axes,
@@ -261,17 +258,6 @@ class ReleaseDocument(
                 f"unknown={self.unknown!r}: must be left out, or have a label or null for each of"
                 f" columns={self.columns!r}.",
             ),
-        ]
-
-    def _of_draws(self) -> list[Rule]:
-        """An integer was drawn for each category, and no two stand for the same label."""
-        k, number = len(self.categories), len(self.groups)
-        cells = number * k + (self.size is not None) if number else k
-        labels = [as_labels(part) for part in self.parts]
-        every = [label for part in labels for label in part]
-        lengths = {len(key) if isinstance(key, list) else 0 for key in self.groups}
-        columns = len(self.by) if len(self.by) != 1 else 0
-        return [
             (
                 len(distinct(as_labels(self.groups))) == number
                 and len(lengths) <= 1
@@ -279,42 +265,29 @@ class ReleaseDocument(
                 f"groups={self.groups!r}: must be all different, and all values or all lists of one"
                 f" length, that of by={self.by!r} where it is more than one.",
             ),
+        ]
+
+    def _of_entries(self) -> list[Rule]:
+        """An integer was drawn for each category, and no two stand for the same label."""
+        k, number = len(self.categories), len(self.groups)
+        cells = number * k + (self.size is not None) if number else k
+        every = [label for part in self.parts for label in as_labels(part)]
+        return [
             (
                 not number or not (self.learned_prior or self.parts),
                 "learned_prior, parts: belong to one posterior; must be left out where there are"
                 " groups.",
             ),
-            _of_row(self.drawn, cells),
+            (len(self.drawn) == cells, f"drawn={self.drawn!r}: must be {cells} integers."),
             (
-                len(labels) in (0, k) and all(labels) and len(distinct(every)) == len(every),
+                len(self.parts) in (0, k) and len(distinct(every)) == len(every),
                 f"parts={self.parts!r}: must hold the labels that each of {k} merged categories"
                 " stands for, every label once.",
             ),
-        ]
-
-    def _of_promise(self) -> list[Rule]:
-        k, bounds = len(self.categories), (self.loss.epsilon, self.loss.rho, self.loss.range)
-        return [
-            (
-                len(self.prior) == k and all(0 < p < math.inf for p in self.prior),
-                f"prior={self.prior!r}: must be {k} numbers greater than 0.",
-            ),
-            (
-                self.size is None or self.size >= 1,
-                f"size={self.size!r}: must be null or at least 1.",
-            ),
-            (self.d_in >= 1, f"d_in={self.d_in!r}: must be at least 1."),
+            (len(self.prior) == k, f"prior={self.prior!r}: must be {k} numbers."),
             (
                 self.truncated or not self.kept,
                 f"kept={self.kept!r}: is of rows that were limited; truncated must be true.",
-            ),
-            (
-                all(bound is None or bound >= 0 for bound in bounds),
-                f"loss={self.loss!r}: every bound must be null or at least 0.",
-            ),
-            (
-                0 <= self.loss.delta <= 1,
-                f"loss.delta={self.loss.delta!r}: must be between 0 and 1.",
             ),
         ]
 
@@ -386,7 +359,6 @@ class _InRows(msgspec.Struct):
     categories: list[Any]
     groups: list[Any]
     drawn: list[list[int]]
-    size: int | None
     rest: int | None = None
     sizes: list[int] | None = None
 
@@ -395,19 +367,10 @@ def _of_one_row(text: str | bytes) -> dict[str, Any]:
     """A document of groups as they were once written, in the format of all releases."""
     rows = msgspec.json.decode(text, type=_InRows)
     k, number = len(rows.categories), len(rows.groups)
-    if not rows.groups or len(rows.drawn) != number:
+    if [len(row) for row in rows.drawn] != [k] * number:
         raise ValueError(
-            f"drawn={rows.drawn!r}: must have {number} rows, one for each group, at least 1."
+            f"drawn={rows.drawn!r}: must have {number} rows, one for each group, of {k} integers."
         )
-    if (rows.rest is None) != (rows.size is None):
-        raise ValueError(
-            f"rest={rows.rest!r}: must be an integer where the number of records is public, and"
-            " null where it is private."
-        )
-    for row in rows.drawn:
-        holds, message = _of_row(row, k)
-        if not holds:
-            raise ValueError(message)
     document: dict[str, Any] = msgspec.json.decode(text)
     rest = [] if rows.rest is None else [rows.rest]
     document |= {"format": NAME, "drawn": [*chain(*rows.drawn), *rest], "sizes": rows.sizes or []}
@@ -443,12 +406,6 @@ def check_ordered(ordered: Sequence[str], learned: bool, axes: Sequence[str]) ->
 def as_lists(labels: Sequence[Key]) -> list[Any]:
     """Labels for JSON, which has lists for tuples."""
     return [list(label) if isinstance(label, tuple) else label for label in labels]
-
-
-def _of_row(drawn: list[int], k: int) -> Rule:
-    """Rule: there is a 64-bit integer for each of k categories."""
-    holds = len(drawn) == k and all(-_LARGEST <= number < _LARGEST for number in drawn)
-    return holds, f"drawn={drawn!r}: must be {k} integers from -2^63 to 2^63."
 
 
 def check_counts(mechanism: Mechanism, drawn: list[int], size: int | None) -> None:

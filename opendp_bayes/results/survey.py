@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-NAME = "opendp-bayes survey"
-VERSION = 1
+NAME: Final = "opendp-bayes survey"
+VERSION: Final = 1
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    format: str
-    version: int
+    format: Literal["opendp-bayes survey"]
+    version: Literal[1]
     releases: dict[str, msgspec.Raw]
     columns: dict[str, list[str]] = {}
 
@@ -253,11 +253,6 @@ class Survey(Mapping[str, Release | GroupedRelease]):
             document = msgspec.json.decode(without_mark(text), type=_Document)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a survey in JSON: {error}") from None
-        if (document.format, document.version) != (NAME, VERSION):
-            raise ValueError(
-                f"format={document.format!r}, version={document.version}: must be {NAME!r}, version"
-                f" {VERSION}."
-            )
         releases = []
         for name, release in document.releases.items():
             try:

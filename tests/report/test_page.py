@@ -348,12 +348,12 @@ def test_json_both_ways(report: Report) -> None:
     ("change", "message"),
     [
         (lambda text: text[:-1], "text: is not a report in JSON"),
-        (lambda text: text.replace("opendp-bayes report", "x"), "format='x': must be"),
+        (lambda text: text.replace("opendp-bayes report", "x"), r"'x' - at `\$\.format`"),
         (
             lambda text: text.replace('"version":1', '"version":9'),
             "version=9: this package reads",
         ),
-        (lambda text: text.replace('"version":1', '"version":0'), "must be .* version 1"),
+        (lambda text: text.replace('"version":1', '"version":0'), r"value 0 - at `\$\.version`"),
         (lambda text: text.replace('"releases":[', '"releases":[{},{},{},'), "one for each of"),
     ],
 )

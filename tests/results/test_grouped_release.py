@@ -109,7 +109,7 @@ def test_json_both_ways(release):
 
 MALFORMED = {
     "not JSON": ("{", "is not a release in JSON"),
-    "format": ({"format": "x"}, "format='x': must be 'opendp-bayes release'"),
+    "format": ({"format": "x"}, r"Invalid enum value 'x' - at `\$\.format`"),
     "version": ({"version": 3}, "version=3: this package reads version 2"),
     "version 1": (
         {"version": 1, "counts": [3, 1, 0, 0, 7, 20]},
@@ -118,8 +118,8 @@ MALFORMED = {
     "unknown field": ({"extra": 1}, "unknown field `extra`"),
     "a group twice": ({"groups": ["a", "a", None]}, r"groups=\['a', 'a', None\]: must be all diff"),
     "draws of a group": ({"drawn": [1, 2, 1, 2, 1]}, r"drawn=\[.*\]: must be 6 integers"),
-    "prior": ({"prior": [1.0]}, r"prior=\[1\.0\]: must be 2 numbers"),
-    "size": ({"size": 0, "drawn": [1] * 7}, "size=0: must be null or at least 1"),
+    "prior": ({"prior": [1.0]}, r"Expected `array` of length >= 2 - at `\$\.prior`"),
+    "size": ({"size": 0, "drawn": [1] * 7}, r"Expected `int` >= 1 - at `\$\.size`"),
     "mechanism": (
         {"mechanism": {"name": "nothing", "parameters": {}}},
         "mechanism='nothing': is not built in",
@@ -134,7 +134,7 @@ MALFORMED = {
     ),
     "a rest": ({"drawn": [1] * 7}, r"drawn=\[1, .*\]: must be 6 integers"),
     "no rest": ({"size": 40}, r"drawn=\[.*\]: must be 7 integers"),
-    "a large draw": ({"drawn": [2**63] * 6}, "must be 6 integers"),
+    "a large draw": ({"drawn": [2**63] * 6}, r"Expected `int` <= .* - at `\$\.drawn\[0\]`"),
     "keys of two lengths": (
         {"groups": [["a", "b"], ["a"], ["c", "d"]]},
         "all values or all lists of one length",

@@ -53,7 +53,7 @@ def test_a_release_of_one_column_has_no_axes_in_its_document() -> None:
         ("axes", [], "without axes, every category is one value"),
         ("axes", [1, 2], "is not a release in JSON"),
         ("categories", list("abcdef"), "every category a list with a value"),
-        ("categories", [["a", "b"]] * 6, "must be at least 2 different labels"),
+        ("categories", [["a", "b"]] * 6, "must be all different"),
         ("categories", [["a", str(i), "c"] for i in range(6)], "a value of each"),
         ("categories", [["a", None]] * 6, "is not a release in JSON"),
     ],
