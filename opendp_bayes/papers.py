@@ -11,7 +11,7 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.exponential.sensitivity import global_sensitivity
-from opendp_bayes.mathematics.validation import as_positive, as_prior, as_size
+from opendp_bayes.mathematics.validation import as_level, as_positive, as_prior, as_size
 from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
     HellingerExponential,
 )
@@ -162,8 +162,7 @@ def beta(epsilon: float, delta: float, size: int) -> SmoothHellingerExponential:
     0.020852
     """
     epsilon, size = as_positive(epsilon, "epsilon"), as_size(size)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
+    delta = as_level(delta, "1e-8", "delta")
     slope = math.log1p(epsilon / (2 * math.log(2 * (size + 1) / delta)))
     return SmoothHellingerExponential(scale=2 / epsilon, beta=slope)
 

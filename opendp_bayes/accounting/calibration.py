@@ -25,6 +25,7 @@ from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
     as_choice,
+    as_level,
     as_positive,
     as_size,
 )
@@ -239,8 +240,7 @@ def relative_loss(
             f"epsilon={epsilon!r}, delta={delta!r}, rho={rho!r}: give epsilon, delta, both of"
             " these, or rho alone."
         )
-    if delta is not None and not 0 < delta < 1:
-        raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
+    delta = None if delta is None else as_level(delta, "1e-6", "delta")
     if rho is not None:
         return partial(_by_bound, "rho", as_positive(rho, "rho"))
     if epsilon is not None and delta is None:

@@ -22,7 +22,7 @@ from opendp_bayes.auditing.audited_draws import (
 from opendp_bayes.auditing.results import Audit, Claim, Fit, LawCheck, Pair
 from opendp_bayes.auditing.stated_law import listed, over_all_neighbours, over_pairs
 from opendp_bayes.display.progress import Progress, silent
-from opendp_bayes.mathematics.validation import Floats, Integers, as_positive, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_positive, as_size
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -124,11 +124,9 @@ def _checked(draws: int, confidence: float, deltas: Sequence[float]) -> int:
     draws = as_size(draws, "draws", "draws")
     if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
         raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
-    if not 0 < as_positive(confidence, "confidence") < 1:
-        raise ValueError(f"confidence={confidence!r}: must be between 0 and 1.")
+    as_level(confidence, name="confidence")
     for delta in deltas:
-        if not 0 < as_positive(delta, "delta") < 1:
-            raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
+        as_level(delta, "1e-6", "delta")
     return draws
 
 

@@ -49,11 +49,11 @@ def as_rate(value: Any, name: str) -> float:
     return _as_between(value, name, RATES)
 
 
-def as_level(value: Any, such_as: str = "0.95") -> float:
+def as_level(value: Any, such_as: str = "0.95", name: str = "level") -> float:
     """Return `value` as a probability between 0 and 1, that of an interval unless said."""
-    number = _as_number(value, "level")
+    number = _as_number(value, name)
     if not 0 < number < 1:
-        raise ValueError(f"level={told(value)}: must be between 0 and 1, such as {such_as}.")
+        raise ValueError(f"{name}={told(value)}: must be between 0 and 1, such as {such_as}.")
     return number
 
 

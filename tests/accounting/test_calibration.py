@@ -241,8 +241,8 @@ def test_counts_in_proportion() -> None:
         ({"epsilon": 0.0}, r"epsilon=0\.0: must be finite and greater than 0\."),
         ({"epsilon": math.inf}, r"epsilon=inf: must be finite and greater than 0\."),
         ({"rho": -1.0}, r"rho=-1\.0: must be finite and greater than 0\."),
-        ({"delta": 0.0}, r"delta=0\.0: must be between 0 and 1\."),
-        ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: must be between 0 and 1\."),
+        ({"delta": 0.0}, r"delta=0\.0: must be between 0 and 1, such as 1e-6\."),
+        ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: must be between 0 and 1, such as 1e-6\."),
         (
             {"epsilon": 1.0, "accounting": "best"},
             r"accounting='best': must be one of 'exact', 'proven', 'thorough'\.",
