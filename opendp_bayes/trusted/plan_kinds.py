@@ -82,21 +82,6 @@ EXPRESSIONS = {
     "TemporalExpr.Nanosecond": Kind("`dt.nanosecond`", "is of one value"),
 }
 
-#: In a filter of the form `... .over(identifier, ...) < k` alone: which rows of an identifier are
-#: kept depends on its own rows, and OpenDP's Bounds count how many that are.
-LIMITS = {
-    "Over": Kind("`truncate_per_group`, `truncate_num_groups`", "sees the rows of one identifier"),
-    "Range.IntRange": Kind("`truncate_per_group`", "numbers the rows of a group"),
-    "Reverse": Kind("`keep='last'`", "numbers them from the last"),
-    "Random": Kind("`keep='sample'`", "numbers them at random, afresh in every release"),
-    "SortBy": Kind(
-        "`keep=SortBy('x')`, one column", "numbers them by their own values, not the least first"
-    ),
-    "Rank": Kind("`truncate_num_groups`", "numbers the groups, in the order of their values"),
-    "AsStruct": Kind("`truncate_num_groups` of several columns", "is the values of the group"),
-    "Hash": Kind("`truncate_num_groups(..., keep='sample')`", "is of the values of the group"),
-}
-
 #: In `group_by(...).agg(...)` alone, and of no floats, whose sum depends on the order of adding.
 AGGREGATIONS = {
     "Len": Kind("`pl.len()`", "counts the rows of the group"),
