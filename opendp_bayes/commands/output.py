@@ -119,18 +119,18 @@ class NewFile:
     """A file that is there whole or not at all, and that replaces no other.
 
     It is written under another name beside its own, which is opened at once, and goes with the
-    process until there is something in it. `option` is the one that names it.
+    process until there is something in it.
     """
 
-    def __init__(self, path: Path, option: str = "--output") -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         if os.path.isdir(path):  # unlike `is_dir`, also of names that are too long
-            fail(f"{option} {path}: is a folder; name a file in it, which must not exist yet.")
+            fail(f"--output {path}: is a folder; name a file in it, which must not exist yet.")
         if not os.path.isdir(path.parent):
-            fail(f"{option} {path}: there is no folder {path.parent}; make it, or name another.")
+            fail(f"--output {path}: there is no folder {path.parent}; make it, or name another.")
         if os.path.lexists(path):
             fail(
-                f"{option} {path}: exists already, and may hold what was paid for; name a new"
+                f"--output {path}: exists already, and may hold what was paid for; name a new"
                 " file, or move that one."
             )
         self._beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
@@ -141,7 +141,7 @@ class NewFile:
             )
         except OSError as error:
             removals.keep(self._beside)
-            fail(f"{option} {path}: cannot be written ({_reason(error)}); name another file.")
+            fail(f"--output {path}: cannot be written ({_reason(error)}); name another file.")
 
     def write(self, content: bytes) -> None:
         """Put the file, with this content, in its place."""
