@@ -16,15 +16,11 @@ from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
-    BLANK_LINES,
-    LABELS,
     NULL_VALUES,
     RECODE,
-    SHEET,
-    TRIM,
-    BlankLines,
     Number,
     Part,
+    Reading,
     Rows,
     Share,
     Specification,
@@ -37,8 +33,6 @@ from opendp_bayes.report.statements import cleaning_said
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.encodings import as_encoding
 
-#: Fields that say how the file is read.
-_READING = ("separator", "encoding", "trim", "blank_lines", "labels", "sheet")
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 #: Mechanisms that every question may name.
 _BUILT_IN = ("auto", *(kind.name for kind in BUILT_IN))
@@ -75,19 +69,12 @@ class OwnersLedger(Part, frozen=True, kw_only=True):
     dataset: Annotated[str | None, says("The name of the data in the ledger.")] = None
 
 
-class OwnerFile(Part, frozen=True, kw_only=True):
+class OwnerFile(Reading, frozen=True, kw_only=True):
     """Facts of a file with data. No question may state them otherwise; a measure of loss without a
     most is not allowed at all.
     """
 
     path: Annotated[str, says("The file with the data, from the folder of this one.")]
-    separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
-    encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
-    trim: Annotated[bool, TRIM] = False
-    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
-    blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
-    labels: Annotated[bool | str, LABELS] = False
-    sheet: Annotated[str | None, SHEET] = None
     plugins: Annotated[
         list[str], says("Mechanisms of installed plugins that a question may name.")
     ] = msgspec.field(default_factory=list)
@@ -134,7 +121,7 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
         with suppress(ValueError):  # of another name for the same, such as latin1 for latin-1
             if as_encoding(made["encoding"]) == as_encoding(owner.encoding):
                 made["encoding"] = owner.encoding
-    for name in (*_READING, "null_values"):
+    for name in Reading.__struct_fields__:
         _agree(made, (name,), getattr(owner, name))
     for name in ("unit", "contributions", "identifier", "size"):
         _agree(privacy, ("privacy", name), getattr(owner.privacy, name))

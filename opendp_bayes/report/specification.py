@@ -32,19 +32,37 @@ def says(description: str) -> msgspec.Meta:
     return msgspec.Meta(description=description)
 
 
-TRIM = says("Leave out blanks around every text, and around the names of a CSV file.")
 NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
 RECODE = says("From values to the category that each is counted in, such as another spelling.")
-BLANK_LINES = says("An empty line or row is no record (skip), or one without a value (null).")
-LABELS = says(
-    "Codes of SPSS and Stata become their value labels, a fact of the code book; of SAS the"
-    " catalogue that has them, such as 'formats.sas7bcat', from the folder of the file."
-)
-SHEET = says("The sheet of a workbook; it may be left out where there is one.")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of the file."""
+
+
+class Reading(Part, frozen=True, kw_only=True):
+    """How the file with the data is read."""
+
+    separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
+    encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
+    trim: Annotated[
+        bool, says("Leave out blanks around every text, and around the names of a CSV file.")
+    ] = False
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
+    blank_lines: Annotated[
+        BlankLines,
+        says("An empty line or row is no record (skip), or one without a value (null)."),
+    ] = "skip"
+    labels: Annotated[
+        bool | str,
+        says(
+            "Codes of SPSS and Stata become their value labels, a fact of the code book; of SAS the"
+            " catalogue that has them, such as 'formats.sas7bcat', from the folder of the file."
+        ),
+    ] = False
+    sheet: Annotated[
+        str | None, says("The sheet of a workbook; it may be left out where there is one.")
+    ] = None
 
 
 class Privacy(Part, frozen=True, kw_only=True):
@@ -184,18 +202,11 @@ class Result(Part, frozen=True, kw_only=True):
         return [self.column] if isinstance(self.column, str) else self.column
 
 
-class Specification(Part, frozen=True, kw_only=True):
+class Specification(Reading, frozen=True, kw_only=True):
     """Specification of a report: its results, their columns, the privacy unit and the budget."""
 
     title: Annotated[str, msgspec.Meta(min_length=1, description="The title of the report.")]
     text: Annotated[str, says("A paragraph below the title: where the data are from.")] = ""
-    separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
-    encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
-    trim: Annotated[bool, TRIM] = False
-    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
-    blank_lines: Annotated[BlankLines, BLANK_LINES] = "skip"
-    labels: Annotated[bool | str, LABELS] = False
-    sheet: Annotated[str | None, SHEET] = None
     joint: Annotated[
         bool,
         says("Estimate all results together, so that the tables agree with each other."),
