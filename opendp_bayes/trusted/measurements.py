@@ -205,8 +205,8 @@ def make_measurement(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     space.check_metric(input_metric)
-    _check_frozen(mechanism)
     setting = Setting.of(mechanism, space.size, space.prior)
+    _check_frozen(setting.mechanism)
     setting.mechanism.check(size=space.size, prior=space.prior_array)
     return measurement_of(setting, space, output_measure, delta=delta, accounting=accounting)
 
@@ -306,16 +306,10 @@ def _check_has_loss(name: str, loss: PrivacyLoss, output_measure: Measure) -> No
 
 def _check_frozen(mechanism: Mechanism) -> None:
     """Raise `TypeError` for a mechanism whose parameters anybody could change."""
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(
-            f"mechanism={told(mechanism)}: must be a mechanism value, such as"
-            " LaplaceParameters(scale=1.0)."
-        )
     if not type(mechanism).__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise TypeError(
             f"mechanism={told(mechanism)}: must be a frozen dataclass, so that the map and the"
-            " sampler"
-            " see the same parameters."
+            " sampler see the same parameters."
         )
 
 
