@@ -100,7 +100,7 @@ def test_long_steps_and_the_finer_ones_near_zero(seed):
 
 def longest_step(found):
     """Of the laws of all sums but one count."""
-    return found._trees[0].sums.of(None).whole.step.max()
+    return found._sums[0].sums.of(None).whole.step.max()
 
 
 def wide(k, size, scale, law):

@@ -27,7 +27,7 @@ def rest_of(made, row):
     """The law of the others and the weights of numbers of records, one by one."""
     counts, law = np.arange(LAST + 1.0), np.ones(1)
     for i in set(range(4)) - {row}:
-        own = np.exp(made.tilted.log_probability(np.full(LAST + 1, i), counts))
+        own = np.exp(made.counts.log_probability(np.full(LAST + 1, i), counts))
         law = np.convolve(law, own)[: LAST + 1]
     return law
 
@@ -48,7 +48,7 @@ def test_what_completes_counts(kind, law):
         size = counts[:, None] + np.arange(LAST + 1)
         right = np.exp(made.log_size(size) - found.log_scale) * law_of_rest
         weights = found.weights(np.full(150, row), counts)
-        own = np.exp(made.tilted.log_probability(np.full(150, row), counts))
+        own = np.exp(made.counts.log_probability(np.full(150, row), counts))
         law_of_count, wanted = own * weights, own * right.sum(axis=1)
         assert law_of_count == pytest.approx(wanted, abs=1e-4 * wanted.sum())
         known = found.completions(np.full(150, row), counts)

@@ -39,7 +39,7 @@ def test_weights_of_numbers_are_below_their_bounds(name, concentration):
 @pytest.mark.parametrize(("scale", "several"), [(3.0, False), (300.0, True)])
 def test_as_many_tilts_as_the_number_of_records_needs(scale, several):
     made = given_noise([60, 20, 90, 40], [1.0, 0.1, 5.0, 0.5], DiscreteGaussian(scale))
-    assert (len(made._trees) > 1) == several
+    assert (len(made._sums) > 1) == several
 
 
 def test_tilts_of_numbers_that_weigh_nothing_are_not_summed(monkeypatch):

@@ -124,15 +124,15 @@ class SmoothBeside:
 
     narrow = np.inf
 
-    def __init__(self, tree: TiltedSums, laws: SumLaws, outline: Outline, bins: Bins) -> None:
-        self._tree, self.log_scale = tree, float(tree.listed[1].max())
+    def __init__(self, tilted: TiltedSums, laws: SumLaws, outline: Outline, bins: Bins) -> None:
+        self._tilted, self.log_scale = tilted, float(tilted.listed[1].max())
         whole = laws.whole
         ends = np.where((whole.step > 1) & (whole.origin == 0), _CLOSE_STEPS * whole.step, 0)
         self._near = _Near.of(laws, ends, bins)
         rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
         far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
         far[ends == 0] = 1.0
-        fewest, most = (end(tree.listed[0]) for end in (np.min, np.max))
+        fewest, most = (end(tilted.listed[0]) for end in (np.min, np.max))
         seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - outline.low[:, None])
         last = int(np.flatnonzero(np.any(seen, axis=0)).max(initial=0)) + 1
         rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
@@ -165,7 +165,7 @@ class SmoothBeside:
         needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
         table = {
-            each: self._tree.lattice(each, int(begin[step == each].min()), int(extent))
+            each: self._tilted.lattice(each, int(begin[step == each].min()), int(extent))
             for each in np.unique(step).tolist()
             for extent in [np.ptp(begin[step == each]) // each + needed]
         }
@@ -196,7 +196,7 @@ class SmoothBeside:
         masses = self._near.masses[row]
         found, seen = np.zeros(masses.shape), masses > 0
         sizes = (self._near.sums[row] + counts[:, None])[seen]
-        found[seen] = masses[seen] * np.exp(self._tree.log_size(sizes) - self.log_scale)
+        found[seen] = masses[seen] * np.exp(self._tilted.log_size(sizes) - self.log_scale)
         return found
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
@@ -217,31 +217,31 @@ class SmoothBeside:
 Beside = ListedBeside | SmoothBeside
 
 
-def beside_of(tree: TiltedSums, own: Outline, rest: Parts, bins: Bins) -> Beside:
+def beside_of(tilted: TiltedSums, own: Outline, rest: Parts, bins: Bins) -> Beside:
     """Choose how to sum over the records of the rest, beside categories with an outline, which
     `bins` tell apart: number by number where these numbers are few, else on lattices.
     """
-    laws = tree.sums.of(rest, alone=True)
-    if tree.total.is_point or _is_narrow(tree, laws.whole):
-        return ListedBeside(laws, *tree.listed, bins)
-    return SmoothBeside(tree, laws, own, bins)
+    laws = tilted.sums.of(rest, alone=True)
+    if tilted.total.is_point or _is_narrow(tilted, laws.whole):
+        return ListedBeside(laws, *tilted.listed, bins)
+    return SmoothBeside(tilted, laws, own, bins)
 
 
-def _is_narrow(tree: TiltedSums, whole: Lattices) -> bool:
+def _is_narrow(tilted: TiltedSums, whole: Lattices) -> bool:
     """True if the weights of numbers of records are too narrow or too bent for the steps of sums
     over the other categories.
     """
     step = int(whole.step.max())
     if step == 1:
         return False
-    sizes, none = tree.listed[0], whole.masses[whole.origin == 0, 0]
+    sizes, none = tilted.listed[0], whole.masses[whole.origin == 0, 0]
     few = _FEWEST_STEPS if np.any(none > _PEAK) else _FEW_STEPS
     if np.ptp(sizes) < few * step:
         return True
-    inside = (sizes - step > tree.lowest) & (sizes + step < tree.highest)
+    inside = (sizes - step > tilted.lowest) & (sizes + step < tilted.highest)
     inside &= sizes >= _CLOSE_STEPS * step
     sizes = sizes[inside]
-    known = tree.total.log_weight
+    known = tilted.total.log_weight
     bend = known(sizes - step) + known(sizes + step) - 2 * known(sizes)
     return bool(np.any(np.abs(bend) > _BEND))
 

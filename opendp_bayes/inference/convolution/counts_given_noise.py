@@ -114,14 +114,14 @@ class CountsGivenNoise(ByLaws):
             with suppress(TooWideError):
                 self._private = PrivateNumber(self._leaves, self._times, others)
         if self._private is None:
-            _ = self._trees  # which refuses at once what cannot be answered
+            _ = self._sums  # which refuses at once what cannot be answered
 
     @cached_property
     def _tilts(self) -> list[tuple[TiltedCounts, Fade]]:
         return Tilts(self._leaves, self._times, self._origin, self._total).all()
 
     @cached_property
-    def _trees(self) -> list[TiltedSums]:
+    def _sums(self) -> list[TiltedSums]:
         """The sums under each tilt that weighs anything."""
         sums = [
             TiltedSums(tilted, self._times, self._total, self._origin, fade)
@@ -131,7 +131,7 @@ class CountsGivenNoise(ByLaws):
         return [each for each in sums if each.log_evidence >= best - _DEPTH]
 
     def _part(self, categories: Sequence[int]) -> Part:
-        """Some categories, and all others."""
+        """How often some categories have each leaf."""
         times = np.bincount(self._leaf[list(categories)], minlength=self._times.size)
         return np.flatnonzero(times), times[times > 0]
 
@@ -151,10 +151,10 @@ class CountsGivenNoise(ByLaws):
         """The laws of the counts of groups, or of single categories, and of their probabilities.
         The priors of each and of all other categories are `alpha` and `others`.
         """
-        trees, parts, rest = self._trees, *self._sides(groups)
-        outlines = [x.sums.single if parts is None else x.sums.outline(parts) for x in trees]
-        own = [x.sums.each if parts is None else x.sums.of(parts) for x in trees]
-        both = list(zip(trees, outlines, strict=True))
+        sums, parts, rest = self._sums, *self._sides(groups)
+        outlines = [x.sums.single if parts is None else x.sums.outline(parts) for x in sums]
+        own = [x.sums.each if parts is None else x.sums.of(parts) for x in sums]
+        both = list(zip(sums, outlines, strict=True))
         bins = Bins(others, *np.min([x.deviations(o, alpha, others) for x, o in both], axis=0))
         beside = [beside_of(x, o, rest, bins) for x, o in both]
         scale = np.array([each.log_scale for each in beside])
@@ -167,12 +167,12 @@ class CountsGivenNoise(ByLaws):
                 found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
             return log_or_nothing(found)
 
-        start = _start(trees, outlines, beside, own)
+        start = _start(sums, outlines, beside, own)
         cells = refined(log_weight, start, alpha.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
         cells = short_cells(law, alpha, others, float(self.records.mean()[0]))
         log_masses = cells.log_masses(log_weight)
-        _check_agree(trees, cells.log_sums(log_masses) + top)
+        _check_agree(sums, cells.log_sums(log_masses) + top)
         law = CountLaws.of_masses(cells, log_masses)
         return law, self._mixtures(law, own, beside, alpha, bins)
 
@@ -230,13 +230,13 @@ class CountsGivenNoise(ByLaws):
             return CountLaws.of_number(self._total.lowest)
         if self._private is not None:
             return self._private.records
-        top = max(tree.log_evidence for tree in self._trees)
-        every = [tree.size_cells for tree in self._trees]
+        top = max(tilted.log_evidence for tilted in self._sums)
+        every = [tilted.size_cells for tilted in self._sums]
         edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
         cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
 
         def log_weight(row: Integers, sizes: Floats) -> Floats:
-            found = [tree.log_total(row, sizes) - top for tree in self._trees]
+            found = [tilted.log_total(row, sizes) - top for tilted in self._sums]
             return np.asarray(special.logsumexp(found, axis=0))
 
         return CountLaws.of(cells, log_weight)
@@ -249,7 +249,7 @@ class CountsGivenNoise(ByLaws):
             return self._private.log_evidence
         constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
         constant += np.bincount(self._leaf) @ self._leaves.log_absolute(self._origin)
-        return float(special.logsumexp([tree.log_evidence for tree in self._trees]) + constant)
+        return float(special.logsumexp([tilted.log_evidence for tilted in self._sums]) + constant)
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
@@ -283,28 +283,28 @@ class CountsGivenNoise(ByLaws):
 
     def _some(self, inside: Integers) -> "CountsGivenNoise":
         """The posterior of two or more categories, but not all, in their order."""
-        trees, (parts, others) = self._trees, self._sides([inside.tolist()])
+        sums, (parts, others) = self._sums, self._sides([inside.tolist()])
         bins = Bins(*np.ones((3, 1)))  # only the weights of all are asked for
-        outlines = [tree.sums.outline(parts) for tree in trees]
-        beside = [beside_of(x, o, others, bins) for x, o in zip(trees, outlines, strict=True)]
+        outlines = [tilted.sums.outline(parts) for tilted in sums]
+        beside = [beside_of(x, o, others, bins) for x, o in zip(sums, outlines, strict=True)]
         times = np.bincount(self._leaf[inside], minlength=self._first.size)
-        known = [tree.tilted.log_sum(times, self._origin) for tree in trees]
+        known = [tilted.counts.log_sum(times, self._origin) for tilted in sums]
         seeds = [rest.seeds(outline) for rest, outline in zip(beside, outlines, strict=True)]
-        seeds += [tree.sums.of(parts).seeds() for tree in trees]
+        seeds += [tilted.sums.of(parts).seeds() for tilted in sums]
         lowest = max(min(float(outline.low[0]) for outline in outlines), 0.0)
         highest = max(float(outline.high[0]) for outline in outlines)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
         every = np.unique(np.append(ends, [lowest, highest])).astype(np.int64)
 
-        def log_weight(sums: Floats) -> Floats:
-            flat = np.ravel(np.asarray(sums, dtype=np.float64))
+        def log_weight(numbers: Floats) -> Floats:
+            flat = np.ravel(np.asarray(numbers, dtype=np.float64))
             row = np.zeros(flat.size, dtype=np.int64)
             found = []
-            for tree, rest, own in zip(trees, beside, known, strict=True):
+            for tilted, rest, own in zip(sums, beside, known, strict=True):
                 log_rest = log_or_nothing(rest.weights(row, flat)) + rest.log_scale
-                found.append(log_rest + tree.tilted.tilt * flat - own)
+                found.append(log_rest + tilted.counts.tilt * flat - own)
             whole = np.maximum(special.logsumexp(found, axis=0), NOTHING)
-            return np.asarray(whole).reshape(np.shape(sums))
+            return np.asarray(whole).reshape(np.shape(numbers))
 
         heights = log_weight(every.astype(np.float64))
         seen = np.flatnonzero(heights > NOTHING / 2)
@@ -326,32 +326,32 @@ class CountsGivenNoise(ByLaws):
 
     def _sampled(self, draws: int, groups: Groups, rng: np.random.Generator) -> Integers:
         """Draws of the sums of groups, in their order."""
-        trees, parts = self._trees, [self._part(group) for group in groups]
-        shares = special.softmax([tree.log_evidence for tree in trees])
+        sums, parts = self._sums, [self._part(group) for group in groups]
+        shares = special.softmax([tilted.log_evidence for tilted in sums])
         numbers = rng.multinomial(draws, shares).tolist()
         found = []
-        for tree, number in zip(trees, numbers, strict=True):
+        for tilted, number in zip(sums, numbers, strict=True):
             if not number:
                 continue
-            law = CountLaws.of(tree.size_cells, tree.log_total)
+            law = CountLaws.of(tilted.size_cells, tilted.log_total)
             sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
-            found.append(DrawsGivenSum(tree.sums, parts).of(sizes, rng))
+            found.append(DrawsGivenSum(tilted.sums, parts).of(sizes, rng))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)
 
 
 def _start(
-    trees: list[TiltedSums], outlines: list[Outline], beside: list[Beside], own: list[SumLaws]
+    sums: list[TiltedSums], outlines: list[Outline], beside: list[Beside], own: list[SumLaws]
 ) -> Cells:
     """Cells that begin wherever the weight of a law may have a peak."""
     low = np.min([outline.low for outline in outlines], axis=0)
     high = np.max([outline.high for outline in outlines], axis=0)
     single = own[0].leaf
     row, first = [], []
-    for tree, rest, outline, laws in zip(trees, beside, outlines, own, strict=True):
-        place = np.full(tree.tilted.mean.size, -1)
+    for tilted, rest, outline, laws in zip(sums, beside, outlines, own, strict=True):
+        place = np.full(tilted.counts.mean.size, -1)
         place[single[single >= 0]] = np.flatnonzero(single >= 0)
-        counts = tree.tilted.cells
+        counts = tilted.counts.cells
         for edge in (counts.first, counts.last + 1):
             row.append(place[counts.category])
             first.append(edge.astype(np.float64))
@@ -364,11 +364,11 @@ def _start(
     return cells_between(rows, starts, low, high, np.max(narrow, axis=0))
 
 
-def _check_agree(trees: list[TiltedSums], log_sums: Floats) -> None:
+def _check_agree(sums: list[TiltedSums], log_sums: Floats) -> None:
     """Warn where what all counts of a category weigh is not the same for all categories: each has
     it from other sums, and their lattices, cuts and tilts are good where all agree.
     """
-    log_evidence = special.logsumexp([tree.log_evidence for tree in trees])
+    log_evidence = special.logsumexp([tilted.log_evidence for tilted in sums])
     off = float(np.abs(log_sums - log_evidence).max())
     if off > _DISAGREE:
         warn(

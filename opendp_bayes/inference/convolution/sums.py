@@ -192,17 +192,24 @@ class Sums:
 
     def outline(self, parts: Parts) -> Outline:
         """Moments and ends of such sums, cut where nothing of them is needed."""
+        known = self._known(parts)
         if parts is None:
-            ends = _ends(self._low, self._high)
-        else:
-            ends = self._uncut([(self.all[0], self._times - self._all_times(p)) for p in parts])
-        return self._uncut(parts).within(self._lowest - ends.high, self._highest - ends.low)
+            rest = _ends(self._low, self._high)
+        else:  # of which the widest count may be one of the sum's
+            columns = self.counts.mean, self.counts.variance, self._low, self._high
+            whole = np.array([self._times @ each for each in columns])[:, None]
+            widest = np.max([self.counts.mean - self._low, self._high - self.counts.mean], axis=1)
+            reach = np.broadcast_to(widest[:, None], (2, len(parts)))
+            rest = Outline.of_sums(np.concatenate([whole - known[:4], reach, known[6:]]))
+        found = Outline.of_sums(known)
+        return found.within(self._lowest - rest.high, self._highest - rest.low)
 
     @property
     def single(self) -> Outline:
         """Those of the single counts."""
         mean, variance, ends = self.counts.mean, self.counts.variance, (self._low, self._high)
-        found, rest = Outline(mean, variance, *ends, self._narrow), self._uncut(None)
+        found = Outline(mean, variance, *ends, self._narrow)
+        rest = Outline.of_sums(self._known(None))
         return found.within(self._lowest - rest.high, self._highest - rest.low)
 
     @property
@@ -242,25 +249,20 @@ class Sums:
             return np.full(self._times.size, -1)
         return np.array([0]) if self._times.size == 1 else np.array([1, 0])
 
-    def _all_times(self, part: Part) -> Integers:
-        times = np.zeros_like(self._times)
-        times[part[0]] = part[1]
-        return times
-
-    def _uncut(self, parts: Parts) -> Outline:
+    def _known(self, parts: Parts) -> Floats:
+        """What `Outline.of_sums` asks to be known."""
         mean, variance, t = self.counts.mean, self.counts.variance, self._times
         below, above = mean - self._low, self._high - mean
         if parts is None:
             sums = [t @ each - each for each in (mean, variance, self._low, self._high)]
             most = [_largest_but_one(each, t) for each in (below, above)]
-            return Outline.of_sums(np.stack([*sums, *most, self._narrowest_but_one()]))
+            return np.stack([*sums, *most, self._narrowest_but_one()])
         made = []
         for rows, times in parts:
-            rows, times = rows[times > 0], times[times > 0]
             sums = [times @ each[rows] for each in (mean, variance, self._low, self._high)]
-            most = [each[rows].max(initial=0.0) for each in (below, above)]
+            most = [each[rows].max() for each in (below, above)]
             made.append([*sums, *most, self._narrowest_of(rows, times)])
-        return Outline.of_sums(np.array(made, dtype=np.float64).T)
+        return np.array(made, dtype=np.float64).T
 
     def _narrowest_of(self, rows: Integers, times: Integers) -> float:
         """The narrowest deviation in the law of a sum: where some counts are next to nothing
@@ -270,7 +272,7 @@ class Sums:
         rows, times = rows[order], times[order]
         none = np.cumsum(times * self._log_zero[rows]) > _LOG_PEAK
         left = np.sum(np.where(none, 0.0, times * self._narrow[rows] ** 2))
-        return float(np.sqrt(left) if left > 0 else self._narrow[rows].min(initial=np.inf))
+        return float(np.sqrt(left) if left > 0 else self._narrow[rows].min())
 
     def _narrowest_but_one(self) -> Floats:
         """Find that of all counts but one of each row."""
@@ -295,7 +297,7 @@ class Sums:
         rows = self._members(some, parts)
         origin, own = _ends(self._low, self._high).lattice(step, rows)
         start, points = outline.lattice(step, some)
-        _, needed = self._uncut(parts).lattice(step, some)
+        _, needed = Outline.of_sums(self._known(parts)).lattice(step, some)
         length = fft.next_fast_len(int(max(needed.max(), own.max())) + _END, real=True)
         finer = self._finer(rows, step)
         waves = np.empty((rows.size, length // 2 + 1), dtype=np.complex128)

@@ -43,7 +43,7 @@ class TiltedSums:
         self.lowest = max(float(total.lowest), fade.first)
         self.highest = min(float(total.highest), fade.fourth)
         self.sums = Sums(tilted, times, self.lowest, self.highest)
-        self.tilted = self.sums.counts
+        self.counts = self.sums.counts
 
     @cached_property
     def _whole(self) -> SumLaws:
@@ -56,7 +56,7 @@ class TiltedSums:
         inside = (sizes >= self.lowest) & (sizes <= self.highest)
         known = self.total.log_weight(np.clip(sizes, self.total.lowest, self.total.highest))
         log_fade = log_or_nothing(self._fade(sizes))
-        weight = known + log_fade - self.tilted.tilt * sizes + self._constant
+        weight = known + log_fade - self.counts.tilt * sizes + self._constant
         return np.maximum(np.where(inside, weight, NOTHING), NOTHING)
 
     def log_total(self, _row: Integers, sizes: Floats) -> Floats:
