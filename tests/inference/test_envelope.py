@@ -161,6 +161,13 @@ def test_all_records_but_a_few_in_one_category(block, seed):
 
 
 @pytest.mark.slow
+def test_hundreds_of_millions_of_a_private_number():
+    """It was refused by the machine: a bin of records was asked for as many entries."""
+    setting = random_setting(np.random.default_rng([77, 161]), 1000)
+    assert max(errors(posterior(setting), reference(setting)[1]).values()) < ERROR
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(100, 230))
 def test_many_random_settings(block):
     """Some 5000 that a reference serves, of 6500."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution.beside import ListedBeside, SmoothBeside
+from opendp_bayes.inference.convolution.beside import Completions, ListedBeside, SmoothBeside
 from opendp_bayes.inference.convolution.number_of_records import private
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade, balanced
@@ -64,3 +64,17 @@ def test_fades_of_neighbours_add_up_to_one():
     below, above = Fade(-np.inf, -np.inf, 40, 60), Fade(40, 60, np.inf, np.inf)
     assert below(sizes) + above(sizes) == pytest.approx(np.ones(1001), abs=1e-15)
     assert below(np.array([40.0, 60.0])).tolist() == [1.0, 0.0]
+
+
+def test_bins_with_high_numbers_take_no_memory():
+    """Of a hundred million bins, of which each of a thousand counts has three."""
+    rng = np.random.default_rng(0)
+    point, weight = np.repeat(np.arange(1000), 9), rng.random(9000)
+    mean, bins = rng.normal(size=9000), np.tile(np.repeat([3, 40, 10**8], 3), 1000)
+    found = Completions(point, weight, mean, np.ones(9000)).binned(bins)
+    right = np.add.reduceat(weight, np.arange(0, 9000, 3))
+    assert found.point.tolist() == np.repeat(np.arange(1000), 3).tolist()
+    assert found.weight == pytest.approx(right)
+    assert found.weight * found.mean == pytest.approx(
+        np.add.reduceat(weight * mean, np.arange(0, 9000, 3))
+    )

@@ -50,11 +50,7 @@ class Completions:
     def binned(self, bins: Integers) -> "Completions":
         """Make one part of those that complete the same count and are in the same bin."""
         number = int(bins.max(initial=0)) + 1
-        key = self.point * number + bins
-        used = np.flatnonzero(np.bincount(key))
-        place = np.zeros(used.max(initial=0) + 1, dtype=np.int64)
-        place[used] = np.arange(used.size)
-        place = place[key]
+        used, place = np.unique(self.point * number + bins, return_inverse=True)
         weight = np.maximum(np.bincount(place, self.weight), _SMALLEST)
         mean = np.bincount(place, self.weight * self.mean) / weight
         squares = self.variance + (self.mean - mean[place]) ** 2
