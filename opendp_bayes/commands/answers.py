@@ -219,7 +219,7 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
             )
         if result.pooled:
             with field_errors("results", number, headings=[]):
-                survey.check_pooled(result.heading)
+                survey.check_pooled(result.heading, setting)
 
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:

@@ -310,9 +310,9 @@ class SurveyQuery(Query):
             tables[name] = table
         check_joint(tables)
 
-    def check_pooled(self, name: str) -> None:
+    def check_pooled(self, name: str, setting: Setting) -> None:
         """Raise `ValueError` where groups are more than are pooled, whatever is drawn."""
-        release = self._asked[name].foreseen(self.settings[name])
+        release = self._asked[name].foreseen(setting)
         if isinstance(release, GroupedRelease):
             check_pooled(len(release), len(release.categories))
 

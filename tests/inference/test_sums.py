@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes.inference.convolution import sums as module
-from opendp_bayes.inference.convolution.sums import Sums
+from opendp_bayes.inference.convolution.sums import Sums, part_of
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -63,7 +63,7 @@ def test_the_sum_of_all_and_of_all_but_each(law, drawn, prior, times):
 def test_the_sums_of_some(law, drawn, prior):
     made, laws, last = sums(law, drawn, prior, TIMES[1])
     parts = [np.array([2, 0, 1, 0]), np.array([0, 1, 0, 0]), np.array([1, 1, 3, 1])]
-    found = made.of([(np.flatnonzero(each), each[each > 0]) for each in parts])
+    found = made.of([part_of(each) for each in parts])
     counts = np.arange(last + 1.0)
     for at, each in enumerate(parts):
         own = found.density(np.full(last + 1, at), counts)
@@ -85,9 +85,9 @@ def test_counts_that_nothing_is_needed_of_are_cut():
     tilted = TiltedCounts.of(categories, 0.0, 4000)
     free = categories_of([3, 40], [1.0, 50.0], DiscreteLaplace(0.5), [False, True])
     wide = TiltedCounts.of(free, -1e-3, 4000)
-    assert Sums(tilted, TIMES[0][:2], 0, 4000).single.high[0] > 20
+    assert Sums(tilted, TIMES[0][:2], 0, 4000).each.outline.high[0] > 20
     assert wide.ends[1][0] > 1000
-    assert Sums(wide, TIMES[0][:2], 60, 60).single.high[0] < 60
+    assert Sums(wide, TIMES[0][:2], 60, 60).each.outline.high[0] < 60
 
 
 def test_the_fourth_cumulants_of_many_counts_do_not_add_up(monkeypatch):

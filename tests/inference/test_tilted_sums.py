@@ -39,7 +39,7 @@ def test_what_completes_counts(kind, law):
     bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.2), np.full(4, 0.2))
     laws = made.sums.of(None, alone=True)
     if kind is SmoothBeside:
-        found = SmoothBeside(made, laws, made.sums.single, bins)
+        found = SmoothBeside(made, laws, made.sums.each.outline, bins)
     else:
         found = ListedBeside(laws, *made.listed, bins)
     counts = np.arange(150.0)

@@ -20,7 +20,7 @@ from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.private_number import PrivateNumber, TooWideError
-from opendp_bayes.inference.convolution.sums import Outline, Part, Parts, SumLaws
+from opendp_bayes.inference.convolution.sums import Parts, SumLaws, part_of
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.convolution.tilts import Fade, Tilts
@@ -130,10 +130,9 @@ class CountsGivenNoise(ByLaws):
         best = max(each.log_evidence for each in sums)
         return [each for each in sums if each.log_evidence >= best - _DEPTH]
 
-    def _part(self, categories: Sequence[int]) -> Part:
+    def _times_in(self, categories: Sequence[int]) -> Integers:
         """How often some categories have each leaf."""
-        times = np.bincount(self._leaf[list(categories)], minlength=self._times.size)
-        return np.flatnonzero(times), times[times > 0]
+        return np.bincount(self._leaf[list(categories)], minlength=self._times.size)
 
     # -- answers ------------------------------------------------------------------------------
 
@@ -152,9 +151,8 @@ class CountsGivenNoise(ByLaws):
         The priors of each and of all other categories are `alpha` and `others`.
         """
         sums, parts, rest = self._sums, *self._sides(groups)
-        outlines = [x.sums.single if parts is None else x.sums.outline(parts) for x in sums]
         own = [x.sums.each if parts is None else x.sums.of(parts) for x in sums]
-        both = list(zip(sums, outlines, strict=True))
+        both = [(x, laws.outline) for x, laws in zip(sums, own, strict=True)]
         bins = Bins(others, *np.min([x.deviations(o, alpha, others) for x, o in both], axis=0))
         beside = [beside_of(x, o, rest, bins) for x, o in both]
         scale = np.array([each.log_scale for each in beside])
@@ -167,7 +165,7 @@ class CountsGivenNoise(ByLaws):
                 found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
             return log_or_nothing(found)
 
-        start = _start(sums, outlines, beside, own)
+        start = _start(sums, beside, own)
         cells = refined(log_weight, start, alpha.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
         cells = short_cells(law, alpha, others, float(self.records.mean()[0]))
@@ -265,9 +263,8 @@ class CountsGivenNoise(ByLaws):
         """Groups and what is beside each of them; None for single categories."""
         if groups is None:
             return None, None
-        every = range(self.categories.k)
-        rest = [np.setdiff1d(every, list(group)).tolist() for group in groups]
-        return [self._part(group) for group in groups], [self._part(group) for group in rest]
+        own = [self._times_in(group) for group in groups]
+        return [part_of(times) for times in own], [part_of(self._times - times) for times in own]
 
     def given(self, categories: Sequence[int]) -> ByLaws:
         """The posterior of some categories among themselves: of their counts, and of their
@@ -285,12 +282,13 @@ class CountsGivenNoise(ByLaws):
         """The posterior of two or more categories, but not all, in their order."""
         sums, (parts, others) = self._sums, self._sides([inside.tolist()])
         bins = Bins(*np.ones((3, 1)))  # only the weights of all are asked for
-        outlines = [tilted.sums.outline(parts) for tilted in sums]
+        laws = [tilted.sums.of(parts) for tilted in sums]
+        outlines = [own.outline for own in laws]
         beside = [beside_of(x, o, others, bins) for x, o in zip(sums, outlines, strict=True)]
-        times = np.bincount(self._leaf[inside], minlength=self._first.size)
+        times = self._times_in(inside.tolist())
         known = [tilted.counts.log_sum(times, self._origin) for tilted in sums]
         seeds = [rest.seeds(outline) for rest, outline in zip(beside, outlines, strict=True)]
-        seeds += [tilted.sums.of(parts).seeds() for tilted in sums]
+        seeds += [own.seeds() for own in laws]
         lowest = max(min(float(outline.low[0]) for outline in outlines), 0.0)
         highest = max(float(outline.high[0]) for outline in outlines)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
@@ -326,7 +324,7 @@ class CountsGivenNoise(ByLaws):
 
     def _sampled(self, draws: int, groups: Groups, rng: np.random.Generator) -> Integers:
         """Draws of the sums of groups, in their order."""
-        sums, parts = self._sums, [self._part(group) for group in groups]
+        sums, parts = self._sums, [part_of(self._times_in(group)) for group in groups]
         shares = special.softmax([tilted.log_evidence for tilted in sums])
         numbers = rng.multinomial(draws, shares).tolist()
         found = []
@@ -340,10 +338,9 @@ class CountsGivenNoise(ByLaws):
         return drawn if len(found) == 1 else rng.permutation(drawn)
 
 
-def _start(
-    sums: list[TiltedSums], outlines: list[Outline], beside: list[Beside], own: list[SumLaws]
-) -> Cells:
+def _start(sums: list[TiltedSums], beside: list[Beside], own: list[SumLaws]) -> Cells:
     """Cells that begin wherever the weight of a law may have a peak."""
+    outlines = [laws.outline for laws in own]
     low = np.min([outline.low for outline in outlines], axis=0)
     high = np.max([outline.high for outline in outlines], axis=0)
     single = own[0].leaf

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.sums import Outline, Part, SumLaws, Sums
+from opendp_bayes.inference.convolution.sums import Part, SumLaws, Sums, part_of
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.refinement import cells_between, cells_from, refined
@@ -39,7 +39,7 @@ class DrawsGivenSum:
         self._order = np.argsort(self._outline.variance[kind], kind="stable")
         self._parts = [parts[at] for at in self._order.tolist()]
         self._kind = kind[self._order].tolist()
-        self._known: dict[tuple[int, int], tuple[SumLaws, Outline]] = {}
+        self._known: dict[tuple[int, int], SumLaws] = {}
         self._peaks: dict[tuple[int, int], float] = {}
 
     def of(self, sizes: Integers, rng: np.random.Generator) -> Integers:
@@ -91,12 +91,13 @@ class DrawsGivenSum:
         low = np.ceil(np.maximum(self._outline.low, 0)).astype(np.int64)
         length = np.floor(self._outline.high).astype(np.int64) - low + 1
         some = np.flatnonzero(length <= _TABLE)
+        if not some.size:
+            return {}
         low, length = low[some], np.maximum(length[some], 1)
         start = np.cumsum(length) - length
         row = np.repeat(np.arange(some.size), length)
         counts = (np.arange(row.size) - start[row] + low[row]).astype(np.float64)
-        laws = self._sums.of([self._alike[kind] for kind in some.tolist()]) if some.size else None
-        weights = counts if laws is None else laws.density(row, counts)
+        weights = self._sums.of([self._alike[kind] for kind in some.tolist()]).density(row, counts)
         every = zip(some.tolist(), low.tolist(), start.tolist(), length.tolist(), strict=True)
         return {kind: (first, np.cumsum(weights[at : at + n])) for kind, first, at, n in every}
 
@@ -110,14 +111,13 @@ class DrawsGivenSum:
     def _laws_in_cells(self) -> CountLaws:
         """The laws of the kinds of parts of many values, in cells."""
         parts = [self._alike[kind] for kind in self._long]
-        laws, outline = self._sums.of(parts), self._sums.outline(parts)
-        cells = _cells(laws, outline)
-        return CountLaws.of(cells, lambda *where: log_or_nothing(laws.density(*where)))
+        laws = self._sums.of(parts)
+        return CountLaws.of(_cells(laws), lambda *where: log_or_nothing(laws.density(*where)))
 
     def _log_peak(self, half: tuple[int, int]) -> float:
         """Logarithm of the largest probability of the sum of some parts."""
         if half not in self._peaks:
-            cells = _cells(*self._law(half))
+            cells = _cells(self._law(half))
             self._peaks[half] = float(self._log_density(half, cells.nodes.ravel()).max())
         return self._peaks[half]
 
@@ -135,7 +135,7 @@ class DrawsGivenSum:
                 return np.maximum(self._log_density(own, counts) + beside, NOTHING)
 
             left, right = (
-                np.tile(_seeds(self._law(half)[0]), (total.size, 1)) for half in (own, other)
+                np.tile(_seeds(self._law(half)), (total.size, 1)) for half in (own, other)
             )
             seeds = np.concatenate([left, total[:, None] - right], axis=1)
             ends = np.zeros(total.size), np.maximum(total, 0).astype(np.float64)
@@ -145,19 +145,18 @@ class DrawsGivenSum:
             drawn[here] = laws.draw(which[here] - start, rng)[0]
         return drawn
 
-    def _law(self, half: tuple[int, int]) -> tuple[SumLaws, Outline]:
+    def _law(self, half: tuple[int, int]) -> SumLaws:
         """The law of the sum of some parts."""
         if half not in self._known:
             times = np.zeros_like(self._sums.all[1])
             for rows, number in self._parts[slice(*half)]:
                 times[rows] += number
-            part = [(np.flatnonzero(times), times[times > 0])]
-            self._known[half] = self._sums.of(part, alone=True), self._sums.outline(part)
+            self._known[half] = self._sums.of([part_of(times)], alone=True)
         return self._known[half]
 
     def _log_density(self, half: tuple[int, int], sums: Floats) -> Floats:
         flat = sums.ravel()
-        found = self._law(half)[0].density(np.zeros(flat.size, dtype=np.int64), flat)
+        found = self._law(half).density(np.zeros(flat.size, dtype=np.int64), flat)
         return log_or_nothing(found).reshape(sums.shape)
 
 
@@ -170,7 +169,7 @@ def _seeds(laws: SumLaws) -> Floats:
     return np.concatenate([laws.seeds(), cells.first[own][None].astype(np.float64)], axis=1)
 
 
-def _cells(laws: SumLaws, outline: Outline) -> Cells:
+def _cells(laws: SumLaws) -> Cells:
     """Cells in each of which a law is smooth."""
     seeds, rows = laws.seeds(), np.arange(laws.leaf.size)
     place = np.full(laws.counts.mean.size, -1)
@@ -179,5 +178,5 @@ def _cells(laws: SumLaws, outline: Outline) -> Cells:
     own = place[counts.category]
     row = np.append(np.repeat(rows, seeds.shape[1]), own[own >= 0])
     first = np.append(seeds.ravel(), counts.first[own >= 0].astype(np.float64))
-    cells = cells_between(row, first, outline.low, outline.high)
+    cells = cells_between(row, first, laws.outline.low, laws.outline.high)
     return refined(lambda *where: log_or_nothing(laws.density(*where)), cells, rows.size)

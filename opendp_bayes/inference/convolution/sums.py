@@ -105,12 +105,14 @@ class SumLaws:
     near : finer lattices near 0, finest first, with the place of each row in them, or -1.
     leaf : the row of `counts` that a sum of one is, or -1.
     counts : the laws of single counts.
+    outline : moments and ends.
     """
 
     whole: Lattices
     near: list[tuple[Integers, Lattices]]
     leaf: Integers
     counts: TiltedCounts
+    outline: Outline
 
     def density(self, row: Integers, sums: Floats) -> Floats:
         """The probability of each sum in each row, elementwise."""
@@ -182,7 +184,8 @@ class Sums:
             if np.all((low >= at_least) & (high <= at_most)):
                 break
             counts = counts.within(np.maximum(low, at_least), np.minimum(high, at_most))
-        self.counts, self._low, self._high = counts, low, high
+        self.counts = counts
+        self._low, self._high = (end.astype(np.float64) for end in counts.ends)
         self._narrow, self._log_zero = _narrowest(counts)
 
     @property
@@ -192,43 +195,29 @@ class Sums:
 
     def outline(self, parts: Parts) -> Outline:
         """Moments and ends of such sums, cut where nothing of them is needed."""
-        known = self._known(parts)
-        if parts is None:
-            rest = _ends(self._low, self._high)
-        else:  # of which the widest count may be one of the sum's
-            columns = self.counts.mean, self.counts.variance, self._low, self._high
-            whole = np.array([self._times @ each for each in columns])[:, None]
-            widest = np.max([self.counts.mean - self._low, self._high - self.counts.mean], axis=1)
-            reach = np.broadcast_to(widest[:, None], (2, len(parts)))
-            rest = Outline.of_sums(np.concatenate([whole - known[:4], reach, known[6:]]))
-        found = Outline.of_sums(known)
-        return found.within(self._lowest - rest.high, self._highest - rest.low)
-
-    @property
-    def single(self) -> Outline:
-        """Those of the single counts."""
-        mean, variance, ends = self.counts.mean, self.counts.variance, (self._low, self._high)
-        found = Outline(mean, variance, *ends, self._narrow)
-        rest = Outline.of_sums(self._known(None))
-        return found.within(self._lowest - rest.high, self._highest - rest.low)
+        return self._cut(parts, self._known(parts))
 
     @property
     def each(self) -> SumLaws:
         """The laws of the single counts."""
-        every = self.all[0]
-        return SumLaws(Lattices.gathered([_NO_LAW] * every.size), [], every, self.counts)
+        every, rest = self.all[0], Outline.of_sums(self._known(None))
+        moments, ends = (self.counts.mean, self.counts.variance), (self._low, self._high)
+        outline = Outline(*moments, *ends, self._narrow)
+        outline = outline.within(self._lowest - rest.high, self._highest - rest.low)
+        return SumLaws(Lattices.gathered([_NO_LAW] * every.size), [], every, self.counts, outline)
 
     def of(self, parts: Parts, alone: bool = False) -> SumLaws:
         """The laws of such sums. Those of one count are on lattices, too, if they are wanted
         `alone`: to be multiplied with others.
         """
-        outline, leaf = self.outline(parts), self._leaf(parts)
+        known, leaf = self._known(parts), self._leaf(parts)
+        outline, uncut = self._cut(parts, known), Outline.of_sums(known)
         wanted = alone | (leaf < 0)
         step = np.where(wanted, outline.step, 1)
         rows = [_NO_LAW] * leaf.size
         for each in np.unique(step[wanted]).tolist():
             some = np.flatnonzero(wanted & (step == each))
-            for at, row in self._on(each, some, outline, parts):
+            for at, row in self._on(each, some, outline, uncut, parts):
                 rows[at] = row
         near, fine = [], 1
         while fine < step.max():
@@ -237,7 +226,7 @@ class Sums:
                 place = np.where(close, np.cumsum(close) - 1, -1)
                 near.append((place, self._near(fine, np.flatnonzero(close), parts)))
             fine *= _COARSER
-        return SumLaws(Lattices.gathered(rows), near, leaf, self.counts)
+        return SumLaws(Lattices.gathered(rows), near, leaf, self.counts, outline)
 
     # -- outlines -----------------------------------------------------------------------------
 
@@ -248,6 +237,17 @@ class Sums:
         if self._times.sum() != 2:
             return np.full(self._times.size, -1)
         return np.array([0]) if self._times.size == 1 else np.array([1, 0])
+
+    def _cut(self, parts: Parts, known: Floats) -> Outline:
+        """Outlines of sums of which so much is known, where they are needed."""
+        if parts is None:
+            rest = _ends(self._low, self._high)
+        else:  # of which the widest count may be one of the sum's
+            whole = self._known([self.all])
+            reach = np.broadcast_to(whole[4:6], (2, len(parts)))
+            rest = Outline.of_sums(np.concatenate([whole[:4] - known[:4], reach, known[6:]]))
+        found = Outline.of_sums(known)
+        return found.within(self._lowest - rest.high, self._highest - rest.low)
 
     def _known(self, parts: Parts) -> Floats:
         """What `Outline.of_sums` asks to be known."""
@@ -291,13 +291,13 @@ class Sums:
     # -- lattices -----------------------------------------------------------------------------
 
     def _on(
-        self, step: int, some: Integers, outline: Outline, parts: Parts
+        self, step: int, some: Integers, outline: Outline, uncut: Outline, parts: Parts
     ) -> Iterator[tuple[int, Row]]:
         """Some sums on lattices of one step, each with its place."""
         rows = self._members(some, parts)
         origin, own = _ends(self._low, self._high).lattice(step, rows)
         start, points = outline.lattice(step, some)
-        _, needed = Outline.of_sums(self._known(parts)).lattice(step, some)
+        _, needed = uncut.lattice(step, some)
         length = fft.next_fast_len(int(max(needed.max(), own.max())) + _END, real=True)
         finer = self._finer(rows, step)
         waves = np.empty((rows.size, length // 2 + 1), dtype=np.complex128)
@@ -374,6 +374,12 @@ class Sums:
         category = np.broadcast_to(cells.category[:, None], used.shape)[used]
         masses = np.exp(cells.log_masses(counts.log_probability)[used])
         return spread(category, cells.nodes[used], masses, origin, steps, points).masses
+
+
+def part_of(times: Integers) -> Part:
+    """The part in which every row is so often."""
+    rows = np.flatnonzero(times)
+    return rows, times[rows]
 
 
 def _ends(low: Floats, high: Floats) -> Outline:

@@ -72,7 +72,7 @@ class TiltedSums:
         total = self.total
         if total.is_point:
             return Cells(np.zeros_like(total.seeds), total.seeds, total.seeds)
-        outline = self.sums.outline([self.sums.all])
+        outline = self._whole.outline
         lowest = int(max(self.lowest, outline.low[0]))
         highest = int(max(min(self.highest, outline.high[0]), lowest))
         mean, deviation = outline.mean[0], np.sqrt(outline.variance[0])
@@ -108,7 +108,7 @@ class TiltedSums:
         without what is not known of the other categories, and of this alone. `alpha` and `others`
         are the priors of theirs and of all other categories.
         """
-        whole = self.sums.outline([self.sums.all])
+        whole = self._whole.outline
         a, b = alpha + own.mean, np.maximum(whole.mean - own.mean, 0.0) + others
         masses, sizes = special.softmax(self._log_masses), self.size_cells.nodes
         of_size = np.sum(masses * (sizes - np.sum(masses * sizes)) ** 2)

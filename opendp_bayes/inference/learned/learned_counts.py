@@ -197,7 +197,8 @@ def _met(means: Floats) -> Diagnostics | None:
     """
     even = (_shares(means) ** 2).sum(axis=-1, keepdims=True)
     shares = _shares(means.astype(np.float32))
-    for values in (means.sum(axis=-1, keepdims=True), even, shares[..., :_FIRST], shares):
+    first = [shares[..., :_FIRST]] if shares.shape[-1] > _FIRST else []
+    for values in (means.sum(axis=-1, keepdims=True), even, *first, shares):
         found = Diagnostics.of(values)
         if found.r_hat.max() > LARGEST_R_HAT or found.ess.min() < FEWEST_EFFECTIVE:
             return None
