@@ -9,6 +9,7 @@ from typing import Literal, overload
 import numpy as np
 from scipy import special
 
+from opendp_bayes.inference.answers.learned_posterior import learned_posterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
@@ -23,10 +24,10 @@ from opendp_bayes.inference.likelihood.of_counts import (
     likelihood_of,
     log_likelihoods,
 )
-from opendp_bayes.inference.noise_aware import exact_engine, learned_posterior
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables, check_tables
 from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats
@@ -119,11 +120,23 @@ def combine(
         return learned_posterior(combination, combination.releases, combination.ordered)
     concentration = np.array(combination.prior)
     likelihoods = [likelihood_of(one.setting, one.drawn) for one in combination.releases]
-    for one, likelihood in zip(combination.releases, likelihoods, strict=True):
-        if isinstance(likelihood, DrawnCounts):
-            check_envelope(likelihood, concentration, one.size)
-    of_records = _of_same if records == "same" else _of_different
-    return NoiseAwarePosterior(combination, of_records(combination, likelihoods, concentration))
+    noisy = [
+        NoisyDataSet(likelihood, one.size)
+        for one, likelihood in zip(combination.releases, likelihoods, strict=True)
+        if isinstance(likelihood, DrawnCounts)
+    ]
+    for one in noisy:
+        check_envelope(one.noisy, concentration, one.size)
+    if records == "same":
+        check_same_records([one.noisy for one in noisy])
+        found = way_of(likelihoods, concentration, combination.size).exact()
+        if found is None:
+            raise ValueError(_refused(combination, "the data sets cannot be listed"))
+    elif len(noisy) == len(likelihoods):
+        found = _of_noise(noisy, concentration)
+    else:
+        found = _of_pairs(combination, likelihoods, concentration)
+    return NoiseAwarePosterior(combination, found)
 
 
 def posterior_of_tables(
@@ -174,25 +187,20 @@ def check_joint(tables: Mapping[str, ReleasedData]) -> None:
         NoisyTables.of(tables.items(), draws_may_agree=True)
 
 
-def _of_same(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
-    check_same_records([one for one in likelihoods if isinstance(one, DrawnCounts)])
-    found = exact_engine(likelihoods, prior, combination.size)
-    if found is None:
-        raise ValueError(_refused(combination, "the data sets cannot be listed"))
-    return found
+def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:
+    """The engine of different records with noise on their counts."""
+    sizes = [one.size for one in data_sets]
+    if None in sizes and (len(set(map(type, sizes))) > 1 or len(data_sets) > 2):
+        raise ValueError(
+            f"releases: have the numbers of records {sizes}; of different records, two releases"
+            " with private numbers can be combined, or any with public ones."
+        )
+    return DifferentRecords(data_sets, prior)
 
 
-def _of_different(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
+def _of_pairs(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
+    """The list of all pairs of data sets of different records."""
     sizes = [one.size for one in combination.releases]
-    if all(isinstance(one, DrawnCounts) for one in likelihoods):
-        pairs = zip(likelihoods, sizes, strict=True)
-        data_sets = [NoisyDataSet(one, size) for one, size in pairs if isinstance(one, DrawnCounts)]
-        if None in sizes and (len(set(map(type, sizes))) > 1 or len(data_sets) > 2):
-            raise ValueError(
-                f"releases: have the numbers of records {sizes}; of different records, two releases"
-                " with private numbers can be combined, or any with public ones."
-            )
-        return DifferentRecords(data_sets, prior)
     public, k = [size for size in sizes if size is not None], prior.size
     unions = zip(accumulate(public), public[1:], strict=False)
     numbers = [number_of_candidates(one, k) * number_of_candidates(own, k) for one, own in unions]

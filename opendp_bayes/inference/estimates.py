@@ -12,7 +12,8 @@ import scipy
 from scipy import special
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.noise_aware import is_quick, noise_aware_posterior
+from opendp_bayes.inference.noise_aware import noise_aware_posterior
+from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
 

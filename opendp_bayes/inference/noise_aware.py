@@ -1,50 +1,21 @@
-"""Computes the noise-aware posterior of a release, by the first way that is within reach."""
+"""Computes the noise-aware posterior of a release."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
+from opendp_bayes.inference.answers.learned_posterior import learned_from
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.tilts import check_concentration
-from opendp_bayes.inference.engines.engine import Engine, Listed
-from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.learned.learned_counts import LearnedCounts, learned_counts
-from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
-from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_envelope
-from opendp_bayes.inference.likelihood.of_counts import (
-    LARGEST_LIST,
-    Likelihood,
-    Tabulated,
-    Weighing,
-    likelihood_of,
-    log_likelihoods,
-    noise_of,
-)
-from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
-from opendp_bayes.inference.sampling.kept_draws import kept
-from opendp_bayes.inference.sampling.markov_chain import FEWEST_EFFECTIVE, LARGEST_R_HAT
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
-from opendp_bayes.mathematics.telling import told, warn
-from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
-from opendp_bayes.release_format.combination import Combination
+from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
+from opendp_bayes.inference.ways import way_to
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_prior, as_size
 from opendp_bayes.release_format.data import ReleasedData, as_release
-
-#: Larger ones are warned about, as is a larger R-hat and fewer effective draws: error of the
-#: log-likelihood, and standard errors between two ways of drawing.
-_LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 0.1, 5.0
-#: Categories whose posteriors take about a second or two.
-_QUICK_WORK = 500
 
 
 def noise_aware_posterior(
@@ -92,14 +63,8 @@ def noise_aware_posterior(
     """
     release = as_release(release)
     if release.source is not None:  # a group, whose posterior is part of that of its table
-        whole = noise_aware_posterior(
-            release.source,
-            prior=prior,
-            ordered=ordered,
-            records_prior=records_prior,
-            ess=ess,
-            seed=seed,
-        )
+        options: Any = {"prior": prior, "ordered": ordered, "records_prior": records_prior}
+        whole = noise_aware_posterior(release.source, **options, ess=ess, seed=seed)
         return whole._part(release)
     if records_prior is not None and (
         release.size is not None or not callable(getattr(records_prior, "logpmf", None))
@@ -116,14 +81,12 @@ def noise_aware_posterior(
     elif prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:
-        return _learned(release, prior, ordered, records_prior, seed)
-    counts = _engine_of(release, records_prior, effective, np.random.default_rng(seed))
-    first = None
-    if isinstance(counts, CountsGivenNoise) and release.whole is None and records_prior is None:
-        first = partial(warn_of_conflict, release, counts)
-    posterior = NoiseAwarePosterior(release, counts, on_first_use=first)
-    _warn_of(posterior, effective)
-    return posterior
+        return learned_from(release, prior, ordered, records_prior, seed)
+    counts = way_to(release).engine(records_prior, effective, np.random.default_rng(seed))
+    warn_of_draws(counts.diagnostics, effective)
+    fixed = release.setting.adds_noise and release.whole is None and records_prior is None
+    first = partial(warn_of_conflict, release, counts) if fixed else None
+    return NoiseAwarePosterior(release, counts, on_first_use=first)
 
 
 def _with_prior(release: ReleasedData, prior: ArrayLike, ordered: Any) -> ReleasedData:
@@ -137,208 +100,3 @@ def _with_prior(release: ReleasedData, prior: ArrayLike, ordered: Any) -> Releas
         )
     own = tuple(as_prior(prior, release.k).tolist())
     return replace(release, prior=own, learned_prior=False, ordered=())
-
-
-def _learned(
-    release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, seed: int | None
-) -> LearnedPosterior:
-    """The posterior under a learned prior, of arguments that are checked here."""
-    if prior != "learned":
-        numbers = "a number, one for each category, or 'learned'"
-        wanted = "'learned' where ordered is given" if prior is None else numbers
-        raise ValueError(f"prior={prior!r}: must be {wanted}.")
-    if records_prior is not None:
-        raise ValueError(
-            f"records_prior={records_prior!r}: must be None with prior='learned', which learns the"
-            " scale of the number of records with the rest."
-        )
-    if release.group_size is not None:
-        raise ValueError(
-            f"prior='learned': is for a whole table, not for one group of public size"
-            f" {release.group_size}; use the release of all groups, or pooled()."
-        )
-    names = release.ordered if ordered is None else ordered
-    return learned_posterior(release, [release], names, seed)
-
-
-def learned_posterior(
-    of: ReleasedData | Combination,
-    releases: Sequence[ReleasedData],
-    ordered: Any = (),
-    seed: int | None = 0,
-) -> LearnedPosterior:
-    """The posterior of a table, drawn once or several times, under a learned prior."""
-    table = table_of(releases, of.size)
-    names = _ordered(table, of.axes, ordered)
-    draws = kept(
-        ["learned prior", of.size, names, seed],
-        releases,
-        lambda: learned_counts(table, names, np.random.default_rng(seed)),
-        LearnedCounts.of_arrays,
-    )
-    found = LearnedPosterior(of, draws)
-    _warn_of(found, FEWEST_EFFECTIVE)
-    return found
-
-
-def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]:
-    """The names of ordered variables, as the table has them."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"ordered={names!r}: must be a sequence of names, such as ['age'].")
-    if not axes:
-        if len(names) > 1:
-            raise ValueError(f"ordered={names!r}: must be one name, for there is one column.")
-        return list(table.variables) if names else []
-    if set(names) - set(axes):
-        raise ValueError(
-            f"ordered={names!r}: must be variables of the table: {', '.join(map(repr, axes))}."
-        )
-    return list(names)
-
-
-def _warn_of(posterior: NoiseAwarePosterior, effective: int) -> None:
-    """Warn where draws are few or do not agree."""
-    found = posterior.diagnostics
-    if found is None:
-        return
-    ess, r_hat = found.ess.min(), getattr(found, "r_hat", np.ones(1)).max()
-    log_error, differs = getattr(found, "log_error", 0.0), found.disagreement or 0.0
-    if (
-        ess < min(effective, FEWEST_EFFECTIVE)
-        or r_hat > LARGEST_R_HAT
-        or log_error > _LARGEST_LOG_ERROR
-        or differs > _LARGEST_DISAGREEMENT
-    ):
-        warn(
-            "the posterior of this release was not found reliably: effective sample size"
-            f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
-            f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior, Diagnostics)."
-        )
-
-
-def check_posterior(release: ReleasedData) -> None:
-    """Raise `ValueError`/`TypeError` where `noise_aware_posterior` refuses a release before it
-    computes anything, as it does whatever was drawn where the mechanism, its scale, the prior, the
-    number of records or that of the categories are beyond it.
-    """
-    if release.source is not None:
-        check_posterior(release.source)
-    elif release.learned_prior:
-        table = table_of([release], release.size)
-        _ordered(table, release.axes, release.ordered)
-    else:
-        likelihood, size = _likelihood_within(release)
-        if isinstance(likelihood, DrawnCounts) and size is None:
-            check_concentration(sum(release.prior), likelihood.noise.scale, release.k)
-
-
-def is_quick(*releases: ReleasedData) -> bool:
-    """True if the posteriors of the releases together take at most a second or two with the default
-    settings.
-
-    They must not need random draws, a list of all data sets, or probabilities from a plugin. Raises
-    `ValueError` where a posterior is refused.
-    """
-    # Stops where it is too much.
-    return all(work <= _QUICK_WORK for work in accumulate(map(_work, releases)))
-
-
-def _work(release: ReleasedData) -> float:
-    """A measure of the time that a posterior takes: the categories where counts are convolved, each
-    a few milliseconds at the most; 0 for two weighed ones, and infinite for everything else.
-    """
-    if release.source is not None:
-        return _work(release.source)
-    if release.learned_prior:
-        return math.inf
-    if release.whole is not None:
-        return release.k
-    likelihood = likelihood_of(release.setting, release.drawn)
-    if isinstance(likelihood, DrawnCounts):
-        check_envelope(likelihood, np.array(release.prior), release.size)
-        return release.k
-    listed = release.size is not None and release.k == 2 and not isinstance(likelihood, Tabulated)
-    return 0.0 if listed else math.inf
-
-
-def _engine_of(
-    release: ReleasedData, records_prior: Any, effective: int, rng: np.random.Generator
-) -> Engine:
-    """The posterior of the counts, by the first way that is within reach."""
-    prior, (likelihood, size) = np.array(release.prior), _likelihood_within(release)
-    exact = exact_engine([likelihood], prior, size, records_prior)
-    if exact is not None:
-        return exact
-    assert isinstance(likelihood, Weighing)  # noqa: S101  # others are few enough to be listed
-    return by_interpolation(likelihood, prior, effective, rng)
-
-
-def _likelihood_within(release: ReleasedData) -> tuple[Likelihood, int | None]:
-    """The likelihood of a release that has a posterior, and the number of its records where that is
-    public.
-    """
-    size, group = release.size, release.group_size
-    if group is None:
-        likelihood = likelihood_of(release.setting, release.drawn)
-    else:
-        likelihood, size = _likelihood_of_group(release, group), group
-    if isinstance(likelihood, DrawnCounts):
-        if size != 0:
-            check_envelope(likelihood, np.array(release.prior), size)
-    elif size is None:
-        raise ValueError(
-            f"mechanism={release.mechanism.name!r}: with a private number of records, the posterior"
-            " of a release is known only for noise on the counts."
-        )
-    elif isinstance(likelihood, Tabulated) and not _is_listed(size, release.k):
-        raise ValueError(
-            f"mechanism={release.mechanism.name!r}: states no law, so that a posterior of {size}"
-            f" records and {release.k} categories would need a list of all data sets, and at most"
-            f" {LARGEST_LIST} are listed. Let it state its law, or ask for fewer categories"
-            " (docs: Plugins, The law)."
-        )
-    return likelihood, size
-
-
-def _is_listed(size: int, k: int) -> bool:
-    """True for as few data sets as are listed, or two categories, whose curve is."""
-    return k == 2 or number_of_candidates(size, k) <= LARGEST_LIST
-
-
-def exact_engine(
-    likelihoods: Sequence[Likelihood], prior: Floats, size: int | None, records_prior: Any = None
-) -> Engine | None:
-    """The posterior of the counts of the same records, drawn once or several times, without random
-    draws; None where it is out of reach.
-    """
-    k = prior.size
-    if size == 0:
-        return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
-    noisy = [one for one in likelihoods if isinstance(one, DrawnCounts)]
-    if len(noisy) == len(likelihoods):
-        return CountsGivenNoise(noisy, prior, size=size, records_prior=records_prior)
-    if size is None:
-        return None
-    if k == 2:
-
-        def log_likelihood(counts: Integers) -> Floats:
-            return np.asarray(sum(one.log_likelihood(counts) for one in likelihoods))
-
-        pairs = [one.drawn.tolist() for one in likelihoods]
-        around = {end for first, second in pairs for end in (first, size - second)}
-        return TwoCategories(log_likelihood, around, prior, size)
-    if not _is_listed(size, k):
-        return None
-    counts = candidates(size, k)
-    log_prior = log_rising(counts, prior).sum(axis=1)
-    return Listed(counts, log_prior + log_likelihoods(likelihoods, counts, log_prior), prior)
-
-
-def _likelihood_of_group(release: ReleasedData, size: int) -> DrawnCounts:
-    """The likelihood of a group with a public number of records. The noise of its counts is that of
-    the table, whose other counts say nothing more of them.
-    """
-    whole = release.whole
-    assert whole is not None  # noqa: S101  # of which it is a group
-    noisy = noise_of(f"group_size={size}", whole)
-    return noisy.chosen(list(release.inside))

@@ -12,7 +12,7 @@ from scipy import special
 from opendp_bayes.display.wording import listed
 from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.of_counts import likelihood_of
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
@@ -126,9 +126,7 @@ def _noise_in(release: ReleasedData, drawn: Any = None) -> DrawnCounts | None:
     table = release.whole or release
     if not table.setting.adds_noise:
         return None
-    found = likelihood_of(table.setting, table.drawn)
-    if not isinstance(found, DrawnCounts):
-        return None
+    found = noise_of("release", table)
     if drawn is not None:
         return DrawnCounts.of(drawn, found.noise)
     return found if release.whole is None else found.chosen(list(release.inside))

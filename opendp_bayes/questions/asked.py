@@ -19,7 +19,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.profile import feasible_loss
-from opendp_bayes.inference.noise_aware import check_posterior
+from opendp_bayes.inference.ways import check_posterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss

@@ -13,8 +13,8 @@ from opendp_bayes.inference.estimates import (
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.inference.noise_aware import is_quick
 from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
+from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key

@@ -12,7 +12,7 @@ from scipy import stats
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display import terminal
-from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import changed, promise
 

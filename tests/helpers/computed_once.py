@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from opendp_bayes.inference import combine, noise_aware
+from opendp_bayes.inference import combine
+from opendp_bayes.inference.answers import learned_posterior
+from opendp_bayes.inference.ways import ByConvolution, ByWeights
 
 #: The most that are kept; the oldest make room.
 _MOST = 200
@@ -25,9 +27,9 @@ def compute_once(patch: pytest.MonkeyPatch, store: Store) -> None:
     Nobody can change what is handed out, and every draw of it has a seed.
     """
     for module, name in (
-        (noise_aware, "exact_engine"),
-        (noise_aware, "learned_posterior"),
-        (combine, "exact_engine"),
+        (ByConvolution, "exact"),
+        (ByWeights, "exact"),
+        (learned_posterior, "learned_posterior"),
         (combine, "learned_posterior"),
         (combine, "survey_posterior"),
     ):

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from opendp_bayes.inference import noise_aware
 from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.levels import concentrations
 from opendp_bayes.inference.pooling import pooled_draws
+from opendp_bayes.inference.sampling import markov_chain
 from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
 from opendp_bayes.results import pooled_release
 
@@ -28,7 +28,7 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
     for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
         patch.setattr(consistent_draws, name, value)
-    for module in (learned_counts, noise_aware):
+    for module in (learned_counts, markov_chain):
         patch.setattr(module, "LARGEST_R_HAT", math.inf)
         patch.setattr(module, "FEWEST_EFFECTIVE", 1)
     for module in (consistent_draws, survey_posterior):

@@ -48,6 +48,7 @@ ASKED = """
 answers/by_label:position_of
 answers/by_label:positions_of
 answers/by_label:grouped_positions
+answers/learned_posterior:learned_from
 answers/joint_table:positions_among
 answers/joint_table:check_others
 answers/joint_table:place_among
@@ -64,8 +65,8 @@ answers/posterior:NoiseAwarePosterior._two
 answers/posterior:NoiseAwarePosterior._check_alike
 answers/quantities:checked
 combine:combine
-combine:_of_same
-combine:_of_different
+combine:_of_noise
+combine:_of_pairs
 convolution/noisy_data_sets:check_entries
 convolution/number_of_records:private
 levels/levels_posterior:LevelsPosterior.__init__
@@ -74,7 +75,6 @@ log_likelihood:LogLikelihood.of_counts
 log_likelihood:LogLikelihood._probabilities
 log_likelihood:_summed
 noise_aware:noise_aware_posterior
-noise_aware:_learned
 noise_aware:_with_prior
 pooling/pooled_groups:cells_by
 pooling/pooled_groups:check_pooled
@@ -121,9 +121,9 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     "likelihood/of_counts:_tabulated_likelihood": [
         (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60),
     ],
-    "noise_aware:_likelihood_within": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
+    "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
     "convolution/tilts:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
-    "noise_aware:_ordered": [
+    "answers/learned_posterior:_ordered": [
         (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None),
     ],
 }
@@ -194,13 +194,13 @@ def test_what_public_facts_decide_is_refused_before_it_is_paid(
     name: str, number: int, budget: float, arguments: dict[str, Any], size: int | None
 ) -> None:
     context = context_of(budget, size)
-    if name == "noise_aware:_ordered":  # a query refuses it by itself, even before
+    if name == "answers/learned_posterior:_ordered":  # a query refuses it by itself, even before
         with pytest.raises(ValueError, match="ordered"):
             asked(context, number, size, **arguments)
         return
     query = asked(context, number, size, **arguments)
     found, message = refused_by(query.release)
-    assert found == name
+    assert found.split(":") == [name.split(":")[0], name.split(":")[1].split(".")[-1]]
     with pytest.raises((TypeError, ValueError)) as shown:
         query.summarize()
     assert str(shown.value) == message

@@ -10,7 +10,7 @@ from opendp_bayes import KNormParameters, LaplaceParameters, combine
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.noise_aware import exact_engine
+from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.results.release import GroupedRelease
@@ -218,7 +218,7 @@ def test_smooth_noise_has_its_mode_between_the_looks():
         DrawnCounts.of(np.array([40, 60]), DiscreteGaussian(3.0), noised),
     ]
     mean = DrawnCounts.of(np.array([35, 65]), DiscreteGaussian(3.0 / 2**0.5), noised)
-    two, one = exact_engine(looks, prior, 100), exact_engine([mean], prior, 100)
+    two, one = (way_of(drawn, prior, 100).exact() for drawn in (looks, [mean]))
     assert np.allclose(two.probabilities.mean(), one.probabilities.mean(), rtol=1e-9)
     assert np.allclose(two.probabilities.variance(), one.probabilities.variance(), rtol=1e-6)
 

@@ -14,7 +14,7 @@ from opendp_bayes.inference.estimates import (
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from tests.helpers.releases import changed, promise
 

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from opendp_bayes import noise_aware_posterior
-from opendp_bayes.inference import noise_aware
+from opendp_bayes.inference import ways
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling import importance
 from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
@@ -186,7 +186,7 @@ def test_the_normaliser_at_data_sets_it_was_not_estimated_at(mechanism, counts):
 )
 def test_a_prior_that_is_nearly_certain_of_the_data(prior, monkeypatch, release):
     """What it draws are the same few data sets, which leave an interpolation undetermined."""
-    monkeypatch.setattr(noise_aware, "LARGEST_LIST", 0)
+    monkeypatch.setattr(ways, "LARGEST_LIST", 0)
     made = release(SmoothHellingerExponential(0.5), (5, 9, 4), 18, prior)
     weighted = noise_aware_posterior(made)._engine
     assert isinstance(weighted, Weighted)

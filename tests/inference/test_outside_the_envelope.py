@@ -12,7 +12,7 @@ from opendp_bayes import (
     noise_aware_posterior,
 )
 from opendp_bayes.inference.estimates import estimate_or_reason
-from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import promise
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import special
 
 from opendp_bayes import noise_aware_posterior
-from opendp_bayes.inference import noise_aware
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
+from opendp_bayes.inference.sampling import markov_chain
 from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement
 from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers import calibration, oracles
@@ -106,7 +106,7 @@ def test_what_is_larger_than_stated_is_warned_about(release, monkeypatch):
     noise_aware_posterior(made, ess=300)  # without a warning
     for name in ("_LARGEST_LOG_ERROR", "_LARGEST_DISAGREEMENT"):
         with monkeypatch.context() as patch:
-            patch.setattr(noise_aware, name, 1e-6)
+            patch.setattr(markov_chain, name, 1e-6)
             with pytest.warns(UserWarning, match="standard errors away"):
                 noise_aware_posterior(made, ess=300)
 

@@ -12,7 +12,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.learned import learned_counts
-from opendp_bayes.inference.noise_aware import is_quick
+from opendp_bayes.inference.ways import is_quick
 
 FRAME = pl.LazyFrame(
     {"v": ["a", "b", "c", "a"] * 30, "w": ["x", "y", "y"] * 40},

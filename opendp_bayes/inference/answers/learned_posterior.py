@@ -1,11 +1,19 @@
 """The posterior under a prior that was learned from the release itself."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
-from opendp_bayes.inference.learned.learned_counts import LearnedCounts
+from opendp_bayes.inference.learned.learned_counts import LearnedCounts, learned_counts
+from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
+from opendp_bayes.inference.sampling.kept_draws import kept
+from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.release_format.combination import Combination
+from opendp_bayes.release_format.data import ReleasedData
 
 
 class LearnedPosterior(NoiseAwarePosterior):
@@ -41,3 +49,66 @@ class LearnedPosterior(NoiseAwarePosterior):
             f"LearnedPosterior({{{self._estimates()}}}, prior learned by Markov chains, R-hat"
             f" {found.r_hat.max():.3f}, ESS {found.ess.min():.0f})"
         )
+
+
+def learned_from(
+    release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, seed: int | None
+) -> LearnedPosterior:
+    """The posterior under a learned prior, of arguments that are checked here."""
+    if prior != "learned":
+        numbers = "a number, one for each category, or 'learned'"
+        wanted = "'learned' where ordered is given" if prior is None else numbers
+        raise ValueError(f"prior={prior!r}: must be {wanted}.")
+    if records_prior is not None:
+        raise ValueError(
+            f"records_prior={records_prior!r}: must be None with prior='learned', which learns the"
+            " scale of the number of records with the rest."
+        )
+    if release.group_size is not None:
+        raise ValueError(
+            f"prior='learned': is for a whole table, not for one group of public size"
+            f" {release.group_size}; use the release of all groups, or pooled()."
+        )
+    names = release.ordered if ordered is None else ordered
+    return learned_posterior(release, [release], names, seed)
+
+
+def learned_posterior(
+    of: ReleasedData | Combination,
+    releases: Sequence[ReleasedData],
+    ordered: Any = (),
+    seed: int | None = 0,
+) -> LearnedPosterior:
+    """The posterior of a table, drawn once or several times, under a learned prior."""
+    table = table_of(releases, of.size)
+    names = _ordered(table, of.axes, ordered)
+    draws = kept(
+        ["learned prior", of.size, names, seed],
+        releases,
+        lambda: learned_counts(table, names, np.random.default_rng(seed)),
+        LearnedCounts.of_arrays,
+    )
+    warn_of_draws(draws.diagnostics)
+    return LearnedPosterior(of, draws)
+
+
+def check_learned(release: ReleasedData) -> None:
+    """Raise `ValueError`/`TypeError` where no prior can be learned from a release, whatever is
+    drawn.
+    """
+    _ordered(table_of([release], release.size), release.axes, release.ordered)
+
+
+def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]:
+    """The names of ordered variables, as the table has them."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"ordered={names!r}: must be a sequence of names, such as ['age'].")
+    if not axes:
+        if len(names) > 1:
+            raise ValueError(f"ordered={names!r}: must be one name, for there is one column.")
+        return list(table.variables) if names else []
+    if set(names) - set(axes):
+        raise ValueError(
+            f"ordered={names!r}: must be variables of the table: {', '.join(map(repr, axes))}."
+        )
+    return list(names)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.engines.engine import Engine
+from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
@@ -17,14 +18,14 @@ from opendp_bayes.release_format.labels import distinct, numbered
 _FAR, _FARTHER = 4.0, 3.0
 
 
-def warn_of_conflict(release: ReleasedData, engine: CountsGivenNoise) -> None:
+def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
     """Warn if the expected number of records, where that is private, or of those in a margin of a
     joint table, is far from the sum of what was drawn.
 
     With m cells, far is `4 + 3 / sqrt(m)` standard deviations of the noise. Counts are not below 0,
     and no sum is above a public number of records: what was drawn beyond is taken to be there.
     """
-    noisy, expected = engine.categories.looks[0], engine.counts.mean()
+    noisy, expected = noise_of("release", release), engine.counts.mean()
     worst, message = 1.0, ""
     for name, cells in _sums(release):
         if not noisy.noised[cells].all():

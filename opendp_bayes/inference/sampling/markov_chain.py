@@ -11,11 +11,14 @@ from scipy import special
 from opendp_bayes.display.as_table import Shown, seconded, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.engines.engine import Listed
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.data import Label
 
-#: Chains are trusted up to this R-hat, and from so many effective draws on.
+#: Chains are trusted up to this R-hat, and from so many effective draws on; weighted draws up to
+#: this error of the log-likelihood; and both where other draws are so many standard errors away.
 LARGEST_R_HAT, FEWEST_EFFECTIVE = 1.05, 100
+_LARGEST_LOG_ERROR, _LARGEST_DISAGREEMENT = 0.1, 5.0
 #: Values whose diagnostics are computed at once.
 _BLOCK = 1 << 18
 #: A variance of normal scores that rounding makes of equal ones.
@@ -86,6 +89,27 @@ class Chains(Listed):
     def _of(self, part: Callable[[Any], Any]) -> "Chains":
         made = Chains(part(self.chains), part(self.prior))
         return made.noting(disagreement=self.diagnostics.disagreement)
+
+
+def warn_of_draws(found: Any, effective: int = FEWEST_EFFECTIVE) -> None:
+    """Warn where the diagnostics of draws, if there were any, say that they are few, fewer than
+    so many effective ones, or do not agree.
+    """
+    if found is None:
+        return
+    ess, r_hat = found.ess.min(), getattr(found, "r_hat", np.ones(1)).max()
+    log_error, differs = getattr(found, "log_error", 0.0), found.disagreement or 0.0
+    if (
+        ess < min(effective, FEWEST_EFFECTIVE)
+        or r_hat > LARGEST_R_HAT
+        or log_error > _LARGEST_LOG_ERROR
+        or differs > _LARGEST_DISAGREEMENT
+    ):
+        warn(
+            "the posterior of this release was not found reliably: effective sample size"
+            f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
+            f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior, Diagnostics)."
+        )
 
 
 def r_hat_and_ess(values: Floats) -> tuple[Floats, Floats]:

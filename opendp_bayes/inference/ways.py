@@ -1,0 +1,198 @@
+"""Ways to the posterior of the counts that were drawn from: what the mechanism draws decides once
+which engine finds it, and everything else is asked of that way.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.answers.learned_posterior import check_learned
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.tilts import check_concentration
+from opendp_bayes.inference.engines.engine import Engine, Generator, Listed
+from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.envelope import check_envelope
+from opendp_bayes.inference.likelihood.of_counts import (
+    LARGEST_LIST,
+    Likelihood,
+    Tabulated,
+    likelihood_of,
+    log_likelihoods,
+    noise_of,
+)
+from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
+from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.release_format.data import ReleasedData
+
+#: Work that takes about a second or two.
+_QUICK_WORK = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Way(ABC):
+    """How the posterior of the counts of the same records, drawn once or several times, is found;
+    nothing is computed before it is asked for.
+
+    Attributes
+    ----------
+    likelihoods : of each draw.
+    prior : concentration of the prior, shape `(k,)`.
+    size : the number of records where that is public.
+    """
+
+    likelihoods: Sequence[Any]
+    prior: Floats
+    size: int | None
+
+    @property
+    @abstractmethod
+    def work(self) -> float:
+        """A measure of its time: the categories where counts are convolved, each a few milliseconds
+        at the most; 0 for two weighed ones, and infinite for everything else.
+        """
+
+    @abstractmethod
+    def check(self, mechanism: str, foreseen: bool) -> None:
+        """Raise `ValueError` where a release of a mechanism has no posterior; where it may have
+        none, if it is only `foreseen`.
+        """
+
+    @abstractmethod
+    def exact(self, records_prior: Any = None) -> Engine | None:
+        """The engine that finds it without random draws; None where that is out of reach."""
+
+    def engine(self, records_prior: Any, effective: int, rng: Generator) -> Engine:
+        """The engine of one release, with so many effective draws where it needs draws."""
+        found = self.exact(records_prior)
+        (likelihood,) = self.likelihoods
+        return found or by_interpolation(likelihood, self.prior, effective, rng)
+
+
+class ByConvolution(Way):
+    """Noise on the counts, whose laws are convolved."""
+
+    @property
+    def work(self) -> float:
+        return self.prior.size
+
+    def check(self, mechanism: str, foreseen: bool) -> None:
+        for noisy in self.likelihoods:
+            check_envelope(noisy, self.prior, self.size)
+            if foreseen and self.size is None:
+                check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
+
+    def exact(self, records_prior: Any = None) -> Engine:
+        return CountsGivenNoise(
+            self.likelihoods, self.prior, size=self.size, records_prior=records_prior
+        )
+
+
+class ByWeights(Way):
+    """A weight for every data set, of which two categories have one for each count of the first,
+    and more have so few that they are listed, or draws; no records are a single data set.
+    """
+
+    @property
+    def work(self) -> float:
+        computed = self._states_no_law or self.size is None or self.prior.size > 2
+        return math.inf if computed and self.size != 0 else 0.0
+
+    @property
+    def _states_no_law(self) -> bool:
+        return any(isinstance(one, Tabulated) for one in self.likelihoods)
+
+    @property
+    def _is_listed(self) -> bool:
+        """True for as few data sets as are listed, or two categories, whose curve is."""
+        k = self.prior.size
+        return self.size is not None and (
+            k == 2 or number_of_candidates(self.size, k) <= LARGEST_LIST
+        )
+
+    def check(self, mechanism: str, foreseen: bool) -> None:
+        if self.size is None:
+            raise ValueError(
+                f"mechanism={mechanism!r}: with a private number of records, the posterior of a"
+                " release is known only for noise on the counts."
+            )
+        if self._states_no_law and not self._is_listed:
+            raise ValueError(
+                f"mechanism={mechanism!r}: states no law, so that a posterior of {self.size}"
+                f" records and {self.prior.size} categories would need a list of all data sets, and"
+                f" at most {LARGEST_LIST} are listed. Let it state its law, or ask for fewer"
+                " categories (docs: Plugins, The law)."
+            )
+
+    def exact(self, records_prior: Any = None) -> Engine | None:
+        prior, size, k = self.prior, self.size, self.prior.size
+        if size == 0:
+            return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
+        if size is None or not self._is_listed:
+            return None
+        if k == 2:
+            pairs = [one.drawn.tolist() for one in self.likelihoods]
+            around = {end for first, second in pairs for end in (first, size - second)}
+            return TwoCategories(self._log_likelihood, around, prior, size)
+        counts = candidates(size, k)
+        log_prior = log_rising(counts, prior).sum(axis=1)
+        known = log_likelihoods(self.likelihoods, counts, log_prior)
+        return Listed(counts, log_prior + known, prior)
+
+    def _log_likelihood(self, counts: Integers) -> Floats:
+        return np.asarray(sum(one.log_likelihood(counts) for one in self.likelihoods))
+
+
+def way_of(likelihoods: Sequence[Likelihood], prior: Floats, size: int | None) -> Way:
+    """The way to the posterior of the counts of the same records."""
+    noisy = size != 0 and all(isinstance(one, DrawnCounts) for one in likelihoods)
+    return (ByConvolution if noisy else ByWeights)(likelihoods, prior, size)
+
+
+def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
+    """The way to the posterior of a release under a prior of its own. Raises `ValueError` where
+    there is none; of one that is only `foreseen`, where there may be none, whatever is drawn.
+    """
+    size, whole = release.size, release.whole
+    if whole is None:
+        likelihood = likelihood_of(release.setting, release.drawn)
+    else:
+        # The noise of a group's counts is that of its table, whose other counts say nothing more
+        # of them where its number of records is public.
+        size = release.group_size
+        likelihood = noise_of(f"group_size={size}", whole).chosen(list(release.inside))
+    found = way_of([likelihood], np.array(release.prior), size)
+    found.check(release.mechanism.name, foreseen)
+    return found
+
+
+def check_posterior(release: ReleasedData) -> None:
+    """Raise `ValueError`/`TypeError` where `noise_aware_posterior` refuses a release before it
+    computes anything, as it does whatever was drawn where the mechanism, its scale, the prior, the
+    number of records or that of the categories are beyond it.
+    """
+    table = release.source or release
+    if table.learned_prior:
+        check_learned(table)
+    else:
+        way_to(table, foreseen=True)
+
+
+def is_quick(*releases: ReleasedData) -> bool:
+    """True if the posteriors of the releases together take at most a second or two with the default
+    settings.
+
+    They must not need random draws, a list of all data sets, or probabilities from a plugin. Raises
+    `ValueError` where a posterior is refused.
+    """
+    # Stops where it is too much.
+    tables = (release.source or release for release in releases)
+    works = (math.inf if one.learned_prior else way_to(one).work for one in tables)
+    return all(work <= _QUICK_WORK for work in accumulate(works))

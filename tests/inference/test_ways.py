@@ -1,0 +1,69 @@
+"""What was drawn decides the engine, and nothing is computed before that is asked for."""
+
+import math
+
+import numpy as np
+import pytest
+
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
+from opendp_bayes.inference import ways
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.engines.engine import Listed
+from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+from opendp_bayes.inference.sampling.importance import Weighted
+from opendp_bayes.inference.ways import check_posterior, is_quick, way_of, way_to
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
+
+EXPONENTIAL = HellingerExponential(0.1)
+#: What is drawn, the engine that finds its posterior, and whether that is quick.
+ENGINES = {
+    "Laplace noise, n private": (
+        LaplaceParameters(2.0, total="private"),
+        (3, 0, 9),
+        None,
+        CountsGivenNoise,
+        True,
+    ),
+    "Gaussian noise": (GaussianParameters(2.0), (3, 0, 9), 12, CountsGivenNoise, True),
+    "noise on the shell of a norm": (KNormParameters(2.0), (3, 0, 9), 12, CountsGivenNoise, True),
+    "two weighed categories": (EXPONENTIAL, (3, 9), 12, TwoCategories, True),
+    "two that are flipped": (PermuteAndFlip(0.1), (3, 9), 12, TwoCategories, True),
+    "few data sets": (EXPONENTIAL, (3, 0, 9), 12, Listed, False),
+    "many data sets": (EXPONENTIAL, (300, 0, 900), 1200, Weighted, False),
+    "no records": (KNormParameters(2.0), (0, 0, 0), 0, Listed, True),
+}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_what_was_drawn_decides_the_engine(name, release):
+    mechanism, drawn, size, kind, quick = ENGINES[name]
+    made = release(mechanism, drawn, size)
+    found = way_to(made)
+    exact = found.exact()
+    assert (None if exact is None else type(exact)) is (None if kind is Weighted else kind)
+    assert type(found.engine(None, 200, np.random.default_rng(0))) is kind
+    assert is_quick(made) is quick
+    check_posterior(made)
+
+
+def test_a_look_that_is_weighed_makes_a_list_of_all(release):
+    noisy, weighed = (release(one, (3, 0, 9), 12) for one in (KNormParameters(2.0), EXPONENTIAL))
+    looks = [way_to(one).likelihoods[0] for one in (noisy, weighed)]
+    both = way_of(looks, np.ones(3), 12)
+    assert type(both.exact()) is Listed
+    assert both.work == math.inf
+    assert type(way_of(looks[:1], np.ones(3), 12).exact()) is CountsGivenNoise
+    assert way_of(looks[1:], np.ones(3), None).exact() is None
+
+
+def test_nothing_is_computed_before_it_is_asked_for(release, monkeypatch):
+    made = release(LaplaceParameters(2.0, total="private"), (3, 0, 9), None)
+
+    def computed(*given, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(ways, "CountsGivenNoise", computed)
+    check_posterior(made)
+    assert is_quick(made)
+    with pytest.raises(AssertionError):
+        way_to(made).exact()
