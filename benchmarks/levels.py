@@ -17,8 +17,8 @@ from reporting import table
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.levels.concentrations import with_learned_concentrations
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
@@ -39,7 +39,7 @@ def sums(values: Any) -> list[Any]:
     return found
 
 
-def of_levels(counts: NestedCounts, starts: Any, true: list[Any], rng: Any) -> list[Any]:
+def of_levels(counts: TreeCounts, starts: Any, true: list[Any], rng: Any) -> list[Any]:
     """Mean squared error and share of counts in 95 % intervals, level by level."""
     rows = []
     for start, values in zip(starts, true, strict=True):
@@ -78,7 +78,7 @@ def errors(scale: float) -> None:
         counts, _ = with_learned_concentrations(parent, level, looks, None, 2 * RECORDS)
         rows = {"one posterior": of_levels(counts, sizes[:-1], true, rng)}
         flat = np.concatenate(sums(np.ones(len(leaves))))
-        plain = NestedCounts(Weights(Tree.of(parent), parent, flat, looks, None), 2 * RECORDS)
+        plain = TreeCounts(Weights(Tree.of(parent), parent, flat, looks, None), 2 * RECORDS)
         rows["one prior for all levels"] = of_levels(plain, sizes[:-1], true, rng)
         drawn = np.concatenate([look.noisy.drawn for look in looks])
         fit = sums(covariance @ (design.T @ drawn) / scale**2)
@@ -122,9 +122,7 @@ def one_tree(depth: int) -> None:
     parent, level, looks, _ = regular([10] * depth, 10.0, 10 ** (depth + 1), rng)
     start = process_time()
     ones = np.append(np.ones(depth)[level], 0.0)
-    NestedCounts(
-        Weights(Tree.of(parent), parent, ones, looks, 10 ** (depth + 1)), 10 ** (depth + 1)
-    )
+    TreeCounts(Weights(Tree.of(parent), parent, ones, looks, 10 ** (depth + 1)), 10 ** (depth + 1))
     known = process_time() - start
     with_learned_concentrations(parent, level, looks, 10 ** (depth + 1), 10 ** (depth + 1))
     learned = process_time() - start - known

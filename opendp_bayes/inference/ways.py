@@ -13,7 +13,7 @@ import numpy as np
 
 from opendp_bayes.inference.answers.learned_posterior import check_learned
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.tilts import check_concentration
+from opendp_bayes.inference.convolution.tilt_search import check_concentration
 from opendp_bayes.inference.engines.engine import Engine, Generator, Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising

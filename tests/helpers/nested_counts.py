@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
@@ -25,10 +25,10 @@ class Case:
     size: int | None
     highest: int
 
-    def counts(self) -> NestedCounts:
+    def counts(self) -> TreeCounts:
         tree = Tree.of(self.parent)
         weights = Weights(tree, self.parent, self.prior, self.looks, self.size)
-        return NestedCounts(weights, self.highest)
+        return TreeCounts(weights, self.highest)
 
 
 def random_case(rng: np.random.Generator) -> Case:

@@ -28,13 +28,13 @@ ROOT = Path(opendp_bayes.inference.__file__).parent
 DRAWN = """
 convolution/dense_tables:Convolved._weighted
 convolution/number_of_records:_highest
-convolution/private_number:PrivateNumber.__init__
-convolution/private_number:PrivateNumber._place
-convolution/private_number:PrivateNumber._sums
-convolution/tilts:Tilts.all
-convolution/tilts:Tilts._check_number
+convolution/counts_given_q:CountsGivenQ.__init__
+convolution/counts_given_q:CountsGivenQ._place
+convolution/counts_given_q:CountsGivenQ._sums
+convolution/tilt_search:TiltSearch.all
+convolution/tilt_search:TiltSearch._check_number
 engines/weighed_pairs:TwoCategories.together
-levels/nested_counts:NestedCounts._set
+levels/tree_counts:TreeCounts._set
 levels/nested_tables:check_sums
 likelihood/envelope:check_same_records
 likelihood/envelope:_check_possible
@@ -122,7 +122,7 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
         (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60),
     ],
     "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
-    "convolution/tilts:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
+    "convolution/tilt_search:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
     "answers/learned_posterior:_ordered": [
         (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None),
     ],
@@ -180,7 +180,7 @@ def refused_by(release: Callable[[], Any]) -> tuple[str, str]:
         release()
     frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
     path = Path(frames[-1].f_code.co_filename)
-    if path.name == "tilts.py" and frames[-1].f_code.co_name == "_too_uncertain":
+    if path.name == "tilt_search.py" and frames[-1].f_code.co_name == "_too_uncertain":
         frames.pop()
     where = path.relative_to(ROOT).with_suffix("").as_posix()
     return f"{where}:{frames[-1].f_code.co_name}", str(caught.value)

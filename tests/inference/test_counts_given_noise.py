@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.convolution import sums, tilts
+from opendp_bayes.inference.convolution import sums, tilt_search
 from tests.helpers import envelope, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
@@ -339,7 +339,7 @@ def test_a_private_number_of_records_that_nothing_bounds_is_refused(monkeypatch)
     gappy = stats.rv_discrete(values=([1, 5 * 10**6], [0.5, 0.5]))
     with pytest.raises(ValueError, match="gaps"):
         given_noise((3, 5 * 10**6), prior, noise, records_prior=gappy)
-    monkeypatch.setattr(tilts, "_MOST_TILTS", 5)
+    monkeypatch.setattr(tilt_search, "_MOST_TILTS", 5)
     with pytest.raises(ValueError, match="concentration"):
         given_noise((10**7, 10**7), (1e6, 1e6), DiscreteLaplace(1e6))
 

@@ -19,9 +19,9 @@ from opendp_bayes.inference.levels.concentrations import (
 from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.levels.log_sums import log_sums
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.nesting import nested_parts
 from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
@@ -34,11 +34,11 @@ STATES = np.arange(LEAVES) // 4
 REGIONS = np.array([0, 0, 1])[STATES]
 
 
-def flat(k: int, drawn: Any, law: Any, size: int | None, highest: int) -> NestedCounts:
+def flat(k: int, drawn: Any, law: Any, size: int | None, highest: int) -> TreeCounts:
     """Counts of one table."""
     parent = np.append(np.full(k, k), -1)
     looks = [Look(np.arange(k), DrawnCounts.of(drawn, law))]
-    return NestedCounts(Weights(Tree.of(parent), parent, np.ones(k + 1), looks, size), highest)
+    return TreeCounts(Weights(Tree.of(parent), parent, np.ones(k + 1), looks, size), highest)
 
 
 def release(drawn: Any, labels: Any, scale: float, size: int | None = None) -> ob.Release:
@@ -148,7 +148,7 @@ def test_levels_that_are_far_from_each_other(law: Any) -> None:
         Look(np.array([2]), DrawnCounts.of([900], law)),
     ]
     weights = Weights(Tree.of(parent), parent, np.array([1.5, 0.5, 0.0]), looks, None)
-    found = NestedCounts(weights, 1200)
+    found = TreeCounts(weights, 1200)
     x, y = np.meshgrid(np.arange(1201), np.arange(1201), indexing="ij")
     logs = law.log_mass(300 - x) + law.log_mass(500 - y) + law.log_mass(900 - x - y)
     logs = logs + special.gammaln(x + 1.5) - special.gammaln(x + 1)
@@ -184,9 +184,9 @@ def test_the_derivative_of_the_evidence_by_concentrations() -> None:
     rng = np.random.default_rng(0)
     parent, level, looks, _ = regular([3, 4, 5], 4.0, 2000, rng, prior=2.0)
 
-    def at(logs: Any) -> NestedCounts:
+    def at(logs: Any) -> TreeCounts:
         prior = np.append(np.exp(logs)[level], 0.0)
-        return NestedCounts(Weights(Tree.of(parent), parent, prior, looks, 2000), 2000)
+        return TreeCounts(Weights(Tree.of(parent), parent, prior, looks, 2000), 2000)
 
     here, step = np.array([0.4, -0.3, 0.1]), 1e-4
     slope = [
@@ -247,7 +247,7 @@ def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> A
             looks.append(Look(start[at] + np.arange(values.size), looked))
         prior = np.repeat([assumed, *own[-2::-1], 0.0], sizes[::-1])
         weights = Weights(Tree.of(parent), parent, prior, looks[: 4 if size is None else 3], size)
-        whole = NestedCounts(weights, 60 if size is None else size)
+        whole = TreeCounts(weights, 60 if size is None else size)
         levels = [np.arange(a, b) for a, b in itertools.pairwise(start)][::-1]
         row = []
         for depth in (1, 2, 3):
@@ -369,7 +369,7 @@ def test_quantiles_of_a_level_and_differences_share_one_sample(posterior: Any) -
     ends = np.take_along_axis(upto, inner[:, None], 1)[:, 0]
     truth = inner + 1 - (ends - 0.4) / inside
     county.quantile(0.4, edges=np.arange(k + 1)).value.mean()
-    with patch.object(NestedCounts, "split", side_effect=AssertionError("draws anew")):
+    with patch.object(TreeCounts, "split", side_effect=AssertionError("draws anew")):
         for level in (0.1, 0.4):
             value = county.quantile(level, edges=np.arange(k + 1)).value
             assert value.draws < 8000

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from opendp_bayes.inference.convolution.number_of_records import private, public
-from opendp_bayes.inference.convolution.tilts import balanced
+from opendp_bayes.inference.convolution.tilt_search import balanced
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteLaplace
 

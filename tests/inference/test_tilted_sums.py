@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution.beside import Completions, ListedBeside, SmoothBeside
+from opendp_bayes.inference.convolution.completions import Completions, ListedBeside, SmoothBeside
 from opendp_bayes.inference.convolution.number_of_records import private
+from opendp_bayes.inference.convolution.tilt_search import NO_FADE, Fade, balanced
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
-from opendp_bayes.inference.convolution.tilts import NO_FADE, Fade, balanced
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace

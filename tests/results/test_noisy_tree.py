@@ -8,8 +8,8 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -70,7 +70,7 @@ def test_it_is_the_posterior_of_every_count_of_the_tree() -> None:
         Look(np.arange(a, b), DrawnCounts.of(own[a:b], law))
         for a, b in itertools.pairwise([0, 5, 8, 10, 11])
     ]
-    exact = NestedCounts(Weights(Tree.of(parent), parent, prior, looks, None), 400)
+    exact = TreeCounts(Weights(Tree.of(parent), parent, prior, looks, None), 400)
     for count, place in enumerate(exact.tree.place[:5]):
         _, values, masses = exact.laws(np.array([place]))
         assert found["x"].counts.mean()[count] == pytest.approx(masses @ values, abs=1e-3)

@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from opendp_bayes.inference.convolution.beside import Beside, Completions, beside_of
+from opendp_bayes.inference.convolution.completions import Beside, Completions, beside_of
+from opendp_bayes.inference.convolution.counts_given_q import CountsGivenQ, TooWideError
 from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
-from opendp_bayes.inference.convolution.private_number import PrivateNumber, TooWideError
 from opendp_bayes.inference.convolution.sums import Parts, SumLaws, part_of
+from opendp_bayes.inference.convolution.tilt_search import Fade, TiltSearch
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
-from opendp_bayes.inference.convolution.tilts import Fade, Tilts
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
@@ -108,17 +108,17 @@ class CountsGivenNoise(ByLaws):
         # Logarithms of weights are relative to those of these counts.
         self._origin = np.clip(categories.looks[0].drawn[self._first], 0, total.highest)
         self._leaves = categories.chosen(self._first)
-        self._private: PrivateNumber | None = None
+        self._private: CountsGivenQ | None = None
         if flat:
             others = all_but_one(categories.prior)[self._first]
             with suppress(TooWideError):
-                self._private = PrivateNumber(self._leaves, self._times, others)
+                self._private = CountsGivenQ(self._leaves, self._times, others)
         if self._private is None:
             _ = self._sums  # which refuses at once what cannot be answered
 
     @cached_property
     def _tilts(self) -> list[tuple[TiltedCounts, Fade]]:
-        return Tilts(self._leaves, self._times, self._origin, self._total).all()
+        return TiltSearch(self._leaves, self._times, self._origin, self._total).all()
 
     @cached_property
     def _sums(self) -> list[TiltedSums]:
@@ -165,7 +165,7 @@ class CountsGivenNoise(ByLaws):
                 found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
             return log_or_nothing(found)
 
-        start = _start(sums, beside, own)
+        start = _start(beside, own)
         cells = refined(log_weight, start, alpha.size, _SEEN, _CHANGE)
         law = CountLaws.of(cells, log_weight)
         cells = short_cells(law, alpha, others, float(self.records.mean()[0]))
@@ -338,27 +338,18 @@ class CountsGivenNoise(ByLaws):
         return drawn if len(found) == 1 else rng.permutation(drawn)
 
 
-def _start(sums: list[TiltedSums], beside: list[Beside], own: list[SumLaws]) -> Cells:
+def _start(beside: list[Beside], own: list[SumLaws]) -> Cells:
     """Cells that begin wherever the weight of a law may have a peak."""
-    outlines = [laws.outline for laws in own]
+    outlines, starts = [laws.outline for laws in own], []
+    for laws, rest, outline in zip(own, beside, outlines, strict=True):
+        seeds = rest.seeds(outline)
+        row = np.repeat(np.arange(len(seeds)), seeds.shape[1])
+        starts += [laws.starts(), (row, seeds.ravel())]
+    row, first = (np.concatenate(each) for each in zip(*starts, strict=True))
     low = np.min([outline.low for outline in outlines], axis=0)
     high = np.max([outline.high for outline in outlines], axis=0)
-    single = own[0].leaf
-    row, first = [], []
-    for tilted, rest, outline, laws in zip(sums, beside, outlines, own, strict=True):
-        place = np.full(tilted.counts.mean.size, -1)
-        place[single[single >= 0]] = np.flatnonzero(single >= 0)
-        counts = tilted.counts.cells
-        for edge in (counts.first, counts.last + 1):
-            row.append(place[counts.category])
-            first.append(edge.astype(np.float64))
-        more = [] if np.all(single >= 0) else [laws.seeds()]
-        for seeds in [rest.seeds(outline), *more]:
-            row.append(np.repeat(np.arange(low.size), seeds.shape[1]))
-            first.append(seeds.ravel())
     narrow = [np.minimum(s.narrow, b.narrow) for s, b in zip(outlines, beside, strict=True)]
-    rows, starts = np.concatenate(row), np.concatenate(first)
-    return cells_between(rows, starts, low, high, np.max(narrow, axis=0))
+    return cells_between(row, first, low, high, np.max(narrow, axis=0))
 
 
 def _check_agree(sums: list[TiltedSums], log_sums: Floats) -> None:

@@ -134,10 +134,8 @@ class DrawsGivenSum:
                 beside = self._log_density(other, total[row] - counts)  # noqa: B023
                 return np.maximum(self._log_density(own, counts) + beside, NOTHING)
 
-            left, right = (
-                np.tile(_seeds(self._law(half)), (total.size, 1)) for half in (own, other)
-            )
-            seeds = np.concatenate([left, total[:, None] - right], axis=1)
+            left, right = (self._law(half).starts()[1] for half in (own, other))
+            seeds = np.hstack([np.tile(left, (total.size, 1)), total[:, None] - right])
             ends = np.zeros(total.size), np.maximum(total, 0).astype(np.float64)
             cells = refined(log_weight, cells_from(np.floor(seeds), *ends), total.size)
             laws = CountLaws.of(cells, log_weight)
@@ -160,23 +158,7 @@ class DrawsGivenSum:
         return log_or_nothing(found).reshape(sums.shape)
 
 
-def _seeds(laws: SumLaws) -> Floats:
-    """Sums between which no law has a narrow peak, shape `(rows, m)`."""
-    cells, single = laws.counts.cells, laws.leaf
-    if laws.leaf.size > 1 or single[0] < 0:
-        return laws.seeds()
-    own = cells.category == single[0]
-    return np.concatenate([laws.seeds(), cells.first[own][None].astype(np.float64)], axis=1)
-
-
 def _cells(laws: SumLaws) -> Cells:
     """Cells in each of which a law is smooth."""
-    seeds, rows = laws.seeds(), np.arange(laws.leaf.size)
-    place = np.full(laws.counts.mean.size, -1)
-    place[laws.leaf[laws.leaf >= 0]] = rows[laws.leaf >= 0]
-    counts = laws.counts.cells
-    own = place[counts.category]
-    row = np.append(np.repeat(rows, seeds.shape[1]), own[own >= 0])
-    first = np.append(seeds.ravel(), counts.first[own >= 0].astype(np.float64))
-    cells = cells_between(row, first, laws.outline.low, laws.outline.high)
-    return refined(lambda *where: log_or_nothing(laws.density(*where)), cells, rows.size)
+    cells = cells_between(*laws.starts(), laws.outline.low, laws.outline.high)
+    return refined(lambda *where: log_or_nothing(laws.density(*where)), cells, laws.leaf.size)

@@ -160,6 +160,21 @@ class SumLaws:
         beside = np.broadcast_to(near, (self.whole.step.size, near.size))
         return np.concatenate([quantiles(self.whole), beside], axis=1)
 
+    def starts(self) -> tuple[Integers, Floats]:
+        """Rows, and sums at which cells of their laws may begin: between these no law has a narrow
+        peak. Single counts have them where their own cells begin and end.
+        """
+        laws, cells = self.leaf.size, self.counts.cells
+        single = np.flatnonzero(self.leaf >= 0)
+        place = np.full(self.counts.mean.size, -1)
+        place[self.leaf[single]] = single
+        row, seeds = place[cells.category], np.zeros((laws, 0))
+        if single.size < laws:
+            seeds = self.seeds()
+        every = np.concatenate([row, row, np.repeat(np.arange(laws), seeds.shape[1])])
+        first = np.concatenate([cells.first, cells.last + 1, seeds.ravel()])
+        return every[every >= 0], first[every >= 0]
+
 
 class Sums:
     """Sums of independent counts, of some rows or of all but one of each row.

@@ -8,8 +8,8 @@ from scipy import special
 from opendp_bayes.inference.convolution.lattices import aligned, spread
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.sums import Outline, SumLaws, Sums
+from opendp_bayes.inference.convolution.tilt_search import Fade
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
-from opendp_bayes.inference.convolution.tilts import Fade
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.refinement import refined
 from opendp_bayes.mathematics.validation import Floats, Integers

@@ -7,8 +7,8 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -30,7 +30,7 @@ def with_learned_concentrations(
     size: int | None,
     highest: int,
     members: ArrayLike = 1.0,
-) -> tuple[NestedCounts, Floats]:
+) -> tuple[TreeCounts, Floats]:
     """The posterior of counts on a tree, and the concentration of each level that makes what was
     drawn most probable, times its prior.
 
@@ -43,7 +43,7 @@ def with_learned_concentrations(
     concentrations = _most_probable(*some, size, highest)
     prior = np.append(concentrations[level] * members, 0.0)
     weights = Weights(Tree.of(parent), parent, prior, looks, size)
-    return NestedCounts(weights, highest), concentrations
+    return TreeCounts(weights, highest), concentrations
 
 
 def _some_families(
@@ -88,13 +88,13 @@ def _most_probable(
     (Fisher's identity), so one way up and one down the tree tell both.
     """
     tree = Tree.of(parent)
-    last: NestedCounts | None = None
+    last: TreeCounts | None = None
 
     def loss(logs: Floats) -> tuple[float, Floats]:
         nonlocal last
         prior = np.append(np.exp(logs)[level] * members, 0.0)
         weights = Weights(tree, parent, prior, looks, size)
-        last = counts = NestedCounts(weights, highest, last)
+        last = counts = TreeCounts(weights, highest, last)
         relative = logs - np.log(_MIDDLE)
         log_prior = -relative - 2 * np.log1p(np.exp(-relative))
         slope = -1 + 2 * special.expit(-relative)
@@ -118,7 +118,7 @@ def _most_probable(
     return np.asarray(np.exp(found), dtype=np.float64)
 
 
-def _slopes(counts: NestedCounts, parent: Integers, level: Integers, own: Floats) -> Floats:
+def _slopes(counts: TreeCounts, parent: Integers, level: Integers, own: Floats) -> Floats:
     """Derivatives of the log-evidence by the logarithms of the concentrations, shape `(levels,)`;
     `own` are those of all counts but the root.
 
@@ -135,7 +135,7 @@ def _slopes(counts: NestedCounts, parent: Integers, level: Integers, own: Floats
     return np.asarray(np.bincount(below[has], slopes) + np.bincount(level, more), dtype=np.float64)
 
 
-def _mean(counts: NestedCounts, some: Integers, a: Floats) -> Floats:
+def _mean(counts: TreeCounts, some: Integers, a: Floats) -> Floats:
     """Expected `ψ(s + a)` of some counts s, shape `(len(some),)`."""
     row, value, masses = counts.laws(counts.tree.place[some])
     seen = masses > 1e-12

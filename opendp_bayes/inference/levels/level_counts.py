@@ -19,7 +19,7 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Counts that are less probable are left out of laws.
@@ -47,7 +47,7 @@ class LevelCounts(ByDraws):
     draws_shares = True
 
     def __init__(
-        self, whole: NestedCounts, parent: Integers, levels: Sequence[Integers], order: Integers
+        self, whole: TreeCounts, parent: Integers, levels: Sequence[Integers], order: Integers
     ) -> None:
         self._whole, self._parent, self._levels = whole, parent, list(levels)
         self._own = levels[-1][order]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from opendp_bayes.inference.levels.nested_counts import NestedCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.integer_noise import typical_std
@@ -15,7 +15,7 @@ from opendp_bayes.mechanisms.integer_noise import typical_std
 _FEW, _CLEAR = 4, 2.0
 
 
-def resolution(tables: NestedTables, whole: NestedCounts, name: str) -> Floats:
+def resolution(tables: NestedTables, whole: TreeCounts, name: str) -> Floats:
     """The expected number of records in each category of a level, on average over those that are
     parts of the same one, in standard deviations of their noise; infinite where these are few.
 

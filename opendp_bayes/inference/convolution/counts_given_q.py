@@ -49,7 +49,7 @@ class TooWideError(Exception):
     """Says that the laws are spread over too many numbers to be listed."""
 
 
-class PrivateNumber:
+class CountsGivenQ:
     """Laws of the counts of different categories, one by one in each row.
 
     Parameters

@@ -68,7 +68,7 @@ NO_FADE = Fade(-np.inf, -np.inf, np.inf, np.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedSum:
+class Tilt:
     """The sum of all counts under one tilt: its mean and deviation, the logarithm of the sum of all
     weights (`TiltedCounts.log_sum`), and that of the probability that the sum is 0.
     """
@@ -114,7 +114,7 @@ class TiltedSum:
 
 
 @dataclass(frozen=True, eq=False)
-class Tilts:
+class TiltSearch:
     """The search for tilts that together reach all numbers of records.
 
     Attributes
@@ -129,7 +129,7 @@ class Tilts:
     times: Integers
     origin: Integers
     total: Total
-    _known: dict[float, TiltedSum] = field(default_factory=dict, init=False)
+    _known: dict[float, Tilt] = field(default_factory=dict, init=False)
 
     def all(self) -> list[tuple[TiltedCounts, Fade]]:
         """The counts under all tilts that are needed, each with where it is used.
@@ -147,21 +147,21 @@ class Tilts:
             )
         return [(best.counts, NO_FADE)]
 
-    def _tilted(self, tilt: float) -> TiltedSum:
+    def _tilted(self, tilt: float) -> Tilt:
         if tilt not in self._known:
             counts = TiltedCounts.of(self.categories, tilt, self.total.most_counts)
             self._known[tilt] = self._of(counts)
         return self._known[tilt]
 
-    def _of(self, counts: TiltedCounts) -> TiltedSum:
+    def _of(self, counts: TiltedCounts) -> Tilt:
         mean = float(self.times @ counts.mean)
         deviation = max(math.sqrt(self.times @ counts.variance), _SMALLEST_SPREAD)
         rows = np.arange(self.times.size)
         none = float(self.times @ counts.log_probability(rows, np.zeros(rows.size)))
         log_sum = counts.log_sum(self.times, self.origin)
-        return TiltedSum(counts, mean, deviation, log_sum, none)
+        return Tilt(counts, mean, deviation, log_sum, none)
 
-    def _covering(self, best: TiltedSum) -> list[tuple[TiltedCounts, Fade]]:
+    def _covering(self, best: Tilt) -> list[tuple[TiltedCounts, Fade]]:
         """Tilts on both sides of the best, until what is beyond weighs nothing."""
         total, best = self.total, self._climbed(best)
         top, found = best.height(total), [best]
@@ -195,7 +195,7 @@ class Tilts:
             if each.most(total, fade.first, fade.fourth) >= top - _DEPTH
         ]
 
-    def _end(self, last: TiltedSum, top: float) -> float:
+    def _end(self, last: Tilt, top: float) -> float:
         """A number beyond which nothing weighs anything, however far the law of the sum reaches;
         lattices need not.
         """
@@ -205,7 +205,7 @@ class Tilts:
                 return float(end)
         return math.inf
 
-    def _climbed(self, start: TiltedSum) -> TiltedSum:
+    def _climbed(self, start: Tilt) -> Tilt:
         """The highest of some tilts, ever farther away: where the numbers weigh nearly the same for
         many deviations, the most probable ones may be far from the first tilt.
         """
@@ -219,9 +219,7 @@ class Tilts:
                 start, step = near, 2 * step
         return start
 
-    def _across(
-        self, start: TiltedSum, step: float, end: float, top: float
-    ) -> tuple[TiltedSum, float]:
+    def _across(self, start: Tilt, step: float, end: float, top: float) -> tuple[Tilt, float]:
         """The farthest tilt before which nothing weighs anything, in steps that double, and the
         last step.
         """
@@ -235,7 +233,7 @@ class Tilts:
             if (end - start.mean) * step <= 0:
                 return start, abs(step)
 
-    def _apart(self, start: TiltedSum, step: float) -> TiltedSum:
+    def _apart(self, start: Tilt, step: float) -> Tilt:
         """A tilt, about a step from another, whose sums overlap a little with those of this."""
         near, far = 0.0, math.inf
         while True:
@@ -256,7 +254,7 @@ class Tilts:
             raise _too_uncertain(float(self.categories.prior @ self.times))
 
 
-def _faded(found: list[TiltedSum], end: float) -> list[tuple[TiltedSum, Fade]]:
+def _faded(found: list[Tilt], end: float) -> list[tuple[Tilt, Fade]]:
     """Tilts with where they are used, up to an end: they fade into each other between their
     means.
     """

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.convolution import sums, tilted_sums, tilts
+from opendp_bayes.inference.convolution import sums, tilt_search, tilted_sums
 from opendp_bayes.inference.convolution.number_of_records import private
 from tests.helpers.given_noise import categories_of, given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
@@ -74,13 +74,13 @@ def test_numbers_that_weigh_nothing_are_crossed_in_few_tilts(monkeypatch):
     """Noise says nothing of a number with a prior; what is beyond reaches a hundred times farther
     than tilts that overlap would in a minute.
     """
-    made, of = [], tilts.TiltedCounts.of.__func__
+    made, of = [], tilt_search.TiltedCounts.of.__func__
 
     def counted(cls, *given):
         made.append(given)
         return of(cls, *given)
 
-    monkeypatch.setattr(tilts.TiltedCounts, "of", classmethod(counted))
+    monkeypatch.setattr(tilt_search.TiltedCounts, "of", classmethod(counted))
     number, prior = stats.geom(0.25, loc=-1), np.full(5, 1e5)
     drawn, noise = [9000, -4000, 2000, -2000, 0], DiscreteGaussian(9500.0)
     found = given_noise(drawn, prior, noise, records_prior=number).records
@@ -108,7 +108,7 @@ def test_too_many_tilts_are_refused_before_anything_is_summed(drawn, monkeypatch
         raise AssertionError("a sum was computed")
 
     monkeypatch.setattr(tilted_sums, "Sums", summed)
-    monkeypatch.setattr(tilts, "_MOST_TILTS", 40)
+    monkeypatch.setattr(tilt_search, "_MOST_TILTS", 40)
     with pytest.raises(
         ValueError, match=r"too large for this uncertain a private number.*narrower"
     ):
@@ -120,7 +120,7 @@ def test_a_number_that_no_tilt_reaches_is_refused(size, monkeypatch):
     drawn, prior, noise = [60, 20, 900, 40], [1.0, 0.1, 5.0, 0.5], DiscreteLaplace(5.0)
     found = given_noise(drawn, prior, noise, size=size)
     assert found.counts.mean().sum() == pytest.approx(size)
-    monkeypatch.setattr(tilts, "_OFF", 1e3)
+    monkeypatch.setattr(tilt_search, "_OFF", 1e3)
     with pytest.raises(ValueError, match=rf"size: no law of {size} records.*check the size"):
         given_noise(drawn, prior, noise, size=size)
 

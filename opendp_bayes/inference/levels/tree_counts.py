@@ -25,7 +25,7 @@ _WIDEST, _FLAT, _MOST_PASSES = 2, 1e-3, 30
 _AT_A_TIME, _LARGEST = 1 << 20, 1 << 26
 
 
-class NestedCounts:
+class TreeCounts:
     """The laws of all counts on a tree given weights of each, and draws of them.
 
     `highest` is a number that no count exceeds; `near` has the same counts with weights that are a
@@ -33,7 +33,7 @@ class NestedCounts:
     windows of counts have too many entries.
     """
 
-    def __init__(self, weights: Weights, highest: int, near: "NestedCounts | None" = None) -> None:
+    def __init__(self, weights: Weights, highest: int, near: "TreeCounts | None" = None) -> None:
         self.weights, self.tree, self._highest = weights, weights.tree, highest
         if near is None:
             self._set(*starting_windows(weights, highest))

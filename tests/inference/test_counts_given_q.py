@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from opendp_bayes.inference.convolution import counts_given_noise, private_number
-from opendp_bayes.inference.convolution.private_number import TooWideError, _spread
+from opendp_bayes.inference.convolution import counts_given_noise, counts_given_q
+from opendp_bayes.inference.convolution.counts_given_q import TooWideError, _spread
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.dense_counts import Dense
@@ -43,7 +43,7 @@ def by_tilts(monkeypatch):
     def refused(*_):
         raise TooWideError
 
-    monkeypatch.setattr(counts_given_noise, "PrivateNumber", refused)
+    monkeypatch.setattr(counts_given_noise, "CountsGivenQ", refused)
 
 
 @pytest.mark.parametrize("way", ["sums over q", "tilts"])
@@ -83,7 +83,7 @@ def test_counts_that_are_spread_over_too_many_numbers_have_tilts(monkeypatch):
     assert given_noise(drawn, prior, DiscreteLaplace(800.0))._private is None
     near = given_noise([30, -5, 40], prior, DiscreteLaplace(8.0))
     assert near._private is not None
-    monkeypatch.setattr(private_number, "_LONGEST", 100)
+    monkeypatch.setattr(counts_given_q, "_LONGEST", 100)
     assert given_noise([30, -5, 40], prior, DiscreteLaplace(8.0))._private is None
 
 
@@ -92,7 +92,7 @@ def test_sums_with_other_means_than_their_counts_are_not_used(monkeypatch):
     drawn, prior, noise = [5559, 917, 1469, 370, 556], [55.5] * 5, DiscreteLaplace(214.156)
     found = given_noise(drawn, prior, noise)
     assert found._private is not None
-    monkeypatch.setattr(private_number, "_DIGITS", 1e9)
+    monkeypatch.setattr(counts_given_q, "_DIGITS", 1e9)
     with np.errstate(all="ignore"):
         right = given_noise(drawn, prior, noise)
     assert right._private is None
