@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.sampling.markov_chain import Chains, r_hat_and_ess
+from opendp_bayes.inference.sampling.markov_chain import Chains, r_hat_and_ess, run_until
 
 
 def test_draws_from_chains_are_rows_of_them():
@@ -47,3 +47,33 @@ def test_diagnostics_of_constant_chains():
 def test_chains_that_stay_apart_have_not_met_however_they_are_rounded():
     counts = np.random.default_rng(0).integers(40, size=(16, 1))
     assert r_hat_and_ess(np.repeat(counts, 101, axis=1)[..., None])[0] == [np.inf]
+
+
+def runs(settles, **options):
+    """What is looked at of chains that count their sweeps, until so many sweeps were made."""
+    at, looks = [0], []
+
+    def sweep(times):
+        at[0] += times
+        return at[0]
+
+    def look(drawn, sweeps):
+        looks.append((drawn.copy(), sweeps))
+        return sweeps, sweeps >= settles
+
+    assert run_until(sweep, look, **options) == at[0] == looks[-1][1]
+    return looks
+
+
+def test_a_run_is_doubled_until_it_settles():
+    found = runs(30, length=10, doublings=5, most=100)
+    assert found == [(list(range(1, n + 1)), n) for n in (10, 20, 40)]
+    assert [sweeps for _, sweeps in runs(10**6, length=10, doublings=2, most=100)] == [10, 20, 40]
+
+
+def test_of_many_draws_every_other_is_kept_as_if_no_others_had_been_made():
+    found = runs(160, length=10, doublings=4, most=20)
+    assert [drawn for drawn, _ in found[2:4]] == [list(range(2, 41, 2)), list(range(4, 81, 4))]
+    assert max(len(drawn) for drawn, _ in found) == 20
+    apart = runs(160, length=20, doublings=3, most=10, apart=2)
+    assert [drawn for drawn, _ in apart][1:] == [list(range(n, 10 * n + 1, n)) for n in (4, 8, 16)]

@@ -28,6 +28,7 @@ from opendp_bayes.inference.sampling.markov_chain import (
     LARGEST_R_HAT,
     Chains,
     Diagnostics,
+    run_until,
 )
 from opendp_bayes.mathematics.validation import Floats
 
@@ -158,24 +159,20 @@ def learned_counts(
 
 def _run(sweeps: Sweeps, k: int, rng: np.random.Generator) -> tuple[Draw, Diagnostics | None]:
     """Draws of chains that are made longer until they meet, and their diagnostics if they do."""
-    sweeps.settle(_DROPPED)
-    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * k))
-    drawn: list[Draw] = []
-    length, doublings = next(run for cells, *run in _RUNS if k <= cells)
-    apart = max(_APART, -(-length // most))
-    for doubled in range(doublings + 1):
-        if doubled:
-            length *= 2
-            if length > most * apart:
-                drawn, apart = drawn[1::2], 2 * apart
-        while len(drawn) * apart < length:
-            sweeps.sweep(apart)
-            drawn.append(sweeps.drawn())
+
+    def sweep(times: int) -> Draw:
+        sweeps.sweep(times)
+        return sweeps.drawn()
+
+    def look(drawn: list[Draw], _: int) -> tuple[tuple[Draw, Diagnostics | None], bool]:
         found = _by_weight(drawn, rng)
         met = _met(found.mean)
-        if met is not None:
-            break
-    return found, met
+        return (found, met), met is not None
+
+    sweeps.settle(_DROPPED)
+    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * k))
+    length, doublings = next(run for cells, *run in _RUNS if k <= cells)
+    return run_until(sweep, look, length, doublings, most, max(_APART, -(-length // most)))
 
 
 def _by_weight(drawn: list[Draw], rng: np.random.Generator) -> Draw:

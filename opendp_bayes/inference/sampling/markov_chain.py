@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import special
@@ -14,6 +14,9 @@ from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.data import Label
+
+D = TypeVar("D")
+R = TypeVar("R")
 
 #: Chains are trusted up to this R-hat, and from so many effective draws on; weighted draws up to
 #: this error of the log-likelihood; and both where other draws are so many standard errors away.
@@ -69,6 +72,38 @@ class Diagnostics(Shown):
         if self.disagreement is not None:
             note += f"; {seconded(self.disagreement)}"
         return Sheet((table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
+
+
+def run_until(
+    sweep: Callable[[int], D],
+    look: Callable[[list[D], int], tuple[R, bool]],
+    length: int,
+    doublings: int,
+    most: int,
+    apart: int = 1,
+) -> R:
+    """Run chains until their draws have settled, each time twice as long; the last result.
+
+    Parameters
+    ----------
+    sweep : makes so many sweeps, and returns a draw.
+    look : makes the result of the draws and the number of all sweeps, and says if it has settled.
+    length, doublings : sweeps of the first run, and how often it may be doubled.
+    most : draws that are kept; of more every other one.
+    apart : sweeps between two draws, to begin with.
+    """
+    drawn: list[D] = []
+    for doubling in range(doublings + 1):
+        if doubling:
+            length *= 2
+            if length > most * apart:
+                drawn, apart = drawn[1::2], 2 * apart
+        while len(drawn) * apart < length:
+            drawn.append(sweep(apart))
+        found, settled = look(drawn, length)
+        if settled:
+            break
+    return found
 
 
 class Chains(Listed):

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from opendp_bayes.inference.sampling.kept_draws import Arrays
-from opendp_bayes.inference.sampling.markov_chain import Diagnostics
+from opendp_bayes.inference.sampling.markov_chain import Diagnostics, run_until
 from opendp_bayes.inference.survey_tables.cells import State, split
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.line_moves import all_moves
@@ -110,37 +110,31 @@ def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
     middle = len(model.concentrations) // 2
     state = State(tables, np.full(_CHAINS, middle))
     moves = all_moves(model)
-    kept: list[Integers] = []
-    chosen: list[Integers] = []
-    done, every = 0, 1
-    for doubling in range(_DOUBLINGS + 1):
-        while done < _FIRST_RUN << doubling:
+
+    def sweep(times: int) -> tuple[Integers, Integers]:
+        for _ in range(times):
             for move in moves:
                 for _ in range(move.calls):
                     move(state, rng)
-            done += 1
-            if done % every == 0:
-                kept.append(_small(state.flat))
-                chosen.append(state.chosen)
-        found = _after_a_quarter(model, kept, chosen, done)
+        return _small(state.flat), state.chosen
+
+    def look(drawn: list[tuple[Integers, Integers]], sweeps: int) -> tuple[ConsistentDraws, bool]:
+        found = _after_a_quarter(model, drawn, sweeps)
         settled = found.have_met(margins, MET, effective)
-        if settled and found.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE):
-            break
-        if len(kept) >= _MOST_KEPT:
-            kept, chosen, every = kept[1::2], chosen[1::2], 2 * every
-    return found
+        return found, settled and found.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE)
+
+    return run_until(sweep, look, _FIRST_RUN, _DOUBLINGS, _MOST_KEPT)
 
 
 def _after_a_quarter(
-    model: Model, kept: list[Integers], chosen: list[Integers], done: int
+    model: Model, drawn: list[tuple[Integers, Integers]], sweeps: int
 ) -> ConsistentDraws:
-    after = slice(len(kept) // 4, None)
-    tables = split(np.stack(kept[after]), {of: table.cells for of, table in model.tables.items()})
+    kept, chosen = zip(*drawn[len(drawn) // 4 :], strict=True)
+    tables = split(np.stack(kept), {of: table.cells for of, table in model.tables.items()})
     cliques = {
         clique: np.ascontiguousarray(tables[clique].swapaxes(0, 1)) for clique in model.tree.cliques
     }
-    concentration = model.concentrations[np.stack(chosen[after], axis=1)]
-    return ConsistentDraws(model, cliques, concentration, done)
+    return ConsistentDraws(model, cliques, model.concentrations[np.stack(chosen, axis=1)], sweeps)
 
 
 def _small(counts: Integers) -> Integers:
