@@ -96,18 +96,52 @@ def mean(release, largest=None):
 
 
 class EveryCount(Pairs):
-    """The posterior of a setting of `noised_counts`; of a private number, up to `most` records."""
+    """The posterior of a setting of `noised_counts`; of a private number, up to `most` records.
 
-    def __init__(self, setting, most=None):
+    Every data set weighs its probability, that of counts with a Dirichlet prior, times that of what
+    was drawn, or of what `log_likelihood`, a function of all data sets, says in place of noise.
+    """
+
+    def __init__(self, setting, most=None, log_likelihood=None):
         self.setting = setting
         sizes = range(most + 1) if setting.size is None else [setting.size]
         self.sets = np.array([row for n in sizes for row in oracles.data_sets(n, setting.k)])
         self._n = self.sets.sum(axis=1).astype(float)
         columns = enumerate(self.sets.T)
         logs = setting.log_size(self._n) + sum(setting.log_weight(i, x) for i, x in columns)
+        logs = logs if log_likelihood is None else logs + log_likelihood(self.sets)
+        for groups, look in setting.sums:
+            logs += sum(look.log_mass(j, x) for j, x in enumerate(self._together(groups)))
         self.log_evidence = float(special.logsumexp(logs))
         self.weights = np.exp(logs - self.log_evidence)
 
     def pairs(self, i):
         """Of every data set, whether or not it weighs anything."""
         return self.sets[:, i].astype(float), self._n, self.weights
+
+    def shares(self, groups):
+        """The answers for the counts of groups of categories, and for their probabilities divided
+        by the sum of these: means and standard deviations of both, shape `(4, groups)`.
+        """
+        counts, alpha = self._together(groups), self.setting.prior
+        a = np.array([[alpha[list(group)].sum()] for group in groups]) + counts
+        whole = a.sum(axis=0)
+        return moments(self.weights, counts), moments(
+            self.weights, a / whole, a / whole * (1 - a / whole) / (whole + 1)
+        )
+
+    def cdf(self, groups, values):
+        """`P(share <= value)` of each group, shape `(values, groups)`: a mixture of Betas."""
+        alpha = self.setting.prior
+        a = np.array([[alpha[list(group)].sum()] for group in groups]) + self._together(groups)
+        below = special.betainc(a, a.sum(axis=0) - a, np.asarray(values)[:, :, None])
+        return below @ self.weights
+
+    def _together(self, groups):
+        return np.stack([self.sets[:, list(group)].sum(axis=1) for group in groups])
+
+
+def moments(weights, values, variances=0.0):
+    """Means and standard deviations of mixtures of laws with means `values`, shape `(m, laws)`."""
+    mean = values @ weights
+    return mean, np.sqrt(((values - mean[:, None]) ** 2 + variances) @ weights)

@@ -72,7 +72,8 @@ class Setting:
     """What was drawn, the prior, and what is known of the number of records.
 
     `size` is the public number; where it is None every number is equally probable, or has the
-    probabilities of `records_prior`, a frozen distribution of scipy.
+    probabilities of `records_prior`, a frozen distribution of scipy. `sums` are looks at the counts
+    of groups of categories, each with the groups.
     """
 
     looks: tuple
@@ -80,6 +81,7 @@ class Setting:
     size: int | None = None
     records_prior: object = None
     about: dict = field(default_factory=dict)
+    sums: tuple = ()
 
     def __post_init__(self):
         object.__setattr__(self, "prior", np.array(self.prior, dtype=float))

@@ -1,0 +1,324 @@
+"""Every engine on every setting that it serves, against the definition: a sum over every data set
+(`tests/helpers/brute_force.py`), which shares no code with the package.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference.convolution import counts_given_noise
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.counts_given_q import TooWideError
+from opendp_bayes.inference.convolution.different_records import DifferentRecords
+from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
+from opendp_bayes.inference.levels.level_counts import LevelCounts
+from opendp_bayes.inference.levels.tree import Tree
+from opendp_bayes.inference.levels.tree_counts import TreeCounts
+from opendp_bayes.inference.levels.weights import Look as LookAtLevel
+from opendp_bayes.inference.levels.weights import Weights
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.likelihood.of_counts import likelihood_of
+from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
+from opendp_bayes.inference.ways import ByWeights
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.setting import Setting as MechanismSetting
+from opendp_bayes.results.release import GroupedRelease
+from tests.helpers import learned_model, oracles
+from tests.helpers.brute_force import EveryCount
+from tests.helpers.envelope import NOISE
+from tests.helpers.every_data_set import EveryDataSet
+from tests.helpers.noised_counts import Look, Setting
+from tests.helpers.pooled_ranks import KAPPA
+from tests.helpers.random_surveys import chains_for, deviations, listed, random_survey
+from tests.helpers.releases import promise
+from tests.helpers.sweeps import some_of
+
+#: What is stated of means and deviations, in deviations, and of cumulative probabilities.
+ERROR = 1e-3
+#: Standard errors of draws: larger by chance with the probability of a false alarm.
+FAR = stats.norm.isf(oracles.FALSE_ALARM / 2)
+#: Of cumulative probabilities of levels, where one Beta stands for each count, with its mean and
+#: variance over the numbers of records in its group and in all: most off where these are few.
+ONE_BETA = 0.025
+#: Student's t of few chains, which has longer tails; and the effective draws of a survey.
+FAR_OF_CHAINS, EFFECTIVE = 6.0, 100
+
+LAPLACE, FLOORED = Look("laplace", 1.5, [3, 0, -2]), Look("floored", 0.8, [1, 0, 2])
+GAUSSIAN = Look("gaussian", 2.5, [2, 1, 1], [True, False, True])
+UNEQUAL, SPARSE = np.array([0.5, 3.0, 20.0]), np.full(3, 0.01)
+REGIONS = ([0, 2], [1, 3])
+CELLS = Look("gaussian", 1.5, [4, -1, 2, 1])
+#: Settings, and the largest number of records that matters where it is private.
+SETTINGS = {
+    "public": (Setting((LAPLACE,), UNEQUAL, 7), None),
+    "public, sparse": (Setting((FLOORED,), SPARSE, 5), None),
+    "public, several looks, some not noised": (Setting((GAUSSIAN, FLOORED), UNEQUAL, 9), None),
+    "public, two categories": (
+        Setting((Look("laplace", 2.0, [5, -1]),), np.array([0.3, 2.0]), 12),
+        None,
+    ),
+    "no records": (Setting((LAPLACE,), UNEQUAL, 0), None),
+    "private": (Setting((LAPLACE,), np.ones(3)), 60),
+    "private, several looks": (
+        Setting((FLOORED, replace(GAUSSIAN, noised=None)), np.full(3, 0.4)),
+        40,
+    ),
+    "geometric prior of the number": (
+        Setting((LAPLACE,), np.ones(3), None, stats.geom(0.2, loc=-1)),
+        50,
+    ),
+    "poisson prior of the number": (Setting((FLOORED,), UNEQUAL, None, stats.poisson(9)), 40),
+    "public, groups": (Setting((CELLS,), np.full(4, 0.7), 8), None),
+    "private, groups": (Setting((CELLS,), np.array([0.2, 0.7, 3.0, 1.0])), 26),
+    "public, levels": (
+        Setting((CELLS,), np.full(4, 0.7), 8, sums=((REGIONS, Look("laplace", 0.7, [6, 1])),)),
+        None,
+    ),
+    "private, levels": (
+        Setting((CELLS,), np.full(4, 0.7), sums=((REGIONS, Look("gaussian", 1.0, [6, 1])),)),
+        26,
+    ),
+}
+#: What is asked of so many categories: groups of them, among themselves. A group of a table is some
+#: of its cells.
+QUESTIONS = {
+    2: [[[0], [1]]],
+    3: [[[0], [1], [2]], [[1], [0, 2]], [[0], [2]], [[2], [1]]],
+    4: [[[0], [1], [2], [3]], REGIONS, [[0], [2]], [[3], [0, 1]]],
+}
+
+
+def looks_of(setting):
+    return [DrawnCounts.of(x.drawn, NOISE[x.law](x.scale), x.noised) for x in setting.looks]
+
+
+def convolution(setting):
+    if setting.sums or setting.size == 0:
+        return None
+    known = {"size": setting.size, "records_prior": setting.records_prior}
+    return CountsGivenNoise(looks_of(setting), setting.prior, **known)
+
+
+def tilts(setting):
+    """The same where a private number is not integrated over."""
+    if setting.sums or setting.size is not None or setting.records_prior is not None:
+        return None
+
+    def refused(*given):
+        raise TooWideError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counts_given_noise, "CountsGivenQ", refused)
+        return convolution(setting)
+
+
+def every_data_set(setting):
+    """A list, or a weight for every count of the first of two categories."""
+    if setting.sums or setting.size is None:
+        return None
+    return ByWeights(looks_of(setting), setting.prior, setting.size).exact()
+
+
+def different_records(setting):
+    """Of one release alone."""
+    if setting.sums or not setting.size or len(setting.looks) > 1:
+        return None
+    return DifferentRecords([NoisyDataSet(looks_of(setting)[0], setting.size)], setting.prior)
+
+
+def levels(setting):
+    """Categories below groups, or below the whole."""
+    if setting.records_prior is not None or setting.size == 0:
+        return None
+    k, groups = setting.k, [group for each, _ in setting.sums for group in each]
+    parent = np.full(k + len(groups) + 1, k + len(groups))
+    parent[-1], prior = -1, np.append(setting.prior, np.zeros(len(groups) + 1))
+    for at, group in enumerate(groups):
+        parent[group], prior[k + at] = k + at, setting.prior[group].sum()
+    looks = [LookAtLevel(np.arange(k), look) for look in looks_of(setting)]
+    for _, look in setting.sums:
+        noisy = DrawnCounts.of(look.drawn, NOISE[look.law](look.scale))
+        looks.append(LookAtLevel(k + np.arange(len(groups)), noisy))
+    weights = Weights(Tree.of(parent), parent, prior, looks, setting.size)
+    whole = TreeCounts(weights, 80 if setting.size is None else setting.size)
+    numbers = [parent.size - 1], list(range(k, parent.size - 1)), list(range(k))
+    every = [np.array(each) for each in numbers if each]
+    return LevelCounts(whole, parent, every, np.arange(k))
+
+
+ENGINES: dict[str, Callable] = {
+    each.__name__: each for each in (convolution, tilts, every_data_set, different_records, levels)
+}
+
+
+@cache
+def definition(name, wrong=1.0):
+    """With noise of which the scale is wrong by a factor."""
+    setting, most = SETTINGS[name]
+    looks = tuple(replace(look, scale=wrong * look.scale) for look in setting.looks)
+    return EveryCount(replace(setting, looks=looks), most)
+
+
+def asked(engine, groups):
+    """The counts of groups among themselves."""
+    inside = [i for group in groups for i in group]
+    if len(inside) < engine.prior.size:
+        engine = engine.given(inside)
+        sizes = iter(range(len(inside)))
+        groups = [[next(sizes) for _ in group] for group in groups]
+    return engine if all(len(group) == 1 for group in groups) else engine.merged(groups)
+
+
+def off(engine, right, groups, of_cdf=ERROR):
+    """The largest deviation from the definition, over what is allowed: the stated error, and what
+    draws behind an answer may be off by.
+    """
+    found = asked(engine, groups)
+    (count, count_std), (mean, std) = right.shares(groups)
+    behind = np.sqrt(found.independent)
+    few = ERROR + FAR / behind
+    own, counts = found.probabilities, found.counted.counts
+    values = np.clip(mean + std * np.array([[-1.0], [0.0], [1.5]]), 1e-6, 1 - 1e-6)
+    away = [
+        np.abs(own.mean() - mean) / std / few,
+        np.abs(counts.mean() - count) / np.maximum(count_std, 0.01) / few,
+        # The variance of a square is at most about ten times that of a normal law's.
+        np.abs(own.std() / std - 1) / (ERROR + 3 * FAR / behind),
+        np.abs(own.cdf(values) - right.cdf(groups, values)).ravel() / (of_cdf + FAR / 2 / behind),
+    ]
+    return float(np.max(np.concatenate(away)))
+
+
+def off_by_draws(engine, right):
+    """That of the means of draws."""
+    drawn = engine.counted.sample(2000, np.random.default_rng(0))
+    (mean, std), _ = right.shares([[i] for i in range(engine.prior.size)])
+    error = np.maximum(std, 1e-6) / np.sqrt(min(2000, engine.independent))
+    return float(np.max(np.abs(drawn.mean(axis=0) - mean) / error / FAR))
+
+
+def off_with_noise(engine, name, wrong=1.0):
+    setting, right = SETTINGS[name][0], definition(name, wrong)
+    found = ENGINES[engine](setting)
+    of_cdf = ONE_BETA if engine == "levels" else ERROR
+    worst = [off(found, right, groups, of_cdf) for groups in QUESTIONS[setting.k]]
+    worst.append(off_by_draws(found, right))
+    if hasattr(found, "log_evidence"):
+        worst.append(abs(found.log_evidence - right.log_evidence) / ERROR)
+    return max(worst)
+
+
+def off_with_weights(mechanism, draws, wrong=1.0):
+    """Mechanisms that weigh or flip candidates, by lists or by weighted draws."""
+    prior, released = np.array([0.7, 2.0, 1.0]), np.array([5, 0, 3])
+    size, meant = int(released.sum()), replace(mechanism, scale=wrong * mechanism.scale)
+    every = EveryDataSet(prior, size)
+    right = EveryCount(
+        Setting((), prior, size), None, lambda sets: every.log_likelihood(meant, released)
+    )
+    likelihood = likelihood_of(MechanismSetting.of(mechanism, size, prior), released)
+    if draws:
+        found = by_interpolation(likelihood, prior, 1000, np.random.default_rng(0))
+    else:
+        found = ByWeights([likelihood], prior, size).exact()
+    return max(off(found, right, groups) for groups in QUESTIONS[3])
+
+
+def off_pooled(wrong=1.0):
+    """Groups with private numbers, averaged over a grid of κ and m."""
+    drawn, points = [[4, 0], [1, 6], [-1, 3]], 12
+    mechanism = ob.LaplaceParameters(1.0, total="private")
+    middle = (np.arange(points) + 0.5) / points
+    groups = (0, 1, 2), tuple(map(tuple, drawn)), ("a", "b")
+    found = GroupedRelease(*groups, (1.0, 1.0), mechanism, promise(None)).pooled(
+        kappa_prior=KAPPA, ess=400
+    )
+    grid = [(kappa, m) for kappa in KAPPA.ppf(middle) for m in middle]
+    logs, values = [], []
+    for kappa, m in grid:
+        prior = kappa * np.array([m, 1 - m])
+        each = [EveryCount(Setting((Look("laplace", wrong, y),), prior), 25) for y in drawn]
+        logs.append(sum(one.log_evidence for one in each))
+        values.append([np.log(kappa), m, *(one.theta(0)[0] for one in each)])
+    weights, values = special.softmax(logs), np.array(values)
+    mean = weights @ values
+    std = np.sqrt(weights @ (values - mean) ** 2)
+    own = [np.log(found.kappa).mean(), found.m[:, 0].mean()]
+    own += [one.mean()[0] for one in found.values()]
+    error = std / np.sqrt(found.diagnostics.ess.min())
+    return float(np.max(np.abs(np.array(own) - mean) / error) / FAR)
+
+
+def off_learned(size, wrong=1.0):
+    """A learned prior by long runs: the definition is weighed over draws of the prior."""
+    drawn, noise = [6, -2, 0], DiscreteLaplace
+    chains = learned_model.by_chains(learned_model.table(drawn, noise(1.5), (3,), size), sweeps=100)
+    right = learned_model.table(drawn, noise(1.5 * wrong), (3,), size)
+    mean, counts, spread, behind = learned_model.expected(right, draws=20_000)
+    far = []
+    for own, exact, std in zip(chains, (mean, counts), (spread, 0.0), strict=True):
+        error = own.std(axis=0, ddof=1) / np.sqrt(len(own))
+        other = std / np.sqrt(behind) if np.any(std) else 3 * error
+        far.append(np.abs(own.mean(axis=0) - exact) / np.hypot(error, other))
+    return float(np.max(far) / FAR_OF_CHAINS)
+
+
+def off_surveys(wrong=1.0):
+    """Tables that overlap, by chains, and every data set of all variables."""
+    worst = 0.0
+    for seed in range(4):
+        case = random_survey(np.random.default_rng(seed))
+        noise = tuple(type(law)(wrong * law.scale) for law in case.survey.noise)
+        meant = replace(case, survey=replace(case.survey, noise=noise))
+        far = [abs(one) for _, one in deviations(listed(meant), *chains_for(case, EFFECTIVE, seed))]
+        worst = max(worst, *far)
+    return worst / FAR_OF_CHAINS
+
+
+CASES: dict[str, Callable[..., float]] = {
+    f"{engine}: {name}": partial(off_with_noise, engine, name)
+    for name, (setting, _) in SETTINGS.items()
+    for engine, made in ENGINES.items()
+    if made(setting) is not None
+}
+CASES |= {
+    f"{'weighted draws' if draws else 'every data set'}: {type(one).__name__}": partial(
+        off_with_weights, one, draws
+    )
+    for one in (HellingerExponential(0.1), SmoothHellingerExponential(0.8), PermuteAndFlip(0.1))
+    for draws in (False, True)
+    if not (draws and isinstance(one, PermuteAndFlip))
+}
+CASES["pooled"] = off_pooled
+CASES |= {f"learned: {size} records": partial(off_learned, size) for size in (5, None)}
+CASES["surveys"] = off_surveys
+
+
+#: Chains and draws that take seconds, of which others are left.
+LONG = {"learned: 5 records", "weighted draws: SmoothHellingerExponential"}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in CASES]
+)
+def test_every_engine_is_the_definition(case):
+    assert CASES[case]() <= 1
+
+
+@pytest.mark.parametrize("case", some_of([one for one in CASES if "no records" not in one], 16))
+def test_noise_of_another_scale_is_not_that_of_the_definition(case):
+    """The negative control; of no records noise says nothing."""
+    assert CASES[case](wrong=2.0) > 1
+
+
+def test_every_engine_serves_some_settings_and_most_settings_are_of_several():
+    served = [case.split(": ", 1) for case in CASES if ": " in case]
+    assert {engine for engine, _ in served} >= set(ENGINES)
+    several = [name for name in SETTINGS if [of for _, of in served].count(name) > 1]
+    assert len(several) >= len(SETTINGS) - 5
