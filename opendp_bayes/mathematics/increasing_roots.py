@@ -18,14 +18,14 @@ def increasing_roots(
     tolerance: float,
 ) -> Floats:
     """Find where each of some increasing functions is 0, or nearest to it between two bounds, by
-    Newton's steps in a bracket.
+    Newton's steps in a bracket, or Halley's, by the derivatives that these have.
 
     Parameters
     ----------
     function : values and derivatives of some of the functions, from one place for each of these and
         their numbers; minus infinity is a value.
     start : where the search begins, shape `(m,)`, which is that of the result.
-    tolerance : a value as close to 0 is as good as 0.
+    tolerance : from a value as close to 0 the next step, which comes far nearer, is the last.
 
     >>> def powers(places, which):
     ...     return places ** (which + 2) - 2, (which + 2) * places ** (which + 1)
@@ -43,10 +43,10 @@ def increasing_roots(
         left, right = lower[active], upper[active]
         with np.errstate(all="ignore"):
             step = here - value / slope
-        step = np.where((step > left) & (step < right), step, (left + right) / 2)
         done = np.abs(value) <= tolerance
         done |= right - left <= _ROUNDING * np.maximum(np.abs(here), 1)
-        place[active] = np.where(done, here, step)
+        inside = (step > left) & (step < right)
+        place[active] = np.where(inside, step, np.where(done, here, (left + right) / 2))
         active = active[~done]
         if not active.size:
             break

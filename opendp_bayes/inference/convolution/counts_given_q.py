@@ -82,8 +82,7 @@ class CountsGivenQ:
         logs = leaves.log_weight(row, self._counts.ravel().astype(np.float64), self.origin)
         self._log_weights = logs.reshape(self._counts.shape)
         self._place()
-        #: The laws of the probabilities of all rows.
-        self.probabilities = self._mixtures()
+        _ = self._beside  # which says at once if its sums are too wide
 
     def _place(self) -> None:
         """Find the logits of q that matter, and take as many as are enough."""
@@ -178,7 +177,9 @@ class CountsGivenQ:
         cells = Cells(np.zeros_like(first), first, first + step - 1)
         return CountLaws.of(cells, lambda *where: log_or_nothing(laws.density(*where)))
 
-    def _mixtures(self) -> BetaMixtures:
+    @cached_property
+    def probabilities(self) -> BetaMixtures:
+        """The laws of the probabilities of all rows."""
         with np.errstate(divide="ignore", invalid="ignore"):
             tilts = np.log(self._laws) - np.log(self._masses)
         tilts = np.where(np.isfinite(tilts), tilts, 0.0)

@@ -18,8 +18,9 @@ _NEGLIGIBLE = 1e-17
 #: Entries of one block of values times components; bounds the memory of an evaluation.
 _LARGEST_BLOCK = 1 << 21
 _LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
-#: How close a quantile is, relative to its probability.
-_TOLERANCE = 1e-10
+#: How close the probability of the last place but one is to that of a quantile, relative to it;
+#: of the last is off by about the third power.
+_TOLERANCE = 2e-4
 _SMALLEST = float(np.finfo(float).tiny)
 
 
@@ -110,6 +111,10 @@ class BetaMixtures:
         parts, place = self._parts.chosen(mixtures)
         return BetaMixtures(self.a[place], self.b[place], self.weights[place], parts.start)
 
+    def _some(self, mixtures: Integers) -> "BetaMixtures":
+        """Some of them, in their order."""
+        return self if mixtures.size == self.m else self.chosen(mixtures)
+
     @property
     def mirrored(self) -> "BetaMixtures":
         """The laws of one minus each number."""
@@ -137,7 +142,7 @@ class BetaMixtures:
         m)`.
         """
         values = np.asarray(values, dtype=np.float64)
-        log_beta = special.betaln(self.a, self.b)
+        log_beta = self._log_beta
 
         def density(a: Floats, b: Floats, x: Floats) -> Floats:
             return np.exp(special.xlogy(a - 1, x) + special.xlog1py(b - 1, -x) - log_beta)
@@ -163,8 +168,8 @@ class BetaMixtures:
             row = wanted[place]
             below = np.flatnonzero(row <= 0.5)
             above = np.flatnonzero(row > 0.5)
-            logits[place][below] = self.chosen(below)._lower_logit(row[below])
-            logits[place][above] = -mirrored.chosen(above)._lower_logit(1 - row[above])
+            logits[place][below] = self._some(below)._lower_logit(row[below])
+            logits[place][above] = -mirrored._some(above)._lower_logit(1 - row[above])
         return logistic(logits), logistic(-logits)
 
     def interval(self, level: float) -> tuple[Floats, Floats]:
@@ -194,6 +199,10 @@ class BetaMixtures:
     def _parts(self) -> Segments:
         return Segments(self.start)
 
+    @cached_property
+    def _log_beta(self) -> Floats:
+        return np.asarray(special.betaln(self.a, self.b))
+
     def _mixed(self, function: special.betainc, values: ArrayLike) -> Floats:
         values = np.asarray(values, dtype=np.float64)
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
@@ -212,35 +221,36 @@ class BetaMixtures:
         found, goal = np.full(self.m, -np.inf), wanted[active]
 
         def above(logit: Floats, which: Integers) -> tuple[Floats, Floats]:
-            rows = active[which]
-            part = self.chosen(rows) if rows.size < self.m else self
-            cdf, slope = part._cdf_and_slope(logit)
+            cdf, slope, bend = self._some(active[which])._cdf_and_slopes(logit)
             with np.errstate(all="ignore"):
-                return np.log(cdf / goal[which]), slope / cdf
+                value, slope, bend = np.log(cdf / goal[which]), slope / cdf, bend / cdf
+                # Halley's step is Newton's with the slope half a step on, about.
+                return value, slope - value * (bend / slope - slope) / 2
 
         start, ends = self._start(wanted)[active], (-_LARGEST_LOGIT, _LARGEST_LOGIT)
         found[active] = increasing_roots(above, start, *ends, _TOLERANCE)
         return np.where(found <= 1 - _LARGEST_LOGIT, -np.inf, found)
 
     def _start(self, wanted: Floats) -> Floats:
-        """Quantiles of normal distributions with the same means and variances, as logits."""
+        """Quantiles of one Beta with the same mean and variance for each, as logits."""
         mean, other = self.mean(), self._parts.sums(self.weights * (self.b / (self.a + self.b)))
         with np.errstate(all="ignore"):
-            deviation = np.sqrt(self.variance()) * special.ndtri(np.maximum(wanted, 1e-300))
-            start = np.log(np.maximum(mean + deviation, mean / 100))
-            start -= np.log(np.maximum(other - deviation, other / 100))
+            total = np.maximum(mean * other / self.variance() - 1, _SMALLEST)
+            start = special.logit(special.betaincinv(mean * total, other * total, wanted))
         return np.clip(np.nan_to_num(start), -_LARGEST_LOGIT, _LARGEST_LOGIT)
 
-    def _cdf_and_slope(self, logit: Floats) -> tuple[Floats, Floats]:
-        """At one logit for each mixture, and the derivative with respect to the logit."""
+    def _cdf_and_slopes(self, logit: Floats) -> tuple[Floats, Floats, Floats]:
+        """At one logit for each mixture, and two derivatives with respect to the logit."""
         value, rest = logistic(logit)[self._parts.owner], logistic(-logit)[self._parts.owner]
         cdf = special.betainc(self.a, self.b, value)
         near = rest < 1e-3  # where the value rounds to 1 its complement keeps its digits
         cdf[near] = 1 - special.betainc(self.b[near], self.a[near], rest[near])
         log_value, log_rest = -np.logaddexp(0, -logit), -np.logaddexp(0, logit)
         log_slope = self.a * log_value[self._parts.owner] + self.b * log_rest[self._parts.owner]
-        slope = np.exp(np.minimum(log_slope - special.betaln(self.a, self.b), 700))
-        return self._parts.sums(self.weights * cdf), self._parts.sums(self.weights * slope)
+        slope = np.exp(np.minimum(log_slope - self._log_beta, 700))
+        bend = slope * (self.a * rest - self.b * value)
+        cdf, slope, bend = (self._parts.sums(self.weights * each) for each in (cdf, slope, bend))
+        return cdf, slope, bend
 
 
 def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -42,6 +43,17 @@ class Side:
         mean = np.sum(self.masses * self.numbers, axis=1)
         return mean, np.sqrt(np.sum(self.masses * (self.numbers - mean[:, None]) ** 2, axis=1))
 
+    @cached_property
+    def step(self) -> float:
+        """Step of the numbers."""
+        return float(self.numbers[0, 1] - self.numbers[0, 0])
+
+    @cached_property
+    def tilts_and_slopes(self) -> Floats:
+        """The logarithms, and their derivatives, shape `(2, rows, m)`."""
+        tilts = np.maximum(self.log_tilts, -1e4)
+        return np.stack([tilts, np.gradient(tilts, self.step, axis=1)])
+
     def binned(self, row: int, bins: Callable[[Floats], Integers]) -> "_Binned":
         """Put the numbers of a row together."""
         seen = np.flatnonzero(self.masses[row] > _RAREST)
@@ -52,10 +64,8 @@ class Side:
         whole = np.asarray(np.bincount(of, masses), dtype=np.float64)
         mean = np.bincount(of, masses * numbers) / whole
         variance = np.bincount(of, masses * (numbers - mean[of]) ** 2) / whole
-        tilts = np.maximum(self.log_tilts[row, seen], -1e4)
-        slopes = np.gradient(tilts, numbers) if seen.size > 1 else np.zeros(1)
-        between = np.interp(mean, numbers, tilts), np.interp(mean, numbers, slopes)
-        return _Binned(mean, whole, variance, *between)
+        place = (mean - self.numbers[row, 0]) / self.step
+        return _Binned(mean, whole, variance, *_between(self.tilts_and_slopes[:, row], place))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +97,12 @@ def mixtures_of_pairs(
     given = np.minimum(rest.deviation, spread) / b
     most = np.where(unknown > _MATTERS * np.hypot(known, unknown), _PART * given, np.inf)
     bins = Bins(others, known, given, np.maximum(most, 1e-9))
-    parts, total = [], (*sizes, np.gradient(sizes[1]))
+    first_size, along = sizes[0][0], np.stack([sizes[1], np.gradient(sizes[1])])
+    parts = []
     for row in range(alpha.size):
         first = own.binned(row, lambda x: _narrow(x + alpha[row], own.deviation[row]))  # noqa: B023
         second = rest.binned(row, lambda x: bins.of(np.full(x.size, row), x))  # noqa: B023
-        parts.append(_pairs(first, second, total, (alpha[row], others[row])))
+        parts.append(_pairs(first, second, first_size, along, (alpha[row], others[row])))
     x, r, vx, vr, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
     owner = np.repeat(np.arange(alpha.size), [part[0].size for part in parts])
     a, b = _matched(alpha[owner] + x, others[owner] + r, vx, vr)
@@ -101,14 +112,15 @@ def mixtures_of_pairs(
 def _pairs(
     first: _Binned,
     second: _Binned,
-    total: tuple[Floats, Floats, Floats],
+    first_size: float,
+    of_sizes: Floats,
     prior: tuple[float, float],
 ) -> list[Floats]:
     """Means and variances on both sides of pairs of bins, and their probabilities; of those that
     matter for the mean or the deviation.
     """
     size = first.mean[:, None] + second.mean
-    log_size, along = (np.interp(size, total[0], values) for values in total[1:])
+    log_size, along = _between(of_sizes, size - first_size)
     by_first, by_second = along - first.slope[:, None], along - second.slope
     within = first.variance[:, None] * by_first**2 + second.variance * by_second**2
     logs = log_size - first.log_tilt[:, None] - second.log_tilt + np.minimum(within / 2, _LARGEST)
@@ -129,6 +141,13 @@ def _pairs(
         second.variance[other],
         joint[point, other],
     ]
+
+
+def _between(values: Floats, place: Floats) -> Floats:
+    """Read rows of values at whole numbers, shape `(rows, m)`, linearly in between."""
+    first = np.minimum(place.astype(np.int64), values.shape[1] - 2)
+    left, right = values[:, first], values[:, first + 1]
+    return np.asarray(left + (place - first) * (right - left))
 
 
 def _narrow(a: Floats, deviation: float) -> Integers:
