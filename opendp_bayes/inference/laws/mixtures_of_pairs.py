@@ -44,15 +44,10 @@ class Side:
         return mean, np.sqrt(np.sum(self.masses * (self.numbers - mean[:, None]) ** 2, axis=1))
 
     @cached_property
-    def step(self) -> float:
-        """Step of the numbers."""
-        return float(self.numbers[0, 1] - self.numbers[0, 0])
-
-    @cached_property
-    def tilts_and_slopes(self) -> Floats:
-        """The logarithms, and their derivatives, shape `(2, rows, m)`."""
-        tilts = np.maximum(self.log_tilts, -1e4)
-        return np.stack([tilts, np.gradient(tilts, self.step, axis=1)])
+    def tilts_and_slopes(self) -> tuple[Floats, Floats]:
+        """The logarithms, and their derivatives; shapes `(rows, m)`."""
+        tilts, step = np.maximum(self.log_tilts, -1e4), self.numbers[0, 1] - self.numbers[0, 0]
+        return tilts, np.gradient(tilts, step, axis=1)
 
     def binned(self, row: int, bins: Callable[[Floats], Integers]) -> "_Binned":
         """Put the numbers of a row together."""
@@ -64,8 +59,8 @@ class Side:
         whole = np.asarray(np.bincount(of, masses), dtype=np.float64)
         mean = np.bincount(of, masses * numbers) / whole
         variance = np.bincount(of, masses * (numbers - mean[of]) ** 2) / whole
-        place = (mean - self.numbers[row, 0]) / self.step
-        return _Binned(mean, whole, variance, *_between(self.tilts_and_slopes[:, row], place))
+        between = (np.interp(mean, self.numbers[row], each[row]) for each in self.tilts_and_slopes)
+        return _Binned(mean, whole, variance, *between)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +92,11 @@ def mixtures_of_pairs(
     given = np.minimum(rest.deviation, spread) / b
     most = np.where(unknown > _MATTERS * np.hypot(known, unknown), _PART * given, np.inf)
     bins = Bins(others, known, given, np.maximum(most, 1e-9))
-    first_size, along = sizes[0][0], np.stack([sizes[1], np.gradient(sizes[1])])
-    parts = []
+    parts, total = [], (*sizes, np.gradient(sizes[1]))
     for row in range(alpha.size):
         first = own.binned(row, lambda x: _narrow(x + alpha[row], own.deviation[row]))  # noqa: B023
         second = rest.binned(row, lambda x: bins.of(np.full(x.size, row), x))  # noqa: B023
-        parts.append(_pairs(first, second, first_size, along, (alpha[row], others[row])))
+        parts.append(_pairs(first, second, total, (alpha[row], others[row])))
     x, r, vx, vr, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
     owner = np.repeat(np.arange(alpha.size), [part[0].size for part in parts])
     a, b = _matched(alpha[owner] + x, others[owner] + r, vx, vr)
@@ -112,15 +106,14 @@ def mixtures_of_pairs(
 def _pairs(
     first: _Binned,
     second: _Binned,
-    first_size: float,
-    of_sizes: Floats,
+    total: tuple[Floats, Floats, Floats],
     prior: tuple[float, float],
 ) -> list[Floats]:
     """Means and variances on both sides of pairs of bins, and their probabilities; of those that
     matter for the mean or the deviation.
     """
     size = first.mean[:, None] + second.mean
-    log_size, along = _between(of_sizes, size - first_size)
+    log_size, along = (np.interp(size, total[0], values) for values in total[1:])
     by_first, by_second = along - first.slope[:, None], along - second.slope
     within = first.variance[:, None] * by_first**2 + second.variance * by_second**2
     logs = log_size - first.log_tilt[:, None] - second.log_tilt + np.minimum(within / 2, _LARGEST)
@@ -141,13 +134,6 @@ def _pairs(
         second.variance[other],
         joint[point, other],
     ]
-
-
-def _between(values: Floats, place: Floats) -> Floats:
-    """Read rows of values at whole numbers, shape `(rows, m)`, linearly in between."""
-    first = np.minimum(place.astype(np.int64), values.shape[1] - 2)
-    left, right = values[:, first], values[:, first + 1]
-    return np.asarray(left + (place - first) * (right - left))
 
 
 def _narrow(a: Floats, deviation: float) -> Integers:
