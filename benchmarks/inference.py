@@ -156,6 +156,7 @@ NOISED = (
     (100, 10.0, 2000, True, 0.1),
     (1000, 10.0, 20_000, True, 1.3),
     (1000, 10.0, 20_000, False, 1.3),
+    (1000, 50.0, 20_000, False, 1.5),
 )
 #: What is asked of 1000 categories with a public number of records, and the seconds wanted.
 ASKED: dict[str, tuple[Callable[[ob.NoiseAwarePosterior], Any], float]] = {
