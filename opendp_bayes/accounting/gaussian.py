@@ -1,19 +1,19 @@
 r"""Discrete Gaussian noise: the privacy profile of the worst neighbours, certified.
 
-One count that moves by `D` has the log-ratio `L(s) = D (2 s + D) / (2 t^2)` at noise s, whose law
-is `P(s) ∝ exp(-s^2 / (2 t^2))` with `t = scale`. Two counts that move by d each have that of their
-sum: `D = 2 d`, `t^2 = 2 scale^2`, and a weight for even and one for odd s (`docs/proofs.md`,
-"Gaussian noise").
+Counts that move by d each, j of them, have the log-ratio `L(s) = D (2 s + D) / (2 t^2)` at the sum
+s of their noise, with `D = j d` and `t^2 = j scale^2`. The law of the sum is `P(s) ∝ exp(-s^2 / (2
+t^2))` times a weight that depends on s modulo j alone (`docs/proofs.md`, "Gaussian noise").
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import erfcx, ndtr
 
+from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.integer_noise import log_theta
@@ -22,8 +22,11 @@ from opendp_bayes.mechanisms.integer_noise import log_theta
 _LARGEST_TABLE = 1e5
 #: Noise beyond this many t adds less than exp(-40) of a sum, which is bounded and added.
 _REACH = 9.0
-#: Relative error of a computed δ: of exponents below 745, and of sums of up to 2^21 positive terms.
-_RELATIVE_ERROR = Fraction(1, 2**32)
+#: From this scale on the weights of all remainders are the same, but for a part of less than 2^-53
+#: for each count.
+ALIKE = 2.0
+#: Relative error of an integral: of exponents below 745.
+_OF_INTEGRALS = Fraction(1, 2**32)
 #: Relative error of the two probabilities whose difference is taken.
 _CANCELLED = 2.0**-40
 #: More than what is lost in numbers too small for a float.
@@ -32,8 +35,8 @@ _UNDERFLOW = Fraction(1, 2**1000)
 
 @dataclass(frozen=True)
 class GaussianPair:
-    """`moved` counts, 1 or 2, with noise of `scale` each, that move by `distance` each: the worst
-    neighbours, and no others have a larger δ at any ε.
+    """`moved` counts with noise of `scale` each, that move by `distance` each: with one or two, the
+    worst neighbours, and no others have a larger δ at any ε.
     """
 
     scale: float
@@ -42,12 +45,28 @@ class GaussianPair:
     method: str = "exact"
 
     def delta(self, epsilon: float) -> float:
-        """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for epsilon >= 0."""
+        """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
-        value = (
-            self._sum(crossing) if self._variance <= _LARGEST_TABLE**2 else self._integral(crossing)
-        )
-        return min(1.0, round_up(Fraction(value) * (1 + _RELATIVE_ERROR) + _UNDERFLOW))
+        value = self._sum(crossing) if self._is_summed else self._integral(crossing)
+        error = Fraction(self.moved * self._error_of_weights)
+        error += 0 if self._is_summed else _OF_INTEGRALS
+        return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
+
+    def tail(self, first: int) -> tuple[Fraction, Fraction]:
+        """Enclose the probability that the noise of one count is at least `first`."""
+        if first <= 0:
+            low, high = self.tail(1 - first)
+            return 1 - high, 1 - low
+        last = first + math.ceil(_REACH * self.scale) + 1
+        one = GaussianPair(self.scale, 1, 1)
+        log_p = one._log_mass(np.arange(first, last, dtype=np.float64))
+        value, error = _summed(log_p, 1.0)
+        low, high = Fraction(value) - Fraction(error), Fraction(value) + Fraction(error)
+        return max(low, Fraction(0)), high + Fraction(one._tail(last)) + _UNDERFLOW
+
+    @property
+    def _is_summed(self) -> bool:
+        return self._variance <= _LARGEST_TABLE**2
 
     @property
     def _shift(self) -> int:
@@ -57,13 +76,22 @@ class GaussianPair:
     def _variance(self) -> Fraction:
         return self.moved * Fraction(self.scale) ** 2
 
+    @property
+    def _error_of_weights(self) -> float:
+        """Relative error of the weights, for each count."""
+        return 2.0**-52 if self.scale >= ALIKE else 2.0**-44
+
+    @property
+    def _log_weights(self) -> Floats:
+        """`ln P(s) + s^2 / (2 t^2)` by the remainder of s modulo `moved`, or for all alike."""
+        if self.scale >= ALIKE or self.moved == 1:
+            return np.array([-log_theta(self.scale * math.sqrt(self.moved), 0.0)])
+        return _log_weights(self.scale, self.moved)
+
     def _log_mass(self, s: Floats) -> Floats:
-        log_p = -(s**2) / float(2 * self._variance) - self.moved * log_theta(self.scale, 0.0)
-        if self.moved == 2:
-            # Of z and z' with the sum s, z^2 + z'^2 = (s^2 + u^2) / 2 with u as even or odd as s.
-            even, odd = (log_theta(self.scale / math.sqrt(2), shift) for shift in (0.0, 0.5))
-            log_p += np.where(s % 2 == 0, even, odd)
-        return log_p
+        weights = self._log_weights
+        log_weight = weights[np.mod(s, weights.size).astype(np.int64)]
+        return np.asarray(log_weight - s**2 / float(2 * self._variance))
 
     def _sum(self, crossing: Fraction) -> float:
         """Sum over the s beyond the crossing, where L exceeds ε, as far as they matter."""
@@ -77,12 +105,12 @@ class GaussianPair:
         s = np.arange(start, last, dtype=np.float64)
         excess = -np.expm1(-(float(start - crossing) + np.arange(s.size)) * rate)
         below = self._tail(reach) if first < start else 0.0
-        return float(np.sum(np.exp(self._log_mass(s)) * excess)) + self._tail(last) + below
+        return sum(_summed(self._log_mass(s), excess)) + self._tail(last) + below
 
     def _tail(self, first: int) -> float:
-        """A bound on the probability of `first > 0` and beyond, among even and among odd s."""
-        nearest = np.exp(self._log_mass(np.array([first, first + 1], dtype=np.float64)))
-        return float(nearest.sum()) * (1 + float(self._variance) / first)
+        """A bound on the probability of `first > 0` and beyond, with every remainder apart."""
+        nearest = first + np.arange(self._log_weights.size, dtype=np.float64)
+        return float(np.exp(self._log_mass(nearest)).sum()) * (1 + float(self._variance) / first)
 
     def _integral(self, crossing: Fraction) -> float:
         """A sum of a function that rises to one peak and falls is at most its integral and the
@@ -107,3 +135,27 @@ def _expected_excess(a: float) -> float:
     if a > 0:
         return float(density * (1 / root - a * erfcx(a / math.sqrt(2)) / 2))
     return float(density / root - a * ndtr(-a))
+
+
+@lru_cache(maxsize=1024)
+def _log_weights(scale: float, moved: int) -> Floats:
+    """`GaussianPair._log_weights` of a narrow law: of one count more, the exponents of the others'
+    sum and of its own noise are a square around the part of s that is its own.
+    """
+    log_one = log_theta(scale, 0.0)
+    if moved == 1:
+        return np.array([-log_one])
+    reach = math.ceil(_REACH * scale) + 2
+    z, r = np.arange(-reach, reach + 1), np.arange(moved)[:, None]
+    apart = -(((z - r / moved) / scale) ** 2) * moved / (2 * (moved - 1))
+    others = _log_weights(scale, moved - 1)[(r - z) % (moved - 1)]
+    return log_sum_exp(apart + others, axis=1) - log_one
+
+
+def _summed(log_p: Floats, factors: Floats | float) -> tuple[float, float]:
+    """The sum of `exp(log_p) factors`, and a bound on its error: of an addition for each term, and
+    of a few dozen roundings of each exponent and factor.
+    """
+    terms = np.exp(log_p) * factors
+    roundings = terms.size + 16 * (8 - log_p)
+    return float(np.sum(terms)), float(np.sum(terms * roundings)) * 2.0**-53

@@ -15,7 +15,9 @@ from scipy.special import logsumexp
 from opendp_bayes import GaussianParameters, calibrate, exact_loss, privacy_profile
 from opendp_bayes.accounting import gaussian as gaussian_module
 from opendp_bayes.accounting.gaussian import GaussianPair
+from opendp_bayes.mechanisms.integer_noise import log_theta
 from opendp_bayes.research import privacy_loss_distribution
+from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 3.0, 12.0)
@@ -156,10 +158,63 @@ def test_sums_are_taken_up_to_large_scales() -> None:
     assert found == pytest.approx(2 * stats.norm.cdf(mu / 2) - 1, rel=1e-6)
 
 
+@pytest.mark.parametrize("copies", [3, 4, 7, 20, 64])
+@pytest.mark.parametrize("scale", [0.2, 0.5, 1.0, 1.9, 2.0, 6.0, 40.0])
+def test_several_counts(copies: int, scale: float) -> None:
+    """Against the sum over the noise, by convolution, also where losses are below 0."""
+    reach = math.ceil(9 * scale) + 1
+    one = mass(scale, 0, reach)
+    p = one
+    for _ in range(copies - 1):
+        p = np.convolve(p, one)
+    z = np.arange(p.size) - p.size // 2
+    loss = copies * (2 * z + copies) / (2 * copies * scale**2)
+    for epsilon in (-3.0, -0.2, *EPSILONS):
+        truth = float(np.sum(p * -np.expm1(np.minimum(epsilon - loss, 0.0))))
+        found = GaussianPair(scale, 1, copies).delta(epsilon)
+        assert truth * (1 - 1e-12) - 1e-17 <= found <= truth * (1 + 1e-11) + 1e-16
+
+
+def test_remainders_are_alike_from_where_they_are_taken_for_so() -> None:
+    """The weights of all remainders, as they are found where the scale is smaller."""
+    scale = gaussian_module.ALIKE * (1 - 1e-9)
+    for copies in (2, 3, 10, 64):
+        apart = GaussianPair(scale, 1, copies)._log_weights
+        assert apart.size == copies
+        assert np.ptp(apart) < 3e-14
+        assert apart == pytest.approx(-log_theta(scale * math.sqrt(copies), 0.0), rel=1e-13)
+        too_small = GaussianPair(scale / 3, 1, copies)._log_weights
+        assert np.ptp(too_small) > 1e-3
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 5.2, 60.0, 5000.0])
+def test_a_tail_is_enclosed(scale: float) -> None:
+    """By ball arithmetic, also where it is tiny or nearly one."""
+    for first in (-3, 0, 1, 2, round(2.5 * scale), round(6 * scale), round(9 * scale)):
+        low, high = GaussianPair(scale, 1, 1).tail(first)
+        truth = _tail_in_balls(scale, first)
+        assert oracles.real(low) <= truth <= oracles.real(high)
+        assert high - low <= high * Fraction(2, 10**11)
+
+
+def _tail_in_balls(scale: float, first: int) -> Any:
+    variance = 2 * oracles.real(scale) ** 2
+    reach = math.ceil(14 * scale) + 14 + abs(first)
+    weights = {z: (-(oracles.real(z) ** 2) / variance).exp() for z in range(reach + 1)}
+    total = weights[0] + 2 * sum(list(weights.values())[1:])
+    return sum(weights[abs(z)] for z in range(first, reach + 1)) / total
+
+
 def test_the_stated_error_covers_that_of_a_sum() -> None:
-    """Of as many additions as there are terms, and of exponents of up to 745."""
-    terms = 2 * gaussian_module._REACH * gaussian_module._LARGEST_TABLE
-    assert (terms + 3 * 745) * Fraction(1, 2**53) <= gaussian_module._RELATIVE_ERROR
+    """By ball arithmetic, of terms whose exponents are small and large."""
+    rng = np.random.default_rng(0)
+    for size, depth in ((10, 1.0), (1000, 40.0), (30, 700.0)):
+        log_p, factors = -depth * rng.random(size), rng.random(size)
+        found, error = gaussian_module._summed(log_p, factors)
+        pairs = zip(log_p.tolist(), factors.tolist(), strict=True)
+        truth = sum(oracles.real(x).exp() * oracles.real(f) for x, f in pairs)
+        assert abs(oracles.real(found) - truth) <= error <= 1e-10 * found
+        assert error >= found * 2.0**-53 * size
     # The last term that is taken is of less than e^-40 of the first.
     assert gaussian_module._REACH**2 / 2 >= 40
 

@@ -1,0 +1,259 @@
+"""Keys that nobody listed: what they cost, and the law that fits a budget (`docs/proofs.md`, "Keys
+that nobody listed").
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import scipy
+
+from opendp_bayes.accounting.threshold_losses import (
+    Moved,
+    delta_of_several,
+    gaussian_delta,
+    loss_of_discovery,
+    new_shown,
+)
+from opendp_bayes.accounting.threshold_profile import MOST_KEYS, delta_of_discovery
+from opendp_bayes.mathematics.rounding import divided, round_down, round_up
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_choice, as_distance, as_level, as_positive
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.thresholds import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    Discovery,
+    GaussianThreshold,
+    LaplaceThreshold,
+    OptimalThreshold,
+)
+
+__all__ = ["Moved", "delta_of_discovery", "fitted_discovery", "loss_of_discovery"]
+
+#: A threshold that no key reaches.
+_NEVER = 10**12
+#: The Gaussian law is fitted to an ε that is lower by this part: that of a loss is found to 1e-11.
+_LOWER = 1 - Fraction(1, 2**30)
+
+
+def fitted_discovery(
+    name: str,
+    *,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    delta: float,
+    d_in: int,
+    moved: Moved,
+    rest: float = 0.0,
+    within: float = 0.0,
+) -> Discovery:
+    """Return the discovery within a budget whose law shows a key with one half at the least count.
+
+    Parameters
+    ----------
+    name : `"optimal_threshold"`, `"laplace_threshold"` or `"gaussian_threshold"`, or `"auto"` for
+        the one of least such count, which beyond a `d_in` of 64 is taken to be the last.
+    epsilon, rho : the budget, one of them; under ρ there is the Gaussian law alone.
+    delta : number between 0 and 1.
+    d_in, moved : what neighbours differ by, as in `loss_of_discovery`.
+    rest : the share, from 0 to below 1, of ε or ρ that buys the number of records that the hidden
+        keys hold together. The optimal law has it at that share of its own ε and spends no more.
+
+    within : the share that buys counts of listed categories in every key that is shown: of the
+        optimal law, or under ρ.
+
+    Raises `ValueError`/`TypeError` for arguments that are not valid, and where no law of that name
+    fits.
+
+    >>> fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=1, moved="people").law
+    OptimalThreshold(epsilon=1.0, delta=1e-08, decay=1.0)
+    """
+    name = as_choice(name, "name", ("auto", *_FITTED))
+    if (epsilon is None) == (rho is None):
+        raise ValueError(
+            f"epsilon={told(epsilon)}, rho={told(rho)}: one of the two must be given, and not both."
+        )
+    delta, d_in = as_level(delta, "1e-8", "delta"), as_distance(d_in)
+    moved = as_choice(moved, "moved", ("people", "records"))
+    moved = "people" if d_in == 1 else moved  # one record is in one key
+    if d_in == 0:
+        raise ValueError("d_in=0: must be at least 1, since nothing is to be hidden otherwise.")
+    for share, value in (("rest", rest), ("within", within), ("rest + within", rest + within)):
+        if not 0 <= value < 1:
+            raise ValueError(f"{share}={told(value)}: must be at least 0 and below 1, such as 0.2.")
+    if epsilon is None:
+        if name not in ("auto", GaussianThreshold.name):
+            raise ValueError(
+                f"name={told(name)}: has no rho of its own; ask for 'gaussian_threshold' under a"
+                " budget in rho, or for a budget in epsilon."
+            )
+        return _under_rho(as_positive(rho, "rho"), delta, d_in, moved, rest, within)
+    epsilon = as_positive(epsilon, "epsilon")
+    if within:
+        as_choice(name, "name", ("auto", OptimalThreshold.name))
+        return _optimal(epsilon, delta, d_in, moved, rest, within)
+    if name != "auto":
+        return _FITTED[name](epsilon, delta, d_in, moved, rest)
+    # Beyond so many keys the Gaussian law has by far the least threshold, and the others take long.
+    names = [*_FITTED] if d_in <= MOST_KEYS else [GaussianThreshold.name]
+    found, refused = [], []
+    for one in names:
+        try:
+            found.append(_FITTED[one](epsilon, delta, d_in, moved, rest))
+        except ValueError as error:
+            refused.append(error)
+    if not found:
+        raise refused[-1]
+    return min(found, key=lambda discovery: discovery.law.least_shown(0.5))
+
+
+def _optimal(
+    epsilon: float, delta: float, d_in: int, moved: Moved, rest: float, within: float = 0.0
+) -> Discovery:
+    """Within ε by an equal part of it for each key, or each record."""
+    one = round_down(Fraction(epsilon) / d_in)
+    part = _part(delta, lambda part: delta_of_several(Fraction(one), part, d_in, moved))
+    noises, rates = [], []
+    for share in (rest, within):
+        noise = _laplace_of(Fraction(share) * Fraction(one)) if share else None
+        noises.append(noise)
+        spent = Fraction(0) if noise is None else 1 / Fraction(noise.scale)
+        rates.append(round_down(Fraction(one) - spent))
+    decay, growth = min(rates), rates[1]
+    return Discovery(OptimalThreshold(growth, part, decay), *noises)
+
+
+def _laplace(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
+    """Within ε by the scale, and within δ by the threshold."""
+    of_law, of_rest = _divided(epsilon, rest)
+    scale = _laplace_of(of_law / d_in).scale
+
+    def within(threshold: int) -> bool:
+        tried = Discovery(LaplaceThreshold(scale, threshold))
+        return loss_of_discovery(tried, d_in, moved, concentrated=False).delta <= delta
+
+    law = LaplaceThreshold(scale, _least_threshold(within))
+    return Discovery(law, _laplace_of(of_rest / d_in) if rest else None)
+
+
+def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
+    """With the least threshold that any scale has, and the least scale that has it."""
+    of_law, of_rest = _divided(epsilon, rest)
+    lower = round_down(of_law * _LOWER)
+
+    def delta_at(scale: float, threshold: int) -> float:
+        return gaussian_delta(GaussianThreshold(scale, threshold), lower, d_in, moved)
+
+    if delta_at(LARGEST_SCALE, _NEVER) > delta:
+        raise ValueError(
+            f"epsilon={told(epsilon)}: would take noise of more than {LARGEST_SCALE} records; ask"
+            " for a larger epsilon, of fewer keys a person or of fewer queries."
+        )
+    least = _least_scale(
+        lambda scale: delta_at(scale, _NEVER) <= delta, SMALLEST_SCALE, LARGEST_SCALE
+    )
+    possible = _least_threshold(
+        lambda tried: new_shown(GaussianThreshold(least, tried), d_in, moved) <= delta
+    )
+    threshold = _least_threshold(
+        lambda tried: delta_at(_best_scale(delta_at, tried, least), tried) <= delta, possible
+    )
+    scale = _best_scale(delta_at, threshold, least)
+    scale = _least_scale(lambda s: delta_at(s, threshold) <= delta, least, scale)
+    return Discovery(
+        GaussianThreshold(scale, threshold), _laplace_of(of_rest / d_in) if rest else None
+    )
+
+
+def _under_rho(
+    rho: float, delta: float, d_in: int, moved: Moved, rest: float, within: float
+) -> Discovery:
+    """The Gaussian law with a share of ρ by the scale, and within δ by the threshold."""
+    of_law, *others = _divided(rho, rest, within)
+    squared = d_in if moved == "people" else d_in**2
+    scale = _gaussian_of(squared / (2 * of_law))
+    threshold = _least_threshold(
+        lambda tried: new_shown(GaussianThreshold(scale, tried), d_in, moved) <= delta
+    )
+    noises = (
+        DiscreteGaussian(_gaussian_of(d_in**2 / (2 * one))) if one else None for one in others
+    )
+    return Discovery(GaussianThreshold(scale, threshold), *noises)
+
+
+_FITTED = {
+    OptimalThreshold.name: _optimal,
+    LaplaceThreshold.name: _laplace,
+    GaussianThreshold.name: _gaussian,
+}
+
+
+def _divided(budget: float, *shares: float) -> tuple[Fraction, ...]:
+    """What the law may spend, and what the others by their shares, so that the sum of all losses is
+    within the budget.
+    """
+    bought = [share for share in shares if share]
+    if not bought:
+        return (Fraction(budget), *(Fraction(0) for _ in shares))
+    of_law, *others = map(Fraction, divided(budget, (1 - sum(bought), *bought)))
+    each = iter(others)
+    return (of_law, *(next(each) if share else Fraction(0) for share in shares))
+
+
+def _part(delta: float, total: Callable[[Fraction], float]) -> float:
+    """The largest δ of one record, but for a part of 2^-50, whose total is at most `delta`."""
+    low, high = 0.0, delta
+    while total(Fraction(high)) > delta and high - low > high * 2.0**-50:
+        middle = (low + high) / 2
+        low, high = (middle, high) if total(Fraction(middle)) <= delta else (low, middle)
+    return high if total(Fraction(high)) <= delta else low
+
+
+def _laplace_of(epsilon: Fraction) -> DiscreteLaplace:
+    """Noise whose ε for one record is at most this."""
+    return DiscreteLaplace(round_up(1 / epsilon))
+
+
+def _gaussian_of(variance: Fraction) -> float:
+    """A scale whose square is at least this, and not two floats too large."""
+    scale = math.sqrt(variance)
+    while Fraction(scale) ** 2 < variance:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _least_threshold(within: Callable[[int], bool], start: int = 1) -> int:
+    """The least threshold, from `start` on, that is within the budget, as all larger ones are."""
+    low, high = start - 1, start
+    while not within(high):
+        low, high = high, 2 * high - start + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if within(middle) else (middle, high)
+    return high
+
+
+def _least_scale(within: Callable[[float], bool], low: float, high: float) -> float:
+    """A scale within the budget, that of `high` being so, less than 1e-6 above one that is not."""
+    if within(low):
+        return low
+    while high > low * (1 + 1e-6):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if within(middle) else (middle, high)
+    return high
+
+
+def _best_scale(delta_at: Callable[[float, int], float], threshold: int, least: float) -> float:
+    """The scale with the least δ at a threshold.
+
+    With the scale δ falls, as counts that move are hidden better, and rises again, as keys that are
+    new are shown more often.
+    """
+    found = scipy.optimize.minimize_scalar(
+        lambda log_scale: math.log(delta_at(math.exp(log_scale), threshold)),
+        bounds=(math.log(least), math.log(1.5 * least)),
+        method="bounded",
+        options={"xatol": 1e-6},
+    )
+    return min((least, math.exp(found.x)), key=lambda scale: delta_at(scale, threshold))
