@@ -1,18 +1,20 @@
 """Engines whose frames are accepted, and the checks that each needs before it counts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import narwhals as nw
 import polars as pl
 
+from opendp_bayes.extend.framework import counted_in_parts
 from opendp_bayes_engines.frames import Held, Lazy
-from opendp_bayes_engines.kinds import column_of, written_column_of
+from opendp_bayes_engines.kinds import Column, column_of, written_column_of
 from opendp_bayes_engines.layers import beneath
 from opendp_bayes_engines.on_dask import on_dask
 from opendp_bayes_engines.on_duckdb import on_duckdb
 from opendp_bayes_engines.on_spark import on_spark, on_spark_connect
 from opendp_bayes_engines.steps import Frame, Schema, check_names
+from opendp_bayes_engines.values import NUMBER
 
 _Implementation = nw.Implementation
 
@@ -56,7 +58,14 @@ _EVERY_ROW = pl.QueryOptFlags(predicate_pushdown=False)
 
 
 def _polars(frame: Frame, schema: Schema) -> Held:
-    return Lazy(frame, settings=(("engine", "streaming"), ("optimizations", _EVERY_ROW)))
+    return Lazy(frame, _read, (("engine", "streaming"), ("optimizations", _EVERY_ROW)))
+
+
+def _read(rows: Frame, column: Column) -> Iterator[pl.DataFrame]:
+    values = rows.to_native()
+    if NUMBER in values.collect_schema():  # people, of whom the rows to keep are sought once
+        values = values.collect(engine="streaming", optimizations=_EVERY_ROW).lazy()
+    return counted_in_parts(values)
 
 
 _ENGINES: dict[nw.Implementation, Callable[[Frame, Schema], Held]] = {

@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import narwhals as nw
 import polars as pl
 
-from opendp_bayes.extend.framework import Axis
+from opendp_bayes.extend.framework import Axis, Keys
 from opendp_bayes_engines.kinds import Column, Kind
 from opendp_bayes_engines.steps import Frame, Schema, Step
+from opendp_bayes_engines.values import Batches, batch_of, rows_of
 
 _NUMBER = "number"
 #: The column that says whether a value is a category.
@@ -29,7 +30,9 @@ def is_in(groups: Frame, value: str, known: list[Any]) -> Frame:
 
 
 class Held(Protocol):
-    """A frame of some engine, with the steps of a plan upon it. Nothing runs before `groups`."""
+    """A frame of some engine, with the steps of a plan upon it. Nothing runs before `groups` or
+    `values`.
+    """
 
     def then(self, step: Step) -> "Held": ...
 
@@ -39,6 +42,10 @@ class Held(Protocol):
         `schema` is that of the last step. There is at most one row for each combination of
         categories, a null and another value of each column: nothing else leaves the engine.
         """
+        ...
+
+    def values(self, keys: Keys, schema: Schema) -> Batches:
+        """The number of rows, or people, of every value, as `counting_values` reads them."""
         ...
 
 
@@ -53,13 +60,17 @@ class Lazy:
     check : raises `ContractError` where the engine, as it is when it counts, would not count alike.
     quiet : a context in which the engine says nothing of what it reads.
     found : adds a column that says whether a value is a category.
+    texts : makes texts of values that need not be any.
+    read : the numbers of rows of each value of `KEY`, each value in one row of one frame.
     """
 
     frame: Frame
+    read: Callable[[Frame, Column], Iterator[pl.DataFrame]]
     settings: tuple[tuple[str, Any], ...] = ()
     check: Callable[[], None] = lambda: None
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     found: Found = is_in
+    texts: Callable[[Frame], Frame] = lambda rows: rows
 
     def then(self, step: Step) -> "Lazy":
         return replace(self, frame=step.apply(self.frame))
@@ -69,6 +80,14 @@ class Lazy:
             self.check()
             groups = grouped(self.frame, columns, schema, self.found)
             return groups.collect("polars", **dict(self.settings)).to_native()
+
+    def values(self, keys: Keys, schema: Schema) -> Batches:
+        column = schema[keys.column]
+        with self.quiet():
+            self.check()
+            rows = rows_of(self.frame, keys, schema, self.texts)
+            for numbers in self.read(rows, column):
+                yield batch_of(numbers, column)
 
 
 def grouped(

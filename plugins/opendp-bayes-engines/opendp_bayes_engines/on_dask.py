@@ -2,7 +2,7 @@
 make that fail, or change, are refused.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -11,10 +11,11 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from opendp_bayes.extend.framework import Axis
+from opendp_bayes.extend.framework import Axis, Keys
 from opendp_bayes_engines.frames import Held, grouped, is_in
 from opendp_bayes_engines.kinds import Kind
 from opendp_bayes_engines.steps import Frame, Schema, Step, Truncate
+from opendp_bayes_engines.values import KEY, Batches, batch_of, counted, rows_of
 
 
 def on_dask(frame: Frame, schema: Schema) -> Held:
@@ -87,10 +88,27 @@ class Partitioned:
         return sorted(self.schema, key=lambda name: self.schema[name].kind is Kind.OTHER)
 
     def groups(self, columns: Sequence[Axis], schema: Schema) -> pl.DataFrame:
+        return self._added(
+            {column.column for column in columns},
+            lambda frame: grouped(frame, columns, schema, is_in),
+        )
+
+    def values(self, keys: Keys, schema: Schema) -> Batches:
+        column = schema[keys.column]
+        read = {keys.column} if keys.person is None else {keys.column, keys.person}
+
+        # All rows of a person are in one partition: their number was limited before.
+        def count(frame: Frame) -> Frame:
+            return counted(rows_of(frame, keys, schema, _texts), column)
+
+        yield batch_of(self._added(read, count), column)
+
+    def _added(self, columns: set[str], count: "Counted") -> pl.DataFrame:
+        """The numbers of all partitions, added up."""
         from dask.delayed import delayed
         from dask.utils import get_default_shuffle_method
 
-        needed = {column.column for column in columns}.union(*(step.reads for step in self.steps))
+        needed = columns.union(*(step.reads for step in self.steps))
         names = [name for name in self.schema if name in needed]
         # A frame without columns has no rows to polars: of constants alone, one is read with them.
         frame = self.frame[names or self.readable[:1]]
@@ -102,8 +120,7 @@ class Partitioned:
                 frame = frame.shuffle(on=step.identifier, shuffle_method=method)
                 break
         # Dask looks for frames of its own in each argument, but not in what a function carries.
-        count = partial(_of_partition, steps=self.steps, columns=tuple(columns), schema=schema)
-        work = delayed(count, pure=False)
+        work = delayed(partial(_of_partition, steps=self.steps, count=count), pure=False)
         parts = [work(part) for part in frame.to_delayed()]
         add = delayed(_added, pure=False)
         while len(parts) > 1:
@@ -112,18 +129,24 @@ class Partitioned:
         return total
 
 
+#: From the frame of a partition to its numbers.
+Counted = Callable[[Frame], Frame]
 _TOGETHER = 16  # partial counts that are added up at a time
 
 
-def _of_partition(
-    part: Any, steps: Sequence[Step], columns: Sequence[Axis], schema: Schema
-) -> pl.DataFrame:
+def _of_partition(part: Any, steps: Sequence[Step], count: Counted) -> pl.DataFrame:
     if any(of_any_type(dtype) for dtype in part.dtypes):
         raise TypeError("a partition has a type that its frame does not state")
     frame = nw.from_native(pl.from_pandas(part).lazy())
     for step in steps:
         frame = step.apply(frame)
-    return grouped(frame, columns, schema, is_in).collect("polars").to_native()
+    return count(frame).collect("polars").to_native()
+
+
+def _texts(rows: Frame) -> Frame:
+    """Files of Dask may hold any bytes as text. As to other readers, these are no data."""
+    texts: Frame = nw.from_native(rows.to_native().cast({KEY: pl.Binary}).cast({KEY: pl.String}))
+    return texts
 
 
 def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -8,11 +8,13 @@ from threading import Lock
 from typing import Any
 
 import narwhals as nw
+import polars as pl
 
 from opendp_bayes.extend.framework import ContractError
 from opendp_bayes_engines.frames import FOUND, Held, Lazy, is_in
-from opendp_bayes_engines.kinds import Kind, column_of
+from opendp_bayes_engines.kinds import Column, Kind, column_of
 from opendp_bayes_engines.steps import RESERVED, Frame, Schema
+from opendp_bayes_engines.values import counted
 
 #: Settings by which a query may mean something else, and the values at which it does not.
 _SETTINGS = {
@@ -27,6 +29,8 @@ _SETTING = Lock()
 _STATISTICS = "statistics_propagation"
 #: What DuckDB wants a query on a relation to call it: as no table, view or variable is called.
 _NAME = RESERVED + secrets.token_hex(16)
+#: Values that are handed over at a time.
+_AT_A_TIME = 1_000_000
 #: Categories up to which constants cost less than a table.
 _FEW = 100
 
@@ -50,7 +54,14 @@ def on_duckdb(frame: Frame, schema: Schema) -> Held:
             for name, quoted in names.items()
         )
     )
-    return Lazy(nw.from_native(native), check=check, quiet=partial(_of_rows, given), found=_found)
+    quiet = partial(_of_rows, given)
+    return Lazy(nw.from_native(native), _read, check=check, quiet=quiet, found=_found)
+
+
+def _read(rows: Frame, column: Column) -> Iterator[pl.DataFrame]:
+    # DuckDB groups on disk when its memory is used up.
+    for batch in counted(rows, column).to_native().to_arrow_reader(_AT_A_TIME):
+        yield pl.DataFrame(batch)
 
 
 @contextmanager

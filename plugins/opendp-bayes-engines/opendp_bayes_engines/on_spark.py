@@ -4,6 +4,7 @@ they are on this machine; texts are compared byte by byte.
 
 import logging
 import os
+import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +13,20 @@ from threading import Lock
 from typing import Any
 
 import narwhals as nw
+import polars as pl
 import pyarrow as pa
 
 from opendp_bayes_engines.frames import FOUND, Held, Lazy, silent
+from opendp_bayes_engines.kinds import Column
 from opendp_bayes_engines.steps import Frame, Schema
+from opendp_bayes_engines.values import KEY, counted
 
 #: In which PySpark repeats exceptions of queries, with the value at which a cast failed.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "pyspark.sql.connect.logging")
 #: In which the way to Java repeats everything that it hears, at level DEBUG.
 _WIRE = ("py4j.java_gateway", "py4j.clientserver")
+#: Values that are handed over at a time, about.
+_AT_A_TIME = 1_000_000
 #: Held while the log is off: another thread would turn it on too early.
 _QUIET = Lock()
 #: The way from a session's environment to its folders for shuffles and spills: classes and fields.
@@ -41,7 +47,7 @@ def on_spark(frame: Frame, schema: Schema) -> Held:
     _check_collations(native)
     context = native.sparkSession.sparkContext
     _make_private(context)
-    return Lazy(frame, quiet=partial(_quiet, context), found=_joined)
+    return Lazy(frame, _read, quiet=partial(_quiet, context), found=_joined, texts=_texts)
 
 
 def on_spark_connect(frame: Frame, schema: Schema) -> Held:
@@ -50,7 +56,32 @@ def on_spark_connect(frame: Frame, schema: Schema) -> Held:
     Raises `ValueError` for a column with a collation.
     """
     _check_collations(frame.to_native())
-    return Lazy(frame, quiet=_client_quiet, found=_joined)
+    return Lazy(frame, _read, quiet=_client_quiet, found=_joined, texts=_texts)
+
+
+def _texts(rows: Frame) -> Frame:
+    """Spark lets any bytes be a text, of which only characters can be shown."""
+    from pyspark.sql import functions
+
+    texts: Frame = nw.from_native(rows.to_native().withColumn(KEY, functions.make_valid_utf8(KEY)))
+    return texts
+
+
+def _read(rows: Frame, column: Column) -> Iterator[pl.DataFrame]:
+    """Spark hands over the rows of its own partitions one by one, in minutes for 10^6, and those
+    of a frame at once: so frames of some of the values. The values are counted once, and kept where
+    shuffled rows are kept, until they are handed over.
+    """
+    from pyspark.sql import functions as of
+
+    numbers = counted(rows, column).to_native().persist()
+    try:
+        parts = 1 + numbers.count() // _AT_A_TIME
+        part = of.pmod(of.xxhash64(of.lit(secrets.randbits(63)), KEY), of.lit(parts))
+        for at in range(parts):
+            yield pl.DataFrame(numbers.filter(part == at).toArrow())
+    finally:
+        numbers.unpersist(blocking=True)
 
 
 def _check_collations(native: Any) -> None:

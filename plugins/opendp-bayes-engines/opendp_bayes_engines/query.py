@@ -11,7 +11,14 @@ from opendp_bayes import Ledger
 from opendp_bayes.extend import as_size, told
 from opendp_bayes.extend.framework import CheckedContext, Question, require_features
 from opendp_bayes_engines.engines import held
-from opendp_bayes_engines.space import FrameSpace, identifier_of, make_counts, make_step
+from opendp_bayes_engines.space import (
+    FrameSpace,
+    identifier_of,
+    is_one_person,
+    make_counts,
+    make_counts_of_values,
+    make_step,
+)
 from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate, WithColumns, flat
 
 
@@ -32,12 +39,14 @@ class EngineQuery(Query):
         by: tuple[str, ...] = (),
         kept: str = "",
         selected: bool = False,
+        person: str | None = None,
     ) -> None:
         chain = base._chain if plan is None else plan
         super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
         self.schema, self.kept = schema, kept
         self._base, self._identifier = base, identifier
         self._plan, self.by, self._selected = plan, by, selected
+        self._person = person  # the identifier of limited rows, where no step changed it
 
     def filter(self, *predicates: Any, **constraints: Any) -> "EngineQuery":
         """Keep the rows that fulfil every predicate; `filter(region="north")` is short for
@@ -76,6 +85,7 @@ class EngineQuery(Query):
             )
         step = Truncate.build(self.schema, self._identifier, as_size(m, "m"))
         limited = self._then(step)
+        limited._person = self._identifier
         limited._identifier, limited.kept = None, step.rule(selected=self._selected)
         return limited
 
@@ -129,10 +139,45 @@ class EngineQuery(Query):
         counts = make_counts(*self._space, question)
         return (counts if self._plan is None else self._plan >> counts), self._base
 
+    def counts_of_values(
+        self, column: Any, *, always: Sequence[Any], nulls: Any
+    ) -> tuple[Transformation, Query]:
+        """Make the transformation to the counts of all values of a column, and return it with the
+        query that has the budget. `opendp_bayes.posterior` with `categories="discover"` goes
+        through this door.
+
+        People are counted where the privacy unit is one identifier, which the plan leaves as it is
+        after it has limited the rows of each; records otherwise.
+
+        Parameters
+        ----------
+        column : its name.
+        always : labels that are shown whatever their count.
+        nulls : the label under which nulls are counted, or `DROP`.
+
+        Raises `ValueError`/`TypeError` for a column or arguments that do not fit the frame.
+        """
+        self._check_ungrouped()
+        _, metric = self._base_space
+        person = self._person if is_one_person(metric, self._base._d_in) else None
+        counts = make_counts_of_values(
+            *self._space,
+            column,
+            always=always,
+            nulls=nulls,
+            person=person,
+            plan=None if person is None else self._plan,
+        )
+        of_records = self._plan is not None and person is None
+        return (self._plan >> counts if of_records else counts), self._base
+
     @property
     def _space(self) -> tuple[Domain, Metric]:
-        chain: Any = self._base._chain if self._plan is None else self._plan.output_space
-        space: tuple[Domain, Metric] = chain
+        return self._base_space if self._plan is None else self._plan.output_space
+
+    @property
+    def _base_space(self) -> tuple[Domain, Metric]:
+        space: Any = self._base._chain
         return space
 
     def _then(self, step: Step) -> "EngineQuery":
@@ -141,7 +186,13 @@ class EngineQuery(Query):
         plan = made if self._plan is None else self._plan >> made
         selected = self._selected or (isinstance(step, WithColumns) and step.only)
         return EngineQuery(
-            self._base, step.schema, self._identifier, plan, kept=self.kept, selected=selected
+            self._base,
+            step.schema,
+            self._identifier,
+            plan,
+            kept=self.kept,
+            selected=selected,
+            person=self._person if self._person in step.kept else None,
         )
 
     def _check_ungrouped(self) -> None:

@@ -19,8 +19,10 @@ from opendp.transformations import make_user_transformation
 from opendp_bayes.extend import as_distance
 from opendp_bayes.extend.framework import (
     Axis,
+    Keys,
     Question,
     counting,
+    counting_values,
     descriptor_of,
     guarded,
     guarded_map,
@@ -30,6 +32,7 @@ from opendp_bayes_engines.frames import Held, Lazy
 from opendp_bayes_engines.kinds import Kind
 from opendp_bayes_engines.on_dask import Partitioned
 from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate
+from opendp_bayes_engines.values import Batches, check_label
 
 #: What an identifier may be: its values must be the same everywhere when they are equal.
 _IDENTIFIERS = (Kind.STRING, Kind.INTEGER, Kind.WIDE, Kind.DATE)
@@ -126,6 +129,56 @@ def make_counts(domain: Domain, metric: Metric, question: Question) -> Transform
 
     Raises `ValueError`/`TypeError` for a question that does not fit the frame.
     """
+    columns = _limited_columns(domain, metric)
+    kinds = {name: column.known for name, column in columns.items()}
+
+    def groups(frame: Held, axes: Sequence[Axis]) -> pl.DataFrame:
+        return frame.groups(axes, columns)
+
+    return counting(domain, metric, question, kinds, groups, "engines: counting")
+
+
+def make_counts_of_values(
+    domain: Domain,
+    metric: Metric,
+    column: Any,
+    *,
+    always: Sequence[Any],
+    nulls: Any,
+    person: str | None,
+    plan: Transformation | None,
+) -> Transformation:
+    """The transformation to the counts of all values of a column: from a frame, or with a `person`
+    to count instead of records from what `plan` begins with.
+
+    Raises `ValueError`/`TypeError` for a column or arguments that do not fit the frame.
+    """
+    columns = _limited_columns(domain, metric)
+    kinds = {name: of.known for name, of in columns.items()}
+
+    def batches(frame: Held, keys: Keys) -> Batches:
+        return frame.values(keys, columns)
+
+    counts = counting_values(
+        domain,
+        metric,
+        column,
+        kinds,
+        batches,
+        "engines: counting",
+        always=always,
+        nulls=nulls,
+        person=person,
+        plan=plan,
+    )
+    check_label(columns[column], nulls)
+    return counts
+
+
+def _limited_columns(domain: Domain, metric: Metric) -> Schema:
+    """The columns of a frame of which a unit has a limited number of rows; `ValueError` for one
+    that has any number.
+    """
     require_features("engines")
     columns = descriptor_of(domain, FrameSpace, "engines.context").columns
     if identifier_of(metric, columns) is not None:
@@ -133,9 +186,9 @@ def make_counts(domain: Domain, metric: Metric, question: Question) -> Transform
             f"privacy_unit={metric}: a person may own any number of rows; limit them first, with"
             " `query.truncate_per_group(m)`."
         )
-    kinds = {name: column.known for name, column in columns.items()}
+    return columns
 
-    def groups(frame: Held, axes: Sequence[Axis]) -> pl.DataFrame:
-        return frame.groups(axes, columns)
 
-    return counting(domain, metric, question, kinds, groups, "engines: counting")
+def is_one_person(metric: Metric, d_in: Any) -> bool:
+    """True if neighbours differ by all rows of one identifier, which come or go."""
+    return isinstance(metric, SymmetricIdDistance) and bool(d_in == 1)
