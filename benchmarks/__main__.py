@@ -29,7 +29,9 @@ NAMES = (
     "shares",
     "inference",
     "wide",
+    "discovered_values",
     "smoothed",
+    "keys_found",
 )
 PACKAGES = ("opendp", "polars", "numpy", "scipy")
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms import Mechanism as Mechanism
     from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
+    from opendp_bayes.planning.discovery_plan import plan_discovery as plan_discovery
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.questions.left_out import DROP as DROP
     from opendp_bayes.questions.levels import levels as levels
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from opendp_bayes.questions.survey_query import survey as survey
     from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts
+    from opendp_bayes.results.discovered import DiscoveredRelease as DiscoveredRelease
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.results.survey import Survey as Survey
     from opendp_bayes.trusted.account import LedgerError as LedgerError
@@ -63,6 +65,7 @@ _HOME = {
     "enable": "questions.posterior_query",
     # get
     "Release": "results.release",
+    "DiscoveredRelease": "results.discovered",
     "Survey": "results.survey",
     "Promise": "release_format.promise",
     "PrivacyLoss": "mechanisms.privacy_loss",
@@ -77,6 +80,7 @@ _HOME = {
     "NoiseAwarePosterior": "inference",
     # foresee
     "plan": "planning.plan",
+    "plan_discovery": "planning.discovery_plan",
     "calibrate": "accounting.calibration",
     "exact_loss": "accounting.exact",
     "privacy_profile": "accounting.profile",

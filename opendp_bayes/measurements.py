@@ -24,4 +24,6 @@ from opendp_bayes.questions.constructors import then_permute_and_flip as then_pe
 from opendp_bayes.questions.constructors import (
     then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
 )
+from opendp_bayes.questions.discovered_counts import make_discovery as make_discovery
+from opendp_bayes.questions.discovered_counts import then_discovery as then_discovery
 from opendp_bayes.trusted.measurements import measured_sampler as measured_sampler

@@ -8,6 +8,12 @@ from opendp_bayes.questions.categorical_counts import (
 from opendp_bayes.questions.categorical_counts import (
     then_categorical_counts as then_categorical_counts,
 )
+from opendp_bayes.questions.discovered_counts import (
+    make_discovered_counts as make_discovered_counts,
+)
+from opendp_bayes.questions.discovered_counts import (
+    then_discovered_counts as then_discovered_counts,
+)
 from opendp_bayes.questions.grouped_counts import grouped_release as grouped_release
 from opendp_bayes.questions.grouped_counts import make_grouped_counts as make_grouped_counts
 from opendp_bayes.questions.grouped_counts import then_grouped_counts as then_grouped_counts

@@ -73,6 +73,7 @@ NAMED_IN = {
     "papers.py",
     "planning/automatic.py",
     "planning/plan.py",
+    "questions/discovered_groups.py",
     "results/counts_from_elsewhere.py",
 }
 

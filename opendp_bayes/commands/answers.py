@@ -13,6 +13,8 @@ from opendp.mod import OpenDPException, enable_features
 from opendp_bayes.display.wording import listed
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
+from opendp_bayes.questions.discovery_query import Discovering, discovering
+from opendp_bayes.questions.left_out import DROP as LEFT_OUT
 from opendp_bayes.questions.question import Question
 from opendp_bayes.questions.shares_of_questions import Division, joint_levels
 from opendp_bayes.questions.survey_query import SurveyQuery
@@ -22,6 +24,7 @@ from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnerFile, OwnersPrivacy
 from opendp_bayes.report.specification import (
+    DISCOVER,
     DROP,
     Column,
     Privacy,
@@ -79,6 +82,7 @@ def as_in(found: Source, asked: Specification) -> Specification:
         name: replace(
             column,
             categories=_as_text(column.categories) or book.get(name),
+            always=_as_text(column.always),
             recode=_as_text(column.recode),
             nulls=_as_text(column.nulls),
             unknown=_as_text(column.unknown),
@@ -109,13 +113,14 @@ def frame_without_data(asked: Specification) -> pl.LazyFrame:
     types: dict[str, Any] = {}
     for name in _columns(asked):
         column = asked.columns.get(name, Column(categories=[""]))
-        if column.categories is None:
+        listed = column.always or [""] if column.discovered else column.listed
+        if listed is None:
             raise FieldError(
                 ("columns", name),
                 "has the categories of its type, which only the file knows; name the file with the"
                 " data, of which no record is read, or list the categories.",
             )
-        types[name] = {bool: pl.Boolean, int: pl.Int64}.get(type(column.categories[0]), pl.String)
+        types[name] = {bool: pl.Boolean, int: pl.Int64}.get(type(listed[0]), pl.String)
         types[name_in_plan(name)] = types[name]
     return pl.LazyFrame(schema=types)
 
@@ -132,8 +137,11 @@ def typed(asked: Specification, frame: pl.LazyFrame) -> Specification:
             continue
         column = columns[name]
         path = ("columns", name, "categories")
-        own = [typed_label(label, known, path) for label in column.categories or ()]
-        if column.categories is None and known.kind == "boolean":
+        own = [typed_label(label, known, path) for label in column.listed or ()]
+        if column.discovered:
+            columns[name] = _typed_discovered(name, column, known)
+            continue
+        if column.listed is None and known.kind == "boolean":
             own = [True, False]
         named = {as_text(label): label for label in own}
         policies: dict[str, Any] = {
@@ -144,9 +152,27 @@ def typed(asked: Specification, frame: pl.LazyFrame) -> Specification:
             typed_label(value, known, ("columns", name, "recode")): named.get(as_text(label), label)
             for value, label in column.recode.items()
         }
-        categories = None if column.categories is None else own
+        categories = None if column.listed is None else own
         columns[name] = replace(column, categories=categories, **policies)
     return replace(asked, columns=columns)
+
+
+def _typed_discovered(name: str, column: Column, known: ColumnKind) -> Column:
+    """A column whose categories are to be discovered, with its labels in the type of its values."""
+
+    def typed_in(field: str, label: Label) -> Label:
+        return typed_label(label, known, ("columns", name, field))
+
+    nulls = column.counted_nulls
+    return replace(
+        column,
+        always=[typed_in("always", label) for label in column.always],
+        nulls=column.nulls if nulls is None else typed_in("nulls", nulls),
+        recode={
+            typed_in("recode", value): typed_in("recode", label)
+            for value, label in column.recode.items()
+        },
+    )
 
 
 def typed_label(label: Label, known: ColumnKind, path: tuple[str, ...]) -> Label:
@@ -196,9 +222,7 @@ def survey_of(
     share = weights if privacy.share == "weights" else privacy.share
     guess = None if privacy.share == "weights" else privacy.guess_size
     with field_errors("privacy", headings=list(questions)):
-        division = Division(share, "total_variation", guess)
-        division.check(questions)
-        survey = SurveyQuery(questions, division)
+        survey = SurveyQuery(questions, Division(share, "total_variation", guess))
         check_room(survey)
         _check_pooled(survey, asked)
         if asked.joint:
@@ -210,6 +234,8 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` where groups are to be pooled whose draws are not noise on counts."""
     settings = survey.settings
     for number, result in enumerate(asked.results):
+        if result.heading not in settings:
+            continue
         setting = settings[result.heading]
         if result.pooled and not setting.adds_noise:
             raise FieldError(
@@ -250,17 +276,20 @@ def before_reading(found: Source, survey: SurveyQuery, asked: Specification) -> 
     are in the file.
     """
     headings: dict[str, list[str]] = {}
-    for result, question in zip(asked.results, survey.questions.values(), strict=True):
-        _, in_groups = groups_and_labels(question.space.categories)
-        merged = [label for part in question.question.parts for label in part]
-        own = merged or in_groups or question.space.categories
+    for result in asked.results:
+        own: Sequence[Any] = asked.columns[result.columns[0]].always
+        if result.heading in survey.questions:
+            question = survey.questions[result.heading]
+            _, in_groups = groups_and_labels(question.space.categories)
+            merged = [label for part in question.question.parts for label in part]
+            own = merged or in_groups or question.space.categories
         said = " ".join(notes(asked, result, own, _called))
         headings.setdefault(said, []).append(result.heading)
     yield from cleaning_said(asked)
     for said, of in headings.items():
         if said:
             yield said if len(asked.results) == 1 else f"{'; '.join(of)}: {said}"
-    yield from labelled_by_type(found, labelled(asked))
+    yield from labelled_by_type(found, asked)
 
 
 def _called(column: Column, label: Label) -> str:
@@ -315,8 +344,7 @@ def _columns(asked: Specification) -> list[str]:
 
 def labelled(asked: Specification) -> list[str]:
     """The columns whose labels say what is counted."""
-    used = [name for result in asked.results for name in (*result.columns, result.by)]
-    return list(dict.fromkeys(name for name in used if name is not None))
+    return list(dict.fromkeys(name for result in asked.results for name in result.used))
 
 
 def unit(privacy: Privacy | OwnersPrivacy) -> Any:
@@ -329,8 +357,10 @@ def unit(privacy: Privacy | OwnersPrivacy) -> Any:
 
 def _asked(
     plan: Any, kinds: Mapping[str, ColumnKind], asked: Specification, result: Result
-) -> Asked:
+) -> Asked | Discovering:
     """One result as a question."""
+    if asked.columns[result.columns[0]].discovered:
+        return _discovering(plan, asked, result)
     labels: dict[str, list[Any]] = {}
     recode = {name: asked.columns[name].recode for name in (*result.columns, result.by) if name}
     policies: dict[str, dict[str, Any]] = {"nulls": {}, "unknown": {}}
@@ -374,6 +404,31 @@ def _asked(
         merge=_merged(asked, result, labels, policies),
     )
     return ask(plan, question, result.mechanism, noise_only=asked.joint)
+
+
+def _discovering(plan: Any, asked: Specification, result: Result) -> Discovering:
+    """One result whose categories are to be discovered."""
+    (name,) = result.columns
+    column = asked.columns[name]
+    value, nulls = pl.col(name_in_plan(name)), column.counted_nulls
+    if column.recode:
+        plan = plan.with_columns(value.replace(column.recode).alias(name))
+    if nulls is None:  # none of the rows that are kept of an identifier is one of them
+        plan = plan.filter(value.is_not_null())
+    try:
+        return discovering(
+            _limited(plan, asked.privacy),
+            name,
+            always=column.always,
+            nulls=LEFT_OUT if nulls is None else nulls,
+            rest=result.rest,
+            mechanism=result.mechanism,
+        )
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith(("always", "nulls")):
+            raise
+        with field_errors("columns", name):
+            raise
 
 
 def _without_uncounted(
@@ -422,14 +477,15 @@ def _merged(
 
 def _categories(name: str, column: Column, known: ColumnKind) -> list[Any]:
     """The categories that the specification or the type of the column names."""
-    if column.categories is None and known.declared is None and known.kind != "boolean":
+    if column.listed is None and known.declared is None and known.kind != "boolean":
         raise FieldError(
             ("columns", name, "categories"),
             f"is missing; a column of type {known.type} does not say publicly which there are. List"
-            " all of them, from what is public and not from the data.",
+            " all of them, from what is public and not from the data; or where nobody can, write"
+            f" categories = {DISCOVER!r}.",
         )
     try:
-        return list(public_values(name, known, column.categories))
+        return list(public_values(name, known, column.listed))
     except (TypeError, ValueError) as error:
         problem = str(error).removeprefix("categories")
         raise FieldError(("columns", name, "categories"), problem) from None
@@ -469,14 +525,15 @@ def _check_counts_all(asked: Specification, name: str, nulls: bool, unknown: boo
             )
 
 
-def labelled_by_type(found: Source, columns: Sequence[str]) -> Iterator[str]:
+def labelled_by_type(found: Source, asked: Specification) -> Iterator[str]:
     """Yield a sentence on the columns whose labels the file brings along, for whoever knows whether
     they are public, and on each whose name another one nearly has.
     """
-    schema = schema_of(found)
+    schema, columns = schema_of(found), labelled(asked)
     for name in columns:
         if any(twins([name, other]) for other in schema):
             yield f"{name!a}: it and another column of {found.name} {DIFFER}."
+    columns = [name for name in columns if not asked.columns[name].discovered]
     enums = [name for name in columns if kind_of(schema[name]).declared is not None]
     if enums:
         yield (

@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 import typer
 
 _ARGUMENT = re.compile(
-    r"\b(categories|column|confidence|contributions|copies|dataset|delta|draws|encoding|epsilon|error"
-    r"|guess_size|level|mechanism|nulls|ordered|prior|proportions|rho|^scale|separator|size"
-    r"|unknown)="
+    r"\b(always|categories|column|confidence|contributions|copies|dataset|delta|draws|encoding|epsilon|error"
+    r"|guess_size|level|mechanism|nulls|ordered|prior|proportions|rest|rho|^scale|separator"
+    r"|size|unknown)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a

@@ -262,7 +262,8 @@ def _lines(
         yield "# size = 1000  # the number of records, if it is public"
         yield '# identifier = "person"  # if a unit has several records; needs rows_per_identifier'
     results = []
-    for name, plain, lines in _columns(schema, listed):
+    unlisted = '; or categories = "discover", which shows the frequent ones and needs delta'
+    for name, plain, lines in _columns(schema, listed, unlisted):
         known = listed.get(name)
         others = known is not None and plain is not None and not covers(plain, tuple(known))
         if plain is not None:
@@ -300,7 +301,8 @@ def _facts(
     yield "# size = 1000  # the number of records, if it is public"
     yield '# identifier = "person"  # whose a record is; contributions are then persons'
     yield "# most_rows_per_identifier = 1  # goes with identifier"
-    for _, _, lines in _columns(schema, listed):
+    allowed = "; or discover = true, which lets questions discover them and needs delta_at_most"
+    for _, _, lines in _columns(schema, listed, allowed):
         yield from lines
     yield f"\n[ledger]\npath = {_text(f'{title}.ledger')}"
     yield f"total = {{ epsilon = {epsilon!r} }}  # of all runs together"
@@ -314,10 +316,10 @@ def _reading(reading: "Mapping[str, Label | None]") -> Iterator[str]:
 
 
 def _columns(
-    schema: "dict[str, ColumnKind]", listed: "dict[str, list[Label]]"
+    schema: "dict[str, ColumnKind]", listed: "dict[str, list[Label]]", unlisted: str
 ) -> "Iterator[tuple[str, ColumnKind | None, list[str]]]":
     """Yield each column, what is known of it, None where its categories are not, and the lines of
-    its table.
+    its table. `unlisted` says what else is possible where nobody can list them.
     """
     for name, column in schema.items():
         known = listed.get(name)
@@ -325,7 +327,7 @@ def _columns(
         if column.kind == "other":
             yield name, None, [f"\n# {table} has type {column.type}, which is not counted"]
         elif known is None and column.kind != "boolean" and column.declared is None:
-            of = f"# categories = []  # {column.type}: list all of them"
+            of = f"# categories = []  # {column.type}: list all of them{unlisted}"
             yield name, None, [f"\n# {table}", of]
         else:
             where = "type" if column.type in ("Enum", "Boolean") else "code book"

@@ -47,6 +47,16 @@ Epsilon = Annotated[
 Delta = Annotated[
     float | None, typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=PRIVACY)
 ]
+Rest = Annotated[
+    float | None,
+    typer.Option(
+        help=(
+            "With --discover, the part of the budget that buys the number of everything that is not"
+            " shown, such as 0.2."
+        ),
+        rich_help_panel=MODEL,
+    ),
+]
 Rho = Annotated[
     float | None,
     typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=PRIVACY),

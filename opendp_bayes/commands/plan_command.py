@@ -12,7 +12,25 @@ from opendp_bayes.commands.output import display, echo
 
 
 def plan(
-    prior: options.Prior,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="Prior concentration, a number for each category: 1,1.",
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
+    discover: Annotated[
+        bool,
+        typer.Option(
+            "--discover",
+            help=(
+                "For categories that nobody listed: show which counts each law shows. Needs"
+                " --delta, and neither a prior nor a number of records."
+            ),
+            rich_help_panel=options.MODEL,
+        ),
+    ] = False,
+    rest: options.Rest = None,
     size: options.Size = None,
     guess_size: Annotated[
         int | None,
@@ -40,6 +58,17 @@ def plan(
             help="The most rows that one person has.", min=1, rich_help_panel=options.PRIVACY
         ),
     ] = 1,
+    categories_of_person: Annotated[
+        int | None,
+        typer.Option(
+            help=(
+                "With --discover, the most categories that one person is in, where people are"
+                " counted by their identifier and not rows."
+            ),
+            min=1,
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = None,
     error: Annotated[
         float | None,
         typer.Option(
@@ -69,7 +98,21 @@ def plan(
         opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --error 0.05
 
         opendp-bayes plan --guess-size 5000 --prior 1,1,1 --rho 0.1 --json
+
+        opendp-bayes plan --discover --epsilon 1 --delta 1e-8 --rest 0.2
     """
+    for option, given in {"rest": rest, "categories-of-person": categories_of_person}.items():
+        if given is not None and not discover:
+            fail(f"--{option} {given}: goes with --discover.")
+    if discover:
+        of_listed = {"prior": prior, "size": size, "guess-size": guess_size}
+        for option, one in {**of_listed, "proportions": proportions, "error": error}.items():
+            if one is not None:
+                fail(f"--{option} {one}: does not go with --discover; leave it out.")
+        _plan_discovery(epsilon, rho, delta, contributions, categories_of_person, rest, json)
+        return
+    if prior is None:
+        fail("--prior: is missing; give a number for each category, such as --prior 1,1.")
     import msgspec
 
     from opendp_bayes.commands.progress_bar import bar
@@ -108,6 +151,38 @@ def plan(
             f" {found.records} records, or {needed['smallest_size']} records at ε ="
             f" {epsilon:.6g}, with mechanism auto."
         )
+
+
+def _plan_discovery(
+    epsilon: float | None,
+    rho: float | None,
+    delta: float | None,
+    contributions: int,
+    categories_of_person: int | None,
+    rest: float | None,
+    json: bool,
+) -> None:
+    """Show which counts of categories each law shows that nobody listed."""
+    from opendp_bayes.display import terminal
+    from opendp_bayes.planning.discovery_plan import plan_discovery
+
+    if delta is None:
+        fail("--delta: is missing; categories are discovered with one alone, such as --delta 1e-8.")
+    if categories_of_person is not None and contributions != 1:
+        fail(f"--contributions {contributions}: does not go with --categories-of-person.")
+    with option_errors():
+        found = plan_discovery(
+            epsilon=epsilon,
+            rho=rho,
+            delta=delta,
+            d_in=categories_of_person or contributions,
+            moved="records" if categories_of_person is None else "people",
+            rest=rest or 0.0,
+        )
+    if json:
+        echo(found.to_json())
+    else:
+        display(terminal.rendered(found.sheet()))
 
 
 def _lone_epsilon(error: float, epsilon: float | None, delta: float | None) -> float:

@@ -40,13 +40,33 @@ def release(
         ),
     ],
     column: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             help="The column of categories; repeated, the columns of a joint table.",
             rich_help_panel=options.DATA,
             show_default=False,
         ),
-    ],
+    ] = None,
+    discover: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help=(
+                "In place of --column, a column whose categories nobody can list: those are shown"
+                " whose noisy counts reach a threshold. Needs --delta."
+            ),
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    always: Annotated[
+        str | None,
+        typer.Option(
+            metavar="a,b",
+            help="With --discover, categories that are shown whatever their count.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    rest: options.Rest = None,
     categories: Annotated[
         list[str] | None,
         typer.Option(
@@ -155,7 +175,7 @@ def release(
     output: options.Output = None,
 ) -> None:
     """Release the posterior of the category probabilities of a column of FILE, or of the cells of a
-    joint table of several.
+    joint table of several; or with --discover the counts of categories that nobody listed.
 
     Without --size the number of rows is private, and the privacy unit is the presence of a person's
     rows. Rows without a value are left out, unless --nulls says where to count them. Rows with a
@@ -164,6 +184,11 @@ def release(
 
     With --size the number of rows is public, and the privacy unit is a change of a person's rows.
     Every row must be counted, so --nulls is needed: `--size 944 --nulls NA`.
+
+    With --discover every value that occurs gets a noisy count, and is shown with it if that reaches
+    a threshold; δ is the probability that a value is shown that one person alone has. --rest 0.2
+    spends a fifth of the budget on the number of everything else. `opendp-bayes plan --discover`
+    says which counts are shown.
 
     With --identifier the privacy unit is everything that has one identifier, and what is estimated
     is the rows that are kept (docs: Known limits).
@@ -186,6 +211,8 @@ def release(
         opendp-bayes release votes.csv --column vote --categories yes,no --epsilon 1
 
         opendp-bayes release votes.csv --column vote --categories yes,no --rho 0.1
+
+        opendp-bayes release votes.csv --discover vote --epsilon 1 --delta 1e-8
     """
     from opendp_bayes.display import terminal
     from opendp_bayes.display.progress import waiting
@@ -196,10 +223,15 @@ def release(
             f"--epsilon, --rho: {'neither is' if epsilon is None else 'both are'} given; give"
             " exactly one, such as --epsilon 1."
         )
+    column = _asked_for(column or [], discover, {"categories": categories, "by": by})
     owned = opened_data(file, ledger)
     columns: dict[str, dict[str, Any]] = {name: {} for name in column}
     for name, text in _by_column("--categories", categories, column).items():
         columns[name]["categories"] = options.labels("--categories", text)
+    if discover is not None:
+        columns[discover]["categories"] = "discover"
+    if always is not None:
+        columns[column[0]]["always"] = options.labels("--always", always)
     for option, given in (("nulls", nulls), ("unknown", unknown)):
         for name, text in _by_column(f"--{option}", given, column).items():
             columns[name][option] = text
@@ -215,6 +247,7 @@ def release(
         "prior": options.prior_or_learned(prior),
         "ordered": ordered or None,
         "mechanism": mechanism,
+        "rest": rest,
     }
     privacy = {
         "epsilon": epsilon,
@@ -243,6 +276,22 @@ def release(
         with waiting("Computing the posterior"):
             sheet = released.sheet()
         display(terminal.rendered(sheet), *([] if on_a_terminal() else released.said))
+
+
+def _asked_for(
+    columns: list[str], discover: str | None, listed: dict[str, list[str] | str | None]
+) -> list[str]:
+    """The columns that are asked for, of which one may be discovered; exits with a message where
+    both kinds are given, or what says that categories are `listed`.
+    """
+    if not columns and discover is None:
+        fail("--column: is missing; name the column of categories, or --discover one.")
+    if discover is None:
+        return columns
+    for option, given in {"column": columns, **listed}.items():
+        if given:
+            fail(f"--{option}: does not go with --discover {discover}; leave out one of the two.")
+    return [discover]
 
 
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:

@@ -19,8 +19,7 @@ from opendp_bayes.commands.output import PRINTED, NewFile, display, echo, writte
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes.results.release import GroupedRelease, Release
-    from opendp_bayes.results.survey import Survey
+    from opendp_bayes.results.survey import Survey, SurveyResult
 
 _STANDARD_INPUT = Path("-")
 #: Workbooks hold texts as texts: no formulas, and no links, which open what a label names.
@@ -156,25 +155,24 @@ def _is_question(text: bytes) -> bool:
     return isinstance(document, dict) and "format" not in document and "results" in document
 
 
-def _releases(text: bytes) -> "list[tuple[str, Release | GroupedRelease | Survey]]":
+def _releases(text: bytes) -> "list[tuple[str, SurveyResult | Survey]]":
     """Read the releases in the file of a release, a survey or a report, with a title for each."""
     from opendp_bayes.release_format.document import format_of
     from opendp_bayes.report.report_document import NAME, Report
     from opendp_bayes.results import survey
-    from opendp_bayes.results.release import Release
 
     if format_of(text) == survey.NAME:
         return [("", survey.Survey.from_json(text))]
     if format_of(text) != NAME:
-        return [("", Release.from_json(text))]
+        return [("", survey.result_from_json(text))]
     report = Report.from_json(text)
     headings = [result.heading for result in report.specification.results]
     return list(zip(headings, report.releases, strict=False))
 
 
 def _whole(
-    releases: "list[tuple[str, Release | GroupedRelease | Survey]]",
-) -> "Release | GroupedRelease | Survey":
+    releases: "list[tuple[str, SurveyResult | Survey]]",
+) -> "SurveyResult | Survey":
     """The release, or the survey; of a report, the survey of its results."""
     from opendp_bayes.results.survey import Survey
 
@@ -241,7 +239,7 @@ def _content(file: Path) -> bytes:
         fail(f"FILE {file}: cannot be read ({error.strerror}).")
 
 
-def _draw(released: "Release | GroupedRelease | Survey", level: float, path: Path) -> None:
+def _draw(released: "SurveyResult | Survey", level: float, path: Path) -> None:
     """Draw the picture into the file."""
     try:
         import matplotlib

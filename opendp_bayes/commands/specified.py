@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.commands.errors import fail, option_errors, release_errors, say
 from opendp_bayes.commands.output import PRINTED, Kept, echo
@@ -18,7 +18,9 @@ from opendp_bayes.commands.owned import (
 )
 
 if TYPE_CHECKING:
-    from opendp_bayes.display.sheet import Sheet
+    import polars as pl
+
+    from opendp_bayes.display.sheet import Sheet, Table
     from opendp_bayes.questions.survey_query import SurveyQuery
     from opendp_bayes.report.owner_file import OwnerFile
     from opendp_bayes.report.report_document import Report
@@ -187,7 +189,7 @@ def foreseen(asked: Specified) -> "Sheet":
     Reads the names and types of the columns of the data, or takes them from the categories. Exits
     with a message for what is wrong.
     """
-    from opendp_bayes.commands.answers import labelled, labelled_by_type
+    from opendp_bayes.commands.answers import labelled_by_type
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
@@ -196,7 +198,7 @@ def foreseen(asked: Specified) -> "Sheet":
     with ExitStack() as opened:
         found = None if owned.path is None else opened.enter_context(readable(asked.source(), book))
         specification, query = asked.query(found, book)
-        for line in [] if found is None else labelled_by_type(found, labelled(specification)):
+        for line in [] if found is None else labelled_by_type(found, specification):
             say(line)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):
         return _sheet(query, specification, owned.facts)
@@ -239,13 +241,15 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
     name, sign = ("rho", "ρ") if privacy.rho is not None else ("epsilon", "ε")
     budget, delta = at_most(getattr(privacy, name)), privacy.delta
     records = privacy.guess_size if privacy.size is None else privacy.size
-    settings, rows = query.settings, []
-    for row in query.summarize(privacy.guess_size).iter_rows(named=True):
+    laws: dict[str, Any] = {name: setting.mechanism for name, setting in query.settings.items()}
+    laws |= {name: discovery.law for name, discovery in query.discoveries.items()}
+    summary, rows = query.summarize(privacy.guess_size), []
+    for row in summary.iter_rows(named=True):
         width = row["interval_width"]
         rows.append(
             (
                 row["question"],
-                described(settings[row["question"]].mechanism),
+                described(laws[row["question"]]),
                 at_most(row[name]),
                 *([] if delta is None else [at_most(row["delta"])]),
                 "" if width is None else f"{width:.3g}",
@@ -259,6 +263,8 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
         Column("Width of a\n95 % interval", weight="strong"),
     )
     tables = [Table(columns, (Body(tuple(rows)),))]
+    if query.discoveries:
+        tables.append(_shown(summary))
     if owner is not None:
         said = (Column(heading, number=False) for heading in ("Fact", "Value", "Stated by the"))
         tables.append(Table(tuple(said), (Body(tuple(facts(asked, owner))),)))
@@ -268,12 +274,40 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
             f"All results together: {sign} = {budget}"
             + ("" if delta is None else f", δ = {at_most(delta)}")
             + f", for {privacy.unit}. No record was read and nothing was spent.",
-            NOT_SEEN,
-            "Without a number of records no width is known; guess it under [privacy]: guess_size ="
-            " 1000."
-            if records is None
-            else f"Widths are those to be expected of {records} records in equal numbers in every"
-            " group and category, sampling and noise together.",
+            *((NOT_SEEN, _widths_of(records)) if query.questions else ()),
         ),
         title=asked.title,
     )
+
+
+def _widths_of(records: int | None) -> str:
+    """Say which number of records the widths are of."""
+    if records is None:
+        return (
+            "Without a number of records no width is known; guess it under [privacy]: guess_size ="
+            " 1000."
+        )
+    return (
+        f"Widths are those to be expected of {records} records in equal numbers in every group and"
+        " category, sampling and noise together."
+    )
+
+
+def _shown(summary: "pl.DataFrame") -> "Table":
+    """Show which counts of categories to discover will be shown, of a survey's summary."""
+    from opendp_bayes.display.sheet import Body, Table, columns
+
+    headings = columns(
+        "Counts that are shown",
+        "in half of\nreleases",
+        "in 95\nof 100",
+        "in 99\nof 100",
+        "Std of\nnoise",
+        "Std of\nthe rest's",
+    )
+    rows = []
+    for row in summary.filter(summary["threshold"].is_not_null()).iter_rows(named=True):
+        counts = [str(row[name]) for name in ("shown_half", "shown_95", "shown_99")]
+        rest = "not asked" if row["rest_std"] is None else f"{row['rest_std']:.3g}"
+        rows.append((row["question"], *counts, f"{row['noise_std']:.3g}", rest))
+    return Table(headings, (Body(tuple(rows)),))

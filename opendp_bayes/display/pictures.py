@@ -5,6 +5,8 @@ when a picture is made.
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from opendp_bayes.display.sheet import CONTROLS
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -53,6 +55,7 @@ def wrapped(label: object, width: int = LINE) -> str:
     """A label in lines of that width, of which the third may end in an ellipsis; a word that is a
     little longer stays whole.
     """
-    longest = max(map(len, str(label).split()), default=0)
+    text = CONTROLS.sub("\N{REPLACEMENT CHARACTER}", str(label))
+    longest = max(map(len, text.split()), default=0)
     width = longest if width < longest <= width + _LONGER else width
-    return textwrap.fill(str(label), width, max_lines=_LINES, placeholder=" …") or str(label)
+    return textwrap.fill(text, width, max_lines=_LINES, placeholder=" …") or text

@@ -4,12 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
 
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.promise import Promise
 
+#: Characters of a label that are shown.
+_LONGEST_LABEL = 120
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)
 
 
@@ -18,6 +21,20 @@ def group_name(group: Key) -> str:
     if isinstance(group, tuple):
         return ", ".join(map(group_name, group))
     return "(null)" if group is None else str(group)
+
+
+def label_said(label: object) -> str:
+    """A label that nobody chose, as it is shown: not too long, and in quotes and with escapes where
+    it is empty, or has blanks around it or characters that cannot be seen, such as those that turn
+    the direction of writing.
+
+    >>> label_said("a"), label_said("a\\u202eb"), label_said(" a")
+    ('a', "'a\\\\u202eb'", "' a'")
+    """
+    text = str(label)
+    if len(text) > _LONGEST_LABEL:
+        text = f"{text[:_LONGEST_LABEL]} … ({len(text)} characters)"
+    return text if text and text.isprintable() and text == text.strip() else repr(text)
 
 
 def where_counted(
@@ -106,7 +123,7 @@ def stated_loss(promise: Promise) -> str:
     return f"{loss}, δ = {at_most(promise.delta)}" if promise.delta else loss
 
 
-def described(mechanism: Mechanism) -> str:
+def described(mechanism: Any) -> str:
     """The mechanism with the parameters that are set, numbers to six digits."""
     values = asdict(mechanism)
     parameters = [

@@ -5,6 +5,7 @@ A door of its own, because it loads OpenDP: `opendp_bayes.extend` needs neither 
 """
 
 from opendp_bayes.questions.categorical_counts import counting
+from opendp_bayes.questions.discovered_counts import counting_values
 from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.boundary import (
     ContractError,
@@ -15,6 +16,7 @@ from opendp_bayes.trusted.boundary import (
     to_then,
 )
 from opendp_bayes.trusted.cells import Axis
+from opendp_bayes.trusted.keys import Keys, counted_in_parts
 from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.opening import CheckedContext
 from opendp_bayes.trusted.spaces import PosteriorSpace
@@ -24,9 +26,12 @@ __all__ = [
     "CheckedContext",
     "ColumnKind",
     "ContractError",
+    "Keys",
     "PosteriorSpace",
     "Question",
+    "counted_in_parts",
     "counting",
+    "counting_values",
     "descriptor_of",
     "guarded",
     "guarded_map",

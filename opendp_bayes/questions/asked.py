@@ -90,6 +90,16 @@ class Asked:
         return self.counts >> self.posterior
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that are asked for."""
+        return self.question.columns
+
+    @property
+    def number_listed(self) -> int:
+        """The number of categories, or cells, those of all groups."""
+        return self.space.k
+
+    @property
     def truncated(self) -> bool:
         """True if the plan limits the rows of each identifier, as it must where the privacy unit is
         an identifier, or a plan before it did.

@@ -11,9 +11,18 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement
 
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.mechanisms.thresholds import Discovery
 from opendp_bayes.questions.asked import Asked, ask, before_groups, either
+from opendp_bayes.questions.discovered_groups import asks_for_groups, discovering_groups
+from opendp_bayes.questions.discovery_query import (
+    DiscoveryQuery,
+    check_discovered,
+    check_listed,
+    discovering_by,
+    wants_discovery,
+)
 from opendp_bayes.questions.fitting import Option
+from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.questions.question import (
     Categories,
     Columns,
@@ -39,6 +48,19 @@ R = TypeVar("R", Release, GroupedRelease)
 # `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
 @overload
 def posterior(  # type: ignore[overload-overlap]
+    query: Query | LazyFrameQuery,
+    column: str,
+    *,
+    categories: Literal["discover"],
+    nulls: Value | LeftOut | None = None,
+    always: Sequence[Value] | None = None,
+    rest: float | None = None,
+    mechanism: str | Discovery = "auto",
+) -> DiscoveryQuery: ...
+
+
+@overload
+def posterior(  # type: ignore[overload-overlap]
     query: Query | LazyFrameQuery | Countable,
     column: Columns,
     *,
@@ -51,7 +73,9 @@ def posterior(  # type: ignore[overload-overlap]
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    mechanism: str | Mechanism = "auto",
+    always: Sequence[Value] | None = None,
+    rest: float | None = None,
+    mechanism: str | Mechanism | Discovery = "auto",
     **options: Option,
 ) -> "PosteriorQuery[Release]": ...
 
@@ -70,7 +94,9 @@ def posterior(
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    mechanism: str | Mechanism = "auto",
+    always: Sequence[Value] | None = None,
+    rest: float | None = None,
+    mechanism: str | Mechanism | Discovery = "auto",
     **options: Option,
 ) -> "PosteriorQuery[GroupedRelease]": ...
 
@@ -89,9 +115,11 @@ def posterior(
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    mechanism: str | Mechanism = "auto",
+    always: Sequence[Value] | None = None,
+    rest: float | None = None,
+    mechanism: str | Mechanism | Discovery = "auto",
     **options: Option,
-) -> "PosteriorQuery[Any]":
+) -> "PosteriorQuery[Any] | DiscoveryQuery":
     """Ask a Context for the posterior of the category probabilities of one column; `.release()`
     debits the Context and returns a `Release`.
 
@@ -108,7 +136,11 @@ def posterior(
         column, the last column changing fastest.
     categories : the public labels, in the order of the counts. Not needed for a Boolean column, or
         an Enum of polars, which carries its own: one that was made from the data is the data. For a
-        joint table or groups, a mapping from columns to their labels.
+        joint table or groups, a mapping from columns to their labels. `"discover"` of one column
+        whose values nobody can list: those whose noisy counts reach a threshold are shown, and
+        `.release()` returns a `DiscoveredRelease`. It needs a loss with δ (`docs/unlisted.md`). For
+        the column of `by` in a mapping, groups that nobody listed are discovered: a
+        `DiscoveredGroups`.
     recode : from values to the label that each is counted under, as in `{"Nord": "north"}`: a
         spelling, or a code, that is no category itself. For several columns, a mapping from each to
         its own.
@@ -140,12 +172,18 @@ def posterior(
         be the cell in which all others are counted, a tuple, which is one of `cells` or a new one,
         appended; its labels are those of the columns' unknown values too. A mapping may have it
         under the tuple of the columns. `DROP` leaves such records out.
+    always : with `"discover"`, values that are listed and shown whatever their count.
+    rest : with `"discover"`, the share of the loss that buys the number of all records that are not
+        shown, together; above 0 and below 1. Without, it is not released.
     mechanism : the name of a built-in or installed mechanism, whose scale is found from the budget
         of the query; or a mechanism value, which is used as it is and must fit into the budget.
         `"auto"` chooses by public things only. It takes discrete Laplace noise where the number of
         rows is private or there are two categories, otherwise K-norm noise. It takes Gaussian noise
         where its expected error is smaller, as under most budgets in ρ. Where the public number of
         rows is small, it takes the mechanism with the smallest expected error (`docs/choosing.md`).
+        With `"discover"` it is a law with a threshold, `"optimal_threshold"`,
+        `"laplace_threshold"`, `"gaussian_threshold"`, or `"auto"`, which takes that under which the
+        smallest count is shown in half of all releases; or a `Discovery`.
     **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.
         Without any, `smooth_hellinger_exponential` uses the γ with the smallest expected error for
         equal proportions (`calibrate`).
@@ -155,9 +193,36 @@ def posterior(
     """
     require_features("posterior")
     query, grouped_by = before_groups(query)
+    by = either(grouped_by, by)
+    if wants_discovery(categories):
+        others: dict[str, Any] = {"by": by, "prior": prior, "ordered": ordered, "recode": recode}
+        others |= {"size": size, "unknown": unknown, "cells": cells, **options}
+        own = {"column": column, "always": always, "nulls": nulls, "rest": rest}
+        return DiscoveryQuery(discovering_by(query, {**own, "mechanism": mechanism, **others}))
+    if asks_for_groups(categories):
+        asked_in_groups: Any = mechanism
+        given_categories: Any = categories
+        check_discovered({"ordered": ordered, "size": size, **options})
+        return DiscoveryQuery(
+            discovering_groups(
+                query,
+                column,
+                by=by,
+                categories=given_categories,
+                nulls=nulls,
+                unknown=unknown,
+                recode=recode,
+                cells=cells,
+                prior=prior,
+                always=always or (),
+                rest=rest,
+                mechanism=asked_in_groups,
+            )
+        )
+    check_listed({"always": always, "rest": rest})
     question = Question.of(
         column,
-        by=either(grouped_by, by),
+        by=by,
         categories=categories,
         recode=recode,
         nulls=nulls,
@@ -167,7 +232,8 @@ def posterior(
         size=size,
         cells=cells,
     )
-    return PosteriorQuery(ask(query, question, mechanism, options))
+    listed: Any = mechanism
+    return PosteriorQuery(ask(query, question, listed, options))
 
 
 class PosteriorQuery(Query, Generic[R]):
@@ -233,14 +299,15 @@ class PosteriorQuery(Query, Generic[R]):
         >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
         [('LaplaceParameters', 2.0, 0.5)]
         """
-        return summary_of(self._asked, self._fitted(), self._asked.loss(self._d_out), guess_size)
+        self._fitted()
+        return summary_of(self._asked, self._d_out, guess_size)
 
     def __repr__(self) -> str:
         try:
-            setting = self._fitted()
+            self._fitted()
         except ValueError as error:
             return f"PosteriorQuery({error})"
-        return described(self._asked, setting, self._asked.loss(self._d_out))
+        return described(self._asked, self._d_out)
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
@@ -254,9 +321,9 @@ class PosteriorQuery(Query, Generic[R]):
         return released_by(self, data, self._released)
 
     @deferred_interrupts()
-    def _fitted(self) -> Setting:
+    def _fitted(self) -> None:
         check_query_budget(self._d_out)
-        return self._asked.settled(self._d_out)
+        self._asked.settled(self._d_out)
 
     def _released(self, context: Context) -> R:
         self._fitted()
@@ -271,7 +338,7 @@ class _BayesNamespace:
     def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
         self._query: Any = query
 
-    def posterior(self, column: Columns, **arguments: Any) -> PosteriorQuery[Any]:
+    def posterior(self, column: Columns, **arguments: Any) -> PosteriorQuery[Any] | DiscoveryQuery:
         """`opendp_bayes.posterior(query, column, ...)`."""
         return posterior(self._query, column, **arguments)
 

@@ -260,3 +260,18 @@ class Countable(Protocol):
         Raises `ValueError`/`TypeError` for a question that does not fit the data. Reads none.
         """
         ...
+
+
+@runtime_checkable
+class Discoverable(Protocol):
+    """A query that can count values which nobody listed, as `Countable` counts listed ones."""
+
+    def counts_of_values(
+        self, column: Any, *, always: Sequence[Any], nulls: Any
+    ) -> tuple[Transformation, Query]:
+        """The transformation from the space of the base query to the counts of all values of a
+        column (`extend.framework.counting_values`), and the base query.
+
+        Raises `ValueError`/`TypeError` for a column or arguments that do not fit. Reads no data.
+        """
+        ...

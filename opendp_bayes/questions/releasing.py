@@ -6,14 +6,13 @@ from typing import Any, TypeVar
 from opendp.core import new_function
 from opendp.mod import Measurement
 
-from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
 
 R = TypeVar("R")
 
 
-def releasing(measurement: Any, result: Callable[[ReleasedData], Any] = Release.of) -> Measurement:
+def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Measurement:
     """The measurement with a step behind it that makes a `Release`, or another `result`, of the
     data that it draws. Its attribute `accounting` stays.
     """

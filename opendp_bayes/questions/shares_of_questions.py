@@ -21,6 +21,7 @@ from opendp_bayes.planning.joint_error import (
 )
 from opendp_bayes.planning.shares import solved_shares
 from opendp_bayes.questions.asked import Asked, frames_of_the_same_rows
+from opendp_bayes.questions.discovery_query import Discovering
 from opendp_bayes.questions.summary import balanced_error
 from opendp_bayes.release_format.labels import distinct, identity, in_order
 from opendp_bayes.trusted.budget import as_tuple
@@ -52,8 +53,9 @@ class Division:
                 " every question to a weight."
             )
 
-    def check(self, asked: Mapping[str, Asked]) -> None:
+    def check(self, asked: Mapping[str, Asked | Discovering]) -> None:
         """Raise `ValueError`/`TypeError` for shares that do not fit the questions."""
+        listed = {name: one for name, one in asked.items() if isinstance(one, Asked)}
         for name, weight in self.weights.items():
             as_positive(weight, f"questions[{name!r}]: share")
         if isinstance(self.share, Mapping):
@@ -70,7 +72,13 @@ class Division:
                 f"error={told(self.error)}: is for shares by errors; leave it out, or pass"
                 " share='smallest_error'."
             )
-        private = [name for name, one in asked.items() if one.space.size is None]
+        private = [name for name, one in listed.items() if one.space.size is None]
+        for name in (name for name in asked if by_errors and name not in listed):
+            raise ValueError(
+                f"share={told(self.share)}: no error is foreseen of questions[{name!r}], whose"
+                " categories are to be discovered; give every question a weight, as in"
+                f" share={{{name!r}: 1, ...}}, or leave share out."
+            )
         if self.guess_size is not None and not (by_errors and private):
             raise ValueError(
                 f"guess_size={self.guess_size}: is for shares by errors where the number of records"
@@ -81,14 +89,16 @@ class Division:
                 f"share={told(self.share)}: errors depend on the number of records, which is"
                 f" private in questions[{private[0]!r}]; pass a public guess of it, guess_size=."
             )
-        for name, one in asked.items():
+        for name, one in listed.items():
             if by_errors and isinstance(one.fit, Mechanism):
                 raise ValueError(
                     f"share={told(self.share)}: no share changes the error of questions[{name!r}],"
                     " whose mechanism has its scale; give the mechanism by name."
                 )
 
-    def settled(self, asked: Mapping[str, Asked]) -> tuple[dict[str, Asked], tuple[float, ...]]:
+    def settled(
+        self, asked: Mapping[str, Asked | Discovering]
+    ) -> tuple[dict[str, Asked | Discovering], tuple[float, ...]]:
         """The questions, and the weight of each in their order, for the budget of their query.
 
         Where shares go by errors, the mechanism of a question is that of an equal share, with
@@ -99,15 +109,16 @@ class Division:
             return dict(asked), tuple(float(self.weights.get(name, 1)) for name in asked)
         if isinstance(self.share, Mapping):
             return dict(asked), tuple(float(self.share[name]) for name in asked)
-        settled = {name: _settled(one, 1 / len(asked)) for name, one in asked.items()}
+        every = {name: one for name, one in asked.items() if isinstance(one, Asked)}  # as checked
+        settled = {name: _settled(one, 1 / len(every)) for name, one in every.items()}
         errors = {name: self._error(one) for name, one in settled.items()}
         noise, ratios = {}, None
         if self.error == "total_variation":
-            equal = {name: one.fitted(_part(one, 1 / len(asked))) for name, one in settled.items()}
+            equal = {name: one.fitted(_part(one, 1 / len(every))) for name, one in settled.items()}
             if (together := estimated_together(settled, equal)) is not None:
                 noise = {name: _noise(settled[name]) for name in together.names}
                 ratios = together.ratios
-        return settled, tuple(solved_shares(errors, noise, ratios).values())
+        return {**settled}, tuple(solved_shares(errors, noise, ratios).values())
 
     def _error(self, asked: Asked) -> Callable[[float], float]:
         """The expected error of a question as a function of its share of the budget."""

@@ -1,6 +1,7 @@
 """Describe the release that a query would make and its debit: nothing is read, nothing is spent."""
 
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -8,10 +9,10 @@ import polars as pl
 from opendp_bayes.display.wording import prior_said
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.neighbours import relation_of
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import PartError, error_of_part
 from opendp_bayes.questions.asked import Asked
+from opendp_bayes.questions.discovery_query import Discovering
 from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.questions.question import Variable
 from opendp_bayes.release_format.labels import place_of
@@ -19,12 +20,13 @@ from opendp_bayes.trusted.budget import loss_in, shown
 from opendp_bayes.trusted.spaces import groups_and_labels
 
 
-def summary_of(
-    asked: Asked, setting: Setting, loss: PrivacyLoss, guess_size: int | None
-) -> pl.DataFrame:
+def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) -> pl.DataFrame:
     """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and its
-    loss for one privacy unit.
+    loss for one privacy unit; of a discovery, that of a survey.
     """
+    if isinstance(asked, Discovering):
+        return _discovery(asked, budget)
+    setting, loss = asked.fitted(budget), asked.loss(budget)
     space, mechanism = asked.space, setting.mechanism
     if guess_size is not None:
         guess_size = as_size(guess_size, "guess_size")
@@ -58,8 +60,33 @@ def summary_of(
     return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64})
 
 
-def described(asked: Asked, setting: Setting, loss: PrivacyLoss) -> str:
+def _discovery(asked: Discovering, budget: Any) -> pl.DataFrame:
+    """The row of a survey's summary of a question whose categories are to be discovered."""
+    row = asked.summary(budget)
+    listed = ", ".join(map(repr, asked.space.listed))
+    common = {
+        "column": row.pop("column"),
+        "aggregate": row.pop("aggregate"),
+        "categories": f"discovered, besides {listed}" if listed else "discovered",
+        "prior": prior_said((), learned=True),
+        "nulls": None,
+        "unknown": None,
+        "mechanism": row.pop("law"),
+        "scale": None,
+        "neighbours": relation_of(None),
+        **{name: row.pop(name) for name in ("d_in", "epsilon", "delta", "rho", "debits")},
+        "interval_width": None,
+    }
+    texts = dict.fromkeys(("nulls", "unknown"), pl.String)
+    numbers = dict.fromkeys(("scale", "interval_width", "rest_std"), pl.Float64)
+    return pl.DataFrame([common | row], schema_overrides={**texts, **numbers})
+
+
+def described(asked: Asked | Discovering, budget: Any) -> str:
     """Describe the query in one line, without anything that takes time to compute."""
+    if isinstance(asked, Discovering):
+        return asked.described(budget)
+    setting, loss = asked.fitted(budget), asked.loss(budget)
     size = "" if asked.space.size is None else f", size={asked.space.size}"
     spent = shown(loss_in(asked.base._output_measure)(loss))
     columns = ", ".join(map(repr, asked.question.columns))

@@ -3,7 +3,8 @@
 import math
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 import polars as pl
 from opendp.combinators import make_composition
 from opendp.context import Context, Query
+from opendp.core import new_function
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
-from opendp.mod import Measurement
+from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.inference.combine import check_joint
 from opendp_bayes.inference.pooling.pooled_groups import check_pooled
@@ -20,6 +22,7 @@ from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mathematics.validation import check_cells, check_results
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.mechanisms.thresholds import Discovery
 from opendp_bayes.planning.expected_error import PartError
 from opendp_bayes.planning.joint_error import noise_variance
 from opendp_bayes.questions.asked import (
@@ -30,6 +33,13 @@ from opendp_bayes.questions.asked import (
     frames_of_the_same_rows,
 )
 from opendp_bayes.questions.counts_of_frame import CountsOfFrame
+from opendp_bayes.questions.discovered_groups import asks_for_groups
+from opendp_bayes.questions.discovery_query import (
+    Discovering,
+    check_listed,
+    discovering_by,
+    wants_discovery,
+)
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
 from opendp_bayes.questions.releasing import converted
@@ -37,7 +47,7 @@ from opendp_bayes.questions.shares_of_questions import Division, Share, estimate
 from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.survey import Survey
-from opendp_bayes.trusted.boundary import require_features
+from opendp_bayes.trusted.boundary import guarded, require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
@@ -68,12 +78,15 @@ def survey(
         options. `merge`, a mapping from each new label to the categories (of a joint table, cells)
         that are counted in it, each category once, asks for merged categories. `share` is the
         question's weight among equal ones, 1 unless given. `levels` makes questions of ordered
-        categories and groups of them.
+        categories and groups of them. `"discover"` in place of the categories, where nobody can
+        list them, needs a budget with δ; `always` lists some that are shown whatever their count,
+        and `rest` is the share of the question's loss that buys the number of everything else.
     share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
         every question by name; or `"smallest_error"`, so that the mean of their expected errors is
         smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
         exceed it. `"smallest_error"` by the error `"total_variation"` takes into account what
         tables that share columns, and levels, tell each other in one posterior, by least squares.
+        Where categories are discovered no error is foreseen, and the shares are weights.
     error : the error that shares by errors go by, a field of `ExpectedError`: `"total_variation"`,
         of the estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of
         many categories, since it is never above 1; or `"interval_width"`. It is the one expected at
@@ -116,30 +129,31 @@ def survey(
         raise ValueError("questions: must hold at least one.")
     check_results("questions", len(questions))
     query, grouped_by = before_groups(query)
-    asked, cells = {}, 0
+    asked: dict[str, Asked | Discovering] = {}
+    cells = 0
     for name, of in questions.items():
         asked[name] = _asked(query, grouped_by, name, of)
-        cells += asked[name].space.k
+        cells += asked[name].number_listed
         check_cells("questions", cells)
     weights = {name: of["share"] for name, of in questions.items() if "share" in of}
-    division = Division(share, error, guess_size, weights)
-    division.check(asked)
-    warn_of_places({name: of.question for name, of in asked.items()})
-    return SurveyQuery(asked, division)
+    made = SurveyQuery(asked, Division(share, error, guess_size, weights))
+    warn_of_places({name: of.question for name, of in made.questions.items()})
+    return made
 
 
 class SurveyQuery(Query):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
-    def __init__(self, asked: Mapping[str, Asked], division: Division) -> None:
+    def __init__(self, asked: Mapping[str, Asked | Discovering], division: Division) -> None:
+        division.check(asked)
         base = next(iter(asked.values())).base
         super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
         self._asked, self._division = dict(asked), division
 
     @property
     def questions(self) -> dict[str, Asked]:
-        """The questions by name."""
-        return dict(self._asked)
+        """The questions whose categories are listed, by name."""
+        return _listed(self._asked)
 
     @deferred_interrupts()
     def resolve(
@@ -155,22 +169,22 @@ class SurveyQuery(Query):
 
     def _measurement(self, *, drawn: bool) -> Measurement:
         """The composition of all measurements, of what users get or of what is `drawn`."""
-        self.settings  # noqa: B018  # before anything is paid, each has a posterior
+        self._foresee()
         alike = self._frames
         together, counts = (
-            alike[0].gate.counts_of_several([one.cells for one in alike])
-            if alike
-            else (None, [None] * len(self._asked))
+            alike[0].gate.counts_of_several([one.cells for one in alike]) if alike else (None, [])
         )
-        parts = []
-        for (name, (asked, part)), start in zip(self._shared().items(), counts, strict=True):
-            try:
-                parts.append(asked.measurement(part, start, drawn=drawn))
-            except ValueError as error:
-                raise _of_question(name, error) from None
-        measurement: Any = make_composition(parts)
-        if together is not None:
-            measurement = together >> measurement
+        starts = dict(zip(self.questions, counts, strict=False))
+        parts: dict[str, Any] = {}
+        for name, (asked, part) in self._shared().items():
+            given = [starts[name]] if name in starts else []
+            with _about(name):
+                parts[name] = asked.measurement(part, *given, drawn=drawn)
+        measurement = (
+            make_composition(list(parts.values()))
+            if together is None
+            else _composed(together, list(starts), parts)
+        )
         loss = as_tuple(measurement.map(self._d_in))
         limits = as_tuple(self._d_out)
         if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
@@ -204,19 +218,23 @@ class SurveyQuery(Query):
         table alone; and `others_without`, how many times larger the errors of the others would be
         without it.
 
+        A question whose categories are discovered has the columns of `DiscoveryQuery.summarize`
+        that are not among these, such as its `threshold`, and no `scale`.
+
         Raises `ValueError` if the query has no budget, a question finds no scale within its share,
         or a public number of records is guessed.
         """
-        rows, settings = [], self.settings
+        self._foresee()
+        rows = []
         for name, (asked, part) in self._shared().items():
-            row = summary_of(asked, settings[name], asked.loss(part), guess_size)
+            row = summary_of(asked, part, guess_size)
             rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
-        return pl.concat(rows).with_columns(*self._together())
+        return pl.concat(rows, how="diagonal").with_columns(*self._together())
 
     def _together(self) -> list[pl.Series]:
         """Columns that say what tables tell each other, null for what is not estimated together."""
         settings = self.settings
-        together = estimated_together(self._settled[0], settings)
+        together = estimated_together(_listed(self._settled[0]), settings)
         found: dict[str, list[float]] = {}
         if together is not None:
             variances = np.array([noise_variance(settings[name]) for name in together.names])
@@ -231,9 +249,9 @@ class SurveyQuery(Query):
     def __repr__(self) -> str:
         lines = []
         try:
-            settings = self.settings
+            self._foresee()
             for name, (asked, part) in self._shared().items():
-                lines.append(f"{name!r}: {described(asked, settings[name], asked.loss(part))}")
+                lines.append(f"{name!r}: {described(asked, part)}")
         except ValueError as error:
             return f"SurveyQuery({error})"
         return "SurveyQuery({{{}}})".format(",\n ".join(lines))
@@ -262,10 +280,7 @@ class SurveyQuery(Query):
             asked.restated(released, part, once)
             for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
         ]
-        columns = tuple(
-            tuple(variable.column for variable in asked.question.variables)
-            for asked in self._asked.values()
-        )
+        columns = tuple(asked.columns for asked in self._asked.values())
         return Survey(tuple(self._asked), tuple(releases), columns)
 
     @property
@@ -278,20 +293,35 @@ class SurveyQuery(Query):
         total = math.fsum(weights)
         return {name: weight / total for name, weight in zip(asked, weights, strict=True)}
 
+    def _foresee(self) -> None:
+        """Raise `ValueError` where the budget buys a question nothing, or no posterior."""
+        self.settings, self.discoveries  # noqa: B018
+
     @property
     def settings(self) -> dict[str, Setting]:
-        """The mechanism of each question, by name, with the smallest scale that its part of the
-        budget buys. Raises `ValueError` where there is none, and where its releases have no
-        posterior; but shares of smallest errors may leave hardly anything to a table that others
-        tell, which then has none of its own.
+        """The mechanism of each question whose categories are listed, by name, with the smallest
+        scale that its part of the budget buys. Raises `ValueError` where there is none, and where
+        its releases have no posterior; but shares of smallest errors may leave hardly anything to a
+        table that others tell, which then has none of its own.
         """
         smallest = self._division.share == "smallest_error"
         found: dict[str, Setting] = {}
         for name, (asked, part) in self._shared().items():
-            try:
-                found[name] = asked.fitted(part) if smallest else asked.settled(part)
-            except ValueError as error:
-                raise _of_question(name, error) from None
+            if isinstance(asked, Asked):
+                with _about(name):
+                    found[name] = asked.fitted(part) if smallest else asked.settled(part)
+        return found
+
+    @property
+    def discoveries(self) -> dict[str, Discovery]:
+        """The law of each question whose categories are discovered, by name, that its part of the
+        budget buys. Raises `ValueError` where there is none.
+        """
+        found = {}
+        for name, (asked, part) in self._shared().items():
+            if isinstance(asked, Discovering):
+                with _about(name):
+                    found[name] = asked.fitted(part)
         return found
 
     def check_joint(self) -> None:
@@ -300,7 +330,12 @@ class SurveyQuery(Query):
         ask for it.
         """
         tables, settings = {}, self.settings
-        for name, asked in self._asked.items():
+        for name in (name for name in self._asked if name not in self.questions):
+            raise ValueError(
+                f"questions[{name!r}]: has categories that are to be discovered, which have no"
+                " posterior together with others; ask for it in another survey."
+            )
+        for name, asked in self.questions.items():
             table = asked.foreseen(settings[name])
             if not isinstance(table, Release):
                 raise ValueError(
@@ -312,21 +347,23 @@ class SurveyQuery(Query):
 
     def check_pooled(self, name: str, setting: Setting) -> None:
         """Raise `ValueError` where groups are more than are pooled, whatever is drawn."""
-        release = self._asked[name].foreseen(setting)
+        release = self.questions[name].foreseen(setting)
         if isinstance(release, GroupedRelease):
             check_pooled(len(release), len(release.categories))
 
     @cached_property
     def _frames(self) -> list[CountsOfFrame]:
-        """The counts of all questions where one pass counts for all of them; otherwise none."""
-        return frames_of_the_same_rows(self._asked.values())
+        """The counts of all questions of listed categories where one pass counts for all of them;
+        otherwise none.
+        """
+        return frames_of_the_same_rows(self.questions.values())
 
     @cached_property
-    def _settled(self) -> tuple[dict[str, Asked], tuple[float, ...]]:
+    def _settled(self) -> tuple[dict[str, Asked | Discovering], tuple[float, ...]]:
         check_query_budget(self._d_out)
         return self._division.settled(self._asked)
 
-    def _shared(self) -> dict[str, tuple[Asked, Any]]:
+    def _shared(self) -> dict[str, tuple[Asked | Discovering, Any]]:
         """Every question with its part of the budget."""
         settled, weights = self._settled
         limits = as_tuple(self._d_out)
@@ -338,7 +375,33 @@ class SurveyQuery(Query):
         }
 
 
-def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Asked:
+def _listed(asked: Mapping[str, Asked | Discovering]) -> dict[str, Asked]:
+    """The questions whose categories are listed."""
+    return {name: one for name, one in asked.items() if isinstance(one, Asked)}
+
+
+def _composed(
+    together: Transformation, counted: list[str], parts: Mapping[str, Measurement]
+) -> Any:
+    """The composition of measurements by name, some of which begin behind a transformation that
+    has counted for all of them. It gives what they draw in their order.
+    """
+    behind: Any = together >> make_composition([parts[name] for name in counted])
+    others = {name: part for name, part in parts.items() if name not in counted}
+    if not others:
+        return behind
+
+    def in_order(drawn: Any) -> list[Any]:
+        found = dict(zip((*counted, *others), (*drawn[0], *drawn[1:]), strict=True))
+        return [found[name] for name in parts]
+
+    ordered = new_function(guarded(in_order, "survey"), TO="ExtrinsicObject")
+    return make_composition([behind, *others.values()]) >> ordered
+
+
+def _asked(
+    query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any
+) -> Asked | Discovering:
     """One question, put to the query, which may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
@@ -352,15 +415,25 @@ def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -
             f" {told(list(arguments))}.{hint}"
         )
     given = {key: value for key, value in arguments.items() if key != "share"}
-    mechanism = given.pop("mechanism", "auto")
-    question = {key: given.pop(key) for key in ARGUMENTS if key in given}
-    try:
-        by = either(grouped_by, question.pop("by", None))
+    with _about(name):
+        by = either(grouped_by, given.pop("by", None))
+        if wants_discovery(given.get("categories")):
+            return discovering_by(query, {**given, "by": by})
+        if asks_for_groups(given.get("categories")):
+            raise ValueError(
+                "categories: has a column whose groups are to be discovered, which are asked for"
+                " alone, by posterior(..., by=...)."
+            )
+        check_listed(given)
+        mechanism = given.pop("mechanism", "auto")
+        question = {key: given.pop(key) for key in ARGUMENTS if key in given}
         return ask(query, Question.of(**question, by=by), mechanism, given)
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """A block whose errors are about a question, and say so."""
+    try:
+        yield
     except (TypeError, ValueError) as error:
-        raise _of_question(name, error) from None
-
-
-def _of_question(name: str, error: Exception) -> Exception:
-    """The error with the question that it belongs to."""
-    return type(error)(f"questions[{name!r}]: {error}")
+        raise type(error)(f"questions[{name!r}]: {error}") from None

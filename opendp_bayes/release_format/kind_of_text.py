@@ -18,6 +18,10 @@ _READERS = {
         "a release of groups",
         "Release.from_json, and `opendp-bayes show` prints it",
     ),
+    "opendp-bayes discovery": (
+        "a release of discovered categories",
+        "DiscoveredRelease.from_json, and `opendp-bayes show` prints it",
+    ),
     "opendp-bayes survey": ("a survey", "Survey.from_json, and `opendp-bayes show` prints it"),
     "opendp-bayes report": (
         "a report",

@@ -13,9 +13,11 @@ import msgspec
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.registry import BUILT_IN
+from opendp_bayes.mechanisms.thresholds import LAWS
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.specification import (
+    DISCOVER,
     NULL_VALUES,
     RECODE,
     Number,
@@ -35,7 +37,7 @@ from opendp_bayes.trusted.encodings import as_encoding
 
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 #: Mechanisms that every question may name.
-_BUILT_IN = ("auto", *(kind.name for kind in BUILT_IN))
+_BUILT_IN = ("auto", *(kind.name for kind in BUILT_IN), *LAWS)
 
 
 class OwnersPrivacy(Part, frozen=True, kw_only=True):
@@ -54,8 +56,19 @@ class OwnersColumn(Part, frozen=True, kw_only=True):
     """A column that may be asked for."""
 
     categories: Annotated[
-        Values | None, says("All categories; an Enum or Boolean column has its own.")
+        Values | None,
+        says(
+            "All categories; an Enum or Boolean column has its own. With discover, those that a"
+            " question may name."
+        ),
     ] = None
+    discover: Annotated[
+        bool,
+        says(
+            "Whether a question may have the values discovered that are in the column, and named"
+            " in a release; needs delta_at_most."
+        ),
+    ] = False
     nulls: Annotated[Value | None, says("Where records without a value are counted.")] = None
     recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
@@ -105,6 +118,14 @@ def problems_of_owner(owner: OwnerFile) -> Iterator[tuple[tuple[str, ...], str]]
             yield ("columns", name), "is the identifier, which is never counted. Leave it out."
         if len(distinct(column.categories or ())) < len(column.categories or ()):
             yield ("columns", name, "categories"), "must all be different."
+        if column.discover and not total.delta:
+            yield ("ledger", "total"), "must have delta, such as 1e-7, where discover is allowed."
+        if column.discover and owner.delta_at_most is None:
+            yield (
+                ("columns", name, "discover"),
+                "needs delta_at_most, without which nothing is discovered, such as delta_at_most ="
+                " 1e-8.",
+            )
 
 
 def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
@@ -162,7 +183,13 @@ def facts(question: Specification, owner: OwnerFile) -> Iterator[tuple[str, str,
     for name, column in question.columns.items():
         own = owner.columns[name].categories
         who = mine if own is None or column.categories == own else asked
-        listed = ["those of its type"] if column.categories is None else column.categories
+        if column.discovered:
+            yield f"categories of {name}", "to be discovered", asked
+            yield f"{name} may be discovered", "yes", mine
+            for label in column.always:
+                yield f"always shown of {name}", str(label), asked
+            continue
+        listed = ["those of its type"] if column.listed is None else column.listed
         yield f"categories of {name}", ", ".join(map(str, listed)), who
     for name in ("epsilon", "rho", "delta"):
         if (value := getattr(question.privacy, name)) is not None:
@@ -225,6 +252,10 @@ def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, 
     _agree(asked, ("columns", name, "nulls"), owner.nulls)
     _agree(asked, ("columns", name, "null_values"), owner.null_values)
     given = _asked_of(name, asked.get("categories"), owner)
+    if given == DISCOVER:
+        asked["always"] = _asked_of(name, asked.get("always", []), owner, "always")
+        _agree(asked, ("columns", name, "recode"), owner.recode)
+        return asked
     # What is recoded to a category that was not asked for is another value, as that one is.
     counted = {as_text(label) for label in (*(given or ()), owner.nulls) if label is not None}
     recode = {value: new for value, new in owner.recode.items() if as_text(new) in counted}
@@ -232,14 +263,26 @@ def _column(name: str, asked: dict[str, Any], owner: OwnersColumn) -> dict[str, 
     return asked if given is None else {**asked, "categories": given}
 
 
-def _asked_of(name: str, given: list[Any] | None, owner: OwnersColumn) -> list[Any] | None:
-    """The categories of a column that are asked for, all of the owner's unless some are given."""
-    path = ("columns", name, "categories")
+def _asked_of(
+    name: str, given: Any, owner: OwnersColumn, field: str = "categories"
+) -> list[Any] | str | None:
+    """The categories of a column that are asked for, all of the owner's unless some are given; or
+    that they are to be discovered, where the owner allows that.
+    """
+    path = ("columns", name, field)
     if given is None:
         return owner.categories
-    if owner.categories is None:
+    if given == DISCOVER:
+        if not owner.discover:
+            raise FieldError(
+                path,
+                f"={DISCOVER!r}: may not be asked for; the owner of the data does not let the"
+                f" values of {name} be discovered.",
+            )
+        return DISCOVER
+    if field == "categories" and owner.categories is None:
         raise FieldError(path, "are those of its type, as the owner says; leave them out.")
-    own = {as_text(label): label for label in owner.categories}
+    own = {as_text(label): label for label in owner.categories or ()}
     for label in given:
         if as_text(label) not in own:
             raise FieldError(

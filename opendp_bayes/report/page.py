@@ -13,6 +13,7 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.copies import copies_section
+from opendp_bayes.report.discoveries import Discovered, discovered, notes_of
 from opendp_bayes.report.quantiles import Quantiles, quantiles
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Column, Result, Specification
@@ -25,6 +26,7 @@ from opendp_bayes.report.statements import (
     total,
 )
 from opendp_bayes.report.unmatched import unmatched
+from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.sheets import unmatched_of
 
@@ -94,6 +96,7 @@ class Section:
     delta: str
     mechanism: str
     prior: str
+    discovered: Discovered | None = None
 
 
 def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -124,7 +127,7 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
         if together is None
         else _agreeing(report, together)
     )
-    highest = [max(float(one.upper.max()) for one in of.values()) for of in estimates]
+    highest = [max((float(one.upper.max()) for one in of.values()), default=1) for of in estimates]
     if isinstance(together, LevelsPosterior):
         highest = [max(highest)] * len(highest)
     sections = [
@@ -149,7 +152,11 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
 
 
 def _estimates(result: Result, release: Any) -> dict[Any, Estimate]:
-    """The estimates of a result by its groups; by None where it has none."""
+    """The estimates of a result by its groups; by None where it has none. Those of discovered
+    categories are numbers of their own (`discoveries`).
+    """
+    if isinstance(release, DiscoveredRelease):
+        return {}
     if isinstance(release, Release):
         return {None: noise_aware_estimate(release, LEVEL)}
     if result.pooled:
@@ -201,6 +208,8 @@ def _section(
     specification, (end, step) = report.specification, scale
     result = specification.results[number]
     release: Any = report.releases[number]
+    if isinstance(release, DiscoveredRelease):
+        return _section_of_discovery(specification, result, release)
     parts = {None: release} if result.by is None else release
     decimals = max(estimate.decimals for estimate in estimates.values())
     cells = {
@@ -221,6 +230,28 @@ def _section(
         delta=at_most(release.delta),
         mechanism=described(release.mechanism),
         prior="learned from all tables" if specification.joint else prior_of(release),
+    )
+
+
+def _section_of_discovery(
+    specification: Specification, result: Result, release: DiscoveredRelease
+) -> Section:
+    """The section of a result whose categories were discovered."""
+    return Section(
+        heading=result.heading,
+        text=result.text,
+        rows="Category",
+        grouped=False,
+        tables=(),
+        ticks=(),
+        quantiles=(),
+        notes=(*notes_of(release, LEVEL), *limits(specification, result)),
+        epsilon=at_most(release.epsilon),
+        rho=at_most(release.rho),
+        delta=at_most(release.delta),
+        mechanism=described(release.discovery.law),
+        prior=prior_of(release),
+        discovered=discovered(release, LEVEL),
     )
 
 

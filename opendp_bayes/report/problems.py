@@ -14,6 +14,11 @@ from opendp_bayes.report.specification import (
     Specification,
 )
 
+#: What a column may not have whose categories are to be discovered.
+_NOT_DISCOVERED = {
+    "labels": "nobody knows which categories there will be",
+    "unknown": "every value is a category of its own",
+}
 #: Where something is wrong, as the steps to it, and what it must be.
 Problem = tuple[tuple[str | int, ...], str]
 
@@ -25,7 +30,7 @@ def problems(found: Specification) -> Iterator[Problem]:
         yield ("privacy", "share"), "finds the shares; leave out share of the results."
     for key, column in found.columns.items():
         for code in (*found.null_values, *column.null_values):
-            if place_of(code, column.categories or []) is not None:
+            if place_of(code, column.listed or column.always) is not None:
                 yield (
                     ("columns", key, "categories"),
                     f"{code!r} is also in null_values, by which it is no value; leave it out of"
@@ -40,6 +45,7 @@ def problems(found: Specification) -> Iterator[Problem]:
         yield ("results",), "must have at least one; add a table [[results]] with column = 'NAME'."
     if found.joint:
         yield from _problems_of_joint(found)
+    yield from _problems_of_discovery(found)
     headings = [result.heading for result in found.results]
     for number, heading in enumerate(headings):
         if heading in headings[:number]:
@@ -58,13 +64,62 @@ def problems_of_size(found: Specification) -> Iterator[Problem]:
             continue
         names = [*result.columns, *([result.by] if result.by is not None else [])]
         own = [found.columns[name] for name in names if name in found.columns]
-        cells += math.prod(len(column.categories or [0]) for column in own)
+        cells += math.prod(len(column.listed or [0]) for column in own)
         if cells > MOST_CELLS:
             yield (
                 ("results", number),
                 f"makes {cells} categories or cells of all results; must be at most {MOST_CELLS}."
                 " Merge some, or ask for them in several runs.",
             )
+
+
+def _problems_of_discovery(found: Specification) -> Iterator[Problem]:
+    """Yield what does not go with categories that are to be discovered."""
+    columns = {name for name, column in found.columns.items() if column.discovered}
+    asks = [bool(columns & set(result.used)) for result in found.results]
+    for number, result in enumerate(found.results):
+        if asks[number]:
+            for field, problem in _problems_of_discovered(result, found.joint):
+                yield ("results", number, field), problem
+        elif result.rest is not None:
+            problem = "goes with categories to discover. Leave it out."
+            yield ("results", number, "rest"), problem
+    if not any(asks):
+        return
+    if found.privacy.delta is None:
+        yield (
+            ("privacy",),
+            "must have delta where categories are to be discovered: the probability that a value is"
+            " shown that one unit alone has, such as delta = 1e-8.",
+        )
+    if found.privacy.size is not None:
+        yield ("privacy", "size"), "does not go with categories to discover. Leave it out."
+    if found.privacy.share != "weights":
+        yield (
+            ("privacy", "share"),
+            f"={found.privacy.share!r}: foresees no error of categories to discover; leave it out,"
+            " and give the results a share.",
+        )
+
+
+def _problems_of_discovered(result: Result, joint: bool) -> Iterator[tuple[str, str]]:
+    """Each with its field, of a result whose categories are to be discovered."""
+    if len(result.used) > 1:
+        field = "column" if result.by is None else "by"
+        yield field, "has categories to discover, which are asked for alone."
+    for field, given in (
+        ("prior", result.prior != "auto"),
+        ("ordered", result.ordered is not None),
+        ("merge", result.merge is not None),
+    ):
+        if given:
+            yield field, "is for categories that are listed. Leave it out."
+    if joint:
+        yield (
+            "column",
+            "has categories to discover, which are not estimated together with other results; ask"
+            " for it in another run, or leave out joint.",
+        )
 
 
 def _problems_of_joint(found: Specification) -> Iterator[Problem]:
@@ -116,7 +171,15 @@ def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
 
 def _problems_of_column(column: Column) -> Iterator[tuple[str, str]]:
     """Each with its field."""
-    categories, labels = column.categories, column.labels
+    categories, labels = column.listed, column.labels
+    if column.discovered:
+        for field, reason in _NOT_DISCOVERED.items():
+            if getattr(column, field):
+                yield field, f"does not go with categories to discover: {reason}. Leave it out."
+    elif column.always:
+        yield "always", "goes with categories to discover. Leave it out."
+    if len(distinct(column.always)) < len(column.always):
+        yield "always", "must all be different."
     if categories is not None and len(distinct(categories)) < len(categories):
         yield "categories", "must all be different."
     if labels is not None and categories is None:

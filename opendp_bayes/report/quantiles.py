@@ -52,7 +52,7 @@ def quantiles(
     if not result.ordered or len(result.columns) > 1 or not isinstance(release, Release):
         return
     column = specification.columns[result.columns[0]]
-    listed = places_of(column.categories or ())
+    listed = places_of(column.listed or ())
     new = places_of([column.own_unknown, column.counted_nulls, column.counted_unknown])
     labels: list[Any] = list(release.categories)
     own = [one for one in labels if identity(one) not in new or identity(one) in listed]

@@ -11,7 +11,9 @@ from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterio
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import DROP, Result, Specification
+from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.results.survey import SurveyResult, result_from_json
 
 NAME = "opendp-bayes report"
 VERSION = 1
@@ -23,7 +25,7 @@ class Report(msgspec.Struct, frozen=True, dict=True):
     """
 
     specification: Specification
-    releases: tuple[Release | GroupedRelease, ...]
+    releases: tuple[SurveyResult, ...]
     software: dict[str, str]
 
     def posterior(self) -> SurveyPosterior | LevelsPosterior:
@@ -83,7 +85,7 @@ class Report(msgspec.Struct, frozen=True, dict=True):
             raise ValueError(f"specification: {'.'.join(map(str, path))}: {problem}")
         if len(document.releases) != len(asked.results):
             raise ValueError("releases: must be one for each of the results.")
-        releases = tuple(Release.from_json(bytes(release)) for release in document.releases)
+        releases = tuple(result_from_json(bytes(release)) for release in document.releases)
         for number, release in enumerate(releases):
             if problem := _disagreement(asked, asked.results[number], release):
                 raise ValueError(
@@ -93,13 +95,16 @@ class Report(msgspec.Struct, frozen=True, dict=True):
         return cls(asked, releases, document.software)
 
 
-def _disagreement(asked: Specification, result: Result, release: Release | GroupedRelease) -> str:
+def _disagreement(asked: Specification, result: Result, release: SurveyResult) -> str:
     """Say where a release differs from what the page would say of it by its specification."""
     privacy, promise = asked.privacy, release.promise
     d_in = privacy.contributions * (privacy.rows_per_identifier or 1)
     truncated = privacy.rows_per_identifier is not None
     if isinstance(release, GroupedRelease) != (result.by is not None):
         return f"by={result.by!r} is asked for"
+    discovered = [name for name in result.columns if asked.columns[name].discovered]
+    if discovered != ([release.column] if isinstance(release, DiscoveredRelease) else []):
+        return f"column={result.column!r} is asked for, of which {discovered} is to be discovered"
     if promise.size != privacy.size:
         return f"size={promise.size}, and {privacy.size} is asked for"
     if promise.d_in != d_in:

@@ -20,6 +20,8 @@ Number = Annotated[int, msgspec.Meta(ge=1)]
 Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
 _Several = Annotated[int, msgspec.Meta(ge=2)]
 Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
+#: In place of the categories: those that private counts show.
+DISCOVER: Literal["discover"] = "discover"
 
 
 def as_text(value: Value) -> str:
@@ -100,9 +102,16 @@ class Column(Part, frozen=True, kw_only=True):
     """A column, its categories, and where other values are counted."""
 
     categories: Annotated[
-        Values | None,
-        says("All categories, in order; an Enum or Boolean column has its own."),
+        Values | Literal["discover"] | None,
+        says(
+            "All categories, in order; an Enum or Boolean column has its own. Where nobody can list"
+            " them, 'discover' shows those whose noisy counts reach a threshold, and needs delta."
+        ),
     ] = None
+    always: Annotated[
+        list[Value],
+        says("With 'discover', categories that are shown whatever their count."),
+    ] = msgspec.field(default_factory=list)
     recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
     null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     labels: Annotated[
@@ -124,6 +133,16 @@ class Column(Part, frozen=True, kw_only=True):
     ] = None
 
     @property
+    def discovered(self) -> bool:
+        """True if the categories are to be discovered."""
+        return self.categories == DISCOVER
+
+    @property
+    def listed(self) -> list[Value] | None:
+        """The categories that are listed; None where they are those of the type, or discovered."""
+        return None if isinstance(self.categories, str) else self.categories
+
+    @property
     def counted_nulls(self) -> Value | None:
         """The category in which records without a value are counted; None where they are left
         out.
@@ -140,10 +159,10 @@ class Column(Part, frozen=True, kw_only=True):
         """The category of their own that other values have; None where they have none, as in a
         column with the categories of its type, which are all that it can hold.
         """
-        if self.categories is None or self.unknown is not None:
+        if self.listed is None or self.unknown is not None:
             return None
         nulls = self.counted_nulls
-        return spare(OTHER, [*self.categories, *([] if nulls is None else [nulls])])
+        return spare(OTHER, [*self.listed, *([] if nulls is None else [nulls])])
 
 
 class Result(Part, frozen=True, kw_only=True):
@@ -182,6 +201,13 @@ class Result(Part, frozen=True, kw_only=True):
             " neighbours together."
         ),
     ] = None
+    rest: Annotated[
+        Share | None,
+        says(
+            "Of discovered categories, the part of the result's loss that buys the number of all"
+            " records that are not shown, such as 0.2."
+        ),
+    ] = None
     share: Annotated[_Positive, says("Weight of the result in the budget.")] = 1.0
     mechanism: Annotated[
         str, says("The name of a mechanism, or auto, which chooses by public things only.")
@@ -200,6 +226,11 @@ class Result(Part, frozen=True, kw_only=True):
     def columns(self) -> list[str]:
         """The columns whose categories are counted."""
         return [self.column] if isinstance(self.column, str) else self.column
+
+    @property
+    def used(self) -> list[str]:
+        """These, and the column that makes groups."""
+        return [*self.columns, *([] if self.by is None else [self.by])]
 
 
 class Specification(Reading, frozen=True, kw_only=True):

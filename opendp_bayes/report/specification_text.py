@@ -25,6 +25,7 @@ from opendp_bayes.report.owner_file import (
 )
 from opendp_bayes.report.problems import Problem, problems, problems_of_size
 from opendp_bayes.report.specification import (
+    DISCOVER,
     Column,
     Privacy,
     Result,
@@ -56,6 +57,7 @@ _TYPES = {
 #: What a field of texts may be.
 _CHOICES = {
     "share": f"one of {', '.join(map(repr, get_args(Shares)))}",
+    "categories": f"a list, or {DISCOVER!r}",
     "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }
 #: What to add where a table is missing.

@@ -18,6 +18,7 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
+from opendp_bayes.report.discoveries import sentences_of
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import (
     DROP,
@@ -27,6 +28,7 @@ from opendp_bayes.report.specification import (
     Value,
     as_text,
 )
+from opendp_bayes.results.discovered import DiscoveredRelease
 
 #: For the ε that a ρ implies, an example of a δ.
 DELTA = 1e-6
@@ -45,12 +47,12 @@ _MECHANISMS = {
 def named(column: Column | None, value: Any) -> str:
     """Name in the report of a category, or of all values that are no category."""
     if column is not None and column.labels is not None:
-        for known, label in zip(column.categories or (), column.labels, strict=True):
+        for known, label in zip(column.listed or (), column.labels, strict=True):
             if are_same(known, value):
                 return str(label)
     own = None if column is None else column.own_unknown
     if column is not None and own is not None and are_same(own, value):
-        return spare(NOT_LISTED, column.labels or column.categories or ())
+        return spare(NOT_LISTED, column.labels or column.listed or ())
     return group_name(value)
 
 
@@ -71,7 +73,7 @@ def fates(
             unknown = column.own_unknown
         # A column without `categories` has those of its type, which are all that it can hold.
         private = specification.privacy.size is None
-        left = column.categories is not None and (grouping or (private and column.unknown == DROP))
+        left = column.listed is not None and (grouping or (private and column.unknown == DROP))
         otherwise = "in no group" if grouping else "left out"
         without, other = (
             ("cannot occur" if not can_occur else otherwise, None)
@@ -139,7 +141,7 @@ def notes(
 
 def _is_another_text(label: Value | None, column: Column) -> bool:
     """True if values may read like the label of records without one, and are no category."""
-    own = column.categories
+    own = column.always if column.discovered else column.listed
     return isinstance(label, str) and own is not None and place_of(label, own) is None
 
 
@@ -163,6 +165,8 @@ def limits(specification: Specification, result: Result) -> Iterator[str]:
 
 def prior_of(release: Any) -> str:
     """The concentration of the prior, or that it was learned."""
+    if isinstance(release, DiscoveredRelease):
+        return prior_said((), learned=True)
     learned, ordered = getattr(release, "learned_prior", False), getattr(release, "ordered", ())
     return prior_said(release.prior, learned=learned, ordered=ordered)
 
@@ -217,20 +221,37 @@ def methods(
     said, specification = promise(report), report.specification
     versions = " and ".join(f"{name} {version}" for name, version in report.software.items())
     concentrated = "zero-concentrated " if specification.privacy.rho is not None else ""
-    headings = [result.heading for result in specification.results]
-    together = "All results together have" if len(headings) > 1 else "The result has"
-    mechanisms = _mechanisms(headings, [release.mechanism for release in report.releases])
-    priors = _priors(headings, report.releases)
+    together = "All results together have" if len(report.releases) > 1 else "The result has"
+    listed = [
+        (result.heading, release)
+        for result, release in zip(specification.results, report.releases, strict=True)
+        if not isinstance(release, DiscoveredRelease)
+    ]
     cleaned = "".join(f" {one}" for one in cleaning_said(specification))
+    what = "Category probabilities" if listed else "Counts"
     return (
-        f"Category probabilities were released under {concentrated}differential privacy with"
+        f"{what} were released under {concentrated}differential privacy with"
         f" {versions}. The privacy unit is {said['unit']}: data sets that differ by"
         f" {said['change']} are neighbours. {said['size']} {together} a privacy loss of at most"
-        f" {said['loss']}; bounds are certified and rounded up. The mechanism was {mechanisms}."
+        f" {said['loss']}; bounds are certified and rounded up.{_estimated(listed, level, joint)}"
+        f"{''.join(sentences_of(report, level))}{cleaned}{''.join(_limits(report))}"
+    )
+
+
+def _estimated(
+    listed: Sequence[tuple[str, Any]], level: float, joint: SurveyPosterior | LevelsPosterior | None
+) -> str:
+    """State the mechanisms and priors of results whose categories are listed, by their headings."""
+    if not listed:
+        return ""
+    headings, releases = zip(*listed, strict=True)
+    mechanisms = _mechanisms(headings, [release.mechanism for release in releases])
+    priors = _priors(headings, releases)
+    return (
+        f" The mechanism was {mechanisms}."
         f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
         " posterior given the released values, which takes the randomness of the release into"
         f" account. {f'The prior was {priors}.' if joint is None else _joint(joint)}"
-        f"{cleaned}{''.join(_limits(report))}"
     )
 
 

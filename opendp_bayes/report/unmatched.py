@@ -41,6 +41,8 @@ def unmatched(report: Report, shares: Sequence[Mapping[Any, str]]) -> list[Unmat
             share = {} if as_group else alone.get(name, {})
             headings.setdefault((name, as_group), []).append(result.heading)
             texts[name, as_group] = [_text(column, fate, label, share) for fate, label in both]
+            if column.discovered:
+                texts[name, as_group][1] = "a category of its own"
     return [
         Unmatched(key[0], "; ".join(headings[key]), without, other)
         for key, (without, other) in texts.items()
@@ -50,7 +52,7 @@ def unmatched(report: Report, shares: Sequence[Mapping[Any, str]]) -> list[Unmat
 def _text(column: Column, fate: str, label: Value | None, shares: Mapping[Any, str]) -> str:
     if label is None:
         return fate
-    text, own = f"{fate} as “{named(column, label)}”", column.categories
+    text, own = f"{fate} as “{named(column, label)}”", column.listed
     # Which categories a type has is not in the report.
     is_new = own is not None and place_of(label, own) is None
     return f"{text}: {shares[label]}" if is_new and label in shares else text

@@ -1,10 +1,18 @@
 """Sheets of releases: their tables on the terminal and in a notebook."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opendp_bayes.display.sheet import Body, Column, Marked, Note, Row, Sheet, Table
-from opendp_bayes.display.wording import described, group_name, guarantee, limited, prior_said
+from opendp_bayes.display.sheet import CONTROLS, Body, Column, Marked, Note, Row, Sheet, Table
+from opendp_bayes.display.wording import (
+    described,
+    group_name,
+    guarantee,
+    label_said,
+    limited,
+    prior_said,
+)
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.estimates import (
     Estimate,
@@ -15,13 +23,16 @@ from opendp_bayes.inference.estimates import (
 )
 from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
+from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
+from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.promise import Promise
 
 _CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")
+_COMMANDS = re.compile(rf"{CONTROLS.pattern}|[\t\n]")
 
 
 def release_sheet(release: InferredRelease, level: float, *, title: str, wait: bool) -> Sheet:
@@ -96,6 +107,8 @@ def unmatched_of(release: Any) -> list[str]:
     """Say of a release, or one of groups, where nearly all records are none of its categories."""
     if isinstance(release, InferredRelease):
         return list(unmatched_in(release))
+    if isinstance(release, DiscoveredData):  # of which every value is a category
+        return []
     return list(unmatched_in_groups(release, release.grouped_by))
 
 
@@ -125,13 +138,16 @@ def _named(release: InferredRelease) -> list[Column]:
 
 def _labels(release: InferredRelease) -> list[list[str]]:
     values = list(release.values_of_axes.values()) or [release.categories]
-    return [list(map(_visible, of_axis)) for of_axis in values]
+    return [list(map(visible, of_axis)) for of_axis in values]
 
 
-def _visible(label: object) -> str:
-    """A label as text, in quotes where blanks around it would not be seen."""
+def visible(label: object) -> str:
+    """A label as text; in quotes and with escapes where it is empty, has blanks around it, or
+    characters that are taken for commands.
+    """
     text = str(label)
-    return text if text == text.strip() else repr(text)
+    is_plain = text == text.strip() and text and not _COMMANDS.search(text)
+    return text if is_plain else repr(text)
 
 
 def _counts(release: InferredRelease) -> list[str]:
@@ -140,3 +156,63 @@ def _counts(release: InferredRelease) -> list[str]:
 
 def _rows(columns: list[list[str]]) -> tuple[Row, ...]:
     return tuple(zip(*columns, strict=True))
+
+
+def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> Sheet:
+    """A row for every category that is shown, the rest, and the guarantee;
+    `DiscoveredRelease.sheet`.
+    """
+    percent = f"{100 * as_level(level):.6g} %"
+    columns = [_CATEGORY, Column("Noisy\ncount")]
+    cells = [list(map(label_said, release.categories)), list(map(str, release.drawn))]
+    unit = "people" if release.people else "records"
+    law, reading = release.discovery.law, ""
+    if release.k and (wait or release.has_posterior):
+        counts, shares = release.posterior, release.among_shown
+        lower, upper = counts.interval(level)
+        columns += [
+            Column("Mean", full="Posterior\nmean"),
+            Column(f"{percent}\ninterval", weight="strong"),
+            Column(f"Share\n{percent} interval"),
+        ]
+        ends = zip(lower, upper, strict=True)
+        low, high = shares.interval(level)
+        shown = Estimate(shares.mean(), shares.std(), low, high).shown()[1]
+        cells += [
+            [f"{mean:.1f}" for mean in counts.mean()],
+            [f"{first:.0f} to {last:.0f}" for first, last in ends],
+            shown,
+        ]
+        reading = (
+            f"Mean and interval are of the true number of {unit}, given the release; shares are"
+            " those among the categories that are shown."
+        )
+    elif release.k:
+        reading = "The posterior takes seconds: read it, release.posterior, and show this again."
+    notes: list[Note] = [*promised(release.promise)]
+    notes.append(
+        f"Every value that occurred got a noisy count, and is shown if that was at least"
+        f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"
+        f" {law.least_shown(0.95)} in 95 of 100."
+    )
+    if release.listed:
+        names = shortly(map(label_said, release.categories[: release.listed]), release.listed)
+        notes.append(f"Listed, and shown whatever their count: {names}.")
+    notes.append(_hidden_of(release, unit, level, percent))
+    if release.has_posterior and release.warning:
+        notes.append(f"Beware: {release.warning}.")
+    table = Table(tuple(columns), (Body(_rows(cells)),))
+    return Sheet((table,), tuple(notes), title=title, reading=reading)
+
+
+def _hidden_of(release: Any, unit: str, level: float, percent: str) -> Note:
+    """What is known of everything that is not shown."""
+    rest = release.rest
+    if rest is None:
+        return "How much is hidden was not asked; rest= in the question buys it."
+    low, high = rest.interval(level)
+    each = ", each once for every category," if release.people else ""
+    return (
+        f"Everything else together: {rest.drawn} {unit}{each} with noise, {percent} interval"
+        f" {low:.0f} to {high:.0f}."
+    )

@@ -1,33 +1,41 @@
 """The analyst's result of a survey: a release for each question, paid for together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
+import numpy as np
 
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import described, group_name, stated_loss
 from opendp_bayes.inference.combine import posterior_of_tables
+from opendp_bayes.inference.estimates import Estimate, noise_aware_estimate
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.release_format.discovered_document import NAME as DISCOVERY
+from opendp_bayes.release_format.document import format_of
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.results.discovered import DiscoveredRelease
+from opendp_bayes.results.discovered_figures import estimated_shares
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.sheets import unmatched_of
-from opendp_bayes.results.survey_figures import panel_of, plot_survey
+from opendp_bayes.results.survey_figures import panel_of, panel_of_shares, plot_survey
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+#: What one question releases.
+SurveyResult = Release | GroupedRelease | DiscoveredRelease
 NAME: Final = "opendp-bayes survey"
 VERSION: Final = 1
 
@@ -39,10 +47,22 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     columns: dict[str, list[str]] = {}
 
 
+#: Columns of text of a frame that may have no rows, or no text.
+_TEXTS = ("question", "group", "category")
+
+
+def result_from_json(text: str | bytes) -> Any:
+    """Read what one question releases, written by its `to_json`; `ValueError` as `from_json` of a
+    `Release` or a `DiscoveredRelease`.
+    """
+    of = DiscoveredRelease if format_of(text) == DISCOVERY else Release
+    return of.from_json(text)
+
+
 @dataclass(frozen=True)
-class Survey(Mapping[str, Release | GroupedRelease]):
-    """The private releases of several questions: a mapping from the name of each to its `Release`
-    or `GroupedRelease`. Plain data: everything here may be published.
+class Survey(Mapping[str, SurveyResult]):
+    """The private releases of several questions: a mapping from the name of each to its `Release`,
+    `GroupedRelease` or `DiscoveredRelease`. Plain data: everything here may be published.
 
     Attributes
     ----------
@@ -53,7 +73,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
     """
 
     names: tuple[str, ...]
-    releases: tuple[Release | GroupedRelease, ...]
+    releases: tuple[SurveyResult, ...]
     columns: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
@@ -102,10 +122,16 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         `posterior["county"]` answers for one question (`docs/levels.md`).
 
         The columns are the variables, whatever the questions are called, so that two questions of
-        one column are two looks at one variable. Raises `ValueError` for questions by groups and
-        where the tables do not fit each other; warns where its chains have not met
-        (`docs/survey-posterior.md`).
+        one column are two looks at one variable. Raises `ValueError` for questions by groups or
+        with categories that were discovered, and where the tables do not fit each other; warns
+        where its chains have not met (`docs/survey-posterior.md`).
         """
+        for name in (name for name, one in self.items() if isinstance(one, DiscoveredRelease)):
+            raise ValueError(
+                f"releases[{name!r}]: has categories that were discovered, which have no posterior"
+                " together with others; combine the others by name: ob.combine({...},"
+                " records='same')."
+            )
         groups = [name for name, one in self.items() if isinstance(one, GroupedRelease)]
         if groups:
             raise ValueError(
@@ -120,7 +146,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
                 draws_may_agree=True,  # questions of a survey are draws of their own
             )
 
-    def __getitem__(self, name: str) -> Release | GroupedRelease:
+    def __getitem__(self, name: str) -> SurveyResult:
         place = place_of(name, self.names)
         if place is None:
             raise absent(name, self.names, ("question", "questions"))
@@ -138,23 +164,29 @@ class Survey(Mapping[str, Release | GroupedRelease]):
 
         `lower` and `upper` are the ends of the equal-tailed interval of probability `level`.
         `question`, `group` and `category` are text; `group` is null where a question has none, and
-        labels of several columns are separated by commas. Raises `ValueError` unless
-        `0 < level < 1`, or where a posterior is refused.
+        labels of several columns are separated by commas. Where categories were discovered the
+        shares are those among all, with a last row for everything else, whose category is null; or
+        where the rest was not bought, those among the categories that are shown.
+
+        Raises `ValueError` unless `0 < level < 1`, or where a posterior is refused.
         """
         import polars as pl
 
         frames = []
         for name, release in self.items():
-            groups: Sequence[tuple[str | None, Release]] = [(None, release)]  # type: ignore[list-item]
-            if isinstance(release, GroupedRelease):
-                groups = [(group_name(key), one) for key, one in release.items()]
-            for group, one in groups:
+            for group, one in _parts(release):
+                estimate, labels, counts = _estimated(one, level)
                 frames.append(
-                    one.to_frame(level).select(
-                        pl.lit(name).alias("question"),
-                        pl.lit(group, dtype=pl.String).alias("group"),
-                        pl.Series("category", list(map(_as_text, one.categories))),
-                        *("mean", "std", "lower", "upper", "level", "count"),
+                    pl.DataFrame(
+                        {
+                            "question": [name] * len(labels),
+                            "group": [group] * len(labels),
+                            "category": [None if of is None else _as_text(of) for of in labels],
+                            **estimate.numbers,
+                            "level": np.full(len(labels), float(level)),
+                            "count": counts,
+                        },
+                        schema_overrides=dict.fromkeys(_TEXTS, pl.String) | {"count": pl.Int64},
                     )
                 )
         return pl.concat(frames)
@@ -165,15 +197,18 @@ class Survey(Mapping[str, Release | GroupedRelease]):
 
         A question of one column has a bar and an interval of probability `level` for each category.
         One by groups has a row for each group, and a joint table for each value of its first
-        columns, with the categories in colours. Pictures go, in the order of the questions, to the
-        shortest of so many `columns`.
+        columns, with the categories in colours. Where categories were discovered the most frequent
+        stand first, and a bar for everything else last. Pictures go, in the order of the questions,
+        to the shortest of so many `columns`.
 
         Raises `ImportError` without matplotlib (extra `plot`), and `ValueError`/`TypeError` unless
         `0 < level < 1` and `columns` is at least 1.
         """
         columns, level = as_size(columns, "columns", "columns"), as_level(level)
         panels = [
-            panel_of(
+            panel_of_shares(name, one, level)
+            if isinstance(one, DiscoveredRelease)
+            else panel_of(
                 name,
                 dict(one) if isinstance(one, GroupedRelease) else {None: one},
                 isinstance(one, GroupedRelease),
@@ -256,7 +291,7 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         releases = []
         for name, release in document.releases.items():
             try:
-                releases.append(Release.from_json(bytes(release)))
+                releases.append(result_from_json(bytes(release)))
             except ValueError as error:
                 raise ValueError(f"releases[{name!r}]: {error}") from None
         if document.columns and list(document.columns) != list(document.releases):
@@ -272,16 +307,41 @@ class Survey(Mapping[str, Release | GroupedRelease]):
         return f"Survey({{{shortly(texts, len(self))}}})"
 
 
+def _parts(release: SurveyResult) -> list[tuple[str | None, Release | DiscoveredRelease]]:
+    """The releases of groups by their names; one without groups under None."""
+    if isinstance(release, GroupedRelease):
+        return [(group_name(key), one) for key, one in release.items()]
+    return [(None, release)]
+
+
+def _estimated(
+    release: Release | DiscoveredRelease, level: float
+) -> tuple[Estimate, list[Any], list[int]]:
+    """The estimates of a release, its labels and the counts as released; everything else, of a
+    discovery, has the label None.
+    """
+    labels: list[Any] = list(release.categories)
+    counts = list(release.counts)
+    if isinstance(release, Release):
+        return noise_aware_estimate(release, level), labels, counts
+    if release.rest is not None:
+        labels, counts = [*labels, None], [*counts, max(0, release.rest.drawn)]
+    return estimated_shares(release, level), labels, counts
+
+
 def _as_text(label: Any) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _overview(name: str, release: Release | GroupedRelease) -> tuple[str, ...]:
+def _overview(name: str, release: SurveyResult) -> tuple[str, ...]:
     """Say in a row of a table what a question counts, by which mechanism and at what loss."""
+    loss = stated_loss(release.promise) if release.promise.is_stated else "not stated"
+    if isinstance(release, DiscoveredRelease):
+        counts = f"{release.k} {'category' if release.k == 1 else 'categories'} shown"
+        return name, counts, described(release.discovery.law), loss
     counts = f"{len(release.categories)} {'cells' if release.axes else 'categories'}"
     if isinstance(release, GroupedRelease):
         counts = f"{counts} in {len(release)} groups"
-    loss = stated_loss(release.promise) if release.promise.is_stated else "not stated"
     return name, counts, described(release.mechanism), loss
 
 

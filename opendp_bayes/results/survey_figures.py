@@ -17,10 +17,11 @@ from opendp_bayes.display.pictures import (
     pyplot,
     wrapped,
 )
-from opendp_bayes.display.wording import group_name
+from opendp_bayes.display.wording import group_name, label_said
 from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.labels import distinct, identity
+from opendp_bayes.results.discovered_figures import EVERYTHING_ELSE, estimated_shares
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,6 +79,23 @@ def panel_of(
         rows = [wrapped(group_name(label), _LINE) for label in first.categories]
         return Panel(title, rows, [], *_stacked(found.values(), (-1, 1)))
     return _table(title, first, found[None])
+
+
+def panel_of_shares(title: str, release: Any, level: float) -> Panel:
+    """The panel of a discovery: the shares of what is shown, the largest first, and of everything
+    else.
+    """
+    found = estimated_shares(release, level)
+    most = MOST_DRAWN - (release.rest is not None)
+    order = np.argsort(-found.mean[: release.k], kind="stable")[:most]
+    rows = [wrapped(label_said(release.categories[place]), _LINE) for place in order]
+    whose = f"{title}: of those shown" if release.rest is None else title
+    if release.rest is not None:
+        order = np.append(order, release.k)
+        rows.append(wrapped(EVERYTHING_ELSE, _LINE))
+    numbers = (of[order].reshape(-1, 1) for of in (found.mean, found.lower, found.upper))
+    cut = f" (the first {most} of {release.k} categories)" if release.k > most else ""
+    return Panel(whose + cut, rows, [], *numbers)
 
 
 def _table(title: str, release: InferredRelease, estimate: Estimate) -> Panel:
@@ -171,8 +189,8 @@ def _draw(ax: "Axes", panel: Panel) -> None:
             alpha=0.9,
             label=panel.columns[number] if panel.columns else None,
         )
-    high = min(1.0, 1.06 * float(np.nanmax(panel.upper)))
-    ax.set(xlim=(-0.015 * high, high), ylim=(len(panel.rows) - 0.5, -0.5))
+    high = min(1.0, 1.06 * float(np.nanmax(panel.upper, initial=0.0)) or 1.0)
+    ax.set(xlim=(-0.015 * high, high), ylim=(max(1, len(panel.rows)) - 0.5, -0.5))
     ax.set_yticks(places, panel.rows, fontsize="small", parse_math=False)
     ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)
     ax.tick_params(axis="y", length=0)

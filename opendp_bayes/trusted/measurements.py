@@ -37,7 +37,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.promise import P, Promise
 from opendp_bayes.trusted.boundary import (
     PROBES,
     ContractError,
@@ -350,9 +350,7 @@ def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accountin
     ).curve
 
 
-def restated(
-    drawn: ReleasedData, loss: PrivacyLoss, *, d_in: int, truncated: bool, kept: str
-) -> ReleasedData:
+def restated(drawn: P, loss: PrivacyLoss, *, d_in: int, truncated: bool, kept: str) -> P:
     """What a measurement drew, which promises for one record, with the promise to one privacy unit.
 
     `loss` is that of the unit's `d_in` records. `truncated` says whether its rows were limited, and

@@ -45,14 +45,35 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> No
     source : a frame with the columns and types that OpenDP's domain has.
     bounds : the distance of the privacy unit; its Bounds may name columns to group by.
     """
-    schema = written(source)["DataFrameScan"]["schema"]
     keys = [key for bound in bounds for key in bound.by] if isinstance(bounds, Sequence) else []
     exprs = [pl.col(key) if isinstance(key, str) else key for key in keys]
     bounded = frozenset(name for expr in exprs for name in expr.meta.root_names())
     try:
-        _rows(written(plan), schema, bounded)
+        _rows(written(plan), _schema(source), bounded)
     except RefusedError as error:
         raise ValueError(f"query: {error} docs/guarantee.md lists what is accepted.") from None
+
+
+def is_kept(name: str, plan: pl.LazyFrame, source: pl.LazyFrame) -> bool:
+    """True if a column of the source is surely what it was after a plan that `check_plan` has
+    passed: no step computes it anew, and none makes groups.
+    """
+    node = written(plan)
+    rows = _rows(node, _schema(source), frozenset({name}))
+    return name in rows.bounded - rows.stale and not _has_groups(node)
+
+
+def _has_groups(node: Any) -> bool:
+    step, body = named(node)
+    while step != "DataFrameScan":
+        if step == "GroupBy":
+            return True
+        step, body = named(body["dsl"] if step == "IR" else body["input"])
+    return False
+
+
+def _schema(source: pl.LazyFrame) -> Any:
+    return written(source)["DataFrameScan"]["schema"]
 
 
 def written(plan: pl.LazyFrame) -> Any:

@@ -46,7 +46,9 @@ Prior = ArrayLike | Mapping[Any, float]
 Category = Label | Cell | NoGroup
 
 
-class _Space(ABC):
+class UserSpace(ABC):
+    """A space of values that OpenDP does not know: its domain and what tells it from others."""
+
     @property
     @abstractmethod
     def identifier(self) -> str: ...
@@ -61,7 +63,7 @@ class _Space(ABC):
 
 
 @dataclass(frozen=True)
-class CountsSpace(_Space):
+class CountsSpace(UserSpace):
     """Counts of `k` categories. `size` is the public number of records (change-one neighbours), or
     None (add/remove neighbours).
 
@@ -196,7 +198,7 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class CountsOfSeveral(_Space):
+class CountsOfSeveral(UserSpace):
     """Counts of the same records by several questions, a tuple with those of each. The distance is
     the number of records that are added and removed.
     """

@@ -29,8 +29,15 @@ from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, records_of_bounds
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.keys import (
+    Keys,
+    counted_in_frames,
+    is_one_person,
+    make_counts_of_keys,
+    make_counts_of_people,
+)
 from opendp_bayes.trusted.kinds import kind_of
-from opendp_bayes.trusted.plan_gate import check_plan
+from opendp_bayes.trusted.plan_gate import check_plan, is_kept
 from opendp_bayes.trusted.plan_values import named
 
 
@@ -55,6 +62,31 @@ class Gate:
     def output_space(self) -> tuple[Domain, Metric]:
         """The space of the frame that the plan makes."""
         return self.stable.output_space
+
+    @property
+    def person(self) -> str | None:
+        """The column of identifiers, where the privacy unit has one that the plan leaves as it is;
+        otherwise None.
+        """
+        domain, metric = self.stable.input_space
+        inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+        if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+            return None
+        if not inner.identifier.meta.is_column():
+            return None
+        name = str(inner.identifier.meta.output_name())
+        kept = name in self.plan.collect_schema()
+        return name if kept and is_kept(name, self.plan, _lazyframe_from_domain(domain)) else None
+
+    def counts_of_keys(self, keys: Keys, made_by: str) -> Transformation:
+        """Chain the plan and the counts of all values of a column, of people where the privacy unit
+        is one of them.
+        """
+        count = counted_in_frames(keys, self.limits)
+        if keys.person is not None and is_one_person(self.stable.input_metric, self.base._d_in):
+            kept = is_kept(keys.column, self.plan, _lazyframe_from_domain(self.stable.input_domain))
+            return make_counts_of_people(self.stable, keys, count, made_by, is_kept=kept)
+        return self.stable >> make_counts_of_keys(*self.output_space, keys, count, made_by)
 
     def counts(self, cells: Cells, made_by: str) -> Transformation:
         """Chain the plan and the counts of cells; messages name the constructor `made_by`."""

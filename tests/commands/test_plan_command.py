@@ -152,3 +152,42 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: st
     assert len(shown.splitlines()) == 1
     with pytest.raises(ValueError, match=message):
         raise ValueError(shown)
+
+
+def test_a_plan_of_a_discovery_shows_the_counts_that_each_law_shows() -> None:
+    budget = ("--epsilon", 1, "--delta", "1e-8")
+    shown = run("plan", "--discover", *budget)
+    for line in (
+        r"Plan for ε = 1, δ = 1e-08\n",
+        r"optimal +19 +21 +23 +1\.\d+ +1 +1e-08",
+        r"gaussian +3[12] ",
+        r"Recommended: OptimalThreshold\(epsilon=1,",
+    ):
+        assert re.search(line, shown), f"{line} is not in\n{shown}"
+    of = ("--rest", 0.2, "--categories-of-person", 3, "--json")
+    read = json.loads(run("plan", "--discover", *budget, *of))
+    assert (read["moved"], read["d_in"], read["rest"]) == ("people", 3, 0.2)
+    read = json.loads(run("plan", "--discover", *budget, "--contributions", 2, "--json"))
+    assert (read["moved"], read["d_in"]) == ("records", 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--discover", "--epsilon", 1), "--delta: is missing; categories are discovered with"),
+        (("--discover", "--prior", "1,1"), "--prior 1,1: does not go with --discover"),
+        (("--discover", "--size", 100), "--size 100: does not go with --discover"),
+        (("--rest", 0.2, "--prior", "1,1"), "--rest 0.2: goes with --discover."),
+        (("--size", 100, "--epsilon", 1), "--prior: is missing; give a number for each category"),
+        (
+            ("--discover", "--delta", 1e-8, "--contributions", 2, "--categories-of-person", 2),
+            "--contributions 2: does not go with --categories-of-person.",
+        ),
+        (("--discover", "--delta", 1e-8, "--epsilon", 1, "--rest", 1), "--rest 1.0: must be at le"),
+        (("--discover", "--delta", 1e-8), "one of the two must be given"),
+    ],
+)
+def test_options_that_do_not_go_with_a_discovery_are_refused(
+    options: tuple[object, ...], message: str
+) -> None:
+    assert message in " ".join(run("plan", *options, code=2).split())

@@ -7,6 +7,7 @@ import opendp.prelude as dp
 import polars as pl
 
 import opendp_bayes as ob
+from opendp_bayes.mechanisms import Discovery, GaussianThreshold, OptimalThreshold
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 
 EHD = ob.mechanisms.HellingerExponential(0.5)
@@ -71,6 +72,8 @@ EVERY_MEASUREMENT = (
     vary("output_measure", ZCDP, DIFFERENT),
     vary("scale", 2.0, SMALLER),
 )
+DISCOVERED = ob.t.make_discovered_counts(DOMAIN, SYMMETRIC, column="x", nulls="a")
+OPTIMAL = Discovery(OptimalThreshold(1.0, 1e-4))
 OTHER_PRIOR = vary("input_domain", of_three(prior=0.1).output_domain, LARGER)
 PROVEN = vary("accounting", "proven", LARGER)
 
@@ -94,6 +97,26 @@ CONSTRUCTORS = [
         vary("unknown", "b", DIFFERENT, **STRINGS),
         vary("cells", SOME_CELLS[::-1], DIFFERENT, **TABLE),
         vary("unknown", ("c", "c"), DIFFERENT, **TABLE),
+    ),
+    *rows(
+        ob.t.make_discovered_counts,
+        {"input_domain": DOMAIN, "input_metric": SYMMETRIC, "column": "x", "nulls": "a"},
+        of_domain,
+        vary("input_domain", OTHER_DOMAIN, REFUSED),
+        vary("input_metric", dp.hamming_distance(), REFUSED),
+        vary("column", "y", DIFFERENT),
+        vary("always", ["b"], DIFFERENT),
+        vary("nulls", "b", DIFFERENT),
+    ),
+    *rows(
+        ob.m.make_discovery,
+        {**space(DISCOVERED), "output_measure": APPROX, "discovery": OPTIMAL},
+        map_of_one,
+        vary("input_domain", DOMAIN, REFUSED),
+        vary("input_metric", SYMMETRIC, REFUSED),
+        vary("output_measure", PURE, REFUSED),
+        vary("discovery", Discovery(OptimalThreshold(0.5, 1e-4)), SMALLER),
+        vary("delta", 1e-2, SMALLER, discovery=Discovery(GaussianThreshold(3.0, 12)), delta=1e-3),
     ),
     *rows(
         ob.t.make_grouped_counts,
@@ -251,6 +274,17 @@ ALMOST_WITHOUT_NOISE = {**STRINGS, "query": query(1e6), "column": "t"}
 CLEAR = {**STRINGS, "query": query(1e6), "column": "s"}
 GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
+TO_DISCOVER = {
+    "categories": "discover",
+    "query": dp.Context.compositor(
+        data=FRAME,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-6),
+        split_evenly_over=1,
+    ).query(),
+    "size": None,
+}
+
 QUERIES = rows(
     ob.posterior,
     QUERY,
@@ -272,6 +306,8 @@ QUERIES = rows(
     vary("cells", SOME_CELLS[::-1], DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("unknown", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
+    vary("always", ["b"], DIFFERENT, lambda q: release_of(q).listed, **TO_DISCOVER),
+    vary("rest", 0.2, DIFFERENT, lambda q: q.summarize()["rest_std"].item(), **TO_DISCOVER),
 )
 
 OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}

@@ -99,6 +99,17 @@ LOSSES = [
         vary("mechanisms", [ob.LaplaceParameters(1.0, total="bounded")], LARGER),
     ),
     *rows(
+        ob.plan_discovery,
+        {"epsilon": 1.0, "delta": 1e-6},
+        lambda found: found.rows[0].least_shown(0.5),
+        vary("epsilon", 2.0, SMALLER),
+        vary("rho", 0.2, SMALLER, epsilon=None, rho=0.1),
+        vary("delta", 1e-8, LARGER),
+        vary("d_in", 2, LARGER),
+        vary("moved", "people", SMALLER, d_in=2, moved="records"),
+        vary("rest", 0.2, LARGER, lambda found: found.recommended.law.std),
+    ),
+    *rows(
         ob.research.least_error,
         {"size": 6, "prior": (0.2, 0.2), "epsilon": 1.0},
         lambda least: least.value,

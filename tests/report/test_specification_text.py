@@ -93,7 +93,11 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"line 3: privacy: must have epsilon or"),
         ("[privacy]\nepsilon = 1.0", "privacy = { eps = 1.0 }", r"line 3: privacy\.eps: is not a"),
         ("epsilon = 1.0", LIMITED, r"line 7: privacy\.size: does not go with an identifier"),
-        ('["a", "b"]', '"ab"', r"line 7: columns\.vote\.categories: must be a list, not 'ab'"),
+        (
+            '["a", "b"]',
+            '"ab"',
+            r"line 7: columns\.vote\.categories: must be a list, or 'discover', not 'ab'",
+        ),
         ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories\[1\]: must be text or"),
         ("[1, 2]", "[1, 1]", r"line 10: columns\.age group\.categories: must all be different"),
         ('unknown = "other"', "unknown = 1979-05-27", r"not a date or time; write '1979-05-27'\."),

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.thresholds import Discovery, OptimalThreshold
 from tests.results.test_survey import GROUPS, SURVEY, TABLE, VOTE
 
 pytestmark = pytest.mark.usefixtures("pictures", "short_chains")
@@ -100,3 +102,24 @@ def test_what_no_figure_can_have_is_refused():
         SURVEY.plot(columns=0)
     with pytest.raises(ValueError, match=r"level=1\.5: must be"):
         SURVEY.plot(level=1.5)
+
+
+def test_of_many_discovered_categories_the_most_frequent_are_drawn_and_everything_else() -> None:
+    counts = {f"code {n:03}": 30 + (7 * n) % 150 for n in range(150)}
+    loss = ob.PrivacyLoss(epsilon=1.0, rho=np.inf, range=np.inf, delta=1e-8)
+    release = ob.DiscoveredRelease(
+        column="code",
+        categories=tuple(counts),
+        drawn=tuple(counts.values()),
+        listed=0,
+        discovery=Discovery(OptimalThreshold(1.0, 1e-8, 0.75), DiscreteLaplace(5.0)),
+        drawn_rest=800,
+        promise=ob.Promise(None, 1, loss, "Approximate(MaxDivergence)"),
+    )
+    (ax,) = ob.Survey(("code",), (release,)).plot(columns=1).axes
+    labels = [text.get_text() for text in ax.get_yticklabels()]
+    largest = sorted(counts, key=lambda label: -counts[label])[:99]
+    assert set(labels[:-1]) == set(largest)
+    assert counts[labels[0]] == max(counts.values())
+    assert labels[-1] == "and everything else"
+    assert "first 99 of 150 categories" in ax.get_title(loc="left").replace("\n", " ")

@@ -1,0 +1,387 @@
+"""Discovery queries in an OpenDP Context: the user's plan, the counts of all values of a column,
+and a threshold that fits the budget.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery
+from opendp.mod import Measurement, Transformation
+
+from opendp_bayes.accounting.thresholds import fitted_discovery, loss_of_discovery
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_choice
+from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
+from opendp_bayes.questions.discovered_counts import DISCOVER, keys_of
+from opendp_bayes.questions.question import Discoverable
+from opendp_bayes.questions.releasing import converted, releasing
+from opendp_bayes.release_format.discovered import DiscoveredData
+from opendp_bayes.results.discovered import DiscoveredRelease
+from opendp_bayes.trusted.boundary import descriptor_of
+from opendp_bayes.trusted.budget import as_tuple, check_query_budget, records_of_unit, shown
+from opendp_bayes.trusted.discovery import is_concentrated, make_discovery
+from opendp_bayes.trusted.handed_out import released_by, submitted
+from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.trusted.keys import KeysSpace
+from opendp_bayes.trusted.kinds import KindsOfFrame
+from opendp_bayes.trusted.measurements import restated
+from opendp_bayes.trusted.stable_plans import check_left_out, gate_of
+
+
+@dataclass(frozen=True, eq=False)
+class Discovering:
+    """A column whose values are to be discovered, of a query.
+
+    Attributes
+    ----------
+    base : the query with the budget and the Context.
+    counts : from the data of the Context to the counts of all values.
+    space : of these counts.
+    d_in : the values, or the records, that one privacy unit moves.
+    law : the name of a law, `"auto"`, or a `Discovery`.
+    rest : the share of the loss that buys the rest.
+    truncated, kept : whether the rows of each identifier are limited, and by which fixed rule.
+    within : the share of the loss that buys counts within every value that is shown.
+    result : from what is drawn to what the user gets.
+    """
+
+    base: Query
+    counts: Transformation
+    space: KeysSpace
+    d_in: int
+    law: str | Discovery
+    rest: float
+    truncated: bool
+    kept: str
+    within: float = 0.0
+    result: Callable[[DiscoveredData], Any] = DiscoveredRelease.of
+
+    @property
+    def measure(self) -> Any:
+        """The measure of the query."""
+        return self.base._output_measure
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the column."""
+        return (self.space.column,)
+
+    @property
+    def number_listed(self) -> int:
+        """The number of values that are listed."""
+        return len(self.space.listed)
+
+    @cached_property
+    def fitted(self) -> Callable[[Any], Discovery]:
+        """The function from a budget to the law that fits it, which is searched for once."""
+        return lru_cache(maxsize=None)(self._fitted)
+
+    def _fitted(self, budget: Any) -> Discovery:
+        value, delta = as_tuple(budget)
+        if not delta > 0:
+            raise ValueError(
+                f"query: its budget {budget} has no δ, with which a value that one person alone has"
+                " may be shown. Ask for a loss with one, such as dp.loss_of(epsilon=1.0,"
+                " delta=1e-8), or list the categories."
+            )
+        if isinstance(self.law, Discovery):
+            self._check_within(self.law, budget)
+            return self.law
+        loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
+        with interruptible():
+            return fitted_discovery(
+                self.law,
+                **loss,
+                delta=delta,
+                d_in=self.d_in,
+                moved=self.space.moved,
+                rest=self.rest,
+                within=self.within,
+            )
+
+    def _check_within(self, discovery: Discovery, budget: Any) -> None:
+        spent = self._in_measure(self._loss(discovery, budget))
+        if any(loss > limit for loss, limit in zip(spent, as_tuple(budget), strict=True)):
+            raise ValueError(
+                f"mechanism={discovery}: its privacy loss {shown(spent)} exceeds the budget of the"
+                f" query, {budget}. Raise its scale or threshold, or name its law to have both"
+                " found."
+            )
+
+    def loss(self, budget: Any) -> PrivacyLoss:
+        """The loss of the measurement for `budget`, of one privacy unit of the Context."""
+        return self._loss(self.fitted(budget), budget)
+
+    def _loss(self, discovery: Discovery, budget: Any) -> PrivacyLoss:
+        of_rho = is_concentrated(self.measure)
+        found = loss_of_discovery(
+            discovery,
+            self.d_in,
+            self.space.moved,
+            concentrated=of_rho,
+            delta=0.0 if of_rho else as_tuple(budget)[1],
+        )
+        return replace(found)  # a value that nobody can change for others
+
+    def spent(self, budget: Any) -> tuple[float, float]:
+        """The same in the measure of the query."""
+        return self._in_measure(self.loss(budget))
+
+    def _in_measure(self, loss: PrivacyLoss) -> tuple[float, float]:
+        return (loss.rho if is_concentrated(self.measure) else loss.epsilon), loss.delta
+
+    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement:
+        """The measurement that fits a budget; its attribute `param` is the threshold. It gives what
+        the user gets, or with `drawn` what was drawn, for `restated`.
+        """
+        discovery = self.fitted(budget)
+        delta = 0.0 if is_concentrated(self.measure) else as_tuple(budget)[1]
+        draws = make_discovery(*self.counts.output_space, self.measure, discovery, delta=delta)
+        found: Any = self.counts >> (draws if drawn else releasing(draws, self.result))
+        found.param = discovery.law.threshold
+        return found
+
+    def restated(self, drawn: DiscoveredData, budget: Any, once: str = "") -> Any:
+        """Make what the user gets of a draw for `budget`, which promises for one record, with the
+        promise to one privacy unit of the Context. Rows that no fixed rule keeps are drawn for each
+        question anew, whatever `once` says of others.
+        """
+        of_unit = restated(
+            drawn, self.loss(budget), d_in=self.d_in, truncated=self.truncated, kept=self.kept
+        )
+        return self.result(of_unit)
+
+    def summary(self, budget: Any) -> dict[str, Any]:
+        """The row of `DiscoveryQuery.summarize`."""
+        discovery, loss = self.fitted(budget), self.loss(budget)
+        law, rest = discovery.law, discovery.rest
+        return {
+            "column": self.space.column,
+            "aggregate": f"{'People' if self.space.people else 'Records'} of values to discover",
+            "law": type(law).__name__,
+            "threshold": law.threshold,
+            "noise_std": law.std,
+            "d_in": self.d_in,
+            "shown_half": law.least_shown(0.5),
+            "shown_95": law.least_shown(0.95),
+            "shown_99": law.least_shown(0.99),
+            "rest_std": None if rest is None else typical_std(rest),
+            "epsilon": loss.epsilon,
+            "delta": loss.delta,
+            "rho": loss.rho,
+            "debits": f"{self.spent(budget)} ({self.measure})",
+        }
+
+    def described(self, budget: Any) -> str:
+        """Describe the query in one line."""
+        return (
+            f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.fitted(budget)},"
+            f" d_in={self.d_in}, debits={shown(self.spent(budget))} ({self.measure}))"
+        )
+
+
+def discovering(
+    query: Any,
+    column: Any,
+    *,
+    always: Sequence[Any] = (),
+    nulls: Any = None,
+    rest: float | None = None,
+    mechanism: str | Discovery = "auto",
+) -> Discovering:
+    """Ask a query on a polars frame for the values of a column that nobody listed; the arguments
+    are those of `posterior`.
+
+    Raises `ValueError`/`TypeError` for arguments that do not fit the query. Reads no data.
+    """
+    if isinstance(query, LazyFrameQuery):
+        check_left_out(query, [column])
+        gate = gate_of(query)
+        keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
+        counts, base = gate.counts_of_keys(keys, "posterior"), gate.base
+        truncated, kept = gate.limits.any, gate.limits.kept
+    elif isinstance(query, Discoverable):
+        counts, base = query.counts_of_values(column, always=always, nulls=nulls)
+        kept = getattr(query, "kept", "")
+        truncated = bool(kept)
+    else:
+        kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
+        raise TypeError(
+            f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
+        )
+    return discovering_in(base, counts, mechanism, rest, truncated=truncated, kept=kept)
+
+
+def discovering_in(
+    base: Query,
+    counts: Transformation,
+    mechanism: str | Discovery,
+    rest: float | None,
+    *,
+    truncated: bool,
+    kept: str,
+) -> Discovering:
+    """What is to be discovered in the counts of a query.
+
+    Raises `ValueError`/`TypeError` for a measure without δ, a share or a law that do not fit.
+    """
+    if rest is not None and not (isinstance(rest, float) and 0 < rest < 1):
+        raise ValueError(
+            f"rest={told(rest)}: must be the share of the loss that the number of all hidden"
+            " records is bought for, above 0 and below 1, such as rest=0.2; or left out."
+        )
+    if not isinstance(mechanism, (str, Discovery)):
+        raise TypeError(
+            f"mechanism={told(mechanism)}: must be 'auto', the name of a law with a threshold, or a"
+            " Discovery, where categories are to be discovered."
+        )
+    if isinstance(mechanism, str):
+        as_choice(mechanism, "mechanism", ("auto", *LAWS))
+    if isinstance(mechanism, Discovery) and rest is not None:
+        raise ValueError(
+            f"rest={rest}: cannot be added to a Discovery, which has its noise of the rest or none;"
+            " give the law by name."
+        )
+    is_concentrated(base._output_measure)
+    space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
+    d_in = records_of_unit(counts.map(base._d_in))
+    return Discovering(base, counts, space, d_in, mechanism, rest or 0.0, truncated, kept)
+
+
+#: Arguments of `posterior` that say more of listed categories, and what is done instead.
+_OF_LISTED = {
+    "by": "groups are of listed categories",
+    "prior": "the law of all counts is learned from the release",
+    "ordered": "the law of all counts is learned from the release",
+    "recode": "recode in the plan, as in pl.col('town').replace({'Nord': 'north'})",
+    "size": "the number of records of each value is private",
+    "unknown": "every value is a category of its own; always= lists some",
+    "cells": "one column is asked; join several in the plan, by pl.concat_str",
+    "merge": "merge values in the plan, as in pl.col('town').replace({'Nord': 'north'})",
+}
+#: Those that say more of categories that are to be discovered.
+_OF_DISCOVERED = ("always", "rest")
+_ARGUMENTS = ("column", "nulls", "mechanism", *_OF_DISCOVERED)
+
+
+def wants_discovery(categories: Any) -> bool:
+    """True if what is given for categories says that they are to be discovered."""
+    return isinstance(categories, str) and categories == DISCOVER
+
+
+def discovering_by(query: Any, arguments: Mapping[str, Any]) -> Discovering:
+    """Ask a query for the values of a column by the arguments of `posterior`.
+
+    Raises `ValueError` for an argument that has no meaning where categories are discovered, and
+    `TypeError` for one that there is not.
+    """
+    given = {name: value for name, value in arguments.items() if name != "categories"}
+    own = {name: given.pop(name) for name in _ARGUMENTS if name in given}
+    check_discovered(given)
+    return discovering(query, **{**own, "always": own.get("always") or ()})
+
+
+def check_discovered(others: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for an argument that has no meaning where categories are discovered, and
+    `TypeError` for one that there is not.
+    """
+    for name, given in others.items():
+        if name not in _OF_LISTED:
+            raise TypeError(
+                f"{name}={told(given)}: is no argument of a posterior whose categories are to be"
+                " discovered; its law has no other options, and the threshold follows from the"
+                " budget."
+            )
+        is_default = isinstance(given, str) and (name, given) == ("prior", "auto")
+        if given is not None and not is_default:
+            raise ValueError(
+                f"{name}={told(given)}: must be left out with categories='discover':"
+                f" {_OF_LISTED[name]}."
+            )
+
+
+def check_listed(arguments: Mapping[str, Any]) -> None:
+    """Raise `ValueError` for arguments that go with categories that are to be discovered."""
+    for name in _OF_DISCOVERED:
+        if arguments.get(name) is not None:
+            raise ValueError(
+                f"{name}={told(arguments[name])}: goes with categories='discover'; leave it out"
+                " where the categories are listed."
+            )
+
+
+class DiscoveryQuery(Query):
+    """A query made by `posterior` where values are to be discovered. `resolve` gives the
+    measurement, `param` its threshold, `release` the `DiscoveredRelease`, or of groups the
+    `DiscoveredGroups`.
+    """
+
+    def __init__(self, asked: Discovering) -> None:
+        base = asked.base
+        super().__init__(asked.counts, base._output_measure, base._d_in, base._d_out, base._context)
+        self._asked = asked
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the measurement, whose threshold is the least that the budget of the query allows.
+
+        Raises `ValueError` if the query has no budget with δ. The arguments are there because
+        OpenDP's queries have them, and change nothing.
+        """
+        self._fitted()
+        return self._asked.measurement(self._d_out)
+
+    def summarize(self) -> pl.DataFrame:
+        """Describe the release that the query would make and its debit, as a polars frame of one
+        row. Reads no data and spends nothing.
+
+        The columns are:
+
+        * `column` and `aggregate`: what is counted, records or people;
+        * `law`, `threshold` and `noise_std`: of the noise of each count, in records or people;
+        * `d_in`: the most values that one privacy unit has, or records that it moves;
+        * `shown_half`, `shown_95` and `shown_99`: the least counts that are shown with a
+          probability of at least .5, .95 and .99;
+        * `rest_std`: the standard deviation of the noise of the rest; null where it is not bought;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure.
+
+        Raises `ValueError` if the query has no budget with δ.
+        """
+        self._fitted()
+        row = self._asked.summary(self._d_out)
+        return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})
+
+    def __repr__(self) -> str:
+        try:
+            self._fitted()
+        except ValueError as error:
+            return f"DiscoveryQuery({error})"
+        return self._asked.described(self._d_out)
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Any:
+        """Make the release and debit the Context, as `PosteriorQuery.release` does.
+
+        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
+        not depend on them.
+        """
+        return released_by(self, data, self._released)
+
+    @deferred_interrupts()
+    def _fitted(self) -> None:
+        check_query_budget(self._d_out)
+        self._asked.fitted(self._d_out)
+
+    def _released(self, context: Context) -> Any:
+        self._fitted()
+        asked, budget = self._asked, self._d_out
+        drawn = submitted(context, asked.measurement(budget, drawn=True), self._d_in)
+        return converted(drawn, lambda one: asked.restated(one, budget))

@@ -1,0 +1,355 @@
+"""The analyst's result of a discovery: what is shown, and what is known of everything else."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.progress import waiting
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys, counts_of_keys
+from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
+from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
+from opendp_bayes.mathematics.telling import shortly, told, warn
+from opendp_bayes.mathematics.validation import Floats, as_level
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.release_format.discovered import DiscoveredData
+from opendp_bayes.release_format.discovered_document import DiscoveredDocument
+from opendp_bayes.release_format.labels import place_of
+from opendp_bayes.results.discovered_figures import plot_discovered
+from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.results.sheets import discovered_sheet
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The records, or people, of all categories that are not shown, together.
+
+    Attributes
+    ----------
+    drawn : their noisy number, which may be negative.
+    """
+
+    drawn: int
+    _keys: NoisyKeys
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval of their number that holds it with at least the probability `level`, whatever
+        it is; the ends belong to it. It follows from `drawn` alone, with no model.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        return self._keys.rest_interval(level)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A category that is not shown.
+
+    Attributes
+    ----------
+    label : of the category.
+    """
+
+    label: Value
+    _keys: NoisyKeys
+
+    def upper(self, level: float = 0.95) -> int:
+        """The most records that the category has, or people: before the release was made, the
+        chance was at most `1 - level` that this bound would be given and be wrong.
+
+        That is promised for one label, which was fixed before the output was seen; for one that
+        is picked after looking, or for several, nothing is promised. Follows from the law and from
+        the rest alone, with no model. Raises `ValueError` unless `0 < level < 1`.
+        """
+        return self._keys.hidden_bound(level)
+
+
+class OfCategories:
+    """The posterior of a number for each category that is shown: of its true count, or its share.
+
+    Attributes
+    ----------
+    categories : the labels, in the order of all arrays.
+    """
+
+    def __init__(self, found: CountsOfKeys | SharesOfKeys, release: "DiscoveredRelease") -> None:
+        self.categories, self._found, self._listed = release.categories, found, release.listed
+
+    def _ordered(self, values: Any) -> Any:
+        """Values of the discovered, then of the listed categories, in the order of `categories`;
+        along the last axis.
+        """
+        return np.roll(values, self._listed, axis=-1)
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return np.asarray(self._ordered(self._found.mean))
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return np.asarray(self._ordered(self._found.std))
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Ends of the equal-tailed intervals of probability `level`, two arrays of shape `(k,)`;
+        those of counts belong to their intervals.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        lower, upper = self._ordered(self._found.interval(level).T)
+        return lower, upper
+
+    def draws(self, number: int, seed: int | None = 0) -> Any:
+        """Draws of all together, shape `(number, k)`: sums of them have the right spread. `seed` is
+        that of the draws; None for others at each call.
+        """
+        return self._ordered(self._found.draws(number, np.random.default_rng(seed)))
+
+
+class WithRest(OfCategories):
+    """The posterior of the shares of the categories that are shown, and of everything else, whose
+    entry is the last.
+    """
+
+    def _ordered(self, values: Any) -> Any:
+        shown = np.roll(values[..., :-1], self._listed, axis=-1)
+        return np.concatenate([shown, values[..., -1:]], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveredRelease(DiscoveredData):
+    """A private release of counts of categories that nobody listed. Plain data: everything here may
+    be published.
+
+    Every value that occurred got a noisy count, and is shown with it if that reached the threshold.
+    How many others there are is not known, nor to be found out.
+
+    Attributes
+    ----------
+    column : that was asked.
+    categories : the labels: those that were listed, in their order, then those that were
+        discovered, sorted by value.
+    drawn : the noisy count of each.
+    listed : the number of labels that were listed, and are shown whatever their count.
+    discovery : the law of the noise, its threshold, and the noise of the rest (`Discovery`).
+    drawn_rest : the noisy number of records of all hidden categories together; None where it was
+        not bought.
+    promise : neighbours, privacy loss and measure (`Promise`).
+    people : whether a count is the number of people who have the category, and not of records.
+    within : where the categories are groups, noisy counts of listed categories in each, which
+        `DiscoveredGroups` makes releases of; empty elsewhere.
+    """
+
+    @classmethod
+    def of(cls, data: DiscoveredData) -> "DiscoveredRelease":
+        """The release of what was drawn."""
+        return cls(**{field.name: getattr(data, field.name) for field in fields(data)})
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The noisy counts, those below 0 of listed categories made 0."""
+        return tuple(max(0, one) for one in self.drawn)
+
+    @property
+    def rest(self) -> Rest | None:
+        """All hidden categories together; None where that was not bought."""
+        return None if self.drawn_rest is None else Rest(self.drawn_rest, self._keys)
+
+    def hidden(self, label: Value) -> Hidden:
+        """A category that is not shown; `ValueError` for one that is."""
+        place = place_of(label, self.categories)
+        if place is not None:
+            raise ValueError(
+                f"label={told(label)}: is shown, with a count of {self.drawn[place]}; its interval"
+                " is that of posterior."
+            )
+        return Hidden(label, self._keys)
+
+    @cached_property
+    def posterior(self) -> OfCategories:
+        """The posterior of the true counts of `categories`, given the release.
+
+        The law of the counts of all categories, hidden ones too, is learned with it, from what is
+        shown and from the rest. Computed when first used, in some seconds. Warns where what is
+        shown may be categories of few records that the noise has lifted.
+        """
+        return OfCategories(self._found, self)
+
+    @cached_property
+    def among_shown(self) -> OfCategories:
+        """The posterior of the shares of `categories` among themselves, which sum to 1."""
+        return OfCategories(self._found.shares, self)
+
+    @cached_property
+    def among_all(self) -> OfCategories | None:
+        """The posterior of the shares of `categories` among all, and of everything else together,
+        whose entry is the last; None where the rest was not bought.
+        """
+        found = self._found.shares_of_all
+        return None if found is None else WithRest(found, self)
+
+    @cached_property
+    def _found(self) -> CountsOfKeys:
+        with waiting("Learning the law of all categories"):
+            found = counts_of_keys(self._keys)
+        if found.warning:
+            warn(f"{self.column!r}: {found.warning} (docs: Unlisted categories).")
+        return found
+
+    @cached_property
+    def _keys(self) -> NoisyKeys:
+        drawn = np.array(self.drawn, dtype=np.int64)
+        return NoisyKeys(
+            self.discovery.law,
+            drawn[self.listed :],
+            drawn[: self.listed],
+            self.drawn_rest,
+            self.discovery.rest,
+        )
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for each category that is shown.
+
+        Columns: `category` as text; `drawn`, its noisy count; `mean`, `std`, `lower` and `upper` of
+        the true count; `share`, `share_lower` and `share_upper` of its share among those shown;
+        `listed`, whether it was listed; and `level`, the probability of the equal-tailed intervals.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        import polars as pl
+
+        level = as_level(level)
+        counts, shares = self.posterior, self.among_shown
+        (lower, upper), (share_lower, share_upper) = counts.interval(level), shares.interval(level)
+        return pl.DataFrame(
+            {
+                "category": pl.Series(list(map(str, self.categories)), dtype=pl.String),
+                "drawn": pl.Series(list(self.drawn), dtype=pl.Int64),
+                "mean": counts.mean(),
+                "std": counts.std(),
+                "lower": lower,
+                "upper": upper,
+                "share": shares.mean(),
+                "share_lower": share_lower,
+                "share_upper": share_upper,
+                "listed": [place < self.listed for place in range(self.k)],
+                "level": pl.Series([level] * self.k, dtype=pl.Float64),
+            }
+        )
+
+    def plot(
+        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> "Axes":
+        """Draw a bar for the posterior mean of every count, with its interval of probability
+        `level`, the largest first, and one for everything else where the rest was bought; on `ax`
+        or on new axes, which are returned. The guarantee stands above, and `title` above it.
+
+        Raises `ImportError` without matplotlib (extra `plot`), and `ValueError` unless
+        `0 < level < 1`.
+        """
+        return plot_discovered(self, ax, level=level, title=title)
+
+    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
+        """Sheet of the release: noisy counts, posterior counts and shares with intervals of
+        probability `level`, the rest, and the guarantee.
+
+        Computes `posterior`, which takes seconds, or without `wait` only where that is done. Raises
+        `ValueError` unless `0 < level < 1`.
+        """
+        return discovered_sheet(self, level, title=title, wait=wait)
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence that says so where what is shown may be categories of few records that the
+        noise has lifted, by a rule of thumb; computes `posterior`.
+        """
+        return self._found.warning
+
+    @property
+    def has_posterior(self) -> bool:
+        """True if `posterior` was computed."""
+        return "_found" in self.__dict__
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show, with the posterior where it was computed before."""
+        return notebook.rendered(self.sheet(wait=False))
+
+    def to_json(self) -> str:
+        """The release as JSON; `DiscoveredRelease.from_json` reads it back."""
+        return DiscoveredDocument.write(self)
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """The JSON Schema (draft 2020-12) of what `to_json` writes."""
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **msgspec.json.schema(DiscoveredDocument),
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "DiscoveredRelease":
+        """Read a release written by `to_json`, checking its format, version and every constraint on
+        its values.
+
+        Raises `ValueError` that names the field and what is wrong with it, also for a loss below
+        what the law loses at least.
+        """
+        return cls(**DiscoveredDocument.read(text).values())
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(wait=False), rows=20)
+
+    def __repr__(self) -> str:
+        each = zip(self.categories, self.drawn, strict=True)
+        counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
+        rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
+        law = self.discovery.law
+        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self._promised()})"
+
+
+class DiscoveredGroups(Mapping[Value, Release]):
+    """Private releases of the posteriors of groups that nobody listed: a mapping from each group
+    that is shown to its `Release`. A group is shown if its noisy number of records reaches a
+    threshold.
+
+    Attributes
+    ----------
+    shown : which groups are shown, with their noisy numbers of records and what is known of all
+        other groups (`DiscoveredRelease`).
+    grouped : the same releases as one of groups, with its tables, pictures and JSON
+        (`GroupedRelease`); the loss is that of all, of which groups are shown too.
+    """
+
+    def __init__(self, shown: DiscoveredRelease, grouped: GroupedRelease) -> None:
+        self.shown, self.grouped = shown, grouped
+
+    def __getitem__(self, group: Value) -> Release:
+        return self.grouped[group]
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self.shown.categories)
+
+    def __len__(self) -> int:
+        return self.shown.k
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for every group and category; `GroupedRelease.to_frame`."""
+        return self.grouped.to_frame(level)
+
+    def __str__(self) -> str:
+        return f"{self.grouped}\n{self.shown}" if len(self) else str(self.shown)
+
+    def _repr_html_(self) -> str:
+        of_groups = self.grouped._repr_html_() if len(self) else ""
+        return of_groups + self.shown._repr_html_()
+
+    def __repr__(self) -> str:
+        return f"DiscoveredGroups(shown={self.shown!r})"

@@ -1,0 +1,75 @@
+"""The picture of a discovery, with matplotlib (extra `plot`), imported when it is made."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opendp_bayes.display.fonts import with_fonts
+from opendp_bayes.display.pictures import (
+    GREY,
+    MOST_DRAWN,
+    NOISE_AWARE,
+    first_of,
+    pyplot,
+    wrapped,
+    write_above,
+)
+from opendp_bayes.display.wording import guarantee, label_said
+from opendp_bayes.inference.estimates import Estimate
+from opendp_bayes.mathematics.validation import as_level
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: The bar of what is not shown.
+EVERYTHING_ELSE = "and everything else"
+
+
+def estimated_shares(release: Any, level: float) -> Estimate:
+    """The shares of the categories that are shown among all, and of everything else, the last; or
+    where the rest was not bought, those among the categories that are shown.
+    """
+    level = as_level(level)
+    shares = release.among_shown if release.rest is None else release.among_all
+    return Estimate(shares.mean(), shares.std(), *shares.interval(level))
+
+
+def plot_discovered(
+    release: Any, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+) -> "Axes":
+    """A bar for the mean of every count, the largest first, 100 at most, and one for everything
+    else; `DiscoveredRelease.plot`.
+    """
+    level = as_level(level)
+    plt = pyplot()
+    counts, rest = release.posterior, release.rest
+    mean, (lower, upper) = counts.mean(), counts.interval(level)
+    order = np.argsort(-mean, kind="stable")[:MOST_DRAWN]
+    labels = [wrapped(label_said(release.categories[place])) for place in order]
+    bars = [(mean[place], lower[place], upper[place], NOISE_AWARE) for place in order]
+    if rest is not None:
+        low, high = rest.interval(level)
+        labels.append(EVERYTHING_ELSE)
+        bars.append((min(max(rest.drawn, low), high), low, high, GREY))
+    if ax is None:
+        lines = sum(label.count("\n") + 1 for label in labels)
+        size = 6.4, 1.9 + max(0.28 * len(labels), 0.1 + 0.17 * lines)
+        _, ax = plt.subplots(figsize=size, layout="constrained")
+    for place, (middle, low, high, color) in enumerate(bars):
+        ax.barh(place, middle, color=color, alpha=0.35, height=0.7)
+        ax.plot([low, high], [place, place], color=color, linewidth=2, solid_capstyle="butt")
+        ax.plot(middle, place, "o", color=color, markersize=4)
+    ax.set_yticks(range(len(labels)), labels, parse_math=False)
+    ax.set_ylim(len(labels) - 0.4, -0.6)  # the first at the top
+    unit = "People" if release.people else "Records"
+    ax.set_xlabel(
+        f"{unit}: mean and {100 * level:.6g} % interval{first_of(release.k, 'categories')}"
+    )
+    ax.set_xlim(left=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color="#e6e6e6")
+    write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
+    if title is not None:
+        ax.set_title(title, loc="left", fontweight="bold", pad=36.0)
+    return with_fonts(ax)

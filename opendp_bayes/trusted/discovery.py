@@ -1,0 +1,203 @@
+"""Counts of all values of a column to a release of those that are shown: noise for each, a
+threshold, and nothing of what is below it.
+"""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from opendp.measurements import make_user_measurement
+from opendp.mod import Domain, Measure, Measurement, Metric
+
+from opendp_bayes.accounting.thresholds import loss_of_discovery
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Integers, as_distance
+from opendp_bayes.mechanisms.laws import saturated
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.mechanisms.thresholds import Discovery
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.release_format.discovered import DiscoveredData
+from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.trusted.boundary import (
+    ContractError,
+    checked_map,
+    descriptor_of,
+    guarded,
+    guarded_map,
+    require_features,
+)
+from opendp_bayes.trusted.budget import name_of
+from opendp_bayes.trusted.interrupts import interruptible
+from opendp_bayes.trusted.keys import CELLS, KEY, NUMBER, NUMBERS, CountedKeys, KeysSpace
+
+#: Values whose noise is drawn at a time.
+_AT_A_TIME = 1_000_000
+#: Measures under which values may be shown that nobody listed, and whether they state ρ.
+_WITH_DELTA = {
+    "Approximate(MaxDivergence)": False,
+    "Approximate(ZeroConcentratedDivergence)": True,
+}
+
+
+def is_concentrated(output_measure: Measure) -> bool:
+    """True if a measure with δ states ρ, and False if it states ε; `ValueError` for a measure
+    without δ.
+    """
+    name = name_of(output_measure)
+    if name not in _WITH_DELTA:
+        raise ValueError(
+            f"output_measure={output_measure}: must have a δ, because a value that one person alone"
+            " has is shown with a small probability, and never without that person. Ask for"
+            " privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8) or dp.loss_of(rho=0.1, delta=1e-8),"
+            " or list the categories."
+        )
+    return _WITH_DELTA[name]
+
+
+def make_discovery(
+    input_domain: Domain,
+    input_metric: Metric,
+    output_measure: Measure,
+    discovery: Discovery,
+    *,
+    delta: float = 0.0,
+) -> Measurement:
+    """Make the measurement on the output space of `make_discovered_counts` that draws
+    `DiscoveredData`; the arguments are those of the constructor of the same name in
+    `opendp_bayes.measurements`.
+    """
+    require_features("make_discovery")
+    space = descriptor_of(input_domain, KeysSpace, "make_discovered_counts")
+    if input_metric != space.metric:
+        raise ValueError(
+            f"input_metric={input_metric}: must be the metric that belongs to the input domain,"
+            f" {space.metric}."
+        )
+    if not isinstance(discovery, Discovery):
+        raise TypeError(
+            f"discovery={told(discovery)}: must be a Discovery, such as"
+            " Discovery(OptimalThreshold(epsilon=1.0, delta=1e-8))."
+        )
+    if (discovery.within is None) != (space.within is None):
+        raise ValueError(
+            f"discovery={discovery}: must have noise within where records are counted within each"
+            " value, and only there."
+        )
+    loss = _losses(space, discovery, is_concentrated(output_measure), delta)
+    of_rho = is_concentrated(output_measure)
+
+    def losses(d_in: int) -> tuple[float, float]:
+        found = loss(d_in)
+        return (found.rho if of_rho else found.epsilon), found.delta
+
+    name = type(discovery.law).__name__
+    with interruptible():
+        privacy_map = checked_map(losses, name)
+        promise = Promise(None, 1, loss(1), name_of(output_measure))
+    held = deepcopy(discovery)
+
+    def release(keys: Any) -> DiscoveredData:
+        if not isinstance(keys, CountedKeys):
+            raise ContractError("the input must be counts of make_discovered_counts.")
+        with interruptible():
+            labels, drawn, rest, within = _shown(keys, space, held)
+        return DiscoveredData(
+            column=space.column,
+            categories=labels,
+            drawn=drawn,
+            within=within,
+            listed=len(space.listed),
+            discovery=deepcopy(held),
+            drawn_rest=rest,
+            promise=deepcopy(promise),
+            people=space.people,
+        )
+
+    measurement = make_user_measurement(
+        space.domain,
+        space.metric,
+        output_measure,
+        guarded(release, f"{name}: sampling"),
+        guarded_map(privacy_map, f"{name}: privacy map"),
+    )
+    measurement.accounting = promise.loss.method
+    return measurement
+
+
+def _losses(
+    space: KeysSpace, discovery: Discovery, of_rho: bool, delta: float
+) -> Callable[[int], PrivacyLoss]:
+    """The privacy loss at every distance."""
+
+    @lru_cache(maxsize=64)
+    def at(distance: int) -> PrivacyLoss:
+        return loss_of_discovery(discovery, distance, space.moved, concentrated=of_rho, delta=delta)
+
+    return lambda d_in: replace(at(as_distance(d_in)))  # a value that nobody changes for others
+
+
+#: Labels, their noisy counts, the noisy rest, and the noisy counts within each.
+_Shown = tuple[tuple[Value, ...], tuple[int, ...], int | None, tuple[tuple[int, ...], ...]]
+
+
+def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
+    """What is shown, and the rest.
+
+    Every value gets noise, whatever becomes of it. Labels are plain values of Python: a column of
+    polars that was filtered still holds what is hidden.
+    """
+    law, k = discovery.law, 0 if space.within is None else space.within.k
+    listed = dict.fromkeys(space.listed, (0, [0] * k))
+    shown: dict[Value, tuple[int, list[int]]] = {}
+    hidden = 0
+    for batch in _slices(keys):
+        values, numbers = batch[KEY], batch[NUMBER].to_numpy().astype(np.int64)
+        is_listed = values.is_in(pl.Series(list(listed), dtype=values.dtype).implode()).to_numpy()
+        noisy = numbers + law.draws(numbers.size)
+        is_shown = (noisy >= law.threshold) & ~is_listed
+        for label, (number, cells) in _plain(batch, is_listed, numbers, k):
+            before, own = listed[label]
+            listed[label] = before + number, [x + y for x, y in zip(own, cells, strict=True)]
+        found = _plain(batch, is_shown, noisy, k)
+        known = len(shown) + len(found)
+        shown |= dict(found)
+        if len(shown) < known:  # which says nothing of what is hidden
+            raise RuntimeError("a value is in two rows, so that its noise was drawn twice")
+        hidden += int(numbers[~is_shown & ~is_listed].sum())
+    noise = law.draws(len(listed)).tolist()
+    drawn = zip(listed.items(), noise, strict=True)
+    every = {label: (number + z, cells) for (label, (number, cells)), z in drawn}
+    every |= dict(sorted(shown.items()))
+    within: tuple[tuple[int, ...], ...] = ()
+    if discovery.within is not None:
+        noises = discovery.within.draws(len(every) * k).reshape(len(every), k)
+        counts = np.array([cells for _, cells in every.values()], dtype=np.int64).reshape(-1, k)
+        within = tuple(map(tuple, saturated(counts + noises).tolist()))
+    rest = None if discovery.rest is None else hidden + int(discovery.rest.draws(1)[0])
+    return tuple(every), tuple(number for number, _ in every.values()), rest, within
+
+
+def _slices(keys: CountedKeys) -> Iterator[pl.DataFrame]:
+    for batch in keys.batches():
+        yield from batch.iter_slices(_AT_A_TIME)
+
+
+def _plain(
+    batch: pl.DataFrame, chosen: NDArray[np.bool_], numbers: Integers, k: int
+) -> list[tuple[Value, tuple[int, list[int]]]]:
+    """The values that are chosen, with a number for each, and the counts of its k cells."""
+    rows = batch.filter(pl.Series(chosen))
+    each_of = [rows[KEY].to_list(), numbers[chosen].tolist()]
+    if not k:
+        return [(label, (number, [])) for label, number in zip(*each_of, strict=True)]
+    counts = np.zeros((rows.height, k), dtype=np.int64)
+    at = np.repeat(np.arange(rows.height), rows[CELLS].list.len().to_numpy())
+    cells, each = (rows[name].explode().to_numpy() for name in (CELLS, NUMBERS))
+    np.add.at(counts, (at, cells), each)
+    every = zip(*each_of, counts.tolist(), strict=True)
+    return [(label, (number, held)) for label, number, held in every]

@@ -1,0 +1,333 @@
+"""Count the records, or the people, of every value that a column has, with no list of the values.
+
+What is counted holds values that nobody may see. It is handed from here to `discovery` alone, in
+batches that are dropped as they are read.
+"""
+
+import secrets
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from opendp.metrics import frame_distance, symmetric_distance, user_distance
+from opendp.mod import (
+    Domain,
+    Metric,
+    SymmetricIdDistance,
+    Transformation,
+)
+from opendp.transformations import make_user_transformation
+
+from opendp_bayes.accounting.threshold_losses import Moved
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.trusted.boundary import guarded, guarded_map
+from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.trusted.counting import counted_distance
+from opendp_bayes.trusted.interrupts import interruptible
+from opendp_bayes.trusted.kept_rows import RowLimits, require_order
+from opendp_bayes.trusted.kinds import Kind, column_named, kind_of
+from opendp_bayes.trusted.scanned_frames import EVERY_ROW, on_disk, require_file
+from opendp_bayes.trusted.spaces import CountsSpace, UserSpace
+
+#: Beyond so many values, about, they are counted in parts, by a hash with a key.
+MOST_AT_ONCE = 10_000_000
+_PARTS = 64
+#: Days from 1970-01-01 of the years 1 to 9999.
+_USUAL_DAYS = (-719_162, 2_932_896)
+_WIDE = (pl.UInt64, pl.Int128)
+#: Columns of a batch; where records are told apart within their values, too, the last two are lists
+#: of the cells that they are in, and of their numbers there.
+KEY, NUMBER, CELLS, NUMBERS = "key", "number", "cells", "numbers"
+_PERSON = "person"
+
+
+@dataclass(frozen=True)
+class KeysSpace(UserSpace):
+    """Numbers of records, or of people, of every value of a column that occurs.
+
+    Attributes
+    ----------
+    column : its name.
+    kind : of its values.
+    listed : values that are shown whatever their number; those that nulls are counted under among
+        them.
+    people : whether people are counted, rather than records.
+    within : the counts of listed categories in each value; None where only values are counted.
+    moved : what a distance counts: `"people"`, the values of one person who comes or goes, whose
+        numbers move by one each, all up or all down; or `"records"`, the sum over all values of how
+        far their numbers move, in any directions.
+    """
+
+    column: str
+    kind: Kind
+    listed: tuple[Value, ...]
+    people: bool
+    moved: Moved
+    within: CountsSpace | None = None
+
+    @property
+    def identifier(self) -> str:
+        within = "" if self.within is None else f", within={self.within.identifier}"
+        return (
+            f"DiscoveredCounts(column={self.column!r}, kind={self.kind},"
+            f" listed={list(self.listed)!r}, people={self.people}, moved={self.moved}{within})"
+        )
+
+    @property
+    def metric(self) -> Metric:
+        return user_distance(f"DiscoveredDistance({self.moved})", self.moved)
+
+    def is_member(self, value: Any) -> bool:
+        return isinstance(value, CountedKeys)
+
+
+class CountedKeys:
+    """Numbers of every value that occurs, in batches: frames with the columns `KEY` and `NUMBER`,
+    each value in one row of one batch. It shows nothing of them.
+    """
+
+    def __init__(self, batches: Callable[[], Iterator[pl.DataFrame]]) -> None:
+        self._batches = batches
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Count, and give one batch after the other."""
+        return self._batches()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("counts of values that nobody may see are not copied.")
+
+
+#: From data to the counts.
+Count = Callable[[Any], CountedKeys]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What is counted: a column, and where nulls are.
+
+    Attributes
+    ----------
+    column, kind : as in `KeysSpace`.
+    listed : the same.
+    nulls : the value under which nulls are counted, one of `listed`; None where they are left out.
+    person : the column by which people are told apart; None where records are counted.
+    within : the cells of other columns in which the records of each value are counted, by
+        themselves; those that are in none are not counted at all. None where only values are.
+    """
+
+    column: str
+    kind: Kind
+    listed: tuple[Value, ...] = ()
+    nulls: Value | None = None
+    person: str | None = None
+    within: Cells | None = None
+
+    def __post_init__(self) -> None:
+        if self.person is not None and self.within is not None:
+            raise ValueError(
+                "within: must be None where people are counted, who may be in several of its cells."
+            )
+
+    def space(self, moved: Moved) -> KeysSpace:
+        """The space of the counts."""
+        people = self.person is not None
+        within = None if self.within is None else self.within.space
+        return KeysSpace(self.column, self.kind, self.listed, people, moved, within)
+
+
+def counted_in_frames(keys: Keys, limits: RowLimits) -> Count:
+    """The function from a frame to its counts, which are made when batches are asked for.
+
+    It raises `ContractError` where the file of the frame is gone, or it has no fixed order and rows
+    are kept by that.
+    """
+
+    def count(frame: pl.LazyFrame) -> CountedKeys:
+        require_file(frame)
+        if limits.by_order:
+            require_order(frame)
+        # As in `cells.counted`: no session decides which rows of an identifier are kept.
+        pl.set_random_seed(secrets.randbits(64))
+        values = _values(frame, keys)
+        if limits.any:  # of which every reading may keep others
+            values = _collected(values).lazy()
+        return CountedKeys(lambda: counted_in_parts(values, keys.within))
+
+    return count
+
+
+def _values(frame: pl.LazyFrame, keys: Keys) -> pl.LazyFrame:
+    """A row for each record, or each person who has the value: the value, without nulls."""
+    value = column_named(keys.column)
+    key = _comparable(value, frame.collect_schema()[keys.column])
+    if keys.nulls is not None:
+        key = key.fill_null(pl.lit(keys.nulls))
+    columns = {KEY: key}
+    if keys.person is not None:
+        columns[_PERSON] = column_named(keys.person)
+    for at, of in enumerate(() if keys.within is None else keys.within.axes):
+        columns[f"value_{at}"] = column_named(of.column)
+    rows = frame.select(**columns).filter(pl.col(KEY).is_not_null())
+    return rows if keys.person is None else rows.unique()
+
+
+def _comparable(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """A column in a type that holds every label. A date outside the years 1 to 9999, of which
+    polars makes no text or stops, is the number of its days from 1970-01-01, as in "2932897 days".
+    """
+    if dtype == pl.Date:
+        days = value.cast(pl.Int32)
+        usual = pl.when(days.is_between(*_USUAL_DAYS)).then(value).cast(pl.String)
+        return usual.fill_null(pl.concat_str(days.cast(pl.String), pl.lit(" days")))
+    if dtype.is_integer():  # a label may be below 0, and beyond the type
+        return value.cast(pl.Int128 if dtype in _WIDE else pl.Int64)
+    return value if dtype == pl.Boolean else value.cast(pl.String)
+
+
+def counted_in_parts(values: pl.LazyFrame, within: Cells | None = None) -> Iterator[pl.DataFrame]:
+    """The number of rows of each value of the column `KEY`, which are counted in parts where they
+    are many. Every reading of a frame may give other rows, so that it is counted in one, or written
+    to a file of ours first.
+    """
+    about = _collected(values.select(pl.col(KEY).approx_n_unique())).item()
+    if about <= MOST_AT_ONCE:
+        yield _counted(values, within)
+        return
+    part = pl.col(KEY).hash(*(secrets.randbits(63) for _ in range(4))) % _PARTS
+    with on_disk(values) as scan:
+        for at in range(_PARTS):
+            yield _counted(scan.filter(part == at), within)
+
+
+def _counted(values: pl.LazyFrame, within: Cells | None) -> pl.DataFrame:
+    if within is None:
+        return _collected(values.group_by(KEY).len(NUMBER))
+    names = [f"value_{at}" for at in range(len(within.axes))]
+    return in_cells(_collected(values.group_by(KEY, *names).len(NUMBER)), within)
+
+
+def in_cells(groups: pl.DataFrame, within: Cells) -> pl.DataFrame:
+    """A batch of values whose records are counted in cells, from a frame with a row for every value
+    and combination of values of the axes: the value, these in their order, and the number.
+    """
+    key, *values, numbers = groups.get_columns()
+    places = tuple(of.places(value) for of, value in zip(within.axes, values, strict=True))
+    cells = pl.Series(CELLS, within.index[places], dtype=pl.Int64)
+    counted = pl.DataFrame([key.alias(KEY), cells, numbers.cast(pl.Int64).alias(NUMBERS)])
+    return (
+        counted.filter(pl.col(CELLS) >= 0)
+        .group_by(KEY)
+        .agg(pl.col(NUMBERS).sum().alias(NUMBER), pl.col(CELLS), pl.col(NUMBERS))
+    )
+
+
+#: Batches of another's counts, which may hold what ends with them.
+Batches = Generator[pl.DataFrame, None, None]
+
+
+def normal_batches(batches: Batches, keys: Keys) -> Iterator[pl.DataFrame]:
+    """Batches of another's counts, whose keys may be dates, and null where nulls are: as text, and
+    under their label or left out.
+
+    Raises `TypeError` for keys of another kind.
+    """
+    with closing(batches):
+        for batch in batches:
+            dtype = batch.schema[KEY]
+            kind = "text" if dtype == pl.Date else kind_of(dtype).kind
+            if kind != keys.kind:
+                raise TypeError("keys are of another kind than their column")
+            key = _comparable(pl.col(KEY), dtype)
+            key = key if keys.nulls is None else key.fill_null(pl.lit(keys.nulls))
+            yield batch.select(key, NUMBER).drop_nulls(KEY)
+
+
+def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    return frame.collect(engine="streaming", optimizations=EVERY_ROW)
+
+
+def make_counts_of_keys(
+    domain: Domain, metric: Metric, keys: Keys, count: Count, made_by: str
+) -> Transformation:
+    """The transformation from data to the counts of all values of a column, at distances in
+    records.
+
+    Raises `ValueError` for a metric that does not bound a number of records.
+    """
+    space = keys.space("records")
+    distance = counted_distance(domain, metric)
+    # A changed record leaves one value and comes to another.
+    each = 1 if metric in (symmetric_distance(), frame_distance(symmetric_distance())) else 2
+
+    return make_user_transformation(
+        domain,
+        metric,
+        space.domain,
+        space.metric,
+        guarded(_interruptible(count), f"{made_by}: counting"),
+        guarded_map(lambda d_in: each * distance(d_in), made_by),
+    )
+
+
+def make_counts_of_people(
+    stable: Transformation, keys: Keys, count: Count, made_by: str, *, is_kept: bool = False
+) -> Transformation:
+    """The transformation from data whose privacy unit is one identifier to the numbers of people
+    of all values of a column, after a plan that limits the rows of each. The distance is the number
+    of values that one person has: at most that of rows, or where the column `is_kept` as it was
+    when its groups were limited, that of groups.
+
+    Raises `ValueError` for another unit.
+    """
+    if not is_one_person(stable.input_metric, 1) or keys.person is None:
+        raise ValueError(
+            f"input_metric={stable.input_metric}: must be that of an identifier, by which people"
+            " are counted."
+        )
+    space, count = keys.space("people"), _interruptible(count)
+    values = counted_distance(*stable.output_space)
+
+    def distance(d_in: Any) -> int:
+        if d_in not in (0, 1):
+            raise ValueError(
+                f"d_in={d_in!r}: must be one identifier, because two people may share values, and"
+                " one come while the other goes."
+            )
+        bounds = stable.map(d_in)
+        most = values(bounds) if d_in else 0
+        return min([most, *(_most_groups(bounds, keys.column) if is_kept else ())])
+
+    return make_user_transformation(
+        *stable.input_space,
+        space.domain,
+        space.metric,
+        guarded(lambda frame: count(stable(frame)), f"{made_by}: counting"),
+        guarded_map(distance, made_by),
+    )
+
+
+def _most_groups(bounds: Any, column: str) -> list[int]:
+    """The limits on the number of values of a column, among Bounds."""
+    found = []
+    for bound in bounds:
+        exprs = [pl.col(key) if isinstance(key, str) else key for key in bound.by]
+        names = [of.meta.output_name() if of.meta.is_column() else None for of in exprs]
+        if names == [column] and bound.num_groups is not None:
+            found.append(bound.num_groups)
+    return found
+
+
+def is_one_person(metric: Metric, d_in: Any) -> bool:
+    """True if neighbours differ by all records of one identifier, added or removed."""
+    inner = getattr(metric, "inner_metric", metric)
+    return isinstance(inner, SymmetricIdDistance) and d_in == 1
+
+
+def _interruptible(count: Count) -> Count:
+    def stopped(data: Any) -> CountedKeys:
+        with interruptible():
+            return count(data)
+
+    return stopped

@@ -1,0 +1,318 @@
+"""Categories that nobody listed, asked for by specifications, owners' files and options."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.report.lines import SpecificationError
+from opendp_bayes.report.owner_file import facts
+from opendp_bayes.report.specification_text import read_owner_file, read_specification
+from tests.helpers.command_line import run
+
+CODES = ["A01"] * 300 + ["B02"] * 200 + ["b02"] * 50 + [f"rare {n}" for n in range(50)]
+ALONE = "Ada Lovelace of 12 St James Square"
+OWNER = """\
+path = "codes.csv"
+epsilon_at_most = 50.0
+delta_at_most = 1e-6
+[privacy]
+unit = "one patient"
+[columns.code]
+categories = ["A01", "Z99"]
+discover = true
+[columns.name]
+[columns.town]
+categories = ["here", "there"]
+[ledger]
+path = "codes.ledger"
+total = { epsilon = 100.0, delta = 1e-5 }
+"""
+
+
+def asked(
+    column: str = 'categories = "discover"',
+    result: str = "rest = 0.2",
+    privacy: str = "epsilon = 40.0\ndelta = 1e-7",
+    name: str = "code",
+    top: str = "",
+) -> str:
+    return (
+        f'title = "Codes"\n{top}\n[privacy]\n{privacy}\n[columns.{name}]\n{column}\n[[results]]\n'
+        f'column = "{name}"\n{result}\n'
+    )
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with data, a question and the owner's file."""
+    monkeypatch.chdir(tmp_path)
+    names = [ALONE, *(f"person {n}" for n in range(1, len(CODES)))]
+    towns = [["here", "there"][n % 2] for n in range(len(CODES))]
+    people = [n // 2 for n in range(len(CODES))]
+    frame = pl.DataFrame({"code": CODES, "name": names, "town": towns, "person": people})
+    frame.write_csv("codes.csv")
+    frame.with_columns(number=pl.lit(7), weight=pl.lit(0.5)).write_parquet("codes.parquet")
+    Path("asked.toml").write_text(asked())
+    Path("data.toml").write_text(OWNER)
+    return tmp_path
+
+
+def released(*arguments: object) -> Any:
+    return ob.DiscoveredRelease.from_json(run(*arguments, "-o", "-"))
+
+
+# --- specifications
+
+
+def test_a_specification_discovers_categories(place: Path) -> None:
+    release = released("run", "asked.toml", "codes.csv")
+    assert release.categories == ("A01", "B02", "b02")
+    assert release.counts == (300, 200, 50)  # within the noise of this ε, of less than 1e-12
+    assert release.rest.drawn == pytest.approx(50, abs=6)
+    assert (release.epsilon, release.delta) == (pytest.approx(40.0), pytest.approx(1e-7))
+    assert ALONE not in release.to_json()
+
+
+def test_labels_are_recoded_listed_and_nulls_have_theirs(place: Path) -> None:
+    column = (
+        'categories = "discover"\nalways = ["Z99"]\nrecode = { b02 = "B02" }\n'
+        'null_values = ["A01"]\nnulls = "none"'
+    )
+    Path("asked.toml").write_text(asked(column))
+    release = released("run", "asked.toml", "codes.csv")
+    assert release.categories == ("Z99", "none", "B02")
+    assert release.counts == (0, 300, 250)
+    assert release.listed == 2
+
+
+def test_people_are_counted_where_there_is_an_identifier(place: Path) -> None:
+    privacy = 'epsilon = 40.0\ndelta = 1e-7\nidentifier = "person"\nrows_per_identifier = 1'
+    Path("asked.toml").write_text(asked(privacy=privacy))
+    release = released("run", "asked.toml", "codes.csv")
+    assert release.people
+    assert release.counts == (150, 100, 25)
+
+
+def test_integers_are_discovered_as_integers(place: Path) -> None:
+    Path("asked.toml").write_text(asked('categories = "discover"\nalways = ["8"]', name="number"))
+    assert released("run", "asked.toml", "codes.parquet").categories == (8, 7)
+
+
+def test_a_report_has_discovered_results_beside_others(place: Path) -> None:
+    more = '[columns.town]\ncategories = ["here", "there"]\n[[results]]\ncolumn = "town"\nshare = 2'
+    Path("asked.toml").write_text(f"{asked()}\n{more}\n")
+    assert "a report of 2 results" in run("report", "asked.toml", "codes.csv", "-o", "page.html")
+    page = Path("page.html").read_text()
+    assert "and everything else" in page
+    shown = run("show", "page.json")
+    assert "Noisy" in shown
+    run("report", "page.json", "-o", "again.html")
+    assert Path("again.html").read_text() == page
+
+
+def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
+    release = released("run", "asked.toml", "codes.csv")
+    law = release.discovery.law
+    for data in ([], ["codes.csv"]):
+        shown = run("run", "asked.toml", *data, "--dry-run").split("\n")
+        row = next(line for line in shown if line.startswith(" code") and "Threshold" not in line)
+        counts = [str(law.least_shown(share)) for share in (0.5, 0.95, 0.99)]
+        assert row.split()[1:4] == counts
+    assert "check spelling" not in " ".join(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (asked(privacy="epsilon = 1.0"), r"line 3: privacy: must have delta where categories"),
+        (
+            asked(privacy="epsilon = 1.0\ndelta = 1e-8\nsize = 600"),
+            "privacy.size: does not go with",
+        ),
+        (
+            asked(privacy='epsilon = 1.0\ndelta = 1e-8\nshare = "smallest_error"\nguess_size = 9'),
+            "privacy.share='smallest_error': foresees no error",
+        ),
+        (asked('categories = "discover"\nlabels = ["a"]'), "columns.code.labels: does not go with"),
+        (asked('categories = "discover"\nunknown = "x"'), "columns.code.unknown: does not go with"),
+        (
+            asked('categories = "found"'),
+            "columns.code.categories: must be a list, or 'discover', not 'found'",
+        ),
+        (asked('categories = "discover"\nalways = ["a", "a"]'), "columns.code.always: must all be"),
+        (asked('categories = ["a"]\nalways = ["b"]', ""), "columns.code.always: goes with"),
+        (asked('categories = ["a"]'), r"results\[0\].rest: goes with categories to discover"),
+        (asked(result="prior = 2"), r"results\[0\].prior: is for categories that are listed"),
+        (asked(result='ordered = ["code"]'), r"results\[0\].ordered: is for categories that are"),
+        (asked(result="merge = 2"), r"results\[0\].merge: is for categories that are listed"),
+        (asked(result="rest = 1.0"), r"results\[0\].rest: must be"),
+        (
+            asked(top="joint = true"),
+            r"results\[0\].column: has categories to discover, which are n",
+        ),
+        (
+            asked(result='by = "town"\n[columns.town]\ncategories = ["here"]'),
+            r"results\[0\].by: has categories to discover, which are asked for alone",
+        ),
+    ],
+)
+def test_what_does_not_go_with_discovery_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        read_specification(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (asked(result='mechanism = "laplace"'), "results[0].mechanism='laplace': must be one of"),
+        (asked(name="weight"), "columns.weight: has type Float64; must be text"),
+        (asked('categories = "discover"\nalways = ["x"]', name="number"), "columns.number.always"),
+        (asked('categories = "discover"\nnulls = "x"', name="number"), "columns.number.nulls: 'x'"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused_before_they_are_read(
+    place: Path, text: str, message: str
+) -> None:
+    Path("asked.toml").write_text(text)
+    said = " ".join(run("run", "asked.toml", "codes.parquet", code=2).split())
+    assert message in said
+
+
+# --- what a stranger may discover
+
+
+def answered(text: str, owner: str = OWNER) -> Any:
+    return read_specification(text, owner=read_owner_file(owner))
+
+
+def test_a_stranger_discovers_what_the_owner_lets_be_discovered(place: Path) -> None:
+    release = released("run", "asked.toml", "data.toml")
+    assert release.categories == ("A01", "B02", "b02")
+    found = answered(asked())
+    stated = {(fact, value): who for fact, value, who in facts(found, read_owner_file(OWNER))}
+    assert stated["categories of code", "to be discovered"] == "question"
+    assert stated["code may be discovered", "yes"] == "owner"
+    shown = run("run", "asked.toml", "data.toml", "--dry-run")
+    assert "code may be discovered" in shown
+
+
+@pytest.mark.parametrize("name", ["name", "town"])
+def test_without_the_owners_word_nothing_is_discovered(place: Path, name: str) -> None:
+    with pytest.raises(SpecificationError, match=f"columns.{name}.categories='discover': may not"):
+        answered(asked(name=name))
+    Path("asked.toml").write_text(asked(name=name))
+    said = run("run", "asked.toml", "data.toml", code=2)
+    assert ALONE not in said
+    assert not Path("codes.ledger").exists()  # refused before the data are opened
+
+
+def test_a_column_that_is_not_listed_is_not_discovered() -> None:
+    with pytest.raises(SpecificationError, match=r"columns.person='person': may not be asked for"):
+        answered(asked(name="person"))
+
+
+def test_a_stranger_names_no_label_but_those_that_the_owner_allows() -> None:
+    allowed = answered(asked('categories = "discover"\nalways = ["Z99"]'))
+    assert allowed.columns["code"].always == ["Z99"]
+    assert answered(asked()).columns["code"].always == []
+    of_somebody = asked(f'categories = "discover"\nalways = ["{ALONE}"]')
+    with pytest.raises(SpecificationError, match=r"columns.code.always: .* is not among those"):
+        answered(of_somebody)
+    none = OWNER.replace('categories = ["A01", "Z99"]\n', "")
+    with pytest.raises(SpecificationError, match=r"columns.code.always: 'Z99' is not among those"):
+        answered(asked('categories = "discover"\nalways = ["Z99"]'), none)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "message"),
+    [
+        ("epsilon = 60.0\ndelta = 1e-7", "privacy.epsilon=60.0: must be at most 50.0"),
+        ("epsilon = 1.0\ndelta = 1e-3", "privacy.delta=0.001: must be at most 1e-06"),
+    ],
+)
+def test_a_stranger_stays_within_the_losses_of_the_owner(privacy: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        answered(asked(privacy=privacy))
+
+
+def test_the_owner_states_the_recoding_and_the_nulls() -> None:
+    owner = OWNER.replace("discover = true", 'discover = true\nrecode = { b02 = "B02" }')
+    assert answered(asked(), owner).columns["code"].recode == {"b02": "B02"}
+    with pytest.raises(SpecificationError, match=r"columns.code.nulls='Z99': is for the owner"):
+        answered(asked('categories = "discover"\nnulls = "Z99"'))
+
+
+def test_categories_of_the_owner_are_listed_unless_a_question_discovers() -> None:
+    assert answered(asked("", "")).columns["code"].categories == ["A01", "Z99"]
+
+
+def test_an_owner_without_a_delta_lets_nothing_be_discovered() -> None:
+    without = OWNER.replace("delta_at_most = 1e-6\n", "")
+    with pytest.raises(SpecificationError, match=r"columns.code.discover: needs delta_at_most"):
+        read_owner_file(without)
+    with pytest.raises(SpecificationError, match=r"ledger.total: must have delta, such as 1e-7"):
+        read_owner_file(OWNER.replace("{ epsilon = 100.0, delta = 1e-5 }", "{ epsilon = 100.0 }"))
+
+
+# --- options
+
+
+BUDGET = ("--epsilon", 40, "--delta", "1e-7")
+
+
+def test_release_discovers_by_options(place: Path) -> None:
+    of = ("codes.csv", "--discover", "code", "--always", "Z99,A01", "--rest", 0.2, *BUDGET)
+    release = released("release", *of)
+    assert release.categories == ("Z99", "A01", "B02", "b02")
+    assert release.rest is not None
+    shown = run("release", "codes.csv", "--discover", "code", *BUDGET, "-o", "kept.json")
+    assert "shown if that was at least" in " ".join(shown.split())
+    again = run("show", "kept.json", "-o", "table.csv", "--plot", "bars.png")
+    assert "A01" in again
+    table = pl.read_csv("table.csv")
+    assert table["category"].to_list() == ["A01", "B02", "b02"]
+    assert table["drawn"].to_list() == [300, 200, 50]
+    assert Path("bars.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--discover", "code", "--epsilon", 1), "must have delta where categories"),
+        (("--discover", "code", "--column", "code", *BUDGET), "--column: does not go with"),
+        (("--discover", "code", "--categories", "a", *BUDGET), "--categories: does not go with"),
+        (("--discover", "code", "--by", "town=here", *BUDGET), "--by: does not go with"),
+        (("--discover", "code", "--unknown", "x", *BUDGET), "--unknown: does not go with"),
+        (("--discover", "code", "--prior", "2", *BUDGET), "--prior: is for categories that are"),
+        (("--discover", "code", "--size", 600, *BUDGET), "--size: does not go with"),
+        (("--discover", "code", "--rest", 2, *BUDGET), "--rest: must be"),
+        (("--column", "town", "--categories", "here", "--rest", 0.2, *BUDGET), "--rest: goes with"),
+        (("--column", "town", "--categories", "x", "--always", "y", *BUDGET), "--always: goes wi"),
+        (BUDGET, "--column: is missing; name the column of categories, or --discover one."),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    place: Path, options: tuple[object, ...], message: str
+) -> None:
+    assert message in " ".join(run("release", "codes.csv", *options, code=2).split())
+
+
+def test_init_says_that_categories_may_be_discovered(place: Path) -> None:
+    run("init", "codes.csv", "--header", "--owner", "d.toml", "-o", "q.toml")
+    assert "or discover = true, which lets questions discover them" in Path("d.toml").read_text()
+    shown = run("init", "codes.csv", "--header")
+    assert '# categories = []  # String: list all of them; or categories = "discover"' in shown
+
+
+def test_labels_in_a_spreadsheet_are_no_formulas(place: Path) -> None:
+    pl.DataFrame({"code": ["=1+1"] * 90 + ["\u202eb"] * 90}).write_csv("bad.csv")
+    shown = run("release", "bad.csv", "--discover", "code", *BUDGET, "-o", "bad.json")
+    assert "\\u202eb" in shown
+    assert "\u202e" not in shown
+    run("show", "bad.json", "-o", "bad_table.csv")
+    assert '"\'=1+1"' in Path("bad_table.csv").read_text()
+    assert json.loads(Path("bad.json").read_text())["categories"] == ["=1+1", "\u202eb"]
