@@ -143,9 +143,9 @@ def coarse_errors() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def short_chains() -> Iterator[None]:
-    """Learned priors, pooled groups and posteriors of surveys from a tenth of the sweeps, taken for
-    enough, and each posterior computed once a run, for modules that show and save what is found and
-    do not measure it.
+    """Take a tenth of the sweeps for enough, of learned priors, pooled groups and surveys, and
+    compute each posterior once a run: for modules that show and save what is found and do not
+    measure it.
     """
     from tests.helpers.computed_once import SHORT, compute_once
     from tests.helpers.shortened import shorten

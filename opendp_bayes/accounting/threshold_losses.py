@@ -105,8 +105,8 @@ def _noise_loss(noise: IntegerNoise, d_in: int) -> PrivacyLoss:
 def _optimal_loss(
     discovery: Discovery, law: OptimalThreshold, d_in: int, moved: Moved
 ) -> PrivacyLoss:
-    """What a key that is shown tells beside its count, its counts within, and what a hidden one
-    tells, its part of the rest, are never told together.
+    """The loss of the optimal law. A key that is shown has counts within, a hidden one is a part of
+    the rest, and no key is both.
     """
     noises = (discovery.within, discovery.rest)
     if any(isinstance(noise, DiscreteGaussian) for noise in noises):

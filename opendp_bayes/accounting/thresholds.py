@@ -138,7 +138,7 @@ def _laplace(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float)
 
 
 def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
-    """With the least threshold that any scale has, and the least scale that has it."""
+    """The law of the least threshold that any scale has, at the least scale that has it."""
     of_law, of_rest = _divided(epsilon, rest)
     lower = round_down(of_law * _LOWER)
 
@@ -190,8 +190,8 @@ _FITTED = {
 
 
 def _divided(budget: float, *shares: float) -> tuple[Fraction, ...]:
-    """What the law may spend, and what the others by their shares, so that the sum of all losses is
-    within the budget.
+    """Parts of a budget, that of the law and those of others by their shares, so that the sum of
+    all losses is within it.
     """
     bought = [share for share in shares if share]
     if not bought:

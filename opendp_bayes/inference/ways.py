@@ -175,8 +175,8 @@ def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
 
 def check_posterior(release: ReleasedData) -> None:
     """Raise `ValueError`/`TypeError` where `noise_aware_posterior` refuses a release before it
-    computes anything, as it does whatever was drawn where the mechanism, its scale, the prior, the
-    number of records or that of the categories are beyond it.
+    computes anything: whatever was drawn, the mechanism, its scale, the prior, the number of
+    records or that of the categories are beyond it.
     """
     table = release.source or release
     if table.learned_prior:

@@ -78,9 +78,10 @@ class DiscoveryPlan(Shown):
         return found
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars frame with a row for each law: `law`, its `threshold`, the least counts that are
-        shown with a probability of at least .5, .95 and .99, the standard deviations of the noise
-        of a count and of the rest, `epsilon`, `delta`, `rho`, and why the law is `refused`.
+        """A polars frame with a row for each law: `law`, its `threshold`, and the least counts that
+        are shown with a probability of at least .5, .95 and .99. Then come the standard deviations
+        of the noise of a count and of the rest, `epsilon`, `delta`, `rho`, and why the law is
+        `refused`.
         """
         import polars as pl
 

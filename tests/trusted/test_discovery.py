@@ -445,3 +445,21 @@ def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
     changed = limited.with_columns(key=pl.col("id").cast(pl.String))
     of_others = ob.posterior(changed, "key", categories="discover", nulls=ob.DROP)
     assert of_others._asked.d_in == 6
+
+
+def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> None:
+    """Of six values of each of 600 people two are kept: 200 of each value, within 8 deviations of
+    the draw, a false alarm in 1e14.
+    """
+    rows = [(person, f"k{value}") for person in range(600) for value in range(6) for _ in range(3)]
+    frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
+    unit = dp.unit_of(contributions=1, identifier=pl.col("id"))
+    loss = dp.loss_of(epsilon=8.0, delta=1e-8)
+    query = context_of(frame, privacy_unit=unit, privacy_loss=loss).query()
+    limited = query.truncate_per_group(1, by=["key"]).truncate_per_group(2)
+    asked_of = ob.posterior(limited, "key", categories="discover", nulls=ob.DROP)
+    assert asked_of._asked.d_in == 2
+    release = asked_of.release()
+    assert release.categories == tuple(f"k{value}" for value in range(6))
+    spread = math.sqrt(600 * (1 / 3) * (2 / 3))
+    assert np.abs(np.array(release.drawn) - 200).max() < 8 * spread + 8

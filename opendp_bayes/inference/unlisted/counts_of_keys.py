@@ -158,7 +158,7 @@ class CountsOfKeys:
 
     @property
     def _kinds(self) -> Integers:
-        """Which keys have the same posterior."""
+        """Numbers of keys, the same for those with the same posterior."""
         same = np.stack([self._row, self._more])
         return np.asarray(np.unique(same, axis=1, return_inverse=True)[1].reshape(-1))
 
@@ -188,9 +188,9 @@ class CountsOfKeys:
 
     @cached_property
     def shift(self) -> float:
-        """How much lower the counts of shown keys near the threshold may be than under a flat
-        prior, in standard deviations of the noise, on average: less with probability .975. 0 where
-        there are none.
+        """The number of standard deviations of the noise by which counts of shown keys near the
+        threshold may be lower than under a flat prior, on average: less with probability .975. 0
+        where there are none.
         """
         law, drawn = self.keys.law, self.keys.drawn
         keys = np.bincount(
