@@ -69,7 +69,10 @@ def make_discovered_counts(
     """
     require_features("make_discovered_counts")
     if not isinstance(input_domain, LazyFrameDomain):
-        raise TypeError(f"input_domain={input_domain}: must be a LazyFrameDomain.")
+        raise TypeError(
+            f"input_domain={told(input_domain)}: must be a LazyFrameDomain, as"
+            " `dp.domain_of(frame, infer=True)` makes."
+        )
     keys = keys_of(column, KindsOfFrame(input_domain), always, nulls)
     count = counted_in_frames(keys, RowLimits(any=True))  # as the frame may have
     return make_counts_of_keys(input_domain, input_metric, keys, count, "make_discovered_counts")

@@ -156,5 +156,5 @@ def test_labels_of_others_cannot_write_to_the_terminal() -> None:
     shown = rendered(terminal.rendered(replace(release.sheet(), title="a\x1b[31mb")))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
-    for text in ("a\ufffd[31mb", "\ufffd[2Jyes", "no\ufffd"):
+    for text in ("a\ufffd[31mb", r"'\x1b[2Jyes'", r"'no\u202e'"):
         assert text in shown

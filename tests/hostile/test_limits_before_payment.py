@@ -85,6 +85,9 @@ survey_tables/survey_posterior:SurveyPosterior._written
 survey_tables/survey_posterior:SurveyPosterior._copies
 survey_tables/table_posterior:TablePosterior.release
 survey_tables/table_posterior:TableDraws.counted
+unlisted/noisy_keys:_noisy_counts
+unlisted/noisy_keys:NoisyKeys.__post_init__
+unlisted/noisy_keys:NoisyKeys._bought
 """
 #: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.
 PLUGINS = """
