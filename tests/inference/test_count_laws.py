@@ -48,11 +48,10 @@ def test_quantiles_invert():
         assert np.all(found.cdf(count - 1) < level)
 
 
-def test_draws_follow_the_law_that_they_state():
+def test_draws_follow_their_law():
     found, rng = laws(), np.random.default_rng(0)
-    drawn, log_p = found.draw(np.zeros(20_000, dtype=np.int64), rng)
+    drawn = found.draw(np.zeros(20_000, dtype=np.int64), rng)
     p = found.pmf(np.arange(60)[:, None])[:, 0]
-    assert np.exp(log_p) == pytest.approx(p[drawn], rel=1e-9)
     table = np.bincount(drawn, minlength=60)
     assert (
         stats.chisquare(table[:40], 20_000 * p[:40] * table[:40].sum() / (20_000 * p[:40].sum()))[1]

@@ -332,7 +332,7 @@ class CountsGivenNoise(ByLaws):
             if not number:
                 continue
             law = CountLaws.of(tilted.size_cells, tilted.log_total)
-            sizes = law.draw(np.zeros(number, dtype=np.int64), rng)[0]
+            sizes = law.draw(np.zeros(number, dtype=np.int64), rng)
             found.append(DrawsGivenSum(tilted.sums, parts).of(sizes, rng))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)

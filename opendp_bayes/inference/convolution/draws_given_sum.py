@@ -58,9 +58,7 @@ class DrawsGivenSum:
         drawn, waiting = np.empty((middle - first, sums.size), dtype=np.int64), np.arange(sums.size)
         while waiting.size:
             times = max(_TRIALS // waiting.size, 1)
-            counts = np.stack(
-                [self._free(each, waiting.size * times, rng) for each in range(first, middle)]
-            )
+            counts = self._free(first, middle, waiting.size * times, rng)
             left = np.repeat(sums[waiting], times) - counts.sum(axis=0)
             log_weight = self._log_density((middle, end), left.astype(np.float64))
             peak = self._log_peak((middle, end))
@@ -76,14 +74,21 @@ class DrawsGivenSum:
             drawn[:, waiting] = self._given(first, middle, own, rng)
         return np.concatenate([drawn, self._given(middle, end, sums - drawn.sum(axis=0), rng)])
 
-    def _free(self, part: int, draws: int, rng: np.random.Generator) -> Integers:
-        """Draws of one part, shape `(draws,)`, of which nothing else is known."""
-        kind = self._kind[part]
-        table = self._tables.get(kind)
-        if table is not None:
-            first, running = table
-            return first + np.searchsorted(running, rng.random(draws) * running[-1], side="right")
-        return self._laws_in_cells.draw(np.full(draws, self._long[kind]), rng)[0]
+    def _free(self, first: int, end: int, draws: int, rng: np.random.Generator) -> Integers:
+        """Draws of some parts, shape `(parts, draws)`, of which nothing else is known."""
+        found = np.empty((end - first, draws), dtype=np.int64)
+        kinds = self._kind[first:end]
+        for row, kind in enumerate(kinds):
+            if kind in self._tables:
+                least, running = self._tables[kind]
+                level = rng.random(draws) * running[-1]
+                found[row] = least + np.searchsorted(running, level, side="right")
+        rows = [row for row, kind in enumerate(kinds) if kind not in self._tables]
+        if rows:
+            laws = np.array([self._long[kinds[row]] for row in rows])
+            every = np.broadcast_to(laws[:, None], (len(rows), draws))
+            found[rows] = self._laws_in_cells.draw(every, rng)
+        return found
 
     @cached_property
     def _tables(self) -> dict[int, tuple[int, Floats]]:
@@ -140,7 +145,7 @@ class DrawsGivenSum:
             cells = refined(log_weight, cells_from(np.floor(seeds), *ends), total.size)
             laws = CountLaws.of(cells, log_weight)
             here = (which >= start) & (which < start + _ROWS)
-            drawn[here] = laws.draw(which[here] - start, rng)[0]
+            drawn[here] = laws.draw(which[here] - start, rng)
         return drawn
 
     def _law(self, half: tuple[int, int]) -> SumLaws:

@@ -93,7 +93,7 @@ class TwoCategories(ByLaws):
         return self if ordered else self.merged([[category] for category in categories])
 
     def sample(self, draws: int, rng: Generator) -> Integers:
-        first = self._found[0].draw(np.zeros(draws, dtype=np.int64), rng)[0]
+        first = self._found[0].draw(np.zeros(draws, dtype=np.int64), rng)
         return np.column_stack([first, self._size - first])
 
 

@@ -73,7 +73,7 @@ class Cells:
         every = [(part.category, part.first, part.last) for part in parts]
         return cls(*map(np.concatenate, zip(*every, strict=True)))
 
-    @property
+    @cached_property
     def length(self) -> Integers:
         """Counts in each cell."""
         return self.last - self.first + 1

@@ -91,10 +91,19 @@ class CountLaws:
         return np.where(length > 1, np.clip(slope, -600.0, 600.0), 0.0)
 
     @cached_property
+    def _mass(self) -> Floats:
+        """Probability of each cell."""
+        return self.masses.sum(axis=1)
+
+    @cached_property
+    def _ascending(self) -> Floats:
+        """All cells in one ascending sequence: of law i from i to i + 1."""
+        return np.asarray(self.cells.category + np.minimum(self._up_to, 1.0))
+
+    @cached_property
     def _up_to(self) -> Floats:
         """Probability of each cell and those of its law below it."""
-        mass = self.masses.sum(axis=1)
-        running = np.cumsum(mass)
+        running = np.cumsum(self._mass)
         return running - np.append(0.0, running)[self._parts.start[:-1]][self.cells.category]
 
     def mean(self) -> Floats:
@@ -111,7 +120,7 @@ class CountLaws:
         """P(x <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
         values = np.floor(np.asarray(values, dtype=np.float64))
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
-        first, mass = self.cells.first, self.masses.sum(axis=1)
+        first, mass = self.cells.first, self._mass
         # All laws in one ascending sequence of whole numbers: law i from i * _SPAN on.
         within = np.clip(np.nan_to_num(values), 0, _SPAN - 1).astype(np.int64)
         key = np.arange(self.m) * _SPAN + within
@@ -133,28 +142,24 @@ class CountLaws:
         wanted = np.asarray(probabilities, dtype=np.float64)
         wanted = np.broadcast_to(wanted, (*wanted.shape[:-1], self.m))
         laws = np.broadcast_to(np.arange(self.m), wanted.shape)
-        return self._placed(laws, wanted)[0]
+        return self._counts_at(laws, wanted)
 
-    def draw(self, laws: Integers, rng: np.random.Generator) -> tuple[Integers, Floats]:
-        """One draw from each of some laws, and the logarithms of the probabilities of the draws."""
-        return self._placed(laws, rng.random(laws.shape))
+    def draw(self, laws: Integers, rng: np.random.Generator) -> Integers:
+        """One draw from each of some laws."""
+        return self._counts_at(laws, rng.random(laws.shape))
 
-    def _placed(self, laws: Integers, level: Floats) -> tuple[Integers, Floats]:
-        """The counts at levels of the laws' cumulative probabilities, and their log-probability."""
+    def _counts_at(self, laws: Integers, level: Floats) -> Integers:
+        """The counts at levels of the laws' cumulative probabilities."""
         end = self._parts.start[laws + 1] - 1
         level = level * self._up_to[end]  # the last is 1 but for rounding
-        # All laws in one ascending sequence: law i from i to i + 1, then corrected within the law.
-        key = self.cells.category + np.minimum(self._up_to, 1.0)
-        cell = np.searchsorted(key, laws + level * (1 - 1e-15))
-        cell = np.clip(cell, self._parts.start[laws], end)
-        mass, slope = self.masses.sum(axis=1)[cell], self._slope[cell]
+        cell = np.searchsorted(self._ascending, laws + level * (1 - 1e-15))
+        cell = np.clip(cell, self._parts.start[laws], end)  # rounding may miss the law
+        mass, slope = self._mass[cell], self._slope[cell]
         cell_share = 1 - (self._up_to[cell] - level) / np.maximum(mass, 1e-300)
         length = self.cells.length[cell]
         share = _place(slope, np.clip(cell_share, 0, 1))
         offset = np.clip(np.ceil(share * length - 1e-9) - 1, 0, length - 1)
-        each = _risen(slope, (offset + 1) / length) - _risen(slope, offset / length)
-        log_mass = np.log(np.maximum(mass, 1e-300)) + np.log(np.maximum(each, 1e-300))
-        return self.cells.first[cell] + offset.astype(np.int64), log_mass
+        return np.asarray(self.cells.first[cell] + offset.astype(np.int64))
 
     def _of_cells(self, values: Floats) -> Floats:
         """Values of the laws for each of their cells, shape `(cells, 1)`."""
