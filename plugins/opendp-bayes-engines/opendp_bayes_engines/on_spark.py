@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from threading import Lock
 from typing import Any
 
@@ -61,10 +62,16 @@ def on_spark_connect(frame: Frame, schema: Schema) -> Held:
 
 def _texts(rows: Frame) -> Frame:
     """Spark lets any bytes be a text, of which only characters can be shown."""
-    from pyspark.sql import functions
-
-    texts: Frame = nw.from_native(rows.to_native().withColumn(KEY, functions.make_valid_utf8(KEY)))
+    native = rows.to_native()
+    valid = _functions(native).make_valid_utf8(KEY)
+    texts: Frame = nw.from_native(native.withColumn(KEY, valid))
     return texts
+
+
+def _functions(native: Any) -> Any:
+    """The functions that make columns of a frame: those of a server have a module of their own."""
+    remote = type(native).__module__.startswith("pyspark.sql.connect")
+    return import_module("pyspark.sql.connect.functions" if remote else "pyspark.sql.functions")
 
 
 def _read(rows: Frame, column: Column) -> Iterator[pl.DataFrame]:
@@ -72,9 +79,8 @@ def _read(rows: Frame, column: Column) -> Iterator[pl.DataFrame]:
     of a frame at once: so frames of some of the values. The values are counted once, and kept where
     shuffled rows are kept, until they are handed over.
     """
-    from pyspark.sql import functions as of
-
     numbers = counted(rows, column).to_native().persist()
+    of = _functions(numbers)
     try:
         parts = 1 + numbers.count() // _AT_A_TIME
         part = of.pmod(of.xxhash64(of.lit(secrets.randbits(63)), KEY), of.lit(parts))
