@@ -16,7 +16,7 @@ from opendp_bayes.accounting.threshold_losses import (
     new_shown,
 )
 from opendp_bayes.accounting.threshold_profile import MOST_KEYS, delta_of_discovery
-from opendp_bayes.mathematics.rounding import divided, round_down, round_up
+from opendp_bayes.mathematics.rounding import divided, round_down, round_up, sqrt_up
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice, as_distance, as_level, as_positive
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
@@ -172,13 +172,11 @@ def _under_rho(
     """The Gaussian law with a share of ρ by the scale, and within δ by the threshold."""
     of_law, *others = _divided(rho, rest, within)
     squared = d_in if moved == "people" else d_in**2
-    scale = _gaussian_of(squared / (2 * of_law))
+    scale = sqrt_up(squared / (2 * of_law))
     threshold = _least_threshold(
         lambda tried: new_shown(GaussianThreshold(scale, tried), d_in, moved) <= delta
     )
-    noises = (
-        DiscreteGaussian(_gaussian_of(d_in**2 / (2 * one))) if one else None for one in others
-    )
+    noises = (DiscreteGaussian(sqrt_up(d_in**2 / (2 * one))) if one else None for one in others)
     return Discovery(GaussianThreshold(scale, threshold), *noises)
 
 
@@ -213,14 +211,6 @@ def _part(delta: float, total: Callable[[Fraction], float]) -> float:
 def _laplace_of(epsilon: Fraction) -> DiscreteLaplace:
     """Noise whose ε for one record is at most this."""
     return DiscreteLaplace(round_up(1 / epsilon))
-
-
-def _gaussian_of(variance: Fraction) -> float:
-    """A scale whose square is at least this, and not two floats too large."""
-    scale = math.sqrt(variance)
-    while Fraction(scale) ** 2 < variance:
-        scale = math.nextafter(scale, math.inf)
-    return scale
 
 
 def _least_threshold(within: Callable[[int], bool], start: int = 1) -> int:

@@ -26,7 +26,7 @@ def round_down(value: Fraction) -> float:
     return -round_up(-value)
 
 
-def sqrt_up(value: int) -> float:
+def sqrt_up(value: int | Fraction) -> float:
     """Return a float whose square is at least `value`, at least 0, and not two floats too large."""
     root = math.sqrt(value)
     while Fraction(root) ** 2 < value:

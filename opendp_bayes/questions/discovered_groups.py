@@ -11,8 +11,8 @@ from opendp_bayes.mechanisms import GaussianParameters, LaplaceParameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.thresholds import Discovery
 from opendp_bayes.questions.cells_of import cells_of
-from opendp_bayes.questions.discovered_counts import DISCOVER, keys_of
-from opendp_bayes.questions.discovery_query import Discovering, discovering_in
+from opendp_bayes.questions.discovered_counts import keys_of
+from opendp_bayes.questions.discovery_query import Discovering, discovering_in, wants_discovery
 from opendp_bayes.questions.left_out import DROP
 from opendp_bayes.questions.priors import NUMBER
 from opendp_bayes.questions.question import Question
@@ -29,9 +29,7 @@ WITHIN = 0.5
 
 def asks_for_groups(categories: Any) -> bool:
     """True if the values of some column are to be discovered, and those of others are listed."""
-    return isinstance(categories, Mapping) and any(
-        isinstance(of, str) and of == DISCOVER for of in categories.values()
-    )
+    return isinstance(categories, Mapping) and any(map(wants_discovery, categories.values()))
 
 
 def discovering_groups(
@@ -54,7 +52,7 @@ def discovering_groups(
 
     Raises `ValueError`/`TypeError` for arguments that do not fit. Reads no data.
     """
-    found = [name for name, of in categories.items() if isinstance(of, str) and of == DISCOVER]
+    found = [name for name, of in categories.items() if wants_discovery(of)]
     names = [by] if isinstance(by, str) else list(by or ())
     if names != found:
         raise ValueError(

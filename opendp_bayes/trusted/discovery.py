@@ -88,8 +88,8 @@ def make_discovery(
             f"discovery={discovery}: must have noise within where records are counted within each"
             " value, and only there."
         )
-    loss = _losses(space, discovery, is_concentrated(output_measure), delta)
     of_rho = is_concentrated(output_measure)
+    loss = _losses(space, discovery, of_rho, delta)
 
     def losses(d_in: int) -> tuple[float, float]:
         found = loss(d_in)
