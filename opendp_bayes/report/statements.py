@@ -34,6 +34,8 @@ from opendp_bayes.results.discovered import DiscoveredRelease
 DELTA = 1e-6
 #: What the report calls a category of its own for the values that are no category.
 NOT_LISTED = "no listed value"
+#: Pairs that no table has, of which a page states how wide their intervals are.
+_NAMED = 3
 _HELLINGER = "on the Hellinger distance of posteriors"
 _MECHANISMS = {
     "laplace_parameters": "{noise} Laplace noise on the counts",
@@ -251,11 +253,11 @@ def _estimated(
         f" The mechanism was {mechanisms}."
         f" Estimates are means and equal-tailed {100 * level:.6g} % credible intervals of the"
         " posterior given the released values, which takes the randomness of the release into"
-        f" account. {f'The prior was {priors}.' if joint is None else _joint(joint)}"
+        f" account. {f'The prior was {priors}.' if joint is None else _joint(joint, level)}"
     )
 
 
-def _joint(joint: SurveyPosterior | LevelsPosterior) -> str:
+def _joint(joint: SurveyPosterior | LevelsPosterior, level: float) -> str:
     """State the model of all results, and what it assumes."""
     if isinstance(joint, LevelsPosterior):
         each = [f"{value:.3g} for “{name}”" for name, value in joint.concentrations.items()]
@@ -277,14 +279,32 @@ def _joint(joint: SurveyPosterior | LevelsPosterior) -> str:
             f" {listed(other, 'and')}" + (f" given {listed(given, 'and')}" if given else "")
             for one, other, given in joint.independences
         ]
-        found += f"It assumes {'; '.join(each)}. "
-        found += "An interaction of variables that no table has together is not in it. "
+        found += f"It is centred on the assumption {'; '.join(each)}. {_interactions(joint, level)}"
     elif len(joint.variables) > 1:
         found += "It assumes no independence. "
     r_hat, fewest = max(joint.r_hat.values()), min(joint.ess.values())
     return found + (
         f"It was fitted by Markov chains: R-hat is at most {r_hat:.2f}, and every count of a table"
         f" has at least {fewest:.0f} effective draws."
+    )
+
+
+def _interactions(joint: SurveyPosterior, level: float) -> str:
+    """State the interactions that are assumed, and how wide intervals are of the pairs of which
+    least is known.
+    """
+    found = joint.unmeasured(level)
+    each = [
+        f"{width:.2g} for {' × '.join(pair)} (a table would leave about {known:.2g})"
+        for pair, _, width, known in found.head(_NAMED).rows()
+    ]
+    rest = found.height - len(each)
+    if rest > 0:
+        each.append(f"less for {rest} other pairs")
+    return (
+        "Each pair that no table has is given a random interaction, about as strong as the"
+        f" interactions of measured pairs. The {100 * level:.6g} % intervals of its shares have a"
+        f" mean width of {listed(each, 'and')}. "
     )
 
 

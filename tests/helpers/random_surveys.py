@@ -172,7 +172,7 @@ def chains_for(
     draws = draw(Model(survey.levels, looks, survey.size, concentration), effective, rng)
     names = tuple("abc"[: len(survey.levels)])
     noisy = NoisyTables(names, ((0, 1),) * len(names), looks, survey.size)
-    return draws, SurveyPosterior(noisy, draws, rng)
+    return draws, SurveyPosterior(noisy, draws, rng, interactions=False)
 
 
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {

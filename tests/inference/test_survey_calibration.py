@@ -58,7 +58,7 @@ def places(shape: str, runs: int, noise: IntegerNoise, seed: int, narrowed: floa
             looks.append(NoisyTable(scope, DrawnCounts.of(drawn, noise)))
         model = Model(LEVELS, looks, RECORDS, CONCENTRATION)
         noisy = NoisyTables(names, labels, tuple(looks), RECORDS)
-        posterior = SurveyPosterior(noisy, draw(model, 50, rng), rng)
+        posterior = SurveyPosterior(noisy, draw(model, 50, rng), rng, interactions=False)
         inside = scopes[int(rng.integers(len(scopes)))]
         measured = posterior.marginal(*(names[v] for v in inside))
         implied = posterior.marginal("a", "d")

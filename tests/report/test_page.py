@@ -451,7 +451,10 @@ def test_tables_that_are_estimated_together_agree_to_the_last_digit(tmp_path: Pa
     assert np.all(np.abs(shown - means) < 2.0 * 10.0 ** by_vote[0][0].as_tuple().exponent)  # type: ignore[operator]
     text = " ".join(page.text["methods"].split())
     assert "with the cliques vote × party and party × old and a hyper-Dirichlet prior" in text
-    assert "It assumes that old is independent of vote given party. An interaction" in text
+    assert "It is centred on the assumption that old is independent of vote given party." in text
+    assert re.search(
+        r"mean width of 0\.\d+ for \w+ × \w+ \(a table would leave about 0\.\d+\)", text
+    )
     assert re.search(
         r"R-hat is at most 1\.\d\d, and every count of a table has at least \d+ eff", text
     )

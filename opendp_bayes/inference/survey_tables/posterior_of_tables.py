@@ -20,6 +20,7 @@ def survey_posterior(
     *,
     concentration: float | None = None,
     ess: int = 400,
+    interactions: bool = True,
     draws_may_agree: bool = False,
     seed: int | None = 0,
 ) -> SurveyPosterior:
@@ -35,14 +36,18 @@ def survey_posterior(
         default it is learned. The releases' own `prior`, each of which is for a table alone, is
         not used.
     ess : those of each margin of one variable, unless long chains do not suffice.
+    interactions : whether pairs of variables that no clique holds have random interactions; without
+        them they are taken for independent, given the variables between them.
     draws_may_agree : whether two releases of one table that drew the same are two draws; otherwise
         they are taken for one, given twice, and refused.
     seed : of the chains; None for another at each call.
 
-    Nothing is drawn from data. The variables are taken for independent of each other where no table
-    ties them (`docs/survey-posterior.md`). Raises `ValueError`/`TypeError` for releases that do not
-    fit each other, and for tables that tie too many variables together, with the one to leave
-    out. Warns where chains have not met, by the names of the tables.
+    Nothing is drawn from data. What is said of variables that no table ties rests on an interaction
+    that is assumed (`docs/survey-posterior.md`).
+
+    Raises `ValueError`/`TypeError` for releases that do not fit each other, and for tables that tie
+    too many variables together, with the one to leave out. Warns where chains have not met, by the
+    names of the tables.
     """
     if not isinstance(tables, Mapping) or not tables:
         raise TypeError("tables: must be a mapping from names to at least one release.")
@@ -56,6 +61,7 @@ def survey_posterior(
         concentration = as_positive(concentration, "concentration")
     effective = as_size(ess, "ess", "draws")
     as_choice(draws_may_agree, "draws_may_agree", (True, False))
+    as_choice(interactions, "interactions", (True, False))
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
     rng = np.random.default_rng(seed)
@@ -65,7 +71,7 @@ def survey_posterior(
         partial(draw, model, effective, rng),
         partial(ConsistentDraws.of_arrays, model),
     )
-    posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0])
+    posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0], interactions)
     loose = posterior.unsettled
     if loose:
         shown = "; ".join(

@@ -1,5 +1,5 @@
 """Records that have given tables: within the levels of what two cliques share, their parts are
-matched at random.
+matched at random, and exchanged where variables that no clique holds together interact.
 """
 
 import math
@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.survey_tables.interactions import Interactions
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.probabilities_of_cliques import Factor
 from opendp_bayes.inference.survey_tables.tables import Model
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
+
+#: The variables below a separator, each with those above it that it interacts with, and how that
+#: interaction changes; and the separator.
+Side = tuple[dict[int, list[tuple[int, Floats]]], Scope]
+#: How often every record is paired at each separator. Interactions of strength 1 have settled by
+#: then, and usual ones after a third of that.
+_SWEEPS = 24
 
 
 def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator) -> Any:
@@ -29,11 +37,7 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator)
     _write(found, slice(None), root, model, rng.permutation(_repeated(tables[root])))
     for edge in tree.edges:
         child = tree.cliques[edge.child]
-        shape = [model.levels[v] for v in edge.separator]
-        key: Any = np.zeros(size, dtype=np.min_scalar_type(math.prod(shape)))
-        for v, levels in zip(edge.separator, shape, strict=True):
-            key = key * key.dtype.type(levels) + found[:, v].astype(key.dtype)
-        rows = np.argsort(key, kind="stable")
+        rows = np.argsort(_key(found, model, edge.separator), kind="stable")
         places = model.places(child, edge.separator)
         cells = np.argsort(places, kind="stable")
         numbers = tables[child][cells]
@@ -43,6 +47,75 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator)
             rng.shuffle(block)
         _write(found, rows, child, model, parts)
     return found
+
+
+def exchange(records: Any, model: Model, interactions: Interactions, rng: Generator) -> None:
+    """Change matched records, in place, so that they have an interaction of each pair that no
+    clique holds, shape `(levels, levels)`; their clique tables stay.
+
+    For each separator, records that agree on it are paired at random, and exchange the variables
+    below it by Metropolis: the law of the records is in proportion to the exponential of the sum of
+    their interactions.
+    """
+    sides: list[Side] = []
+    for below, above, shared in model.tree.separations():
+        inside = {
+            v: [
+                (u, _changes(of)) for u in above if (of := _between(interactions, v, u)) is not None
+            ]
+            for v in below
+        }
+        if any(inside.values()):
+            sides.append((inside, shared))
+    for _ in range(_SWEEPS):
+        _sweep(records, model, sides, rng)
+
+
+def _sweep(records: Any, model: Model, sides: list[Side], rng: Generator) -> None:
+    """Pair all records once at each separator."""
+    order = rng.permutation(len(records))
+    for inside, shared in sides:
+        key = _key(records, model, shared)[order]
+        alike = np.argsort(key, kind="stable")
+        key, paired = key[alike], order[alike]
+        same = key[:-1:2] == key[1::2]
+        one, other = paired[:-1:2][same], paired[1::2][same]
+        change = np.zeros(one.size)
+        for v, crossing in inside.items():
+            levels = model.levels[v]
+            both = records[one, v].astype(np.int64) * levels + records[other, v]
+            for u, changes in crossing:
+                code = both * model.levels[u]
+                change += changes.take(code + records[other, u])
+                change -= changes.take(code + records[one, u])
+        accepted = -rng.standard_exponential(change.size) < change
+        one, other = one[accepted], other[accepted]
+        for v in inside:
+            records[one, v], records[other, v] = records[other, v], records[one, v]
+
+
+def _between(interactions: Interactions, v: int, u: int) -> Floats | None:
+    """The interaction of two variables, with the levels of the first in rows; None without one."""
+    if v < u:
+        return interactions.get((v, u))
+    turned = interactions.get((u, v))
+    return None if turned is None else turned.T
+
+
+def _changes(values: Floats) -> Floats:
+    """How an interaction changes with a level, at each other one, where one level takes the place
+    of another.
+    """
+    return (values[:, None] - values).reshape(-1)
+
+
+def _key(records: Any, model: Model, shared: Scope) -> Any:
+    """The cell of the table of some variables, of each record."""
+    shape = [model.levels[v] for v in shared]
+    key: Any = np.zeros(len(records), dtype=np.min_scalar_type(math.prod(shape)))
+    for v, levels in zip(shared, shape, strict=True):
+        key = key * key.dtype.type(levels) + records[:, v].astype(key.dtype)
+    return key
 
 
 def new_tables(

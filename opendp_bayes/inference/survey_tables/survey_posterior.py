@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
+from scipy.special import ndtri
 
 from opendp_bayes.display.graph_picture import plot_graph
 from opendp_bayes.inference.answers.joint_table import (
@@ -21,6 +22,8 @@ from opendp_bayes.inference.survey_tables.consistent_draws import (
     SETTLED_R_HAT,
     ConsistentDraws,
 )
+from opendp_bayes.inference.survey_tables.implied_tables import ImpliedTables
+from opendp_bayes.inference.survey_tables.interactions import open_pairs
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
@@ -28,10 +31,10 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
     drawn_factors,
     probabilities,
 )
-from opendp_bayes.inference.survey_tables.records import matched_records, new_tables
+from opendp_bayes.inference.survey_tables.records import exchange, matched_records, new_tables
 from opendp_bayes.inference.survey_tables.synthetic_frames import frame_of
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_size
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
 from opendp_bayes.release_format.data import Label, Value
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 Kind = Literal["population", "predictive"]
 Format = Literal["parquet", "csv"]
+#: Columns of `unmeasured`.
+_OF_UNMEASURED = "pair", "cells", "width", "width_with_table"
 
 
 class SurveyPosterior:
@@ -62,7 +67,11 @@ class SurveyPosterior:
     """
 
     def __init__(
-        self, noisy: NoisyTables, draws: ConsistentDraws, rng: np.random.Generator
+        self,
+        noisy: NoisyTables,
+        draws: ConsistentDraws,
+        rng: np.random.Generator,
+        interactions: bool = True,
     ) -> None:
         self.variables: Names = noisy.variables
         self.categories: dict[str, tuple[Label, ...]] = dict(
@@ -70,6 +79,7 @@ class SurveyPosterior:
         )
         self._draws, self._model = draws, draws.model
         self._factors: list[Factor] = drawn_factors(draws, rng)
+        self._interactions, self._rng = interactions, rng.spawn(1)[0]
         self._scopes = tuple(dict.fromkeys(look.scope for look in noisy.looks))
         self.tables: tuple[Names, ...] = tuple(map(self._names, self._scopes))
         self.cliques: tuple[Names, ...] = tuple(map(self._names, draws.model.tree.cliques))
@@ -109,6 +119,14 @@ class SurveyPosterior:
         """
         return self._draws.concentration.reshape(-1)
 
+    @cached_property
+    def _implied(self) -> ImpliedTables | None:
+        """Tables with interactions of the pairs that no clique holds; None where there are none."""
+        if not self._interactions or not open_pairs(self._model):
+            return None
+        size = max(float(self._draws.size.mean()), 1.0)
+        return ImpliedTables(self._model, self._factors, self._draws.shape, size, self._rng)
+
     def marginal(self, *variables: str) -> TablePosterior:
         """The posterior of one variable, or of a table of several in the order given, whether they
         were measured together or not (`TablePosterior.measured`).
@@ -116,6 +134,38 @@ class SurveyPosterior:
         Raises `ValueError` for what is no variable, or given twice.
         """
         return self._table(variables, {})
+
+    def unmeasured(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for every pair of variables that no clique holds, the widest
+        first: what is known of it from an assumed interaction alone, and what a table would tell.
+
+        Parameters
+        ----------
+        level : the probability of the intervals.
+
+        The columns are `pair`, a list of two names; its number of `cells`; `width`, that of the
+        intervals of its shares, in the mean over the cells; and `width_with_table`, about what it
+        would be if a table of the pair had been released with noise as wide as that of the others,
+        in the median. Raises `ValueError` unless `0 < level < 1`.
+        """
+        import polars as pl
+
+        reach = float(ndtri((1 + as_level(level)) / 2))
+        noise = float(np.median([look.std for look in self._model.looks]))
+        size = max(float(self._draws.size.mean()), 1.0)
+        found: dict[str, list[Any]] = {name: [] for name in _OF_UNMEASURED}
+        for pair in open_pairs(self._model):
+            table = self.marginal(*self._names(pair))
+            lower, upper = table.interval(level)
+            mean = table.mean()
+            far = reach * np.sqrt((noise / size) ** 2 + mean * (1 - mean) / size)
+            known = np.minimum(mean + far, 1) - np.maximum(mean - far, 0)
+            row = list(table.axes), mean.size, (upper - lower).mean(), known.mean()
+            for name, value in zip(_OF_UNMEASURED, row, strict=True):
+                found[name].append(value)
+        schema: Any = {"pair": pl.List(pl.String), "cells": pl.Int64}
+        widths = dict.fromkeys(_OF_UNMEASURED[2:], pl.Float64)
+        return pl.DataFrame(found, schema | widths).sort("width", descending=True)
 
     def agreeing_means(self, *sets: Sequence[str], decimals: int) -> list[Floats]:
         """Posterior means of tables of sets of variables, in the order given, rounded so that they
@@ -274,7 +324,10 @@ class SurveyPosterior:
             tables = {clique: self._draws.rows(clique)[row].astype(np.int64) for clique in cliques}
         else:
             tables = new_tables(self._model, self._factors, row, size, rng)
-        return frame_of(matched_records(self._model, tables, rng), self.categories)
+        found = matched_records(self._model, tables, rng)
+        if self._implied is not None:
+            exchange(found, self._model, self._implied.of_row(row), rng)
+        return frame_of(found, self.categories)
 
     def __repr__(self) -> str:
         cliques = ", ".join(" × ".join(names) for names in self.cliques)
@@ -282,7 +335,11 @@ class SurveyPosterior:
         return f"SurveyPosterior({cliques}; by Markov chains, R-hat {r_hat:.3f}, ESS {fewest:.0f})"
 
     def _theta(self, scope: Scope) -> Floats:
-        found = probabilities(self._model, self._factors, scope)
+        known = self._model.tree.holding(tuple(sorted(scope))) is not None
+        if known or self._implied is None:
+            found = probabilities(self._model, self._factors, scope)
+        else:
+            found = self._implied.probabilities(scope)
         return found.reshape(*self._draws.shape, -1)
 
     def _measured(self, scope: Scope) -> bool:
