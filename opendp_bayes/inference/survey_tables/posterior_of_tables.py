@@ -40,7 +40,7 @@ def survey_posterior(
     seed : of the chains; None for another at each call.
 
     Nothing is drawn from data. The variables are taken for independent of each other where no table
-    ties them (`docs/survey-posterior.md`). Raises `ValueError`/`TypeError` for releases that do not
+    ties them (`docs/surveys.md`). Raises `ValueError`/`TypeError` for releases that do not
     fit each other, and for tables that tie too many variables together, with the one to leave
     out. Warns where chains have not met, by the names of the tables.
     """
