@@ -1,6 +1,6 @@
 """Measure how often credible intervals hold the truth, noise-aware and plug-in, and write
-docs/coverage.md. This takes about an hour on two cores. Arguments are names of mechanisms: only
-their sections are made anew.
+docs/research/coverage.md. This takes about an hour on two cores. Arguments are names of mechanisms:
+only their sections are made anew.
 """
 
 import sys
@@ -50,8 +50,8 @@ is the smallest p-value, over the categories, of Kolmogorov's test of that.
 REFUSED = """## Refused
 
 These mechanisms refuse: nearly every release
-[would ignore the data](limits.md#many-candidates), or permute-and-flip would have to list more than
-$10^6$ candidates.
+[would ignore the data](mechanisms.md#many-candidates), or permute-and-flip would have to list more
+than $10^6$ candidates.
 
 | mechanism | $k$ | $n$ | ε |
 |---|---|---|---|
@@ -89,7 +89,7 @@ def main() -> None:
     with ProcessPoolExecutor(2) as pool:
         rows = pool.map(line, seeds, seeds.values())
         lines = dict(zip(seeds, track(rows, "simulating", total=len(seeds)), strict=True))
-    path = ROOT / "docs" / "coverage.md"
+    path = ROOT / "docs" / "research" / "coverage.md"
     # The section of rare categories has a benchmark of its own.
     old, title, rare = path.read_text(encoding="utf-8").partition("\n## Rare categories")
     before = old if sys.argv[1:] else ""

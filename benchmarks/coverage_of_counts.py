@@ -1,5 +1,6 @@
 """Measure how often intervals of the true counts of joint tables hold them, beside the probability
-that the posterior gives them, and write that section of docs/coverage.md. It takes about a minute.
+that the posterior gives them, and write that section of docs/research/coverage.md. It takes about a
+minute.
 """
 
 import sys
@@ -106,7 +107,7 @@ def main() -> None:
     header = ["mechanism", "cells", "$n$"]
     header += [f"{of}, {100 * p:g} %" for of in ("cells", "rows", "all") for p in LEVELS]
     table = [f"| {' | '.join(header)} |", "|" + "---|" * len(header), *map(line, SETTINGS)]
-    section(ROOT / "docs" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
+    section(ROOT / "docs" / "research" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """Measure how often intervals of keys that nobody listed hold the truth, in ten worlds, and write
-that section of docs/coverage.md. It takes about seven minutes of one processor.
+that section of docs/research/coverage.md. It takes about seven minutes of one processor.
 """
 
 import sys
@@ -16,7 +16,7 @@ from tests.helpers.worlds_of_keys import WORLDS, Held, World, run  # noqa: E402
 RUNS = 12
 TITLE = "## Values that nobody listed\n"
 TEXT = f"""
-Intervals of 95 % of the [posterior of what a threshold shows](unlisted.md#the-posterior), in
+Intervals of 95 % of the [posterior of what a threshold shows](../unlisted.md#the-posterior), in
 percent of the keys that are shown, under three priors of their counts: flat / learned from what is
 shown / learned with the number of hidden records, bought with a fifth of ε. Counts of keys are
 Poisson draws of the intensities of a world, {RUNS} times; the first four columns of numbers are of
@@ -75,7 +75,7 @@ def line(world: World, found: Sequence[tuple[Held, Held, Held]]) -> str:
 def write(lines: Sequence[str]) -> None:
     """Write the section."""
     table = [f"| {' | '.join(HEADER)} |", "|" + "---|" * len(HEADER), *lines]
-    section(ROOT / "docs" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
+    section(ROOT / "docs" / "research" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

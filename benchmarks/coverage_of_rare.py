@@ -1,5 +1,5 @@
 """Measure how often credible intervals hold the truth where categories are rare or data sets are
-many, and write that section of docs/coverage.md. This takes some minutes.
+many, and write that section of docs/research/coverage.md. This takes some minutes.
 """
 
 import sys
@@ -47,7 +47,7 @@ def main() -> None:
     aware, plug = ([f"{who}, {100 * p:g} %" for p in LEVELS] for who in ("noise-aware", "plug-in"))
     header = ["mechanism", "$k$", "$n$", "ε", "prior", *aware, "uniform", *plug]
     table = [f"| {' | '.join(header)} |", "|" + "---|" * len(header), *map(str.strip, rows)]
-    section(ROOT / "docs" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
+    section(ROOT / "docs" / "research" / "coverage.md", TITLE, TEXT + "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Priors of 1, .5 and a learned one for few categories: squared error, coverage and the bias of a
-private number of records. Prints the table of docs/prior.md from which the default was chosen.
+private number of records. Prints the table of docs/research/priors.md from which the default was
+chosen.
 
 Every replication draws 300 records from the shares of one of four truths, and Laplace or K-norm
 noise for their counts. Ten replications take about twenty minutes on one core.

@@ -1,5 +1,6 @@
 """Posteriors under fixed priors of 1 and .5 and under a learned one: squared error, coverage, bias
-of a private number of records, and time, on thirteen tables. Prints the table of docs/prior.md.
+of a private number of records, and time, on thirteen tables. Prints the table of
+docs/research/priors.md.
 
 Every replication draws records from the shares of a table, and noise for their counts. Three
 replications take about half an hour on one core.

@@ -1,5 +1,5 @@
 """Measure how close the mechanisms come to the least error that ε allows: the numbers of
-docs/optimality.md. This takes some minutes.
+docs/research/optimality.md. This takes some minutes.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Measure what groups gain by borrowing strength, and its cost: the table of docs/pooling.md."""
+"""Measure what groups gain by borrowing strength, and its cost: the table of docs/groups.md."""
 
 import sys
 import warnings

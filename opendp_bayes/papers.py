@@ -2,7 +2,7 @@
 compute with, as all mechanisms of this package are.
 
 The ε is the papers' own (nominal) one. Their exact loss is often far below it, and for EHDL it can
-be above; `calibrate` solves the scale for the exact loss instead (`docs/papers.md`).
+be above; `calibrate` solves the scale for the exact loss instead (`docs/research/papers.md`).
 """
 
 import math
@@ -154,8 +154,8 @@ def beta(epsilon: float, delta: float, size: int) -> SmoothHellingerExponential:
     size : the public number of records, at least 1.
 
     Its proof there does not hold; the tailoring paper's figures can have shown no other mechanism
-    as EHDS (`docs/papers.md`). Raises `ValueError`/`TypeError` for arguments that are not valid.
-    Source: notes, sections 3.2 and 3.3.
+    as EHDS (`docs/research/papers.md`). Raises `ValueError`/`TypeError` for arguments that are not
+    valid. Source: notes, sections 3.2 and 3.3.
 
     >>> from opendp_bayes.research import papers
     >>> round(papers.beta(epsilon=1.0, delta=1e-8, size=100).beta, 6)

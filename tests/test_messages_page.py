@@ -5,7 +5,7 @@ import re
 
 from tests.helpers.sources import ROOT, SOURCES
 
-PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "help.md").read_text(encoding="utf-8")
 
 
 def messages(page: str) -> list[str]:

@@ -68,6 +68,6 @@ def test_a_notebook_is_kept_without_what_a_run_left(path: Path) -> None:
 
 
 def test_every_notebook_is_in_the_gallery() -> None:
-    page = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     assert {path.stem for path in NOTEBOOKS} == set(PICTURES)
     assert [path.name for path in NOTEBOOKS if path.name not in page] == []

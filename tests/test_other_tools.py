@@ -1,4 +1,4 @@
-"""The recipes of docs/outputs.md for other programs: R, where it is there, and Quarto's cells."""
+"""The recipes of docs/reports.md for other programs: R, where it is there, and Quarto's cells."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import opendp_bayes as ob
 from tests.helpers.sources import ROOT
 from tests.results.test_survey import SURVEY
 
-PAGE = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

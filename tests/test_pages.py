@@ -2,12 +2,13 @@
 
 import ast
 import re
+from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.sources import PAGES, SOURCES
+from tests.helpers.sources import PAGES, ROOT, SOURCES
 
 _FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
@@ -26,7 +27,7 @@ def inside_of_text(docstring: str) -> list[str]:
     return [part for part in parts if ">>> " in part and not part.startswith(">>> ")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_of_pages_are_code(page: Path) -> None:
     assert not outside_of_code(page.read_text(encoding="utf-8"))
 
@@ -48,3 +49,60 @@ def test_others_are_noticed() -> None:
     assert outside_of_code("```python\n>>> 1 + 1\n2\n```\n") == []
     assert inside_of_text("Text.\n\n    # Why\n    >>> 1 + 1\n    2") == ["# Why\n>>> 1 + 1\n2"]
     assert inside_of_text("Text.\n\n    >>> 1 + 1\n    2\n    >>> 2 + 2\n    4") == []
+
+
+# --- What the code says of pages
+
+_CITED = re.compile(r"docs/([\w/-]+\.md)`?(?:, (?:\"([^\"]+)\"|'([^']+)'))?")
+_NAMED = re.compile(r"[(]docs: ([^).;]+)[).;]")
+
+
+@cache
+def headings(page: Path) -> list[str]:
+    """The headings of a page, its own name first, and the words in bold that begin a paragraph."""
+    text = _FENCED.sub("", page.read_text(encoding="utf-8"))
+    return [
+        *re.findall(r"^#+ (.+)$", text, re.MULTILINE),
+        *re.findall(r"^\*\*([^*]+?)\.?\*\*", text, re.MULTILINE),
+    ]
+
+
+def texts(path: Path) -> list[str]:
+    """The texts and comments of a module, each on one line."""
+    source = path.read_text(encoding="utf-8")
+    found = re.findall(r"(?:^ *#.*\n)+", source, re.MULTILINE)
+    found = [re.sub(r"^ *#:? ?", "", text, flags=re.MULTILINE) for text in found]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(str(getattr(part, "value", "…")) for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return [re.sub(r"\s+", " ", text) for text in found]
+
+
+def cited(text: str) -> set[str]:
+    """What a text cites that is not there: a page, or a heading of a page that it names."""
+    missing = set()
+    for name, *quoted in _CITED.findall(text):
+        page, heading = ROOT / "docs" / name, "".join(quoted)
+        if not page.is_file() or (heading and heading not in headings(page)):
+            missing.add(f"{name}, {heading}")
+    for named in _NAMED.findall(text):
+        titles = {heading for page in PAGES for heading in headings(page)}
+        missing |= {part for part in named.replace('"', "").split(", ") if part not in titles}
+    return missing
+
+
+def test_pages_and_headings_that_the_code_cites_are_there() -> None:
+    everything = {path.name: " ".join(texts(path)) for path in SOURCES}
+    assert {name: lacking for name, text in everything.items() if (lacking := cited(text))} == {}
+    assert len(_CITED.findall(" ".join(everything.values()))) > 80
+    assert len(_NAMED.findall(" ".join(everything.values()))) > 10
+
+
+def test_a_heading_that_is_not_there_is_noticed() -> None:
+    """Negative control."""
+    assert cited('`docs/guarantee.md`, "Plans"; (docs: Known limits)') == set()
+    assert cited('`docs/guarantee.md`, "Plots"') == {"guarantee.md, Plots"}
+    assert cited("`docs/no_page.md`") == {"no_page.md, "}
+    assert cited("(docs: Known limits, Tyme).") == {"Tyme"}

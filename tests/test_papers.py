@@ -1,7 +1,7 @@
 """The verdicts on the papers' claims: complete, and their commands print what they say.
 
-`docs/papers.csv` has a row for each claim. A command `python SCRIPT ID` prints one line, which the
-row's note contains; with several ids a script prints a line for each, in the order given.
+`docs/research/papers.csv` has a row for each claim. A command `python SCRIPT ID` prints one line,
+which the row's note contains; with several ids a script prints a line for each, in the order given.
 """
 
 import csv
@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.by_path import loaded
 
 ROOT = Path(__file__).parent.parent
-with (ROOT / "docs" / "papers.csv").open(newline="", encoding="utf-8") as _file:
+with (ROOT / "docs" / "research" / "papers.csv").open(newline="", encoding="utf-8") as _file:
     ROWS = list(csv.DictReader(_file))
 #: How many claims a document makes, by the letter of their ids; some figures have parts.
 NUMBERED = {"N": 41, "I": 23, "T": 61, "P": 43, "S": 30}
@@ -116,7 +116,7 @@ def printed(script: str, claims: list[str]) -> list[str]:
 
 def test_the_page_shows_these_verdicts() -> None:
     page = loaded(ROOT / "examples" / "papers" / "page.py")
-    text = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "research" / "papers.md").read_text(encoding="utf-8")
     assert page.filled(text) == text, "run python examples/papers/page.py"
     shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([TCFN]) \|", text, flags=re.MULTILINE)
     assert sorted(shown) == sorted((row["id"], row["verdict"]) for row in ROWS)

@@ -178,7 +178,7 @@ def test_some_probabilities_of_the_slow_figures(
 
 
 def test_every_figure_is_on_the_page() -> None:
-    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "research" / "papers.md").read_text(encoding="utf-8")
     assert len(SCRIPTS) == 14
     for script in SCRIPTS:
         kind = "png" if not script.stem.startswith("table") else None

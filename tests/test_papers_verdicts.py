@@ -18,7 +18,7 @@ import opendp_bayes_smoothed as obs
 from opendp_bayes.research import papers
 
 ROOT = Path(__file__).parent.parent
-with (ROOT / "docs" / "papers.csv").open(newline="", encoding="utf-8") as _file:
+with (ROOT / "docs" / "research" / "papers.csv").open(newline="", encoding="utf-8") as _file:
     ROWS = {row["id"]: row for row in csv.DictReader(_file)}
 ONES = [1.0, 1.0]
 CONSTANT = math.sqrt(1 - math.pi / 4)
@@ -155,7 +155,7 @@ def test_ehds_passes_lap_for_few_records() -> None:
     sizes = range(2, 31)
     assert [n for n in sizes if ratio("lap", balanced(n)) < 1] == [2, 3, 4, 5, 6, 7]
     assert [n for n in sizes if hits(n, 2)] == [2, 3, 4, 5, 6]
-    page = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "research" / "papers.md").read_text(encoding="utf-8")
     assert "2 to 7 records" in page
 
 

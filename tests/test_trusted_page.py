@@ -204,7 +204,7 @@ def test_a_link_or_a_test_that_is_not_there_is_noticed(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="leads to no heading"):
             heading_of(link)
     with pytest.raises(ValueError, match="leads to no heading"):
-        heading_of("outputs.md#echo-false")  # a comment in a block of code
+        heading_of("../reports.md#echo-false")  # a comment in a block of code
     assert heading_of("proofs.md#the-samplers-error") == "The sampler's error"
     (tmp_path / "test_x.py").write_text("def test_it(): ...\n", encoding="utf-8")
     assert is_defined("test_x.py::test_it", tmp_path)

@@ -1,5 +1,6 @@
 """Check claims of the papers: `python examples/papers/checks.py N12` prints the evidence, which
-`docs/papers.csv` quotes; several claims print a line each, in the order given, none all of them.
+`docs/research/papers.csv` quotes; several claims print a line each, in the order given, none all of
+them.
 """
 
 import sys

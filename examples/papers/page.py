@@ -1,5 +1,5 @@
-"""Write the verdicts of `docs/papers.csv`, and the tables among the numbers of the figures, into
-`docs/papers.md`: `python examples/papers/page.py`.
+"""Write the verdicts of `docs/research/papers.csv`, and the tables among the numbers of the
+figures, into `docs/research/papers.md`: `python examples/papers/page.py`.
 """
 
 import csv
@@ -12,7 +12,7 @@ TABLES = "NITFPS"
 
 
 def rows() -> list[dict[str, str]]:
-    with (DOCS / "papers.csv").open(newline="", encoding="utf-8") as file:
+    with (DOCS / "research" / "papers.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -61,5 +61,5 @@ def filled(page: str) -> str:
 
 
 if __name__ == "__main__":
-    path = DOCS / "papers.md"
+    path = DOCS / "research" / "papers.md"
     path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -82,7 +82,7 @@ def calibrate(
     Raises `ValueError` if no scale is private enough, and `ValueError`/`TypeError` for arguments
     that are not valid.
 
-    Source: `docs/mechanisms.md`, "Calibration".
+    Source: `docs/research/mechanisms.md`, "Calibration".
 
     >>> from opendp_bayes import calibrate
     >>> from opendp_bayes.mechanisms import SmoothHellingerExponential

@@ -45,8 +45,8 @@ def privacy_loss_distribution(
     Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism whose
     loss has no finite bound, pure or with δ = 1e-20.
 
-    Source: `docs/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting of
-    differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".
+    Source: `docs/research/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting
+    of differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".
     """
     try:
         from dp_accounting.pld import pld_pmf

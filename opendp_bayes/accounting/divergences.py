@@ -2,7 +2,7 @@ r"""Divergences between the output distributions of neighbours, for many pairs a
 
 Distributions come as logarithms of probabilities that are computed, not exact. Where each is within
 `log_error` of the truth, a logarithm of a ratio is within twice that, and the certified functions
-below move to the safe side (`docs/proofs.md`, "Exact accounting").
+below move to the safe side (`docs/research/proofs.md`, "Exact accounting").
 """
 
 from collections.abc import Iterator

@@ -58,7 +58,7 @@ def exact_loss(
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
 
-    Source: `docs/proofs.md`, "Exact accounting".
+    Source: `docs/research/proofs.md`, "Exact accounting".
 
     >>> from opendp_bayes import exact_loss
     >>> from opendp_bayes.mechanisms import SmoothHellingerExponential

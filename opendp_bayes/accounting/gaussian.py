@@ -2,7 +2,8 @@ r"""Discrete Gaussian noise: the privacy profile of the worst neighbours, certif
 
 Counts that move by d each, j of them, have the log-ratio `L(s) = D (2 s + D) / (2 t^2)` at the sum
 s of their noise, with `D = j d` and `t^2 = j scale^2`. The law of the sum is `P(s) ∝ exp(-s^2 / (2
-t^2))` times a weight that depends on s modulo j alone (`docs/proofs.md`, "Gaussian noise").
+t^2))` times a weight that depends on s modulo j alone (`docs/research/proofs.md`, "Gaussian
+noise").
 """
 
 import math

@@ -3,7 +3,7 @@ neighbours.
 
 The log-ratio of a Laplace density and its shift by m takes at most m + 1 values, whatever the data,
 and clamping merges only outcomes of equal ratio. So the loss of a release is that of a pair on
-those values (`docs/proofs.md`, "Exact loss of additive noise").
+those values (`docs/research/proofs.md`, "Exact loss of additive noise").
 """
 
 import math
@@ -84,7 +84,7 @@ def knorm_step(k: int, scale: float) -> tuple[Floats, Floats]:
 
 def knorm_steps(k: int, scale: float, distance: int) -> tuple[Floats, Floats]:
     """A pair as bad as K-norm noise moved by `distance` records, whichever they are, or worse: one
-    changed record after the other (`docs/proofs.md`, "Exact loss of additive noise").
+    changed record after the other (`docs/research/proofs.md`, "Exact loss of additive noise").
 
     With β the largest power of an event of a given level, that of one record, the pair is the one
     whose largest power is β applied `distance` times: polygons, on exact fractions.

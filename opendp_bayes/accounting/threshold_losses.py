@@ -1,5 +1,5 @@
-"""Privacy loss of keys that nobody listed, for people and for records (`docs/proofs.md`, "Keys that
-nobody listed").
+"""Privacy loss of keys that nobody listed, for people and for records (`docs/research/proofs.md`,
+"Keys that nobody listed").
 """
 
 import math

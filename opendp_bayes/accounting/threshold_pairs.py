@@ -2,8 +2,8 @@
 
 A key that nobody else holds is shown or is not: `chance_to_show` bounds how often. A key that
 others hold moves by so many records, and `excess` bounds the divergence of several such keys
-(`docs/proofs.md`, "Keys that nobody listed"). Numbers are whole multiples of `2^-POINT`, rounded to
-the safe side.
+(`docs/research/proofs.md`, "Keys that nobody listed"). Numbers are whole multiples of `2^-POINT`,
+rounded to the safe side.
 """
 
 import math

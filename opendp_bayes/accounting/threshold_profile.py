@@ -1,5 +1,5 @@
 """The exact δ of keys that nobody listed, by how many of one person's keys are new
-(`docs/proofs.md`, "Keys that nobody listed").
+(`docs/research/proofs.md`, "Keys that nobody listed").
 """
 
 import math

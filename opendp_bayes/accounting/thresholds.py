@@ -1,5 +1,5 @@
-"""Keys that nobody listed: what they cost, and the law that fits a budget (`docs/proofs.md`, "Keys
-that nobody listed").
+"""Keys that nobody listed: what they cost, and the law that fits a budget
+(`docs/research/proofs.md`, "Keys that nobody listed").
 """
 
 import math

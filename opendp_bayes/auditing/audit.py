@@ -74,7 +74,7 @@ def audit(
     Uses no data: data sets are made up. Raises `ValueError`/`TypeError` for arguments that are not
     valid or do not fit the mechanism.
 
-    Source: `docs/audit.md`.
+    Source: `docs/research/audit.md`.
 
     >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> from opendp_bayes.research import audit

@@ -29,8 +29,8 @@ _SPECIES = ("Adelie", "Chinstrap", "Gentoo")
 _NOTE = (
     "The two questions were put to the same people, so for them ε adds up to 2.\n\nWith so many"
     " records at ε = 1 the noise is small, and the two columns of intervals nearly agree. With"
-    " fewer records or a smaller ε the plug-in intervals are too narrow (docs: How to read a"
-    " private posterior).\n\nTrue counts are never shown: a release is all that leaves a Context."
+    " fewer records or a smaller ε the plug-in intervals are too narrow (docs: Reading a"
+    " posterior).\n\nTrue counts are never shown: a release is all that leaves a Context."
     " Run it again to see other noise."
 )
 

@@ -1,5 +1,5 @@
 """The tools for a mechanism of your own: validation, candidates, exact sampling and certified
-losses. See `docs/plugins.md`. What needs OpenDP is in `opendp_bayes.extend.framework`.
+losses. See `docs/extending.md`. What needs OpenDP is in `opendp_bayes.extend.framework`.
 """
 
 from opendp_bayes.mathematics.exponential.hellinger import entropy_gap

@@ -1,5 +1,5 @@
 """The tools for an OpenDP measurement of your own, or for data of your own, on the spaces of this
-package. See `docs/plugins.md`.
+package. See `docs/extending.md`.
 
 A door of its own, because it loads OpenDP: `opendp_bayes.extend` needs neither OpenDP nor polars.
 """

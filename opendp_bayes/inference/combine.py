@@ -63,8 +63,8 @@ def combine(
     Parameters
     ----------
     releases : at least two `Release`s. Their losses add up where they are of the same records
-        (`docs/combining.md`). Tables of different variables are given as a mapping from names, and
-        lead to a `SurveyPosterior` (`docs/survey-posterior.md`); a table of one column is of the
+        (`docs/budgets.md`). Tables of different variables are given as a mapping from names, and
+        lead to a `SurveyPosterior` (`docs/surveys.md`); a table of one column is of the
         variable of that column, or of its name where the release does not say its `columns`. Where
         the categories of each are sums of those of one of them, they lead to a `LevelsPosterior`
         (`docs/levels.md`).

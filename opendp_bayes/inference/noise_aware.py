@@ -48,11 +48,12 @@ def noise_aware_posterior(
     seed : of those draws. Exponential mechanisms for three or more categories draw from the
         operating system's source as well, which has no seed.
 
-    Two categories, few data sets, and noise on the counts need no draws (`docs/posterior.md`).
-    Raises `ValueError` for a mechanism whose probabilities are out of reach, and given noise on the
-    counts for what is beyond the bounds of `docs/limits.md`. Warns where draws do not agree or are
-    worth few independent ones. When it is first used, warns where its number of records, or that
-    of a margin, is far from the sum of what was drawn: the prior decides it, not the records.
+    Two categories, few data sets, and noise on the counts need no draws
+    (`docs/research/computation.md`). Raises `ValueError` for a mechanism whose probabilities are
+    out of reach, and given noise on the counts for what is beyond the bounds of `docs/limits.md`.
+    Warns where draws do not agree or are worth few independent ones. When it is first used, warns
+    where its number of records, or that of a margin, is far from the sum of what was drawn: the
+    prior decides it, not the records.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
     >>> from opendp_bayes import noise_aware_posterior

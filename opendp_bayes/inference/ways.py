@@ -128,7 +128,7 @@ class ByWeights(Way):
                 f"mechanism={mechanism!r}: states no law, so that a posterior of {self.size}"
                 f" records and {self.prior.size} categories would need a list of all data sets, and"
                 f" at most {LARGEST_LIST} are listed. Let it state its law, or ask for fewer"
-                " categories (docs: Plugins, The law)."
+                " categories (docs: Extending, The law)."
             )
 
     def exact(self, records_prior: Any = None) -> Engine | None:

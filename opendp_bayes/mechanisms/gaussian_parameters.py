@@ -46,7 +46,7 @@ class GaussianParameters(NoisyCounts):
         * `"private"`: clamped to be non-negative, also where it is public.
 
     Source: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy";
-    `docs/mechanisms.md`, "Gaussian noise".
+    `docs/research/mechanisms.md`, "Gaussian noise".
 
     >>> from opendp_bayes import GaussianParameters, exact_loss
     >>> exact_loss(GaussianParameters(scale=4.0), size=100, prior=[1.0, 1.0]).rho
@@ -112,8 +112,8 @@ class GaussianParameters(NoisyCounts):
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
         """`rho = moved d_in^2 / (2 scale^2)`, which is attained: `moved` counts, two for a record
-        changed and one for a record added or removed, move by `d_in` each (`docs/proofs.md`,
-        "Gaussian noise").
+        changed and one for a record added or removed, move by `d_in` each
+        (`docs/research/proofs.md`, "Gaussian noise").
 
         ε is infinite without `delta`, and `rho + 2 sqrt(rho ln(1 / delta))` with it.
         """

@@ -49,7 +49,8 @@ class KNormParameters(NoisyCounts):
     scale : positive number, in records changed.
 
     Source: the K-norm mechanism (Hardt and Talwar, "On the geometry of differential privacy") for
-    the polytope of differences of unit vectors, on integers; `docs/mechanisms.md`, "K-norm noise".
+    the polytope of differences of unit vectors, on integers; `docs/research/mechanisms.md`, "K-norm
+    noise".
 
     >>> from opendp_bayes import KNormParameters
     >>> candidates, log_p = KNormParameters(scale=1.0).log_pmf([1, 1, 0], prior=1.0)
@@ -123,7 +124,7 @@ class KNormParameters(NoisyCounts):
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
         """`d_in / scale`, twice that for the range, both tight, and `epsilon^2 / 2` for rho
-        (`docs/proofs.md`, "K-norm noise").
+        (`docs/research/proofs.md`, "K-norm noise").
         """
         d_in = as_distance(d_in)
         if d_in == 0:

@@ -54,7 +54,7 @@ class LaplaceParameters(NoisyCounts):
         * `"private"`: n is not public; all k counts are noised and clamped to be non-negative.
 
     Source: tailoring paper, section 4.1; Algorithms 1 to 3 of "Private mechanisms";
-    `docs/mechanisms.md`, "Laplace noise".
+    `docs/research/mechanisms.md`, "Laplace noise".
 
     >>> from opendp_bayes import LaplaceParameters
     >>> candidates, log_p = LaplaceParameters(scale=1.0).log_pmf([1, 1], prior=1.0)
@@ -148,7 +148,7 @@ class LaplaceParameters(NoisyCounts):
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
         """`L1 / scale`, where L1 is the largest total movement of the noised counts; tight
-        (`docs/proofs.md`, "Laplace noise").
+        (`docs/research/proofs.md`, "Laplace noise").
 
         A record changed moves one noised count by 1 if only one is noised, otherwise two; a record
         added or removed moves one. `rho` adds `(movement / scale)^2 / 2` over the counts that move,

@@ -22,7 +22,7 @@ class Mechanism(Protocol):
     depends on public quantities only. `size` is the public number of records under change-one
     neighbours, or `None` under add/remove, where it is private.
 
-    `docs/plugins.md` shows how to write one, and how a separately installed package registers it.
+    `docs/extending.md` shows how to write one, and how a separately installed package registers it.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -84,7 +84,7 @@ class Lawful(Mechanism, Protocol):
     """A mechanism that also states its law: built-in ones do, and others may.
 
     Where a mechanism has these, a release keeps what was drawn, and inference and planning follow
-    from the law. Its losses do not, unless it is built in: `docs/plugins.md`.
+    from the law. Its losses do not, unless it is built in: `docs/extending.md`.
     """
 
     def law(self, size: int | None, prior: Floats) -> Law:

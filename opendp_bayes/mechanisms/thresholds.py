@@ -1,5 +1,5 @@
 """Laws by which keys that nobody listed are shown: noise for each key, and the least noisy count
-that is shown (`docs/proofs.md`, "Keys that nobody listed").
+that is shown (`docs/research/proofs.md`, "Keys that nobody listed").
 
 A key of n >= 1 records gets `Y = n + Z`, with independent Z, and is shown with Y where Y is at
 least the threshold. A key without records is never shown.

@@ -76,7 +76,7 @@ def error_law(
     A sum over all releases where they can be listed (noise up to a tail below 1e-7), otherwise from
     simulated ones. Raises `ValueError`/`TypeError` for arguments that are not valid.
 
-    Source: `docs/papers.md`, "The law of the error".
+    Source: `docs/research/papers.md`, "The law of the error".
 
     >>> from opendp_bayes import LaplaceParameters
     >>> from opendp_bayes.research import error_law

@@ -1,5 +1,5 @@
 """The smallest expected Hellinger error that any ε-private mechanism can have, and how close a
-mechanism comes to it (`docs/optimality.md`).
+mechanism comes to it (`docs/research/optimality.md`).
 """
 
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def least_error(
 
     Raises `ValueError` for more data sets, or for arguments that are not valid.
 
-    Source: `docs/optimality.md`.
+    Source: `docs/research/optimality.md`.
 
     >>> from opendp_bayes import LaplaceParameters
     >>> from opendp_bayes.research import least_error

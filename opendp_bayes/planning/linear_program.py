@@ -6,7 +6,7 @@ error. Multipliers `v(x, y, r) >= 0` of these constraints prove that no mechanis
 
     sum over x of min over r of w(x) H(x, r) + exp(-epsilon) sum_y v(x, y, r) - sum_y v(y, x, r),
 
-whatever they are (`docs/optimality.md`); so a solver need not be trusted.
+whatever they are (`docs/research/optimality.md`); so a solver need not be trusted.
 """
 
 import math

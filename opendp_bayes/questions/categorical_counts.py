@@ -69,7 +69,7 @@ def make_categorical_counts(
 
     The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
     and neighbour relation. The stability map returns the number of records changed, or added and
-    removed (`docs/proofs.md`, "Counts").
+    removed (`docs/research/proofs.md`, "Counts").
 
     Raises `ValueError`/`TypeError` for a column, metric or policy that does not fit.
     """
@@ -128,7 +128,7 @@ def counting(
     made_by: str,
 ) -> Transformation:
     """Make the transformation from data of your own to the counts that a question asks for, guarded
-    and with its stability map (`docs/proofs.md`, "Counts").
+    and with its stability map (`docs/research/proofs.md`, "Counts").
 
     Parameters
     ----------

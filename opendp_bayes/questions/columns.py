@@ -151,7 +151,7 @@ DIFFER = "differ in nothing but blanks around them or the form of Unicode"
 #: A margin says that they are public, not what they are; OpenDP reads them.
 _FROM_A_MARGIN = (
     " Where a margin makes them public, OpenDP's own query for group lengths says what they are"
-    " (docs/guarantee.md, 'Groups and sizes from a margin')."
+    " (docs/groups.md, 'Groups and sizes from a margin')."
 )
 
 

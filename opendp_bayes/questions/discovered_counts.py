@@ -213,7 +213,8 @@ def make_discovery(
     delta : the δ that the privacy map of Gaussian noise uses under `approximate(max_divergence())`;
         0 elsewhere, where δ follows from the law.
 
-    The map returns (ε, δ) or (ρ, δ), certified (`docs/proofs.md`, "Keys that nobody listed").
+    The map returns (ε, δ) or (ρ, δ), certified (`docs/research/proofs.md`, "Keys that nobody
+    listed").
 
     Raises `ValueError`/`TypeError` for pieces that do not fit.
     """

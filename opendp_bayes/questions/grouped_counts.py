@@ -67,9 +67,10 @@ def make_grouped_counts(
 
     The output is an int64 array with an entry for every cell, group by group, and a last one for
     the rows that are in no group. The stability map returns the number of records changed, or added
-    and removed, since every row is in one cell (`docs/proofs.md`, "Groups"). It is followed by
-    `make_dirichlet_multinomial`, a mechanism, and `grouped_release`. Where the number of records is
-    private, the mechanism must noise every count: `make_laplace_parameters` with `total="private"`.
+    and removed, since every row is in one cell (`docs/research/proofs.md`, "Groups"). It is
+    followed by `make_dirichlet_multinomial`, a mechanism, and `grouped_release`. Where the number
+    of records is private, the mechanism must noise every count: `make_laplace_parameters` with
+    `total="private"`.
 
     Raises `ValueError`/`TypeError` for a column, key, metric or policy that does not fit.
     """

@@ -19,7 +19,8 @@ def merged_cells(
     labels: tuple[Label, ...], index: Integers, question: Question
 ) -> tuple[tuple[Label, ...], Integers]:
     """Merged labels, and the number of the merged category for every entry of `index`, where there
-    was that of one of `labels`. Every record is still in one category (`docs/proofs.md`, "Counts").
+    was that of one of `labels`. Every record is still in one category (`docs/research/proofs.md`,
+    "Counts").
 
     Raises `ValueError`/`TypeError` unless `question.merge` has every label once.
     """

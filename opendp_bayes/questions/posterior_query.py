@@ -153,7 +153,7 @@ def posterior(
     prior : a positive number for every category, or one for each, buckets included: in the order of
         the categories, or as a mapping from their labels. `"learned"` learns it from the release,
         for noise on the counts and without groups; `plug_in` has a prior of 1 then. `"auto"` is
-        learned of ten or more categories where that can be, and 1 elsewhere (`docs/prior.md`).
+        learned of ten or more categories where that can be, and 1 elsewhere (`docs/choosing.md`).
     ordered : the columns whose categories are in order, such as `["age"]`: a learned prior has
         smooth effects along them. With it `"auto"` is learned, however few categories there are.
     size : the number of records, where it is public: required where the privacy unit changes

@@ -8,7 +8,7 @@ from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.spaces import CountsSpace, groups_and_labels
 
 #: The number that `prior="auto"` stands for, and with how many categories a prior is learned
-#: instead (`docs/prior.md` has the errors by which they were chosen).
+#: instead (`docs/research/priors.md` has the errors by which they were chosen).
 NUMBER, LEARNED_FROM = 1.0, 10
 
 

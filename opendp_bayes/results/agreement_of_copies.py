@@ -49,7 +49,7 @@ def agreement_of_copies(
     Pairs that were not measured are last, without those of more than 2000 cells. Raises
     `ValueError`/`TypeError` for frames that are no copies, and for another posterior.
 
-    Source: `docs/survey-posterior.md`, "What the copies may be used for".
+    Source: `docs/surveys.md`, "What the copies may be used for".
     """
     import polars as pl
 

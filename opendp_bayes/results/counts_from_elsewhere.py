@@ -155,7 +155,7 @@ def noisy_tables(
     of all cells of its columns, as where keys were found in the data, for columns without keys, and
     where nothing is left.
 
-    Source: `docs/combining.md`, "From OpenDP's own noisy counts to a posterior".
+    Source: `docs/budgets.md`, "From OpenDP's own noisy counts to a posterior".
     """
     as_choice(mechanism, "mechanism", get_args(Named))
     known = getattr(measured, "keys", None) if keys is None else keys

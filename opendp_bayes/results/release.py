@@ -188,7 +188,7 @@ class Release(InferredRelease):
         fit, and for a release that is no joint table, leaves out cells of it or is not noise on
         counts. Warns where the draws are worth few.
 
-        Source: `docs/pooling.md`.
+        Source: `docs/groups.md`.
         """
         return pooled(
             groups_of_table(self, by),
@@ -328,7 +328,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
     posterior of each group is that of the table, conditional on being in the group. Without, the
     groups know nothing of each other, and the release of each states what is promised to records
     that join or leave it: add/remove neighbours. The losses of the groups do not add up: the loss
-    is for all of them (`docs/proofs.md`, "Groups").
+    is for all of them (`docs/research/proofs.md`, "Groups").
     """
 
     groups: tuple[Key, ...]
@@ -419,9 +419,9 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         too, as a margin by the grouping columns with `invariant="lengths"` declares.
 
         The posterior of a group then knows how many records it has, is mostly narrower, and does
-        not depend on the other groups (`docs/proofs.md`, "Groups"). Nothing is drawn anew, and the
-        loss is what it was. A number that is not public is not protected here: do not state it.
-        Needs a `rest`, and noise on the counts: K-norm, Gaussian or Laplace.
+        not depend on the other groups (`docs/research/proofs.md`, "Groups"). Nothing is drawn anew,
+        and the loss is what it was. A number that is not public is not protected here: do not state
+        it. Needs a `rest`, and noise on the counts: K-norm, Gaussian or Laplace.
 
         Parameters
         ----------
@@ -485,7 +485,7 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
         for priors that are not valid, and where the draw is not noise on counts; warns where the
         draws are worth few.
 
-        Source: `docs/pooling.md`.
+        Source: `docs/groups.md`.
         """
         return pooled(
             groups_of_release(self),

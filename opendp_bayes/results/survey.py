@@ -124,7 +124,7 @@ class Survey(Mapping[str, SurveyResult]):
         The columns are the variables, whatever the questions are called, so that two questions of
         one column are two looks at one variable. Raises `ValueError` for questions by groups or
         with categories that were discovered, and where the tables do not fit each other; warns
-        where its chains have not met (`docs/survey-posterior.md`).
+        where its chains have not met (`docs/surveys.md`).
         """
         for name in (name for name, one in self.items() if isinstance(one, DiscoveredRelease)):
             raise ValueError(

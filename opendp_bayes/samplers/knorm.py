@@ -22,7 +22,7 @@ def knorm_noise(k: int, scale: Fraction, draws: int) -> NDArray[Any]:
 
     z is the difference of two independent uniform ways to write m as a sum of k ordered parts, with
     `P(m) ∝ C(m + k - 1, m)^2 exp(-m / scale)`; and m is a number i, `P(i) ∝ C(k - 1, i)^2 exp(-i /
-    scale)`, plus 2k - 1 geometrics (`docs/proofs.md`, "K-norm noise").
+    scale)`, plus 2k - 1 geometrics (`docs/research/proofs.md`, "K-norm noise").
     """
     dtype: Any = np.int64 if scale <= _LARGEST_SCALE else object
     parts = geometrics(1 / scale, draws * (2 * k - 1)).reshape(draws, 2 * k - 1).astype(dtype)

@@ -64,8 +64,8 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Every record is in one cell or in none, which its own values decide (`docs/proofs.md`,
-    "Counts").
+    """Every record is in one cell or in none, which its own values decide
+    (`docs/research/proofs.md`, "Counts").
 
     Attributes
     ----------

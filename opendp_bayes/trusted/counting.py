@@ -126,7 +126,7 @@ def _counting(
     made_by: str,
 ) -> Transformation:
     """Make the transformation to `space` by a function that counts each row once, in one of the
-    cells that its own values decide, with its stability map (`docs/proofs.md`, "Counts").
+    cells that its own values decide, with its stability map (`docs/research/proofs.md`, "Counts").
 
     Raises `ValueError` for a metric that does not bound a number of records.
     """

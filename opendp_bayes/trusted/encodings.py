@@ -2,7 +2,7 @@
 
 In others one record can end, join or split the lines of others: `+AAo-` of utf-7 and the letter `%`
 of EBCDIC are ends of lines, and after `~` of hz an end of a line is none. So there is a list, and
-each of its encodings was tried on all sequences of bytes (`docs/encodings.md`).
+each of its encodings was tried on all sequences of bytes (`docs/research/encodings.md`).
 """
 
 import string

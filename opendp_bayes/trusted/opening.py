@@ -183,7 +183,7 @@ def context(
     Parameters
     ----------
     frame : a polars LazyFrame, which is read when something is released; the path of a file that
-        the command reads, such as "survey.sav" (`docs/inputs.md`, "Files"); or data in memory, a
+        the command reads, such as "survey.sav" (`docs/files.md`, "Files"); or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
         else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
         for `opendp_bayes_engines.context`. Data in memory are written to a private temporary file

@@ -2,7 +2,7 @@
 refused by name, before anything is read.
 
 OpenDP 0.16 has a check of its own, which accepts category codes. They are numbered in the order in
-which labels occur, so that one record may move the counts of all others (`docs/advisories.md`).
+which labels occur, so that one record may move the counts of all others (`docs/guarantee.md`).
 polars writes a plan as JSON, which names every step, expression and argument, and holds no data.
 """
 

@@ -48,7 +48,7 @@ def make_dirichlet_multinomial(
         labels to numbers, in records. After `make_grouped_counts` it is the prior of each group.
 
     The output space names categories, size, prior and neighbour relation, so that pieces made for
-    another model do not chain. Distances are kept (`docs/proofs.md`, "Inference").
+    another model do not chain. Distances are kept (`docs/research/proofs.md`, "Inference").
 
     Raises `ValueError`/`TypeError` for a prior that does not fit, or an input that is not from
     these constructors. Source: tailoring paper, section 2.
@@ -94,7 +94,7 @@ def make_beta_binomial(
     prior : a positive number for both categories, an array of shape `(2,)` with the success first,
         or a mapping from the labels to numbers, in records.
 
-    Distances are kept (`docs/proofs.md`, "Inference").
+    Distances are kept (`docs/research/proofs.md`, "Inference").
 
     Raises `ValueError` if there are not exactly two categories, and `ValueError`/`TypeError` for a
     prior that does not fit or an input that is not from `make_categorical_counts`.
@@ -132,7 +132,7 @@ def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transfo
     The stability map is `d_in GS`, and the error of the computed scores, rounded up.
 
     Raises `ValueError` for another input, and where there are too many candidates to enumerate.
-    Source: `docs/proofs.md`, "Scores".
+    Source: `docs/research/proofs.md`, "Scores".
     """
     require_features("make_hellinger_scores")
     space, size = _scored_space(input_domain, "make_hellinger_scores")
@@ -205,9 +205,9 @@ def make_count_vector(
         `"L2Distance<f64>"`, for `then_gaussian`; or `"LInfDistance<i64>"`, for `then_noisy_max` and
         `then_noisy_top_k`.
 
-    The stability map is the largest distance there is (`docs/proofs.md`, "Vectors of counts"). For
-    `d` records added or removed it is `d` in each metric. For `d` records changed, `d` being at
-    most the number of records, it is `2 d`, `sqrt(2) d` rounded up, and `d`.
+    The stability map is the largest distance there is (`docs/research/proofs.md`, "Vectors of
+    counts"). For `d` records added or removed it is `d` in each metric. For `d` records changed,
+    `d` being at most the number of records, it is `2 d`, `sqrt(2) d` rounded up, and `d`.
 
     Raises `ValueError` for another metric or input.
     """

@@ -1,5 +1,5 @@
 """The bound `1 + sqrt(1 + gamma^2)` on the range of `H / S - H' / S'`, and the facts on which its
-proof rests (`docs/proofs.md`, "EHDS").
+proof rests (`docs/research/proofs.md`, "EHDS").
 """
 
 import math

@@ -91,7 +91,7 @@ def caught(found: Audit, factor: float) -> float:
 )
 def test_a_scale_a_fifth_too_small_is_caught(name: str) -> None:
     """In at least 98 % of audits at the default number of draws; the smallest scale, of 5, 10, 15
-    and 20 % too small, that is in 95 % is the one in `docs/audit.md`.
+    and 20 % too small, that is in 95 % is the one in `docs/research/audit.md`.
     """
     mechanism, size, prior, smallest = LISTED[name]
     made = audit(mechanism, size=size, prior=prior, draws=1000)

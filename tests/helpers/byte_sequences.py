@@ -15,7 +15,7 @@ import numpy as np
 from opendp_bayes.trusted.encodings import HIDDEN, as_encoding
 from tests.helpers.sources import ROOT
 
-PAGE = ROOT / "docs" / "encodings.md"
+PAGE = ROOT / "docs" / "research" / "encodings.md"
 _BYTES = [bytes([number]) for number in range(256)]
 _ASCII = frozenset(map(chr, range(128)))
 #: Fourth bytes of gb18030, of which each of 327 680 beginnings has to be tried: the digits, and all

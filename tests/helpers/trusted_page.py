@@ -1,5 +1,5 @@
-"""Write `docs/trusted.md`, which lists what must be right for the guarantee, from what is said of
-each file in `trusted_rooms.toml`: `python -m tests.helpers.trusted_page`.
+"""Write `docs/research/trusted.md`, which lists what must be right for the guarantee, from what is
+said of each file in `trusted_rooms.toml`: `python -m tests.helpers.trusted_page`.
 """
 
 import ast
@@ -18,7 +18,7 @@ else:
     import tomli as tomllib
 
 DOCS = ROOT / "docs"
-PAGE = DOCS / "trusted.md"
+PAGE = DOCS / "research" / "trusted.md"
 FACTS = Path(__file__).with_name("trusted_rooms.toml")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _FENCED = re.compile(r"^( *)```.*?^\1```$", re.MULTILINE | re.DOTALL)
@@ -67,7 +67,7 @@ A room that grows beyond its last column fails a test, so that somebody looks at
   Contexts by the trusted room alone.
 - **Not counted, and trusted too**: OpenDP, polars, numpy, scipy and Python; the system's random
   source; the packages of mechanisms that you name; and your own word on what is
-  [public](guarantee.md#margins-and-invariants).
+  [public](../guarantee.md#margins-and-invariants).
 
 """
 
@@ -176,7 +176,7 @@ def anchor_of(heading: str) -> str:
 def heading_of(link: str) -> str:
     """The heading that a link to a page leads to; `ValueError` where there is none."""
     name, _, anchor = link.partition("#")
-    page = DOCS / name
+    page = (PAGE.parent / name).resolve()
     text = _FENCED.sub("", page.read_text(encoding="utf-8")) if page.is_file() else ""
     for heading in _HEADING.findall(text):
         if anchor_of(heading) == anchor:

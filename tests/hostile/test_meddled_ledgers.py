@@ -183,7 +183,7 @@ def test_what_somebody_wrote_without_the_lock_stops_the_release(tmp_path):
 
 
 def test_a_copy_is_another_ledger(tmp_path):
-    """Nobody can know it: `docs/composing.md` says so."""
+    """Nobody can know it: `docs/budgets.md` says so."""
     first = ob.Ledger(tmp_path / "b.ledger", epsilon=1.0)
     (tmp_path / "c.ledger").write_bytes((tmp_path / "b.ledger").read_bytes())
     for ledger in (first, ob.Ledger(tmp_path / "c.ledger")):

@@ -62,6 +62,6 @@ def test_the_measurement_on_vectors_is_noticed() -> None:
 
 
 def test_the_page_says_so() -> None:
-    page = (ROOT / "docs" / "advisories.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "guarantee.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if "issues/2922" in line)
     assert "The group-by of a Context is not affected" in row

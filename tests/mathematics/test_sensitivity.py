@@ -99,7 +99,8 @@ def test_smooth(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
 
 @pytest.mark.slow
 def test_what_a_pair_costs_is_concave_while_a_category_is_drained() -> None:
-    """So that nothing halfway is best: the inequality of `docs/proofs.md`, for all concentrations.
+    """So that nothing halfway is best: the inequality of `docs/research/proofs.md`, for all
+    concentrations.
 
     An upper bound of its left side over each of the intervals that cover 1e-101 to 1e14.
     """

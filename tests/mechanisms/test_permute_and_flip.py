@@ -136,7 +136,7 @@ def test_probabilities_sum_to_one(number: int, spread: float) -> None:
 
 
 def test_quadrature_weights() -> None:
-    """Within the error that `docs/numerics.md` allows them."""
+    """Within the error that `docs/research/numerics.md` allows them."""
     points, weights = np.polynomial.legendre.leggauss(40)
     exact = sorted(
         (arb.legendre_p_root(40, index, weight=True) for index in range(40)),

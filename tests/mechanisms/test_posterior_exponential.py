@@ -429,7 +429,9 @@ def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
 def test_the_error_of_an_exponent_has_every_part(
     relative: float, width: float, k: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of distance and width, their roundings, and the sampler's (`docs/numerics.md`)."""
+    """Those of distance and width, their roundings, and the sampler's
+    (`docs/research/numerics.md`).
+    """
     monkeypatch.setattr(exponential, "RELATIVE_ERROR", relative)
     of_exponent = 2 * Fraction(relative) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
     least = of_exponent / Fraction(width) + Fraction(k, 2**41)

@@ -3,8 +3,8 @@
 `make mutants` runs this; cosmic-ray makes the mistakes. `targets.toml` says what is mutated and
 which tests belong to it, `equivalent.toml` which mistakes change no result, with the reason. What
 was tried is kept in `.mutants/`: a run that is stopped goes on where it was, and what no test
-noticed is tried again in the next. The result is a table, `docs/mutants.md`; what went unnoticed
-at first stays in `first.json`.
+noticed is tried again in the next. The result is a table, `docs/research/mutants.md`; what went
+unnoticed at first stays in `first.json`.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def main() -> None:
     missing = [module.path for module in modules if not module.latest]
     known = [Covered.read(KEPT.glob(f"{area['name']}-*.json")) for area in areas]
     longest = max(sum(covered.seconds.values()) for covered in known)
-    (PROJECT / "docs/mutants.md").write_text(written(found, missing, PATIENCE, longest))
+    (PROJECT / "docs/research/mutants.md").write_text(written(found, missing, PATIENCE, longest))
 
 
 def _seen(module: Module) -> Tried | None:

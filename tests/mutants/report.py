@@ -1,4 +1,4 @@
-"""The table of what planted mistakes came to: `docs/mutants.md`."""
+"""The table of what planted mistakes came to: `docs/research/mutants.md`."""
 
 import json
 import re

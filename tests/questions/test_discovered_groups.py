@@ -118,8 +118,8 @@ def shown_and_hidden(
 def test_all_outcomes_with_counts_within_and_the_rest_keep_the_promise(
     share_within: float, share_rest: float
 ) -> None:
-    """Theorem 3 of `docs/proofs.md`: what a shown key tells beside its count, and what a hidden one
-    adds to the rest, are never told together.
+    """Theorem 3 of `docs/research/proofs.md`: what a shown key tells beside its count, and what a
+    hidden one adds to the rest, are never told together.
     """
     epsilon, delta = 1.2, 0.03
     found = fitted_discovery(

@@ -196,7 +196,7 @@ def categories(k):
     ],
 )
 def test_auto_is_learned_of_ten_categories_with_noise_on_the_counts(k, options, learned):
-    """Whoever writes the expected column reads docs/prior.md; no data take part."""
+    """Whoever writes the expected column reads docs/choosing.md; no data take part."""
     unit = {"changes": 1} if "size" in options else {"contributions": 1}
     frame = pl.LazyFrame({"v": ["a", "b"] * 60})
     context = dp.Context.compositor(

@@ -1,4 +1,4 @@
-"""What `docs/advisories.md` says of faults of OpenDP, and how this package behaves there."""
+"""What `docs/guarantee.md` says of faults of OpenDP, and how this package behaves there."""
 
 from datetime import datetime
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_the_guarantee_lists_what_is_accepted(kinds):
 
 
 def test_every_fault_is_listed():
-    page = (DOCS / "advisories.md").read_text(encoding="utf-8")
+    page = (DOCS / "guarantee.md").read_text(encoding="utf-8")
     for number in (2922, 2938, 2939, 2942, 2944, 2949):
         assert f"[{number}](https://github.com/opendp/opendp/issues/{number})" in page
     assert "unit_of(contributions=0)" in page
@@ -155,5 +155,5 @@ def test_rows_by_a_column_are_not_those_with_the_least_values():
     release = ob.posterior(query, "x", categories=[10, 20, 30], nulls=10, unknown=10).release()
     assert release.drawn == (0, 1, 0)
     assert release.promise.kept == ""
-    page = (DOCS / "advisories.md").read_text(encoding="utf-8")
+    page = (DOCS / "guarantee.md").read_text(encoding="utf-8")
     assert "of a person with 30, 10 and 20 it keeps 20" in page

@@ -4,7 +4,7 @@ not below the worst one found.
 
 With `E(r) = H(x, r) / w(x) - H(x', r) / w(x')` the log-ratio of a pair is `ln Z(x') / Z(x) - E(r)`.
 Normalisers are needed of one data set an orbit only, and `E` is bounded without looking at any
-candidate (`docs/proofs.md`, "Exact accounting"), so that few pairs are left to look at.
+candidate (`docs/research/proofs.md`, "Exact accounting"), so that few pairs are left to look at.
 """
 
 import math

@@ -3,9 +3,9 @@ outcomes.
 
 For data `x = (t, n - t)` and an outcome at offset j from t the exponent is `H(t, t + j) / w(t)`.
 Outcomes whose Hellinger distance is 1 to the last bit have equal probability, so a window of
-`O(sqrt(n))` offsets and their number describe the whole distribution (`docs/proofs.md`, "Exact
-accounting"). Distances are tabulated by blocks of data sets, offsets by rows, so that the outcome
-of a pair `(t, t + m)` is one row apart.
+`O(sqrt(n))` offsets and their number describe the whole distribution (`docs/research/proofs.md`,
+"Exact accounting"). Distances are tabulated by blocks of data sets, offsets by rows, so that the
+outcome of a pair `(t, t + m)` is one row apart.
 """
 
 from bisect import bisect_left
@@ -105,8 +105,8 @@ def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> 
     """The smallest divergence of an outcome at this offset from its data set. It increases with the
     offset.
 
-    It is a convex function of the data set (`docs/proofs.md`, "Notation"), so the smallest of some
-    values has the smallest of all between its neighbours.
+    It is a convex function of the data set (`docs/research/proofs.md`, "Notation"), so the smallest
+    of some values has the smallest of all between its neighbours.
     """
     low, high = 0, size - offset
     while True:

@@ -23,7 +23,7 @@ class LearnedPosterior(NoiseAwarePosterior):
     variates divided by their sum and not Dirichlet, so that `prior` holds zeros; `learned` says
     what took its place.
 
-    Source: `docs/posterior.md`, "A prior that is learned".
+    Source: `docs/research/computation.md`, "A prior that is learned".
     """
 
     _engine: LearnedCounts

@@ -79,7 +79,7 @@ class NoiseAwarePosterior:
     prior : concentration of the prior of their probabilities.
     axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
 
-    Source: `docs/posterior.md`.
+    Source: `docs/research/computation.md`.
     """
 
     def __init__(

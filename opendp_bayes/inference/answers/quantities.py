@@ -44,7 +44,7 @@ class Quantity(Shown):
         return self._law.draws
 
     def mean(self) -> float:
-        """Posterior mean; infinite where that of a ratio or of odds is (`docs/posterior.md`). That
+        """Posterior mean; infinite where that of a ratio or of odds is (`docs/reading.md`). That
         of a function of one's own is of its draws, also where it has none.
         """
         return self._law.mean()

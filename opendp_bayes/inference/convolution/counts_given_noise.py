@@ -2,7 +2,7 @@
 
 The weights of the counts are a product over the categories but for their sum. So the law of one
 count is its own weight times that of what stands beside it: the sum of the others, which completes
-it to a number of records (`docs/how-it-works.md`).
+it to a number of records (`docs/research/how-it-works.md`).
 """
 
 from collections.abc import Sequence

@@ -3,7 +3,7 @@
 `n! / Γ(n + A)` is `(n + A)(n + A + 1) / Γ(A + 1)` times the integral of `q^n (1 - q)^A` over q from
 0 to 1. So the counts are independent given one number q, but for a polynomial of their sum: laws of
 counts, their moments and the evidence are sums over some values of q. Only the law of what stands
-beside a count is convolved (`docs/how-it-works.md`).
+beside a count is convolved (`docs/research/how-it-works.md`).
 """
 
 from functools import cached_property

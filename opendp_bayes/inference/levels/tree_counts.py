@@ -1,7 +1,8 @@
 """The posterior of counts on a tree, exactly: laws of sums go up, what all others say comes down.
 
 Node v has the weight `f_v(s_v)` of its count. Up, `m_v = f_v (m_a * m_b)` for its children a and b;
-down, `o_a(x) = sum_y m_b(y) f_v(x + y) o_v(x + y)`. The law of a node is `m o` (`docs/levels.md`).
+down, `o_a(x) = sum_y m_b(y) f_v(x + y) o_v(x + y)`. The law of a node is `m o`
+(`docs/research/computation.md`).
 """
 
 from collections.abc import Iterator

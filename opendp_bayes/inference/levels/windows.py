@@ -1,7 +1,8 @@
 """Ranges of counts that a posterior leaves, to begin with.
 
 Every leaf's tilted law is taken for a normal law, and so is every weight of an inner node. Then
-means and variances go up and down the tree, leaves get new tilts, and so on (`docs/levels.md`).
+means and variances go up and down the tree, leaves get new tilts, and so on
+(`docs/research/computation.md`).
 """
 
 import numpy as np

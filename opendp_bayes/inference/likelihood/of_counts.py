@@ -3,8 +3,8 @@ that does not depend on them.
 
 Nothing here needs to be private or exact to the last digit: the release is already public. Where a
 sum over all candidates would take too long it is taken over cells (`laws.count_cells`), and smooth
-functions of the counts are interpolated; `docs/posterior.md` states the error and the tests measure
-it.
+functions of the counts are interpolated; `docs/research/computation.md` states the error and the
+tests measure it.
 """
 
 from abc import ABC, abstractmethod
@@ -207,7 +207,7 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
         raise ValueError(
             f"mechanism={mechanism.name!r}: its log_pmf would be called for {number} data sets, at"
             f" most {_LARGEST_CALLS}. Give the mechanism a method log_likelihood(released, counts,"
-            " prior), for counts of shape (m, k) (docs: Noise-aware posterior)."
+            " prior), for counts of shape (m, k) (docs: Reading a posterior)."
         )
 
     def log_likelihood(counts: Integers) -> Floats:

@@ -3,8 +3,8 @@ independent draws.
 
 The posterior given the release of an exponential mechanism is a peak at the release upon a plain as
 wide as the prior. So draws come from a mixture of the prior and of laws `exp(-H(x, release) / w)`
-of every width, whose shares are adapted to the posterior. `docs/posterior.md`, "Importance
-sampling".
+of every width, whose shares are adapted to the posterior. `docs/research/computation.md`,
+"Importance sampling".
 """
 
 import math

@@ -4,7 +4,7 @@ listed: an interpolated estimate.
 A closed form gives `ln Z(x)` within a few tenths. What it is off by is a smooth function of the
 counts and of `ln w(x)`, even where the width has kinks. It is estimated at some hundred data sets,
 and a linear spline through them, smoothed because the estimates are noisy, gives it at the others.
-`docs/posterior.md`, "Interpolated normaliser".
+`docs/research/computation.md`, "Interpolated normaliser".
 """
 
 from dataclasses import dataclass

@@ -143,7 +143,7 @@ def warn_of_draws(found: Any, effective: int = FEWEST_EFFECTIVE) -> None:
         warn(
             "the posterior of this release was not found reliably: effective sample size"
             f" {ess:.0f}, R-hat {r_hat:.3f}, error of the log-likelihood {log_error:.2f}, other"
-            f" draws {differs:.1f} standard errors away (docs: Noise-aware posterior, Diagnostics)."
+            f" draws {differs:.1f} standard errors away (docs: Reading a posterior, Diagnostics)."
         )
 
 

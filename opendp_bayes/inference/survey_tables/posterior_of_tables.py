@@ -43,7 +43,7 @@ def survey_posterior(
     seed : of the chains; None for another at each call.
 
     Nothing is drawn from data. What is said of variables that no table ties rests on an interaction
-    that is assumed (`docs/survey-posterior.md`).
+    that is assumed (`docs/surveys.md`).
 
     Raises `ValueError`/`TypeError` for releases that do not fit each other, and for tables that tie
     too many variables together, with the one to leave out. Warns where chains have not met, by the

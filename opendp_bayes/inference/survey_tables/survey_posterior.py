@@ -63,7 +63,7 @@ class SurveyPosterior:
         effective draws and the largest R-hat of the count in a cell; a private number of records is
         the table of no variable.
 
-    Source: `docs/survey-posterior.md`.
+    Source: `docs/surveys.md`.
     """
 
     def __init__(

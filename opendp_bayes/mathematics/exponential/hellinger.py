@@ -61,7 +61,8 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
     Raises `ValueError` if the arrays have different numbers of categories or an entry is not
     positive and finite.
 
-    Source: tailoring paper, section 4.2; `docs/numerics.md` for the form used and its error.
+    Source: tailoring paper, section 4.2; `docs/research/numerics.md` for the form used and its
+    error.
 
     >>> from opendp_bayes.research import hellinger_distance
     >>> float(hellinger_distance([2, 1], [1, 2]).round(6))

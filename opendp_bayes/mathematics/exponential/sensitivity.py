@@ -6,9 +6,9 @@ With `g(t) = h(t, t + 1) = -ln phi(t)` (decreasing and convex) the posteriors of
 Everything below maximises the exponent, which is called the *gap* of a data set; every distance
 that increases with the Bhattacharyya divergence has its sensitivities at the same data sets.
 
-The results are floats within `RELATIVE_ERROR` of the true value; `docs/numerics.md` derives the
-bound. Use `upper_end` or `lower_end` of `opendp_bayes.mathematics.rounding` where a certified side
-is needed.
+The results are floats within `RELATIVE_ERROR` of the true value; `docs/research/numerics.md`
+derives the bound. Use `upper_end` or `lower_end` of `opendp_bayes.mathematics.rounding` where a
+certified side is needed.
 """
 
 import math
@@ -56,7 +56,7 @@ def local_sensitivity(
 
     Raises `ValueError`/`TypeError` for arguments that are not valid.
 
-    Source: tailoring paper, section 4.2.2; `docs/proofs.md`, "Sensitivities".
+    Source: tailoring paper, section 4.2.2; `docs/research/proofs.md`, "Sensitivities".
 
     >>> from opendp_bayes.research import local_sensitivity
     >>> round(local_sensitivity([5, 5], 1.0), 6)
@@ -82,8 +82,8 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
 
     Raises `ValueError`/`TypeError` for arguments that are not valid.
 
-    Source: `docs/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the case of
-    an all-ones prior with `k >= 3` or `size = 1`.
+    Source: `docs/research/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the
+    case of an all-ones prior with `k >= 3` or `size = 1`.
 
     >>> from opendp_bayes.research import global_sensitivity
     >>> round(global_sensitivity(100, [1.0, 1.0]), 6)
@@ -123,9 +123,9 @@ def smooth_sensitivity(
     distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
         package uses.
 
-    Found without enumerating data sets (`docs/proofs.md`, "Smooth sensitivity by search"); 0 for an
-    empty data set. Raises `ValueError` when neither or both of `gamma` and `beta` are given, and
-    `ValueError`/`TypeError` for arguments that are not valid.
+    Found without enumerating data sets (`docs/research/proofs.md`, "Smooth sensitivity by search");
+    0 for an empty data set. Raises `ValueError` when neither or both of `gamma` and `beta` are
+    given, and `ValueError`/`TypeError` for arguments that are not valid.
 
     >>> from opendp_bayes.research import smooth_sensitivity
     >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)
@@ -166,7 +166,7 @@ def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
     smooth sensitivity.
 
     Every admissible pair has `(a_i - 1) + a_j <= A - 1` with `A = sum(prior) + size`, and `ln phi`
-    is concave, so `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/proofs.md`,
+    is concave, so `phi(a_i - 1) phi(a_j) <= phi((A - 1) / 2)^2` (`docs/research/proofs.md`,
     "Sensitivities").
     """
     size, prior = as_size(size), as_prior(prior)

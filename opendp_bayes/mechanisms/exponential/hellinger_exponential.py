@@ -89,7 +89,7 @@ class HellingerExponential(PosteriorExponential):
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
         """`epsilon = range = 2 d_in GS / scale` plus the sampler's error for EHD; infinite for EHDL
-        (`docs/proofs.md`, "EHD").
+        (`docs/research/proofs.md`, "EHD").
         """
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:

@@ -49,7 +49,8 @@ class PermuteAndFlip:
     `H = H(posterior(x), r)`. The same as the candidate with the largest `-H` after exponential
     noise of mean `scale` on each, which is how OpenDP names it. ε is that of EHD with the same
     scale; the released posterior is nearer to the true one, for every data set, in the sense that
-    the distribution of `H` is stochastically smaller (`docs/proofs.md`, "Permute-and-flip").
+    the distribution of `H` is stochastically smaller (`docs/research/proofs.md`,
+    "Permute-and-flip").
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class PermuteAndFlip:
         `epsilon^2 / 2` for rho.
 
         Unlike for EHD the range is not `epsilon`, and neither bound can be halved
-        (`docs/proofs.md`, "Permute-and-flip").
+        (`docs/research/proofs.md`, "Permute-and-flip").
         """
         epsilon = (
             2

@@ -77,7 +77,7 @@ class PosteriorExponential(Widths):
         """Raise `ValueError` where nearly every release would ignore the data.
 
         This is decided from public numbers: `uniform_share` at the smallest width
-        (`docs/limits.md`, "Many candidates").
+        (`docs/research/mechanisms.md`, "Many candidates").
         """
         size = public_size(type(self).__name__, size)
         log_candidates = log_number_of_candidates(size, prior.size)
@@ -156,7 +156,7 @@ def floor_and_peak(
 
     For posteriors `a` of shape `(m, k)` and exponents that are at most `c`, shape `(m,)`. `H^2 = 1
     - e^-D` and `D` is nearly `sum_i (r_i - x_i)^2 / (8 a_i)`, so that the sum becomes an integral
-    over the radius (`docs/limits.md`, "Many candidates").
+    over the radius (`docs/research/mechanisms.md`, "Many candidates").
     """
     c, j = largest_exponents[:, None], concentrations.shape[1] - 1
     log_candidates = log_number_of_candidates(size, j + 1)
@@ -202,7 +202,7 @@ def exponent_error(smallest_width: float, k: int) -> Fraction:
     An exponent is at most `1 / smallest_width`; its relative error is that of the distance
     (`RELATIVE_ERROR`, and k roundings of the sum) and of the width (`RELATIVE_ERROR` and a few
     roundings). The sampler's decisions add `2^-47` of the exponent and `2^-41` for each category
-    (`docs/numerics.md`, "Acceptance").
+    (`docs/research/numerics.md`, "Acceptance").
     """
     largest = round_up(1 / Fraction(smallest_width))
     relative = 2 * Fraction(RELATIVE_ERROR) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
@@ -213,8 +213,8 @@ def certified_loss(ideal: Fraction, error: Fraction, delta: float = 0.0) -> Priv
     """The loss of an exponential mechanism whose ideal log-likelihood ratio has sup and spread at
     most `ideal`, sampled within `error`.
 
-    A spread of `r` gives `r^2 / 8` under zero-concentrated divergence (`docs/proofs.md`, "Bounded
-    range").
+    A spread of `r` gives `r^2 / 8` under zero-concentrated divergence (`docs/research/proofs.md`,
+    "Bounded range").
     """
     bound = ideal + 4 * error
     return PrivacyLoss(

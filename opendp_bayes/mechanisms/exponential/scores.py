@@ -65,7 +65,8 @@ def score_change(d_in: int, *, size: int, prior: Floats) -> float:
     """Bound on the change of any computed score between data sets at distance `d_in`: `d_in GS`,
     and the error of a score at each of the two.
 
-    Rounded up; 0 at distance 0. `prior` has shape `(k,)`. Source: `docs/proofs.md`, "Scores".
+    Rounded up; 0 at distance 0. `prior` has shape `(k,)`. Source: `docs/research/proofs.md`,
+    "Scores".
     """
     if as_distance(d_in) == 0:
         return 0.0

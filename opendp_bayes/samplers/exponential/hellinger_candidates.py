@@ -13,7 +13,8 @@ proposal r of term m is accepted with probability
 
 and what is accepted has the law f. The tables need only be bounds: what they lack in accuracy costs
 acceptance, not privacy. Weights are integers and random bits come from `secrets`. Proof, and the
-error of this last step in floating point: `docs/proofs.md`, "Sampling without enumerating".
+error of this last step in floating point: `docs/research/proofs.md`, "Sampling without
+enumerating".
 """
 
 import math

@@ -102,12 +102,12 @@ def _unknown(node: Any) -> RefusedError:
             " applies none to lazy frames. Apply it to the frame before `engines.context`, as the"
             " engine does (PySpark's udf, DuckDB's create_function, Ibis's udf, Dask's"
             " map_partitions, polars' map_elements). OpenDP's honest-but-curious feature is then"
-            " your promise that each row of its result comes from one row (docs/scale.md,"
+            " your promise that each row of its result comes from one row (docs/engines.md,"
             ' "Functions of your own").'
         )
     return RefusedError(
         f"{node.name.removeprefix('__').removesuffix('__')}: is not among the steps that are known"
-        " to work row by row, without failing, and alike in every engine (docs/scale.md,"
+        " to work row by row, without failing, and alike in every engine (docs/engines.md,"
         ' "Plans"). Compute it in the frame before `engines.context`, if each row of the result'
         " belongs to one row."
     )

@@ -86,7 +86,8 @@ def identifier_of(metric: Metric, columns: Schema) -> str | None:
 
 
 def make_step(domain: Domain, metric: Metric, step: Step) -> Transformation:
-    """The transformation by one step of a plan (`docs/scale.md`, "Proofs").
+    """The transformation by one step of a plan (`docs/research/proofs.md`, "Plans of other
+    engines").
 
     Raises `ValueError` for a step that the metric does not allow.
     """

@@ -1,5 +1,5 @@
-"""The adversary's adjusted utility (paper, Justification 3, Lemmas 1, 2 and 10; `docs/smoothed.md`,
-"The adversary").
+"""The adversary's adjusted utility (paper, Justification 3, Lemmas 1, 2 and 10;
+`docs/research/smoothed.md`, "The adversary").
 
 The adversary knows all records but one, holds every value of that one for equally likely, sees the
 output and guesses the likeliest value. His adjusted utility with threshold t counts a guess by how
@@ -231,9 +231,9 @@ def insensitivity(
     p, q : two laws over the same outcomes, shape `(outcomes,)` each.
     epsilon : at least 0.
 
-    At least `1 - (2 + e^-ε) δ` if p and q are `(ε, δ)`-indistinguishable (`docs/smoothed.md`, "The
-    adversary"); the paper's `1 - 2 δ` fails. Raises `ValueError`/`TypeError` for rows that are no
-    laws, or another ε.
+    At least `1 - (2 + e^-ε) δ` if p and q are `(ε, δ)`-indistinguishable
+    (`docs/research/smoothed.md`, "The adversary"); the paper's `1 - 2 δ` fails. Raises
+    `ValueError`/`TypeError` for rows that are no laws, or another ε.
 
     >>> insensitivity([0.2, 0.0999, 0.7001], [0.0999, 0.2, 0.7001], 0.0)
     0.7001

@@ -1,5 +1,5 @@
 """Closed-form bounds on the smoothed δ (paper, Theorem 3 and Remark 8), corrected where they fail
-(`docs/smoothed.md`, "What the paper says").
+(`docs/research/smoothed.md`, "What the paper says").
 """
 
 import math
@@ -29,8 +29,8 @@ def sampling_bound(
     f is the smallest probability of any category in Π and `t = (1 - e^-ε) n / T - 1 > 0`. The
     paper's first exponent is `-t² f n / 6`: its proof loses the factor `T / n` of the mean in
     Chernoff's inequality, whose form with 3 needs `t <= 1` besides. It also lets f leave out
-    categories that never occur. `docs/smoothed.md` has a counterexample to each; for a rate near 1
-    and `t <= 1` the two bounds are close.
+    categories that never occur. `docs/research/smoothed.md` has a counterexample to each; for a
+    rate near 1 and `t <= 1` the two bounds are close.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid, and for `t <= 0`, where
     nothing is claimed.

@@ -4,8 +4,8 @@ knows how the other records are distributed, but none of them.
 A mechanism is `(ε, δ, Π)`-distributionally private if some simulator has outcomes `(ε, δ)`-close to
 those of the mechanism on all records. The simulator sees all records but one and not the
 distributions. This holds whatever the missing record is, and whatever the distributions of the
-others in Π. Smoothed differential privacy implies it (Proposition 9; `docs/smoothed.md`, "The
-adversary").
+others in Π. Smoothed differential privacy implies it (Proposition 9; `docs/research/smoothed.md`,
+"The adversary").
 """
 
 import math

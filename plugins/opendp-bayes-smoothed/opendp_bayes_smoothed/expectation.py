@@ -4,7 +4,7 @@ every record: Algorithm 1 of the paper.
 Adding a record from π maps a function f of histograms to `(A_π f)(h) = sum_i π(i) f(h + e_i)`, and
 the expectation is the product of n such operators, applied to f, at the empty histogram. The
 operators commute, so only the number of records of each vertex of the convex hull of Π matters, and
-all these numbers share their partial products (`docs/smoothed.md`, "Algorithm 1").
+all these numbers share their partial products (`docs/research/smoothed.md`, "Algorithm 1").
 """
 
 import math
@@ -141,9 +141,9 @@ def _from_the_ends(
     were added one by one to find it.
 
     The expectation of values that fall and then rise does so too, as a function of the number of
-    records from one of the distributions (`docs/smoothed.md`, "Algorithm 1"). So, from either end,
-    splits are tried until the expectation of such values above those of `table` is below the best
-    split found: then that of any split further inside is.
+    records from one of the distributions (`docs/research/smoothed.md`, "Algorithm 1"). So, from
+    either end, splits are tried until the expectation of such values above those of `table` is
+    below the best split found: then that of any split further inside is.
     """
     size = len(table) - 1
     ends = [(table, _valley(table), one, 0) for one in (0, 1)]

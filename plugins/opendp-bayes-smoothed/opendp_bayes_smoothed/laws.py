@@ -1,5 +1,5 @@
 """Any anonymous mechanism, from the laws of its outcome: its profile (paper, Definition 2), also
-after sampling (`docs/smoothed.md`, "Any anonymous mechanism").
+after sampling (`docs/research/smoothed.md`, "Any anonymous mechanism").
 
 A mechanism is anonymous if the law of its outcome depends on the histogram of the data alone. The
 laws of all databases of n records are the rows of one matrix, in the order of

@@ -66,7 +66,7 @@ class SampleRelease:
 
     def log_bound(self, epsilon: float) -> float:
         """Logarithm of the δ of differential privacy: `(pure_epsilon, 0)` is `(ε, (e^p - e^ε) /
-        (e^p + 1))` for an ε below p (`docs/smoothed.md`, "Differential privacy").
+        (e^p + 1))` for an ε below p (`docs/research/smoothed.md`, "Differential privacy").
         """
         pure = self.pure_epsilon
         if epsilon >= pure:

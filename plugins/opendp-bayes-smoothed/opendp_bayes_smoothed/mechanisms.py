@@ -113,7 +113,7 @@ class SamplingHistogram:
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
     ) -> PrivacyLoss:
         """`(0, P(one of d_in records is drawn))` if that is at most `delta`, otherwise no bound
-        (`docs/smoothed.md`, "Differential privacy").
+        (`docs/research/smoothed.md`, "Differential privacy").
 
         Without replacement the probability is at most `d_in T / n`, attained for one record; with
         it, `1 - (1 - d_in / n)^T`.
@@ -186,8 +186,8 @@ class NoisySamplingHistogram:
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
     ) -> PrivacyLoss:
-        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone (`docs/smoothed.md`,
-        "Differential privacy"); pure, so `delta` is ignored.
+        """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone
+        (`docs/research/smoothed.md`, "Differential privacy"); pure, so `delta` is ignored.
         """
         d_in = as_distance(d_in)
         if d_in == 0:

@@ -1,5 +1,5 @@
 """The database-dependent privacy profile `δ_ε(x)` of the sampling-histogram mechanism (paper,
-Definition 2; `docs/smoothed.md`, "The profile").
+Definition 2; `docs/research/smoothed.md`, "The profile").
 
 `x'` is `x` with one record moved from category i to category j. The ratio of their probabilities
 depends on the two categories only, so
@@ -43,7 +43,7 @@ def database_profile(
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     Returns a certified upper bound, relatively within about 1e-9 of the true value; for three or
-    more categories of more than about 10^7 records within about 1e-3 (`docs/smoothed.md`,
+    more categories of more than about 10^7 records within about 1e-3 (`docs/research/smoothed.md`,
     "Numerics"). Where that is below the range of floats, use `log_database_profile`.
 
     >>> database_profile([16_144_093, 9_139_661], 0.998, 0.04)
