@@ -11,7 +11,12 @@ import pytest
 from tests.helpers.sources import ROOT
 
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
-PICTURES = {"before_you_spend": 1, "first_release": 1, "survey_and_groups": 2}
+PICTURES = {
+    "before_you_spend": 1,
+    "poll_with_groups": 2,
+    "register_by_quarter": 1,
+    "survey_as_synthetic_records": 2,
+}
 
 
 @pytest.fixture(scope="module")
