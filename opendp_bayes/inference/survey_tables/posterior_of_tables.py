@@ -83,7 +83,7 @@ def survey_posterior(
         )
         warn(
             f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
-            " a larger concentration (docs: One posterior for a survey, Chains).",
+            " a larger concentration (docs: Surveys, Chains).",
         )
     narrow = posterior.undercovered
     if narrow:
