@@ -1,8 +1,8 @@
 """Measure how often intervals of a survey's posterior hold the truth: of margins, of measured cells
 and of pairs that no table has, with and without interactions; widths and errors beside those of a
 point estimate of maximum entropy; and slopes and odds ratios of synthetic records. Write that
-section of docs/coverage.md. `pip install scikit-learn`, whose data are read. An argument is the
-number of seeds, by default 6, which take an hour of one core.
+section of docs/research/coverage.md. `pip install scikit-learn`, whose data are read. An argument
+is the number of seeds, by default 6, which take an hour of one core.
 """
 
 import itertools
@@ -314,7 +314,7 @@ def main() -> None:
     settings = list(itertools.product(DATA, SIZES, EPSILONS))
     for seed, setting in track(list(itertools.product(range(seeds), settings)), "simulating"):
         runs[setting].append(run(*setting, seed))
-    section(ROOT / "docs" / "coverage.md", "## Surveys\n", text(runs))
+    section(ROOT / "docs" / "research" / "coverage.md", "## Surveys\n", text(runs))
 
 
 if __name__ == "__main__":

@@ -46,21 +46,21 @@ def init(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column to write down; may be repeated. All of them unless given.",
+            help="A column to include. It may be given several times. The default is all columns.",
         ),
     ] = None,
     categories: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN=a,b,c",
-            help="The categories of a column that does not list its own; may be repeated.",
+            help="The categories of a column without its own. It may be given several times.",
         ),
     ] = None,
     header: Annotated[
         bool,
         typer.Option(
             "--header",
-            help="The first line of the CSV file is no record: it names the columns.",
+            help="The first line of the CSV file names the columns and is not a record.",
         ),
     ] = False,
     separator: options.Separator = None,
@@ -74,10 +74,7 @@ def init(
             "--output",
             "-o",
             metavar="SPEC.toml",
-            help=(
-                "The file, which must not exist yet; standard output unless given. One that ends in"
-                " .json has no comments."
-            ),
+            help=("The new file. The default is standard output. A .json file has no comments."),
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -86,8 +83,8 @@ def init(
         typer.Option(
             metavar="data.toml",
             help=(
-                "Write what only the owner of DATA may state to this file, which must not exist"
-                " yet, and leave it out of the specification."
+                "Write to this new file what only the owner of DATA may state, and leave it out of"
+                " the specification."
             ),
             rich_help_panel=options.OUTPUT,
         ),
@@ -95,20 +92,20 @@ def init(
 ) -> None:
     """Write a specification for `opendp-bayes report` or `run`, to be completed by hand.
 
-    Where a column has its categories, the file can be run as it is. It is made of the names and
-    types of the columns, never of values: the categories of an Enum or Boolean column are in its
-    type, all others are for you to list.
+    If every column has its categories, the file can be run unchanged. It is made from the names and
+    types of the columns, never from values. The type of an Enum or Boolean column holds its
+    categories, and you list all others.
 
-    The first line of a CSV file may be a record, which must not be published. So of CSV only the
-    columns are written that --column or --categories names, or with --header all of them.
+    The first line of a CSV file may be a record, which must not be published. For CSV files, only
+    the columns that --column or --categories names are therefore written, or all with --header.
 
-    With --owner there are two files. One holds the facts of the data, for the owner to complete:
+    With --owner, there are two files. One holds the facts of the data, for the owner to complete:
     where they are and how they are read, whom they are about, which columns may be asked for, and
     how much may be spent. The other holds the question, which somebody else may write.
 
-    Exit code: 0 if it was written, 2 for wrong options.
+    Exit code: 0 if the file was written, 2 for wrong options.
 
-    Examples, of which the first makes the file for the others:
+    Examples. The first one makes the file for the others:
 
         printf '%s\\n' vote yes no yes yes no > v.csv
 

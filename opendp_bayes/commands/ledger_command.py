@@ -23,18 +23,20 @@ def ledger(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name of the data: show this one alone, or set its total.",
+            help="The name of the data set: show only this one, or set its total.",
             rich_help_panel="Total",
         ),
     ] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="Set the total to this ε, or --rho.", rich_help_panel="Total"),
+        typer.Option(
+            help="Set the total to this ε. Give either this or --rho.", rich_help_panel="Total"
+        ),
     ] = None,
     rho: Annotated[
         float | None,
         typer.Option(
-            help="Set the total to this ρ of zero-concentrated privacy. Releases in ε count ε²/2.",
+            help="Set the total to this ρ of zCDP. A release in ε then counts as ρ = ε²/2.",
             rich_help_panel="Total",
         ),
     ] = None,
@@ -46,16 +48,16 @@ def ledger(
 ) -> None:
     """Show what was spent on each data set in the ledger FILE, and what is left of its total.
 
-    With --epsilon or --rho, set the total of a data set before, which makes the file and the data
-    set where they are not there yet. `release` and `report` enter what they spend with --ledger
-    FILE, before they hand it out, and refuse what would exceed the total before they read data.
+    With --epsilon or --rho, first set the total of a data set. This creates the file and the data
+    set if they do not exist yet. With --ledger FILE, `release` and `report` record their loss
+    before they hand out a release. They refuse to exceed the total before they read any data.
 
-    A data set is what you name so: give its name to the same people's records, whichever file holds
-    them. Its losses are all for one privacy unit, that of the first release.
+    You decide what a data set is: give one name to the records of the same people, whichever file
+    holds them. All its losses are for one unit of privacy, the unit of the first release.
 
-    Exit code: 0 if it was shown, 2 for wrong options or a file that is no ledger.
+    Exit code: 0 if the ledger was shown, 2 for wrong options or a file that is not a ledger.
 
-    Examples, of which the second makes the data of the third:
+    Examples. The second one makes the data of the third:
 
         opendp-bayes ledger b --dataset census --rho 3
 

@@ -27,15 +27,15 @@ Size = Annotated[
 Separator = Annotated[
     str | None,
     typer.Option(
-        help="Between the values of a line of CSV: one character, or tab.", rich_help_panel=DATA
+        help="The separator of values in a CSV file: one character, or tab.", rich_help_panel=DATA
     ),
 ]
 Encoding = Annotated[
     str | None,
     typer.Option(
         help=(
-            "Of the text of CSV, such as latin-1 or utf-16; UTF-8 unless given. Of SPSS, Stata and"
-            " SAS, in place of what the file says."
+            "The encoding of a CSV file, such as latin-1 or utf-16. The default is UTF-8. For SPSS,"
+            " Stata and SAS, it replaces the encoding that the file states."
         ),
         rich_help_panel=DATA,
     ),
@@ -51,15 +51,17 @@ Rest = Annotated[
     float | None,
     typer.Option(
         help=(
-            "With --discover, the part of the budget that buys the number of everything that is not"
-            " shown, such as 0.2."
+            "With --discover, the part of the budget spent on the number of all rows whose category"
+            " is not shown, such as 0.2."
         ),
         rich_help_panel=MODEL,
     ),
 ]
 Rho = Annotated[
     float | None,
-    typer.Option(help="Budget ρ of zero-concentrated privacy.", rich_help_panel=PRIVACY),
+    typer.Option(
+        help="Budget ρ of zero-concentrated differential privacy (zCDP).", rich_help_panel=PRIVACY
+    ),
 ]
 Data = Annotated[
     Path | None,
@@ -78,9 +80,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help=(
-            "Write what was released to this file of JSON, which must not exist yet; - prints it."
-        ),
+        help=("Write the release to this new JSON file. - prints it instead."),
         rich_help_panel=OUTPUT,
     ),
 ]
@@ -90,8 +90,8 @@ Ledger = Annotated[
     typer.Option(
         metavar="FILE",
         help=(
-            "Enter what is spent in this ledger, and refuse what it has no room for (`opendp-bayes"
-            " ledger` makes one)."
+            "Record the spending in this ledger, and refuse what would exceed its total"
+            " (`opendp-bayes ledger` makes one)."
         ),
         rich_help_panel=PRIVACY,
     ),
@@ -101,8 +101,8 @@ DryRun = Annotated[
     typer.Option(
         "--dry-run",
         help=(
-            "Show what each result will cost and how wide its intervals will be, and exit: no"
-            " record is read."
+            "Show what each result will cost and how wide its intervals will be, and exit without"
+            " reading any record."
         ),
         rich_help_panel=PRIVACY,
     ),

@@ -24,7 +24,7 @@ def plan(
         typer.Option(
             "--discover",
             help=(
-                "For categories that nobody listed: show which counts each law shows. Needs"
+                "For categories that nobody listed, say which counts each noise law shows. Needs"
                 " --delta, and neither a prior nor a number of records."
             ),
             rich_help_panel=options.MODEL,
@@ -43,8 +43,8 @@ def plan(
         str | None,
         typer.Option(
             help=(
-                "A guess of the proportions of the categories, such as 0.2,0.8, to compare"
-                " errors at."
+                "A guess of the proportions of the categories, such as 0.2,0.8, at which to"
+                " compare errors."
             ),
             rich_help_panel=options.MODEL,
         ),
@@ -62,8 +62,8 @@ def plan(
         int | None,
         typer.Option(
             help=(
-                "With --discover, the most categories that one person is in, where people are"
-                " counted by their identifier and not rows."
+                "With --discover, the most categories that one person is in. People are then"
+                " counted by their identifier, and not rows."
             ),
             min=1,
             rich_help_panel=options.PRIVACY,
@@ -84,8 +84,9 @@ def plan(
     """Compare the mechanisms for a number of records, a prior and a budget, and recommend one.
     Needs no data.
 
-    Shows for each its scale and loss, and the error to be expected at balanced, skewed and edge
-    proportions, and at --proportions if given. Everything shown depends on the options alone.
+    For each mechanism, the table shows its scale, its loss and its expected error at balanced,
+    skewed and edge proportions, and at --proportions if given. Everything shown depends on the
+    options alone.
 
     Exit code: 0 if a mechanism can be used, 2 for wrong options or if none can.
 

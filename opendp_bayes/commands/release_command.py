@@ -42,7 +42,7 @@ def release(
     column: Annotated[
         list[str] | None,
         typer.Option(
-            help="The column of categories; repeated, the columns of a joint table.",
+            help="The column of categories. Give it several times for a joint table.",
             rich_help_panel=options.DATA,
             show_default=False,
         ),
@@ -52,8 +52,8 @@ def release(
         typer.Option(
             metavar="COLUMN",
             help=(
-                "In place of --column, a column whose categories nobody can list: those are shown"
-                " whose noisy counts reach a threshold. Needs --delta."
+                "A column whose categories nobody can list, in place of --column. Categories are"
+                " shown if their noisy counts reach a threshold. Needs --delta."
             ),
             rich_help_panel=options.DATA,
         ),
@@ -62,7 +62,7 @@ def release(
         str | None,
         typer.Option(
             metavar="a,b",
-            help="With --discover, categories that are shown whatever their count.",
+            help="With --discover, categories that are always shown, whatever their counts.",
             rich_help_panel=options.DATA,
         ),
     ] = None,
@@ -72,7 +72,7 @@ def release(
         typer.Option(
             help=(
                 "All categories, separated by commas, in the order of the output. An Enum or"
-                " Boolean column has its own. Of a joint table, COLUMN=a,b,c for each column."
+                " Boolean column has its own. For a joint table, give COLUMN=a,b,c for each column."
             ),
             rich_help_panel=options.DATA,
         ),
@@ -81,8 +81,8 @@ def release(
         list[str] | None,
         typer.Option(
             help=(
-                "Count rows without a value as this category, which may be a new one; of a joint"
-                " table, COLUMN=label."
+                "Count rows without a value as this category, which may be a new one. For a joint"
+                " table, give COLUMN=label."
             ),
             rich_help_panel=options.DATA,
         ),
@@ -92,7 +92,7 @@ def release(
         typer.Option(
             help=(
                 "Count rows with any other value as this category, or leave them out with DROP."
-                " Unless given they are a category of their own, other."
+                " By default, they are a category of their own, other."
             ),
             rich_help_panel=options.DATA,
         ),
@@ -102,8 +102,8 @@ def release(
         typer.Option(
             metavar="COLUMN=a,b",
             help=(
-                "A posterior for each of these groups of a column; rows of others are left out. An"
-                " Enum or Boolean column has its own, and needs no list."
+                "Release a posterior for each of these groups of a column, and leave out all other"
+                " rows. An Enum or Boolean column has its own groups and needs no list."
             ),
             rich_help_panel=options.DATA,
         ),
@@ -114,9 +114,9 @@ def release(
         str,
         typer.Option(
             help=(
-                "Prior concentration: one number, or one for each category, new ones included;"
-                " learned, from the release; or auto, which is learned of ten or more categories"
-                " with noise on the counts, and 1 elsewhere."
+                "Prior concentration: one number, or one for each category, new ones included. Or"
+                " learned: estimated from the release. Or auto: learned for ten or more"
+                " categories with noise on the counts, and 1 otherwise."
             ),
             rich_help_panel=options.MODEL,
         ),
@@ -125,8 +125,8 @@ def release(
         list[str] | None,
         typer.Option(
             help=(
-                "A column whose categories are in order, along which a learned prior is smooth;"
-                " once for each such column."
+                "A column whose categories have an order. A learned prior is smooth along it. Give"
+                " it once for each such column."
             ),
             rich_help_panel=options.MODEL,
         ),
@@ -151,8 +151,8 @@ def release(
         int | None,
         typer.Option(
             help=(
-                "The most rows, or with --identifier the most identifiers, that one person has; 1"
-                " unless given. A promise: it is not enforced."
+                "The most rows that one person has, or the most identifiers with --identifier. The"
+                " default is 1. This is a promise: it is not enforced."
             ),
             rich_help_panel=options.PRIVACY,
         ),
@@ -160,51 +160,52 @@ def release(
     identifier: Annotated[
         str | None,
         typer.Option(
-            help="The column that says whose a row is. Needs --rows-per-identifier.",
+            help="The column that identifies whose row it is. Needs --rows-per-identifier.",
             rich_help_panel=options.PRIVACY,
         ),
     ] = None,
     rows_per_identifier: Annotated[
         int | None,
         typer.Option(
-            help="Keep at most so many rows of each identifier, drawn at random.",
+            help="Keep at most this number of rows of each identifier, drawn at random.",
             rich_help_panel=options.PRIVACY,
         ),
     ] = None,
     ledger: options.Ledger = None,
     output: options.Output = None,
 ) -> None:
-    """Release the posterior of the category probabilities of a column of FILE, or of the cells of a
-    joint table of several; or with --discover the counts of categories that nobody listed.
+    """Release a private posterior of the shares of a column's categories, or of the cells of a
+    joint table of several columns. With --discover, release noisy counts of categories that nobody
+    listed.
 
-    Without --size the number of rows is private, and the privacy unit is the presence of a person's
-    rows. Rows without a value are left out, unless --nulls says where to count them. Rows with a
-    value that is not a category are counted as a category of their own, `other`, unless --unknown
-    names another or leaves them out. A message says so before data are read.
+    Without --size, the number of rows is private, and neighbouring data sets differ by adding or
+    removing one person's rows. Rows without a value are left out unless --nulls names a category
+    for them. Rows with a value outside the categories are counted as `other` unless --unknown names
+    another category or leaves them out. A message says so before any data are read.
 
-    With --size the number of rows is public, and the privacy unit is a change of a person's rows.
-    Every row must be counted, so --nulls is needed: `--size 944 --nulls NA`.
+    With --size, the number of rows is public, and neighbouring data sets differ by changing one
+    person's rows. Every row must be counted, so --nulls is needed: `--size 944 --nulls NA`.
 
-    With --discover every value that occurs gets a noisy count, and is shown with it if that reaches
-    a threshold; δ is the probability that a value is shown that one person alone has. --rest 0.2
-    spends a fifth of the budget on the number of everything else. `opendp-bayes plan --discover`
-    says which counts are shown.
+    With --discover, every value that occurs gets a noisy count. The value is shown, with its noisy
+    count, if that count reaches a threshold. δ bounds the probability of showing a value that only
+    one person has. --rest 0.2 spends a fifth of the budget on the number of all other rows.
+    `opendp-bayes plan --discover` says which counts are likely to be shown.
 
-    With --identifier the privacy unit is everything that has one identifier, and what is estimated
-    is the rows that are kept (docs: Known limits).
+    With --identifier, the unit of privacy is all rows with one identifier. The estimates are of the
+    rows that are kept (docs: Known limits).
 
-    The first line of a CSV file names the columns. All its values are text, empty ones are nulls,
-    and so they are in workbooks and in files of SPSS, Stata and SAS, with 1 for 1.0.
+    The first line of a CSV file names the columns. All its values are text, and empty values are
+    nulls. The same holds for workbooks and files of SPSS, Stata and SAS, where 1.0 is read as 1.
     A file that is not text in its --encoding is refused before anything is released.
 
-    Each run spends its own budget: what several runs reveal about the same people adds up, and
-    --ledger FILE keeps account of it. A release that was made is not lost: where it cannot be
+    Each run spends its own budget. The losses of several runs on the same people add up, and
+    --ledger FILE keeps account of them. A release that was made is not lost: if it cannot be
     printed, it goes to a file, and a message says which.
 
-    Exit code: 0 if the release was made, 1 if it failed while data was read, 2 for wrong options, 3
-    if it was made and could not be written where it was to go.
+    Exit code: 0 if the release was made, 1 if it failed while data were read, 2 for wrong options,
+    3 if it was made but could not be written to its file.
 
-    Examples, of which the first makes the file for the others:
+    Examples. The first one makes the file for the others:
 
         printf '%s\\n' vote yes no yes yes no > votes.csv
 

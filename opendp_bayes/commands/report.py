@@ -39,8 +39,8 @@ def report(
         typer.Argument(
             metavar="SPEC.toml",
             help=(
-                "What to release, in TOML or JSON; or, without DATA, the .json of a report, to make"
-                " its page again."
+                "The specification, in TOML or JSON. Without DATA, the .json file of a report, to"
+                " make its page again."
             ),
             show_default=False,
         ),
@@ -52,7 +52,7 @@ def report(
             "--output",
             "-o",
             metavar="PAGE.html",
-            help="The page. The releases go to a file of that name that ends in .json.",
+            help="The page. The releases go to a file of the same name that ends in .json.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = Path("report.html"),
@@ -63,8 +63,8 @@ def report(
         typer.Option(
             metavar="DIR",
             help=(
-                "Draw synthetic records too, into files of CSV in this new folder: all results are"
-                " then estimated together."
+                "Also draw synthetic records, as CSV files in this new folder. All results are then"
+                " estimated together."
             ),
             rich_help_panel=options.OUTPUT,
         ),
@@ -72,7 +72,7 @@ def report(
     copies: Annotated[
         int | None,
         typer.Option(
-            help="The number of copies of the synthetic records; 20 unless given.",
+            help="The number of copies of the synthetic records. The default is 20.",
             min=1,
             rich_help_panel=options.OUTPUT,
         ),
@@ -87,27 +87,25 @@ def report(
         ),
     ] = False,
 ) -> None:
-    """Make a report: all releases that SPEC.toml asks for, from one budget, and a page of them.
+    """Make a report: release everything that SPEC.toml asks for, from one budget, and write a page.
 
-    The page says what is promised, to whom and at what cost, shows every result as a table with a
-    picture in each row, and tells how to read it. It needs no other file, and holds the releases as
-    JSON. `opendp-bayes init DATA` writes a specification to start from; its format is
+    The page states what is promised, to whom and at what cost. It shows every result as a table
+    with a picture in each row, and explains how to read it. It needs no other file and holds the
+    releases as JSON. `opendp-bayes init DATA` writes a specification to start from. Its format is
     in the documentation (Reports), and --schema prints it.
 
-    Exit code: 0 if the report was made, 1 if a release failed while data was read, 2 for a wrong
-    specification or wrong options. It is 3 if the report was made and could not be written where it
-    was to go.
+    Exit code: 0 if the report was made, 1 if a release failed while data were read, 2 for a wrong
+    specification or wrong options, 3 if the report was made but could not be written to its file.
 
-    With --dry-run nothing is read but the names and types of columns, and nothing of DATA at all
-    where it is left out. `guess_size` under [privacy] says for about how many records it shows
-    widths.
+    With --dry-run, only the names and types of the columns are read. Without DATA, nothing is read.
+    `guess_size` under [privacy] is the number of records for which widths are shown.
 
-    With --synthetic all results are estimated together, as with `joint = true`. Every copy is
-    another draw of the records as they may have been, so that an analysis of all copies knows its
-    error (docs: Synthetic records). Copies are data: they hold every label as it is, also one that
+    With --synthetic, all results are estimated together, as with `joint = true`. Every copy is
+    another draw of the records as they may have been, so an analysis of all copies accounts for its
+    error (docs: Synthetic records). Copies are data: they hold every label unchanged, even one that
     a spreadsheet would take for a formula. More copies of an earlier run cost nothing.
 
-    Examples, of which the first two make the files for the others:
+    Examples. The first two make the files for the others:
 
         printf '%s\\n' vote yes no yes yes no > v.csv
 

@@ -22,7 +22,7 @@ def run(
         Path,
         typer.Argument(
             metavar="QUESTION.json",
-            help="What to release and from which budget: a specification, in JSON or TOML.",
+            help="The specification of what to release and its budget, in JSON or TOML.",
             show_default=False,
         ),
     ],
@@ -31,25 +31,25 @@ def run(
     dry_run: options.DryRun = False,
     output: options.Output = None,
 ) -> None:
-    """Release what QUESTION.json asks for, where the data are.
+    """Release what QUESTION.json asks for, on the machine that has the data.
 
-    A question is a specification of `report`: results, their mechanisms and priors, and the budget.
-    Whoever has no data writes it and sees with --dry-run what it will cost and how wide its
-    intervals will be. Whoever has the data runs it and sends back the release, which is all that
-    leaves. Everything that `report` refuses is refused.
+    A question is a specification as for `report`: results, mechanisms, priors and the budget.
+    Somebody without the data writes it, and sees with --dry-run what it will cost and how wide its
+    intervals will be. Somebody with the data runs it and sends back the release. Nothing else
+    leaves the machine. `run` refuses everything that `report` refuses.
 
-    Where somebody else may ask, name the owner's data.toml in place of the data. It states what
-    only the owner may: how the file is read, whom it is about, the columns and categories that may
-    be asked for, the most that one run may spend, and the ledger. A question that says otherwise is
-    refused before the data are opened. `opendp-bayes init --owner` writes it.
+    If others may ask questions, name the owner's data.toml in place of the data. It states what
+    only the owner may decide: how the file is read, whom it is about, which columns and categories
+    may be asked for, how much one run may spend, and the ledger. A question that contradicts it is
+    refused before the data are opened. `opendp-bayes init --owner` writes such a file.
 
-    The JSON of one result is that of a release, that of several a survey's (Survey.from_json).
+    One result is written as the JSON of a release, several as the JSON of a survey
+    (Survey.from_json).
 
-    Exit code: 0 if the releases were made, 1 if they failed while data was read, 2 for a wrong
-    question or wrong options. It is 3 if they were made and could not be written where they were to
-    go.
+    Exit code: 0 if the releases were made, 1 if they failed while data were read, 2 for a wrong
+    question or wrong options, 3 if they were made but could not be written to their file.
 
-    Examples, of which the first two make the files for the others:
+    Examples. The first two make the files for the others:
 
         printf '%s\\n' vote yes no yes yes no > v.csv
 

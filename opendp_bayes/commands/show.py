@@ -49,7 +49,7 @@ def show(
         Path | None,
         typer.Option(
             metavar="PICTURE",
-            help="Draw the posterior into this file: .png, .svg, .pdf, ... (extra `plot`).",
+            help="Draw the posterior to this file: .png, .svg, .pdf, ... (extra `plot`).",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def show(
             "-o",
             metavar="TABLE",
             help=(
-                "Write the table to this new file too: .csv, .json or .xlsx (extra `xlsx`); -"
+                "Also write the table to this new file: .csv, .json or .xlsx (extra `xlsx`). -"
                 " prints its JSON instead."
             ),
             rich_help_panel=options.OUTPUT,
@@ -69,23 +69,23 @@ def show(
     mechanism: Annotated[
         str | None,
         typer.Option(
-            help="The installed mechanism that made the release, if it is none of this package.",
+            help="The plugin mechanism that made the release, if it is not one of this package.",
             rich_help_panel=options.MODEL,
         ),
     ] = None,
 ) -> None:
     """Print the release in FILE, and draw it with --plot. Needs no data and costs nothing.
 
-    FILE is what `opendp-bayes release` wrote with --output, or what `to_json` of a release or a
-    survey returned. Draws of a posterior that take more than a second are kept beside it, in
-    FILE.draws.npz, for the next time. The first 1000 rows are printed. The table of --output is
-    that of `to_frame`: numbers in full, a row for each category, group and question. In .csv, which
-    spreadsheets open, an apostrophe stands before a label that would be a formula; .json has every
-    label as it is.
+    FILE is a file that `opendp-bayes release` wrote with --output, or the text that `to_json` of a
+    release or a survey returned. Posterior draws that take more than a second are kept beside it,
+    in FILE.draws.npz, for the next time. Only the first 1000 rows are printed. --output writes the
+    table of `to_frame`: full numbers, and a row for each category, group and question. Spreadsheets
+    open .csv files, so a label that would be a formula gets an apostrophe there. A .json file has
+    every label unchanged.
 
-    Exit code: 0 if it was shown, 2 for wrong options or a file that is no release.
+    Exit code: 0 if the release was shown, 2 for wrong options or a file without a release.
 
-    Examples, of which the first two make the file for the others:
+    Examples. The first two make the file for the others:
 
         printf '%s\\n' a yes no yes yes no > v.csv
 

@@ -72,7 +72,9 @@ class Privacy(Part, frozen=True, kw_only=True):
 
     unit: Annotated[str, says("Whom or what a privacy unit is, in words.")] = "one record"
     epsilon: Annotated[_Positive | None, says("Budget ε; either this or rho.")] = None
-    rho: Annotated[_Positive | None, says("Budget ρ of zero-concentrated privacy.")] = None
+    rho: Annotated[
+        _Positive | None, says("Budget ρ of zero-concentrated differential privacy (zCDP).")
+    ] = None
     delta: Annotated[Share | None, says("The δ that goes with ε or ρ.")] = None
     share: Annotated[
         Shares,
