@@ -108,7 +108,7 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
 
     Sums over the true counts are right to 1e-5, and to 1e-9 where counts and noise are of some tens
     of records. A call takes time in proportion to the categories, and hardly more for more records
-    (`docs/reading.md`).
+    (`docs/research/computation.md`, "A likelihood for other models").
 
     Raises `TypeError` for what is not a `Release`, and `ValueError` for one group of a table that
     was drawn at once, and where there are too many data sets.

@@ -201,7 +201,7 @@ class DiscoveredRelease(DiscoveredData):
         with waiting("Learning the law of all categories"):
             found = counts_of_keys(self._keys)
         if found.warning:
-            warn(f"{self.column!r}: {found.warning} (docs: Values that nobody listed).")
+            warn(f"{self.column!r}: {found.warning} (docs: Unlisted values).")
         return found
 
     @cached_property

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -593,3 +594,42 @@ def test_estimates_of_copies() -> None:
 def test_estimates_that_do_not_fit(estimates: Any, variances: Any, kind: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ob.research.combine_estimates(estimates, variances, kind=kind)
+
+
+def with_noise(scale: float, **tables: tuple[Any, ...]) -> Any:
+    """A posterior of tables of 300 records, each with its own axes, with Gaussian noise."""
+    releases = {}
+    for name, axes in tables.items():
+        one = release(*axes)
+        releases[name] = replace(one, mechanism=ob.GaussianParameters(scale))
+    return releases
+
+
+def test_margins_under_wide_noise_are_named() -> None:
+    """A margin of three levels has the noise of two cells each, 300 records and so 100 a level:
+    the limit of 20 is passed between scales of 14 and 15. That of two levels, of three cells each,
+    has 150 a level, and passes it between 17 and 18. A table more tells of both.
+    """
+    pair: Any = ("age", "vote")
+    for scale, narrow in (
+        (14.0, ()),
+        (15.0, ("vote",)),
+        (17.0, ("vote",)),
+        (18.0, ("age", "vote")),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = survey_posterior(with_noise(scale, pair=pair), ess=20)
+        assert found.undercovered == narrow
+        said = [str(one.message) for one in caught if "noise is wide" in str(one.message)]
+        assert len(said) == bool(narrow)
+        if narrow:
+            assert f"margins of {' and '.join(narrow)}. In real surveys, only 84 %" in said[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        more = survey_posterior(with_noise(18.0, pair=pair, vote=("vote",)), ess=20)
+        twice = survey_posterior(
+            with_noise(18.0, pair=pair, again=pair), ess=20, draws_may_agree=True
+        )
+    assert more.undercovered == ("age",)
+    assert twice.undercovered == ()

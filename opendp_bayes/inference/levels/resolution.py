@@ -49,5 +49,5 @@ def warn_of_blurred(quantiles: Mapping[float, float]) -> None:
             f" {min(blurred.values()):.3g} standard deviations of their noise in records, less than"
             f" {_CLEAR:g}. Within such a group the intervals rest on what other groups look like,"
             " and may hold the truth less often than they say: ask with a larger budget or fewer"
-            " categories (docs: Counts at several levels, Ordered categories).",
+            " categories (docs: Levels, Ordered categories).",
         )

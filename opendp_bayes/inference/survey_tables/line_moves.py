@@ -10,7 +10,7 @@ move at once, in all chains, each chain along directions of its own. How far is 
 proposal along the line: a rounded logistic about where the noise alone would put it, or at an end
 of the line, where a cell is empty; then Metropolis and Hastings.
 
-Source: `docs/surveys.md`, "Chains".
+Source: `docs/research/computation.md`, "Chains of overlapping tables".
 """
 
 from typing import Any

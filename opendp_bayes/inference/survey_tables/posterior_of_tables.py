@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from opendp_bayes.display.wording import listed
 from opendp_bayes.inference.sampling.kept_draws import kept
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
@@ -47,7 +48,8 @@ def survey_posterior(
 
     Raises `ValueError`/`TypeError` for releases that do not fit each other, and for tables that tie
     too many variables together, with the one to leave out. Warns where chains have not met, by the
-    names of the tables.
+    names of the tables, and where noise is so wide that intervals of margins hold the truth too
+    rarely, by the names of the variables.
     """
     if not isinstance(tables, Mapping) or not tables:
         raise TypeError("tables: must be a mapping from names to at least one release.")
@@ -81,6 +83,13 @@ def survey_posterior(
         )
         warn(
             f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
-            " a larger concentration (docs: One posterior for a survey, Chains).",
+            " a larger concentration (docs: Surveys, Chains).",
+        )
+    narrow = posterior.undercovered
+    if narrow:
+        warn(
+            f"the noise is wide for the margins of {listed(narrow, 'and')}. In real surveys, only"
+            " 84 % of 95 % intervals held the truth of such a margin. Ask fewer tables, or spend"
+            " more on those with these variables (docs: One posterior for a survey, Wide noise).",
         )
     return posterior

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 Kind = Literal["population", "predictive"]
 Format = Literal["parquet", "csv"]
+#: Noise of a margin, in records of a level, from which on its intervals hold the truth too rarely.
+_WIDE = 0.2
 #: Columns of `unmeasured`.
 _OF_UNMEASURED = "pair", "cells", "width", "width_with_table"
 
@@ -98,6 +100,24 @@ class SurveyPosterior:
             for names, r_hat in self.r_hat.items()
             if r_hat > SETTLED_R_HAT or self.ess[names] < SETTLED_EFFECTIVE
         )
+
+    @property
+    def undercovered(self) -> Names:
+        """Variables whose margins have intervals that are too narrow for most real surveys: the
+        noise of the margin, in all tables together, is wider than a fifth of the records that a
+        level has in the mean. In real surveys 84 % of the 95 % intervals of such margins held the
+        truth: the prior is even over the cells of a table, which real tables are not.
+        """
+        found, size = [], float(self._draws.size.mean())
+        for v, levels in enumerate(self._model.levels):
+            known = sum(
+                levels / self._model.tables[look.scope].cells / look.std**2
+                for look in self._model.looks
+                if v in look.scope
+            )
+            if known * (_WIDE * size / levels) ** 2 < 1:
+                found.append(self.variables[v])
+        return tuple(found)
 
     @property
     def independences(self) -> tuple[tuple[Names, Names, Names], ...]:

@@ -31,7 +31,7 @@ def counts_of_keys(keys: NoisyKeys, *, seed: int | None = 0) -> "CountsOfKeys":
     keys : their noisy counts.
     seed : of the Markov chains that learn the law of all keys; None for other draws each time.
 
-    Source: `docs/unlisted.md`.
+    Source: `docs/research/computation.md`, "Values that nobody listed".
     """
     lattice = Lattice.of(keys.law)
     near = bool((lattice.units(keys.drawn) <= lattice.end).any())
