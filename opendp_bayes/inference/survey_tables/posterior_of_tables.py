@@ -90,6 +90,6 @@ def survey_posterior(
         warn(
             f"the noise is wide for the margins of {listed(narrow, 'and')}. In real surveys, only"
             " 84 % of 95 % intervals held the truth of such a margin. Ask fewer tables, or spend"
-            " more on those with these variables (docs: One posterior for a survey, Wide noise).",
+            " more on those with these variables (docs: Surveys, Wide noise).",
         )
     return posterior
