@@ -1,5 +1,6 @@
-"""The first page names every extra and every plugin, by its true name, and shows what its code
-prints.
+"""The first page has one piece of code, which opens a Context of ours, and shows what it prints. It
+has three ways in, and names every extra and every plugin by its true name. The README begins with
+the same code.
 """
 
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "index.md").read_text("utf-8")
+README = (ROOT / "README.md").read_text("utf-8")
 TABLE = re.findall(r"^\| (`opendp-bayes.*?) \|", PAGE, re.M)
 
 
@@ -55,13 +57,53 @@ def constant(output: str) -> str:
     return " ".join(rows.split())
 
 
+def code(page: str) -> str:
+    """The only code of the page in Python."""
+    (found,) = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    return str(found)
+
+
 def printed(page: str) -> str:
-    """The output of the first code of the page."""
-    code = re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    assert code
+    """The output of the code of the page."""
     with redirect_stdout(StringIO()) as output:
-        exec(code[1], {})  # noqa: S102
+        exec(code(page), {})  # noqa: S102
     return output.getvalue()
+
+
+def of_opendp(python: str) -> set[str]:
+    """The names of OpenDP that the code uses."""
+    return set(re.findall(r"\bdp\.(\w+)", python))
+
+
+def test_the_code_opens_a_context_of_ours() -> None:
+    assert "ob.context(" in code(PAGE)
+    assert of_opendp(code(PAGE)) == {"enable_features", "unit_of", "loss_of"}
+
+
+def test_notices_more_of_opendp() -> None:
+    """Negative control."""
+    assert "Context" in of_opendp(code(PAGE).replace("ob.context(", "dp.Context.compositor("))
+
+
+def test_the_readme_begins_with_the_same() -> None:
+    assert code(README) == code(PAGE)
+    assert shown(README) == shown(PAGE)
+
+
+def doors(page: str) -> dict[str, str]:
+    """The parts of the page below its ways in, by their headings."""
+    _, _, section = page.partition("\n## Three ways in\n")
+    parts = re.split(r"^### (.+)\n", section.partition("\n## ")[0], flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_three_ways_lead_on() -> None:
+    assert list(doors(PAGE)) == ["I have a file", "I have a frame", "I compose with OpenDP"]
+    for heading, text in doors(PAGE).items():
+        assert f"**{heading}.**" in README
+        leads = re.findall(r"\]\(([\w/-]+\.md)[#)]", text)
+        assert leads, heading
+        assert all((ROOT / "docs" / page).is_file() for page in leads)
 
 
 def test_the_output_shown_is_printed() -> None:
@@ -71,5 +113,5 @@ def test_the_output_shown_is_printed() -> None:
 def test_notices_another_output() -> None:
     """Negative control: another loss; other counts are none."""
     output = printed(PAGE)
-    assert constant(output.replace("ε = 0.5", "ε = 0.6")) != constant(output)
+    assert constant(output.replace("ε = 0.2", "ε = 0.3")) != constant(output)
     assert constant(re.sub(r"^yes +-?\d+", "yes   9", output, flags=re.M)) == constant(output)

@@ -53,7 +53,7 @@ class SmoothHellingerExponential(PosteriorExponential):
 
     Needs a public number of records. Near the edge of the simplex (a rare category) S is as large
     as the global sensitivity and the release is little better than a uniform one; see
-    `docs/limits.md`.
+    `docs/research/mechanisms.md`, "The edge of the simplex".
 
     Source: tailoring paper, Definitions 3 and 4 (Algorithm 6 of "Private mechanisms"); notes,
     section 3.
