@@ -18,7 +18,7 @@ FOR_TOOLS := $(VENV)/.tools
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
 
 # Every Python that is promised.
-PYTHONS := 3.10 3.11 3.12 3.13
+PYTHONS := 3.10 3.11 3.12 3.13 3.14
 # The tests in which another Python or other packages show: files, columns, engines, the command line, pages, and what a user installs.
 # Sampling, accounting and inference are arithmetic and take most of the time.
 QUICK := tests/commands tests/questions/test_columns.py tests/trusted/test_files.py tests/trusted/test_end_to_end.py \
