@@ -30,7 +30,7 @@ SINCE ?= main
 NUMBER ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-changed test-versions test-lowest test-slow test-spark lint types docs images papers mutants bench bench-timing lock check clean
+.PHONY: help demo test test-quick test-changed test-versions test-lowest test-slow test-spark lint types docs release images papers mutants bench bench-timing lock check clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -94,6 +94,10 @@ types: $(FOR_TOOLS) ## Check types, also as a user of the package sees them
 
 docs: $(FOR_TOOLS) ## Build the documentation into site/
 	$(BIN)/zensical build --strict
+
+release: $(FOR_TESTS) ## Build what is published into dist/, twice, and try each package in an environment of its own
+	$(PIP) --group release
+	PYTHON=$(abspath $(BIN))/python .ci/release
 
 images: $(FOR_TOOLS) ## Draw the pictures of the documentation again; needs Pango
 	$(PIP) --group images
