@@ -21,9 +21,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --num
 PYTHONS := 3.10 3.11 3.12 3.13 3.14
 # The tests in which another Python or other packages show: files, columns, engines, the command line, pages, and what a user installs.
 # Sampling, accounting and inference are arithmetic and take most of the time.
-QUICK := tests/commands tests/questions/test_columns.py tests/trusted/test_files.py tests/trusted/test_end_to_end.py \
-    tests/report tests/display tests/results plugins/opendp-bayes-engines/tests/test_layers.py tests/test_constraints.py \
-    tests/test_imports.py tests/test_packages.py tests/test_start_page.py README.md docs/index.md
+QUICK := $(shell cat tests/quick.txt)
 
 SINCE ?= main
 # Mistakes to plant in each module; 0 for all, which takes days.
