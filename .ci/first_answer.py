@@ -3,7 +3,7 @@
 import sys
 import time
 
-#: Seconds from the start of the first import to the first answer.
+#: Seconds from the first import to the first answer, of the processor: others may use the machine.
 MOST = 10.0
 
 begin = time.perf_counter()
@@ -23,17 +23,17 @@ context = ob.context(
 question = {"categories": ["yes", "no"], "nulls": "missing", "unknown": "missing"}
 release = ob.posterior(context.query(), "vote", **question).release()
 lower, upper = release.posterior.interval(0.999)
-seconds = time.perf_counter() - begin
+seconds, processor = time.perf_counter() - begin, time.process_time()
 
 assert ob.Release.from_json(release.to_json()) == release  # noqa: S101
 assert lower[0] < 0.62 < upper[0], (lower, upper)  # noqa: S101
 assert "/site-packages/" in ob.__file__.replace("\\", "/"), ob.__file__  # noqa: S101
-if seconds > MOST:
-    sys.exit(f"{seconds:.1f} s to the first answer, of {MOST:.0f} at most")
+if processor > MOST:
+    sys.exit(f"{processor:.1f} s of the processor to the first answer, of {MOST:.0f} at most")
 if "opendp_bayes_smoothed" in sys.argv:
     assert ob.load_mechanism("sampling_histogram")(rate=0.5).samples(10) == 5  # noqa: S101
 if "opendp_bayes_engines" in sys.argv:
     import opendp_bayes_engines
 
     assert opendp_bayes_engines.context  # noqa: S101
-print(f"{seconds:.1f} s to the first answer")  # noqa: T201
+print(f"first answer after {seconds:.1f} s, of which {processor:.1f} s of the processor")  # noqa: T201
