@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from opendp_bayes.trusted.opening import context as context
     from opendp_bayes.trusted.scanned_frames import on_disk as on_disk
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 #: By what they are for, the names and the modules that have them.
 _HOME = {

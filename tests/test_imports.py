@@ -58,6 +58,47 @@ def test_using_the_mathematics_by_its_short_names_loads_neither() -> None:
     assert not {name.split(".")[0] for name in loaded_by(code)} & FRAMES
 
 
+#: What an analyst does with documents, in an interpreter that has no OpenDP at all.
+ANALYSIS = """
+import sys
+sys.modules["opendp"] = None
+from pathlib import Path
+import opendp_bayes as ob
+from opendp_bayes.report.report_document import Report
+
+def read(name, by):
+    return by.from_json((Path(FOLDER) / f"{name}.json").read_bytes())
+
+one, groups = read("one_column", ob.Release), read("groups", ob.Release)
+survey, levels = read("survey", ob.Survey), read("levels", ob.Survey)
+shown, report = read("discovery", ob.DiscoveredRelease), read("report", Report)
+frames = [of.to_frame() for of in (one, groups, groups.pooled(), survey, levels, shown)]
+frames += [of.to_frame() for of in (ob.plan(size=9, prior=[1, 1], epsilon=1.0, mechanisms=[
+    ob.KNormParameters(1.0)]), ob.plan_discovery(epsilon=1.0, delta=1e-8))]
+of_axes = {name: ob.noisy_counts([9, n, 2, 5], ["a", "b", "c", "d"], scale=1.0, mechanism=
+    "laplace_parameters") for n, name in enumerate(("x", "y"))}
+joint = ob.combine(of_axes, records="same")
+copies = joint.synthetic(2)
+frames += [ob.research.agreement_of_copies(joint, copies, kind="population"), *copies]
+assert all(frame.height > 0 for frame in frames), frames
+assert one.posterior.mean().sum() and len(report.releases) == 3 and str(levels.posterior)
+assert "polars" in sys.modules
+"""
+
+
+def test_what_is_released_is_analysed_without_opendp_and_its_pin_of_polars() -> None:
+    """So it can be where another version of polars is; the frames it makes load polars alone."""
+    folder = Path(__file__).parent / "release_format/written_before/1.0.0"
+    loaded = loaded_by(ANALYSIS.replace("FOLDER", repr(str(folder))))
+    assert not [name for name in loaded if name.startswith("opendp.")]
+
+
+def test_what_touches_data_needs_opendp() -> None:
+    """Negative control: with OpenDP shut out, the glue cannot be loaded."""
+    with pytest.raises(subprocess.CalledProcessError):
+        loaded_by("import sys; sys.modules['opendp'] = None; import opendp_bayes; opendp_bayes.t")
+
+
 def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
     loaded = loaded_by(

@@ -53,6 +53,30 @@ def test_the_description_stands_alone(package: Distribution) -> None:
     assert not re.search("blue|orange", page), "a caption without its picture"
 
 
+def versions_in(path: str, pattern: str) -> list[str]:
+    """Pythons that a file of the repository lists in one place."""
+    [found] = re.findall(pattern, (ROOT / path).read_text("utf-8"), re.MULTILINE)
+    return re.findall(r"\d\.\d+", found)
+
+
+def test_every_python_that_is_promised_is_listed_everywhere() -> None:
+    classifiers = distribution("opendp-bayes").metadata.get_all("Classifier") or []
+    promised = re.findall(r"Python :: (3\.\d+)", "\n".join(classifiers))
+    assert len(promised) > 4
+    assert versions_in("Makefile", r"^PYTHONS := (.*)$") == promised
+    assert versions_in(".github/workflows/ci.yml", r"^ +python: \[(.*)\]$") == promised
+    assert versions_in(".ci/run", r"^for version in (.*); do$") == promised[::-1]
+    with pytest.raises(ValueError, match="not enough values"):  # the negative control
+        versions_in("Makefile", r"^NO_SUCH_LIST := (.*)$")
+
+
+def test_packages_of_one_release_need_each_other() -> None:
+    for name in NAMES[1:]:
+        requires = distribution(name).requires or []
+        [core] = [one for one in requires if one.startswith("opendp-bayes") and ";" not in one]
+        assert core in ("opendp-bayes<2,>=1.0", "opendp-bayes>=1.0,<2"), name
+
+
 def test_relative_links_are_noticed() -> None:
     """Negative control: the README of the repository has both, and paths stay in words."""
     readme = (ROOT / "README.md").read_text("utf-8")

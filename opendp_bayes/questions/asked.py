@@ -51,6 +51,7 @@ from opendp_bayes.trusted.budget import (
 )
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.measurements import measurement_of, restated
+from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
 from opendp_bayes.trusted.stable_plans import ungrouped
@@ -122,7 +123,7 @@ class Asked:
         setting.check_informative()
         chain = self.chain if counts is None else counts >> self.posterior
         draws = measurement_of(
-            setting, self.space, self.base._output_measure, delta=self._delta(budget)
+            setting, self.space, parts_of(self.base).output_measure, delta=self._delta(budget)
         )
         measurement = chain >> (draws if drawn else releasing(draws, self.result))
         measurement.param = setting.mechanism.scale
@@ -168,7 +169,7 @@ class Asked:
     def _fitted(self, budget: Any) -> Setting:
         if isinstance(self.fit, Mechanism):
             setting = Setting.of(self.fit, self.space.size, self.space.prior)
-            spent = loss_in(self.base._output_measure)(self._loss(setting, budget))
+            spent = loss_in(parts_of(self.base).output_measure)(self._loss(setting, budget))
             limits = as_tuple(budget)
             if any(loss > limit for loss, limit in zip(spent, limits, strict=True)):
                 raise ValueError(
@@ -177,7 +178,7 @@ class Asked:
                     " the scale found."
                 )
             return setting
-        loss = relative_to_budget(self.base._output_measure, budget)
+        loss = relative_to_budget(parts_of(self.base).output_measure, budget)
         with interruptible():
             return self.fit(lambda setting: loss(setting, self.d_in))
 
@@ -203,7 +204,7 @@ class Asked:
         return self.result(of_unit)
 
     def _delta(self, budget: Any) -> float:
-        return delta_of(self.base._output_measure, budget)
+        return delta_of(parts_of(self.base).output_measure, budget)
 
 
 def ask(
@@ -246,7 +247,7 @@ def ask(
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
         result = _marked(question, split_of(space))
-    d_in = records_of_unit(posterior.map(counts.map(base._d_in)))
+    d_in = records_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
     return Asked(question, base, counts, frame, posterior, space, d_in, fit, result, kept)
 

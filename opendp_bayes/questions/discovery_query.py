@@ -31,6 +31,7 @@ from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.trusted.keys import KeysSpace
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.measurements import restated
+from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.stable_plans import check_left_out, gate_of
 
 
@@ -65,7 +66,7 @@ class Discovering:
     @property
     def measure(self) -> Any:
         """The measure of the query."""
-        return self.base._output_measure
+        return parts_of(self.base).output_measure
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -248,9 +249,9 @@ def discovering_in(
             f"rest={rest}: cannot be added to a Discovery, which has its noise of the rest or none;"
             " give the law by name."
         )
-    is_concentrated(base._output_measure)
+    is_concentrated(parts_of(base).output_measure)
     space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
-    d_in = records_of_unit(counts.map(base._d_in))
+    d_in = records_of_unit(counts.map(parts_of(base).d_in))
     return Discovering(base, counts, space, d_in, mechanism, rest or 0.0, truncated, kept)
 
 
@@ -324,7 +325,7 @@ class DiscoveryQuery(Query):
 
     def __init__(self, asked: Discovering) -> None:
         base = asked.base
-        super().__init__(asked.counts, base._output_measure, base._d_in, base._d_out, base._context)
+        super().__init__(*parts_of(base)._replace(chain=asked.counts))
         self._asked = asked
 
     @deferred_interrupts()
@@ -337,7 +338,7 @@ class DiscoveryQuery(Query):
         OpenDP's queries have them, and change nothing.
         """
         self._fitted()
-        return self._asked.measurement(self._d_out)
+        return self._asked.measurement(parts_of(self).d_out)
 
     def summarize(self) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
@@ -357,7 +358,7 @@ class DiscoveryQuery(Query):
         Raises `ValueError` if the query has no budget with δ.
         """
         self._fitted()
-        row = self._asked.summary(self._d_out)
+        row = self._asked.summary(parts_of(self).d_out)
         return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})
 
     def __repr__(self) -> str:
@@ -365,7 +366,7 @@ class DiscoveryQuery(Query):
             self._fitted()
         except ValueError as error:
             return f"DiscoveryQuery({error})"
-        return self._asked.described(self._d_out)
+        return self._asked.described(parts_of(self).d_out)
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Any:
         """Make the release and debit the Context, as `PosteriorQuery.release` does.
@@ -377,11 +378,11 @@ class DiscoveryQuery(Query):
 
     @deferred_interrupts()
     def _fitted(self) -> None:
-        check_query_budget(self._d_out)
-        self._asked.fitted(self._d_out)
+        check_query_budget(parts_of(self).d_out)
+        self._asked.fitted(parts_of(self).d_out)
 
     def _released(self, context: Context) -> Any:
         self._fitted()
-        asked, budget = self._asked, self._d_out
-        drawn = submitted(context, asked.measurement(budget, drawn=True), self._d_in)
+        asked, budget = self._asked, parts_of(self).d_out
+        drawn = submitted(context, asked.measurement(budget, drawn=True), parts_of(self).d_in)
         return converted(drawn, lambda one: asked.restated(one, budget))

@@ -40,6 +40,7 @@ from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.budget import check_query_budget
 from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.spaces import Prior
 
 R = TypeVar("R", Release, GroupedRelease)
@@ -243,7 +244,7 @@ class PosteriorQuery(Query, Generic[R]):
 
     def __init__(self, asked: Asked) -> None:
         base = asked.base
-        super().__init__(asked.chain, base._output_measure, base._d_in, base._d_out, base._context)
+        super().__init__(*parts_of(base)._replace(chain=asked.chain))
         self._asked = asked
 
     @deferred_interrupts()
@@ -257,7 +258,7 @@ class PosteriorQuery(Query, Generic[R]):
         there because OpenDP's queries have them, and change nothing.
         """
         self._fitted()
-        return self._asked.measurement(self._d_out)
+        return self._asked.measurement(parts_of(self).d_out)
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
@@ -300,14 +301,14 @@ class PosteriorQuery(Query, Generic[R]):
         [('LaplaceParameters', 2.0, 0.5)]
         """
         self._fitted()
-        return summary_of(self._asked, self._d_out, guess_size)
+        return summary_of(self._asked, parts_of(self).d_out, guess_size)
 
     def __repr__(self) -> str:
         try:
             self._fitted()
         except ValueError as error:
             return f"PosteriorQuery({error})"
-        return described(self._asked, self._d_out)
+        return described(self._asked, parts_of(self).d_out)
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
@@ -322,25 +323,26 @@ class PosteriorQuery(Query, Generic[R]):
 
     @deferred_interrupts()
     def _fitted(self) -> None:
-        check_query_budget(self._d_out)
-        self._asked.settled(self._d_out)
+        check_query_budget(parts_of(self).d_out)
+        self._asked.settled(parts_of(self).d_out)
 
     def _released(self, context: Context) -> R:
         self._fitted()
-        measurement = self._asked.measurement(self._d_out, drawn=True)
-        drawn: ReleasedData = submitted(context, measurement, self._d_in)
-        return cast(R, converted(drawn, lambda one: self._asked.restated(one, self._d_out)))
+        budget = parts_of(self).d_out
+        measurement = self._asked.measurement(budget, drawn=True)
+        drawn: ReleasedData = submitted(context, measurement, parts_of(self).d_in)
+        return cast(R, converted(drawn, lambda one: self._asked.restated(one, budget)))
 
 
 class _BayesNamespace:
     """`query.bayes`: the functions of this package that take a query, as methods."""
 
     def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
-        self._query: Any = query
+        self._asking: Any = query
 
     def posterior(self, column: Columns, **arguments: Any) -> PosteriorQuery[Any] | DiscoveryQuery:
         """`opendp_bayes.posterior(query, column, ...)`."""
-        return posterior(self._query, column, **arguments)
+        return posterior(self._asking, column, **arguments)
 
 
 def enable() -> None:

@@ -26,6 +26,7 @@ from opendp_bayes.questions.summary import balanced_error
 from opendp_bayes.release_format.labels import distinct, identity, in_order
 from opendp_bayes.trusted.budget import as_tuple
 from opendp_bayes.trusted.interrupts import interruptible
+from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.spaces import groups_and_labels
 
 #: How a budget is divided: in equal parts, so that the mean error is smallest, or by weights.
@@ -233,6 +234,6 @@ def _settled(asked: Asked, share: float) -> Asked:
 
 
 def _part(asked: Asked, share: float) -> Any:
-    budget = asked.base._d_out
+    budget = parts_of(asked.base).d_out
     parts = tuple(share * limit for limit in as_tuple(budget))
     return parts if isinstance(budget, tuple) else parts[0]

@@ -17,6 +17,7 @@ from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.questions.question import Variable
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.trusted.budget import loss_in, shown
+from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.spaces import groups_and_labels
 
 
@@ -35,7 +36,7 @@ def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) 
                 f"guess_size={guess_size}: the number of records, {space.size}, is public; leave it"
                 " out."
             )
-    spent = shown(loss_in(asked.base._output_measure)(loss))
+    spent = shown(loss_in(parts_of(asked.base).output_measure)(loss))
     records = guess_size if space.size is None else space.size
     row = {
         "column": ", ".join(asked.question.columns),
@@ -53,7 +54,7 @@ def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) 
         "epsilon": loss.epsilon,
         "delta": loss.delta,
         "rho": loss.rho,
-        "debits": f"{spent} ({asked.base._output_measure})",
+        "debits": f"{spent} ({parts_of(asked.base).output_measure})",
         "interval_width": None if records is None else _width(asked, setting, records),
     }
     numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
@@ -88,12 +89,12 @@ def described(asked: Asked | Discovering, budget: Any) -> str:
         return asked.described(budget)
     setting, loss = asked.fitted(budget), asked.loss(budget)
     size = "" if asked.space.size is None else f", size={asked.space.size}"
-    spent = shown(loss_in(asked.base._output_measure)(loss))
+    spent = shown(loss_in(parts_of(asked.base).output_measure)(loss))
     columns = ", ".join(map(repr, asked.question.columns))
     return (
         f"PosteriorQuery({_aggregate(asked).lower()} of {columns}, {_shown_prior(asked)},"
         f" mechanism={setting.mechanism}, relation={relation_of(asked.space.size)!r}{size},"
-        f" d_in={asked.d_in}, debits={spent} ({asked.base._output_measure}))"
+        f" d_in={asked.d_in}, debits={spent} ({parts_of(asked.base).output_measure}))"
     )
 
 

@@ -51,6 +51,7 @@ from opendp_bayes.trusted.boundary import guarded, require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
 from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.opendp_internals import parts_of
 
 _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
 
@@ -147,7 +148,7 @@ class SurveyQuery(Query):
     def __init__(self, asked: Mapping[str, Asked | Discovering], division: Division) -> None:
         division.check(asked)
         base = next(iter(asked.values())).base
-        super().__init__(base._chain, base._output_measure, base._d_in, base._d_out, base._context)
+        super().__init__(*parts_of(base))
         self._asked, self._division = dict(asked), division
 
     @property
@@ -185,8 +186,8 @@ class SurveyQuery(Query):
             if together is None
             else _composed(together, list(starts), parts)
         )
-        loss = as_tuple(measurement.map(self._d_in))
-        limits = as_tuple(self._d_out)
+        loss = as_tuple(measurement.map(parts_of(self).d_in))
+        limits = as_tuple(parts_of(self).d_out)
         if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
             raise ValueError(
                 f"questions: OpenDP adds their losses up to {shown(loss)}, more than the budget of"
@@ -269,7 +270,7 @@ class SurveyQuery(Query):
 
     def _released(self, context: Context) -> Survey:
         return converted(
-            submitted(context, self._measurement(drawn=True), self._d_in), self._survey_of
+            submitted(context, self._measurement(drawn=True), parts_of(self).d_in), self._survey_of
         )
 
     def _survey_of(self, drawn: Any) -> Survey:
@@ -360,17 +361,17 @@ class SurveyQuery(Query):
 
     @cached_property
     def _settled(self) -> tuple[dict[str, Asked | Discovering], tuple[float, ...]]:
-        check_query_budget(self._d_out)
+        check_query_budget(parts_of(self).d_out)
         return self._division.settled(self._asked)
 
     def _shared(self) -> dict[str, tuple[Asked | Discovering, Any]]:
         """Every question with its part of the budget."""
         settled, weights = self._settled
-        limits = as_tuple(self._d_out)
+        limits = as_tuple(parts_of(self).d_out)
         finite = [min(limit, sys.float_info.max) for limit in limits]
         parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
         return {
-            name: (asked, part if isinstance(self._d_out, tuple) else part[0])
+            name: (asked, part if isinstance(parts_of(self).d_out, tuple) else part[0])
             for (name, asked), part in zip(settled.items(), parts, strict=True)
         }
 

@@ -16,10 +16,15 @@ from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, cast
 
 import numpy as np
 import polars as pl
-from opendp.extras._utilities import to_then as to_opendp_then
-from opendp.mod import GLOBAL_FEATURES, Domain, ExtrinsicDomain, Transformation, _PartialConstructor
+from opendp.mod import Domain, ExtrinsicDomain, Transformation
 
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.trusted.opendp_internals import (
+    GLOBAL_FEATURES,
+    TYPE_OF_TRANSFORMATION,
+    PartialConstructor,
+)
+from opendp_bayes.trusted.opendp_internals import to_then as to_opendp_then
 
 _FEATURES = ("contrib", "honest-but-curious")
 S = TypeVar("S", bound="Space")
@@ -219,7 +224,7 @@ def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
 # --- Chains
 
 
-class Then(_PartialConstructor, Transformation):  # type: ignore[misc] # __call__ is of the first
+class Then(PartialConstructor, Transformation):  # type: ignore[misc] # __call__ is of the first
     """A constructor that lacks nothing but its input space, which stands before `>>`.
 
     OpenDP takes whatever can be called for post-processing when it follows a measurement, and a
@@ -227,18 +232,18 @@ class Then(_PartialConstructor, Transformation):  # type: ignore[misc] # __call_
     without any of its own, and says there that it does not follow.
     """
 
-    _type_ = Transformation._type_
+    _type_ = TYPE_OF_TRANSFORMATION
 
-    def __init__(self, partial: _PartialConstructor, name: str) -> None:
+    def __init__(self, partial: PartialConstructor, name: str) -> None:
         super().__init__(partial.constructor)  # type: ignore[no-untyped-call]
         self._name = name
 
     def __rshift__(self, other: Any) -> "Then":
-        return Then(_PartialConstructor(lambda *space: self(*space) >> other), self._name)
+        return Then(PartialConstructor(lambda *space: self(*space) >> other), self._name)
 
     def __rrshift__(self, other: Any) -> Any:
-        if isinstance(other, _PartialConstructor):
-            return Then(_PartialConstructor(lambda *space: other(*space) >> self), self._name)
+        if isinstance(other, PartialConstructor):
+            return Then(PartialConstructor(lambda *space: other(*space) >> self), self._name)
         if isinstance(other, Transformation):
             return other >> self.constructor(*other.output_space)
         return super().__rrshift__(other)  # type: ignore[no-untyped-call]

@@ -33,13 +33,15 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.promise import MEASURES
 from opendp_bayes.trusted.account import LedgerError, Loss
 
+#: The measure of ε with δ, and that of whole privacy profiles.
+WITH_DELTA, SMOOTHED = "Approximate(MaxDivergence)", "SmoothedMaxDivergence"
 #: OpenDP's measures by their names in `MEASURES`.
 _NAMED: dict[str, Callable[[], Measure]] = {
     "MaxDivergence": max_divergence,
     "ZeroConcentratedDivergence": zero_concentrated_divergence,
-    "Approximate(MaxDivergence)": lambda: approximate(max_divergence()),
+    WITH_DELTA: lambda: approximate(max_divergence()),
     "Approximate(ZeroConcentratedDivergence)": lambda: approximate(zero_concentrated_divergence()),
-    "SmoothedMaxDivergence": smoothed_max_divergence,
+    SMOOTHED: smoothed_max_divergence,
 }
 
 
@@ -57,7 +59,7 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
     expressions: dict[str, Callable[[PrivacyLoss], tuple[float, ...]]] = {
         "MaxDivergence": lambda loss: (loss.epsilon,),
         "ZeroConcentratedDivergence": lambda loss: (loss.rho,),
-        "Approximate(MaxDivergence)": lambda loss: (loss.epsilon, loss.delta),
+        WITH_DELTA: lambda loss: (loss.epsilon, loss.delta),
         "Approximate(ZeroConcentratedDivergence)": lambda loss: (loss.rho, 0.0),
     }
     if (name := name_of(output_measure)) not in expressions:
@@ -82,7 +84,7 @@ def as_entry(measure: Measure, loss: Any) -> Loss:
     """The loss in an OpenDP measure as a ledger enters it; `LedgerError` in another measure."""
     value, delta = (*as_tuple(loss), 0.0)[:2]
     name = name_of(measure)
-    if not name or measure == smoothed_max_divergence():
+    if not name or name == SMOOTHED:
         raise LedgerError(f"a ledger adds losses in epsilon or rho, not in {measure}.")
     return Loss.of(MEASURES[name], float(value), float(delta))
 
@@ -110,7 +112,7 @@ def delta_of(output_measure: Measure, budget: Any) -> float:
     """The δ of a budget in `approximate(max_divergence())`; 0 in another measure, whose losses use
     none.
     """
-    if output_measure == approximate(max_divergence()) and budget is not None:
+    if name_of(output_measure) == WITH_DELTA and budget is not None:
         return float(budget[1])
     return 0.0
 

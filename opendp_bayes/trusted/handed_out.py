@@ -6,10 +6,9 @@ handed out without, so that no public name leads from a Context to its data, or 
 """
 
 import os
-import re
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from threading import Lock, RLock
 from typing import Any, TypeVar
@@ -34,6 +33,14 @@ from opendp_bayes.trusted.budget import (
 )
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.opendp_internals import (
+    BUSY,
+    RAISED_BY_CALLBACK,
+    TOO_SMALL,
+    USED_UP,
+    forget_origin,
+    parts_of,
+)
 
 _LOCKS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
 _LOCKING = Lock()
@@ -76,8 +83,7 @@ def handed_out(answer: Any, alive: Any = None) -> Any:
 
     Raises `ValueError` for a LazyFrame, and for frames and queryables in collections.
     """
-    with suppress(AttributeError):
-        del answer.__opendp_dict__
+    forget_origin(answer)
     if isinstance(answer, OnceFrame):
         return _keeping(alive, AnsweredFrame(answer))
     if isinstance(answer, (Queryable, OdometerQueryable)):
@@ -172,8 +178,7 @@ def _asked(
     `spent` is told of an answer that is debited and not handed out.
     """
     process = os.getpid()
-    with suppress(AttributeError):
-        del queryable.__opendp_dict__  # type: ignore[union-attr]
+    forget_origin(queryable)
 
     def answer(query: Any) -> Any:
         _check_question(query, process)
@@ -214,9 +219,6 @@ def _keeping(alive: Any, handed: Any) -> Any:
 
 # --- Submitting
 
-#: What `guarded` raises, in OpenDP's account of it.
-_CALLBACK_MESSAGE = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
-
 
 def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     """Release a measurement on the data of the Context and debit it, after checking that the
@@ -231,26 +233,26 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
             check_remaining(context, measurement.map(d_in))
             return context(measurement)
     except OpenDPException as error:
-        if "one query at a time" in str(error):
+        if BUSY in str(error):
             raise ValueError(
                 "query: the Context is answering another query of OpenDP's or of a Context within"
                 " it, in another thread, and takes one at a time; nothing was released or spent."
                 " Ask again afterwards, or make these releases in one thread."
             ) from None
-        if "out of queries" in str(error):
+        if USED_UP in str(error):
             raise ValueError(
                 "query: the Context has answered as many queries as its budget was divided for, so"
                 " nothing was released or spent. Keep the releases that were made, or divide the"
                 " budget by more queries, as in split_evenly_over=2."
             ) from None
-        if "insufficient budget" in str(error):
+        if TOO_SMALL in str(error):
             raise ValueError(
                 f"query: its privacy loss {measurement.map(d_in)} exceeds the share of the budget"
                 f" that is next, {context.d_mids[0] if context.d_mids else 0}: it was asked with an"
                 " earlier share, which another release took. Nothing was released or spent; ask"
                 " again, with a new `context.query()`."
             ) from None
-        ours = _CALLBACK_MESSAGE.search(str(error))
+        ours = RAISED_BY_CALLBACK.search(str(error))
         if ours is None:
             raise
         raise ReleaseError(ours[1]) from None
@@ -277,7 +279,7 @@ def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
     """Let `make` release and debit from the Context of the query, with Ctrl-C held back as
     described at `PosteriorQuery.release`.
     """
-    context: Context | None = query._context
+    context = parts_of(query).context
     if data is not None or context is None:
         raise ValueError("release: the query must belong to a Context, which holds the data.")
     released: S | None = None

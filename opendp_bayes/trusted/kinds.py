@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
-from opendp.domains import _lazyframe_from_domain
 from opendp.mod import Domain
 
 from opendp_bayes.release_format.data import Value
+from opendp_bayes.trusted.opendp_internals import frame_of
 
 #: What a column holds. Only texts, integers and booleans are counted.
 Kind = Literal["text", "integer", "boolean", "other"]
@@ -90,7 +90,7 @@ class KindsOfFrame(Mapping[str, ColumnKind]):
 
     def __init__(self, domain: Domain) -> None:
         self._domain = domain
-        self.types = _lazyframe_from_domain(domain).collect_schema()
+        self.types = frame_of(domain).collect_schema()
 
     def __getitem__(self, name: str) -> ColumnKind:
         nullable = self._domain.get_series_domain(name).nullable if name in self.types else True

@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace, make_noisy_max, make_user_measurement
 from opendp.measures import (
-    approximate,
     max_divergence,
     new_privacy_profile,
-    smoothed_max_divergence,
 )
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
@@ -47,7 +45,7 @@ from opendp_bayes.trusted.boundary import (
     guarded_map,
     require_features,
 )
-from opendp_bayes.trusted.budget import loss_in, name_of
+from opendp_bayes.trusted.budget import SMOOTHED, WITH_DELTA, loss_in, name_of
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
@@ -224,7 +222,7 @@ def measurement_of(
     draw = paced(drawer(setting), setting)
     loss = _losses(setting, delta, accounting)
     name = type(setting.mechanism).__name__
-    smoothed = output_measure == smoothed_max_divergence()
+    smoothed = name_of(output_measure) == SMOOTHED
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
         promise = Promise(setting.size, 1, loss(1), name_of(output_measure))
@@ -255,9 +253,9 @@ def _measured(
     with this δ. Under a smoothed measure, it expresses the pure ε.
     """
     as_choice(accounting, "accounting", get_args(Accounting))
-    smoothed = output_measure == smoothed_max_divergence()
+    smoothed = name_of(output_measure) == SMOOTHED
     measured = loss_in(max_divergence() if smoothed else output_measure)
-    if not 0 <= delta < 1 or (delta and output_measure != approximate(max_divergence())):
+    if not 0 <= delta < 1 or (delta and name_of(output_measure) != WITH_DELTA):
         raise ValueError(
             f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
         )

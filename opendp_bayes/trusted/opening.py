@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import polars as pl
 from opendp.context import Context, Query
 from opendp.domains import lazyframe_domain
-from opendp.extras.polars import Bound, LazyFrameQuery, Margin, _series_domain_from_field
-from opendp.measures import approximate, max_divergence, zero_concentrated_divergence
+from opendp.extras.polars import Bound, LazyFrameQuery, Margin
 from opendp.metrics import (
     change_one_distance,
     hamming_distance,
@@ -32,11 +31,14 @@ from opendp.mod import (
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive, as_size
 from opendp_bayes.release_format.casts import how_to_cast
+from opendp_bayes.release_format.promise import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
+from opendp_bayes.trusted.budget import SMOOTHED, name_of
 from opendp_bayes.trusted.files import opened_file
 from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
 from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.opendp_internals import domain_of_column, parts_of
 from opendp_bayes.trusted.scanned_frames import Scanned, scanned
 
 #: OpenDP counts rows, two for each change, in 32 bits.
@@ -238,7 +240,7 @@ def context(
     schema, domains, left_out = found.frame.collect_schema(), {}, dict(found.left_out)
     for name, dtype in schema.items():
         try:
-            domains[name] = _series_domain_from_field((name, dtype))
+            domains[name] = domain_of_column(name, dtype)
         except (OpenDPException, ValueError):
             of = kind_of(dtype).type
             left_out[name] = (
@@ -281,7 +283,7 @@ def check_room(query: Query) -> None:
     """Raise `LedgerError` where the ledger of the query's Context would refuse its release now, and
     what else `resolve` raises. Reads no data.
     """
-    measurement, context = query.resolve(), query._context
+    measurement, context = query.resolve(), parts_of(query).context
     if isinstance(context, CheckedContext) and context.ledger is not None:
         context.ledger.check(*debit_of(context)(measurement))
 
@@ -374,11 +376,12 @@ def _as_rows(value: Any, name: str) -> int:
 def _as_loss(given: Any) -> tuple[Measure, Any]:
     """The loss, if it is one that can be spent."""
     measure, loss = _as_pair(given, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
-    for pure, name in ((max_divergence(), "epsilon"), (zero_concentrated_divergence(), "rho")):
-        if measure == pure:
-            return measure, as_positive(loss, name)
-        if measure == approximate(pure):
-            return measure, (as_positive(loss[0], name), _at_least_0(loss[1], "delta", 1.0))
+    name = name_of(measure)
+    if name.startswith("Approximate"):
+        value, delta = as_positive(loss[0], MEASURES[name]), _at_least_0(loss[1], "delta", 1.0)
+        return measure, (value, delta)
+    if name in MEASURES and name != SMOOTHED:
+        return measure, as_positive(loss, MEASURES[name])
     raise ValueError(
         f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"
         " or without delta=."

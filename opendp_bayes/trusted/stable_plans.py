@@ -10,7 +10,6 @@ from typing import Any, cast
 
 import polars as pl
 from opendp.context import Query
-from opendp.domains import _lazyframe_from_domain
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import (
@@ -37,6 +36,13 @@ from opendp_bayes.trusted.keys import (
     make_counts_of_people,
 )
 from opendp_bayes.trusted.kinds import kind_of
+from opendp_bayes.trusted.opendp_internals import (
+    belongs_to,
+    frame_of,
+    grouped_plan_of,
+    parts_of,
+    plan_of,
+)
 from opendp_bayes.trusted.plan_gate import check_plan, is_kept
 from opendp_bayes.trusted.plan_values import named
 
@@ -76,15 +82,16 @@ class Gate:
             return None
         name = str(inner.identifier.meta.output_name())
         kept = name in self.plan.collect_schema()
-        return name if kept and is_kept(name, self.plan, _lazyframe_from_domain(domain)) else None
+        return name if kept and is_kept(name, self.plan, frame_of(domain)) else None
 
     def counts_of_keys(self, keys: Keys, made_by: str) -> Transformation:
         """Chain the plan and the counts of all values of a column, of people where the privacy unit
         is one of them.
         """
         count = counted_in_frames(keys, self.limits)
-        if keys.person is not None and is_one_person(self.stable.input_metric, self.base._d_in):
-            kept = is_kept(keys.column, self.plan, _lazyframe_from_domain(self.stable.input_domain))
+        d_in = parts_of(self.base).d_in
+        if keys.person is not None and is_one_person(self.stable.input_metric, d_in):
+            kept = is_kept(keys.column, self.plan, frame_of(self.stable.input_domain))
             return make_counts_of_people(self.stable, keys, count, made_by, is_kept=kept)
         return self.stable >> make_counts_of_keys(*self.output_space, keys, count, made_by)
 
@@ -105,7 +112,7 @@ class Gate:
 def gate_of(query: LazyFrameQuery) -> Gate:
     """The plan of a query; `ValueError` for one that looks at other rows or is not stable."""
     stable, base = stable_plan(query)
-    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    plan = plan_of(query)
     return Gate(base, plan, stable, RowLimits.of(plan))
 
 
@@ -113,19 +120,17 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
     """The user's plan as a stable transformation to `frame_distance(symmetric_distance())`, and the
     query with the budget and the Context that it belongs to.
     """
-    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
-    base: Query = object.__getattribute__(query, "_query")
+    plan = plan_of(query)
+    base = belongs_to(query)
     _check_types(query, plan)
-    domain, metric = cast(tuple[Domain, Metric], base._chain)
-    check_plan(plan, _lazyframe_from_domain(domain), base._d_in)
+    domain, metric = cast(tuple[Domain, Metric], parts_of(base).chain)
+    check_plan(plan, frame_of(domain), parts_of(base).d_in)
     output = "FrameDistance<SymmetricDistance>"
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     try:
         if isinstance(inner, ChangeOneIdDistance):
             # OpenDP moves from change-one to symmetric identifiers only in a step of its own.
-            identity = make_stable_lazyframe(
-                domain, metric, _lazyframe_from_domain(domain), MO=output
-            )
+            identity = make_stable_lazyframe(domain, metric, frame_of(domain), MO=output)
             stable = identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
         else:
             stable = make_stable_lazyframe(domain, metric, plan, MO=output)
@@ -146,7 +151,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
         ) from None
     if stable.output_metric == frame_distance(symmetric_distance()):
         # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
-        records_of_bounds(stable.map(base._d_in))
+        records_of_bounds(stable.map(parts_of(base).d_in))
     return stable, base
 
 
@@ -154,7 +159,7 @@ def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
     """Raise `ValueError` for a type of `columns` with more categories than can be asked for, which
     OpenDP would take long to look at.
     """
-    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    plan = plan_of(query)
     _check_types(query, plan)
     schema = plan.collect_schema()
     for column in columns:
@@ -165,7 +170,7 @@ def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
 
 def check_left_out(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
     """Raise `ValueError` for a column that the Context left out of its frame, with the reason."""
-    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    plan = plan_of(query)
     _check_types(query, plan)
     for name, reason in _left_out(query).items():
         if name in columns and name not in plan.collect_schema():
@@ -174,7 +179,7 @@ def check_left_out(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
 
 def _left_out(query: LazyFrameQuery) -> Mapping[str, str]:
     """The columns that are not in the frame of the Context, and why."""
-    return getattr(object.__getattribute__(query, "_query")._context, "left_out", {})
+    return getattr(parts_of(belongs_to(query)).context, "left_out", {})
 
 
 def _check_types(query: LazyFrameQuery, plan: pl.LazyFrame) -> None:
@@ -215,7 +220,7 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]
     Polars does not give back the plan of a group-by, so it is read from the serialised one. The
     plan holds no data.
     """
-    grouped = object.__getattribute__(query, "_lgb_plan").agg([])
+    grouped = grouped_plan_of(query).agg([])
     try:
         with silenced():  # polars will drop the JSON form; the rule below notices if it changes
             node = json.loads(grouped.serialize(format="json"))["GroupBy"]
@@ -236,4 +241,4 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]
             "query: its plan is not read back from `group_by` as it was, or groups with options;"
             " use `group_by(column, ...)` alone."
         )
-    return LazyFrameQuery(plan, object.__getattribute__(query, "_query")), tuple(keys)
+    return LazyFrameQuery(plan, belongs_to(query)), tuple(keys)

@@ -116,7 +116,7 @@ def changed(**changes):
     [
         ("{", "text: is not a survey in JSON"),
         (b"\xff", "text: is not a survey in JSON"),
-        ('{"a":' * 100_000 + "1" + "}" * 100_000, "text: has objects or lists too deep"),
+        ('{"a":' * 1_000_000 + "1" + "}" * 1_000_000, "text: has objects or lists too deep"),
         (VOTE.to_json(), r"is a release; it is read by Release\.from_json"),
         (changed(extra=1), "text: is not a survey in JSON.*extra"),
         (

@@ -123,9 +123,9 @@ def smooth_sensitivity(
     distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
         package uses.
 
-    Found without enumerating data sets (`docs/research/proofs.md`, "Smooth sensitivity by search");
-    0 for an empty data set. Raises `ValueError` when neither or both of `gamma` and `beta` are
-    given, and `ValueError`/`TypeError` for arguments that are not valid.
+    Found without enumerating data sets (`docs/research/proofs.md`, "Smooth sensitivity" and "Smooth
+    sensitivity by search"); 0 for an empty data set. Raises `ValueError` when neither or both of
+    `gamma` and `beta` are given, and `ValueError`/`TypeError` for arguments that are not valid.
 
     >>> from opendp_bayes.research import smooth_sensitivity
     >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)

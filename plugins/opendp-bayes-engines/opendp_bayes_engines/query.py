@@ -9,7 +9,12 @@ from opendp.mod import Domain, Measure, Metric, Transformation
 
 from opendp_bayes import Ledger
 from opendp_bayes.extend import as_size, told
-from opendp_bayes.extend.framework import CheckedContext, Question, require_features
+from opendp_bayes.extend.framework import (
+    CheckedContext,
+    Question,
+    require_features,
+)
+from opendp_bayes.trusted.opendp_internals import parts_of, wrap_answer
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.space import (
     FrameSpace,
@@ -41,8 +46,8 @@ class EngineQuery(Query):
         selected: bool = False,
         person: str | None = None,
     ) -> None:
-        chain = base._chain if plan is None else plan
-        super().__init__(chain, base._output_measure, base._d_in, base._d_out, base._context)
+        parts = parts_of(base)
+        super().__init__(*(parts if plan is None else parts._replace(chain=plan)))
         self.schema, self.kept = schema, kept
         self._base, self._identifier = base, identifier
         self._plan, self.by, self._selected = plan, by, selected
@@ -118,11 +123,9 @@ class EngineQuery(Query):
         Raises `ValueError` after `group_by`, which must be the last step.
         """
         self._check_ungrouped()
-        plain = Query(self._chain, self._output_measure, self._d_in, self._d_out, self._context)
-        nested: Any = plain.compositor(*args, **kwargs)
-        made = nested._wrap_release
-        nested._wrap_release = lambda queryable: EngineContext.over(
-            made(queryable), schema=self.schema, kept=self.kept
+        nested = Query(*parts_of(self)).compositor(*args, **kwargs)
+        wrap_answer(
+            nested, lambda made: EngineContext.over(made, schema=self.schema, kept=self.kept)
         )
         return nested
 
@@ -159,7 +162,7 @@ class EngineQuery(Query):
         """
         self._check_ungrouped()
         _, metric = self._base_space
-        person = self._person if is_one_person(metric, self._base._d_in) else None
+        person = self._person if is_one_person(metric, parts_of(self._base).d_in) else None
         counts = make_counts_of_values(
             *self._space,
             column,
@@ -177,7 +180,7 @@ class EngineQuery(Query):
 
     @property
     def _base_space(self) -> tuple[Domain, Metric]:
-        space: Any = self._base._chain
+        space: Any = parts_of(self._base).chain
         return space
 
     def _then(self, step: Step) -> "EngineQuery":

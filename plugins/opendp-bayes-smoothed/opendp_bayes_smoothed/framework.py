@@ -26,6 +26,7 @@ from opendp_bayes.extend.framework import (
     to_then,
 )
 from opendp_bayes.measurements import make_mechanism
+from opendp_bayes.trusted.budget import WITH_DELTA, name_of
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Replacement
 from opendp_bayes_smoothed.kernels import exact_sum
@@ -86,7 +87,7 @@ def make_sampling_histogram(
     _space(input_domain, mechanism)
     if isinstance(output_measure, ExtrinsicDivergence):
         return _smoothed_measurement(input_domain, input_metric, output_measure, mechanism)
-    if output_measure != approximate(max_divergence()):
+    if name_of(output_measure) != WITH_DELTA:
         raise ValueError(
             f"output_measure={output_measure}: sampling alone has no finite loss without a δ (a"
             " record that was drawn may show); use approximate(max_divergence()),"

@@ -1,0 +1,96 @@
+"""Everything of OpenDP that it does not promise to keep: names with an underscore, attributes that
+its queries hide, and errors that are known by their text alone. No other file touches any of them.
+
+A new version of OpenDP may change all of this. `tests/trusted/test_opendp_internals.py` asks OpenDP
+for each, and names what is gone.
+"""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.domains import _lazyframe_from_domain
+from opendp.extras._utilities import to_then
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, _series_domain_from_field
+from opendp.mod import GLOBAL_FEATURES, Domain, Measure, Transformation, _PartialConstructor
+
+__all__ = ["GLOBAL_FEATURES", "PartialConstructor", "to_then"]
+
+#: A constructor that waits for its input space on the left of `>>`.
+PartialConstructor = _PartialConstructor
+#: As OpenDP's core tells a transformation from other pointers.
+TYPE_OF_TRANSFORMATION = Transformation._type_
+#: What errors of OpenDP have in their text when a queryable is answering already, when its number
+#: of queries is used up, and when a share of its budget is too small.
+BUSY, USED_UP, TOO_SMALL = "one query at a time", "out of queries", "insufficient budget"
+#: What a callback of ours raised, in OpenDP's account of it.
+RAISED_BY_CALLBACK = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
+
+
+class Parts(NamedTuple):
+    """What OpenDP makes a query of, in the order of the arguments of `Query`.
+
+    Attributes
+    ----------
+    chain : the space of the data, or what was chained to it.
+    output_measure : the measure of the Context.
+    d_in : the distance of its privacy unit.
+    d_out : the budget of the query, None where it has none.
+    context : the Context that holds the data, None where there is none.
+    """
+
+    chain: Any
+    output_measure: Measure
+    d_in: Any
+    d_out: Any
+    context: Context | None
+
+
+def parts_of(query: Query) -> Parts:
+    """The parts of a query that is on no frame, or of what a frame's query belongs to."""
+    return Parts(query._chain, query._output_measure, query._d_in, query._d_out, query._context)
+
+
+def belongs_to(query: LazyFrameQuery | LazyGroupByQuery) -> Query:
+    """The query with the budget and the Context, which a query on a polars frame hides."""
+    found: Query = object.__getattribute__(query, "_query")
+    return found
+
+
+def plan_of(query: LazyFrameQuery) -> pl.LazyFrame:
+    """The plan of a query on a polars frame, which hides it behind polars' own methods."""
+    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
+    return plan
+
+
+def grouped_plan_of(query: LazyGroupByQuery) -> Any:
+    """The plan of a query that is grouped, as polars' `LazyGroupBy`."""
+    return object.__getattribute__(query, "_lgb_plan")
+
+
+def wrap_answer(query: Query, wrap: Callable[[Any], Any]) -> None:
+    """Let what the query releases go through `wrap` after all that OpenDP does to it."""
+    of: Any = query
+    made = of._wrap_release
+    of._wrap_release = lambda answer: wrap(made(answer))
+
+
+def forget_origin(made: Any) -> None:
+    """Take from an object of OpenDP what it was made of, such as the frame."""
+    with suppress(AttributeError):
+        del made.__opendp_dict__
+
+
+def frame_of(domain: Domain) -> pl.LazyFrame:
+    """A frame without rows that has the columns of a domain."""
+    frame: pl.LazyFrame = _lazyframe_from_domain(domain)
+    return frame
+
+
+def domain_of_column(name: str, dtype: pl.DataType) -> Domain:
+    """The domain of a column; raises `OpenDPException` or `ValueError` for a type without one."""
+    domain: Domain = _series_domain_from_field((name, dtype))
+    return domain

@@ -1,0 +1,222 @@
+"""Documents that each version of the package wrote are read by this one, and say what they said.
+
+A version's folder is written once, by `python -m tests.helpers.documents`, and never changed.
+"""
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.registry import BUILT_IN
+from opendp_bayes.mechanisms.thresholds import LAWS
+from tests.helpers import documents
+from tests.helpers.documents import FOLDER, SAID, as_json, read, says, shape
+from tests.helpers.sources import ROOT, SOURCES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+VERSIONS = sorted(path.name for path in FOLDER.iterdir() if re.match(r"\d", path.name))
+FILES = [
+    pytest.param(path, id=f"{version}/{path.name}")
+    for version in VERSIONS
+    for path in sorted((FOLDER / version).iterdir())
+    if path.name != SAID
+]
+NEWEST = FOLDER / ob.__version__
+#: What follows from a document may be computed better by a later version.
+WITHIN = 0.02
+
+
+def agree(now: Any, then: Any, *, estimated: bool = False) -> bool:
+    """Whether what is said now is what was said then; estimates may differ by `WITHIN`, and what
+    is new since then is no difference.
+    """
+    if isinstance(then, dict):
+        return isinstance(now, dict) and all(
+            name in now and agree(now[name], one, estimated=estimated or name == "estimates")
+            for name, one in then.items()
+        )
+    if isinstance(then, list):
+        same = isinstance(now, list) and len(now) == len(then)
+        return same and all(
+            agree(*pair, estimated=estimated) for pair in zip(now, then, strict=False)
+        )
+    if isinstance(then, float):
+        return now == pytest.approx(then, abs=WITHIN if estimated else 0, rel=1e-12)
+    return type(now) is type(then) and now == then
+
+
+def same_shape(now: Any, then: Any) -> bool:
+    """Whether every name that a document had is there; null may stand for any value."""
+    if "NoneType" in (now, then):
+        return True
+    if isinstance(then, dict):
+        return isinstance(now, dict) and all(
+            name in now and same_shape(now[name], one) for name, one in then.items()
+        )
+    if isinstance(then, list):
+        return isinstance(now, list) and all(
+            same_shape(*pair) for pair in zip(now, then, strict=False)
+        )
+    return bool(now == then)
+
+
+def test_every_released_version_has_a_folder() -> None:
+    headings = re.findall(r"^## (\d[\w.]*)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert headings[0] == ob.__version__
+    assert sorted(headings) == VERSIONS, "run python -m tests.helpers.documents"
+
+
+@cache
+def written_now() -> dict[str, Any]:
+    """Of each kind, what this version writes."""
+    return documents.objects()
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_document_says_what_it_said(path: Path) -> None:
+    then = json.loads((path.parent / SAID).read_text("utf-8"))[path.name]
+    found = read(path)
+    if isinstance(found, dict):  # which nothing reads back, and is written with every name still
+        now = json.loads(written_now()[path.stem].to_json())
+        assert same_shape(shape(now), then["shape"])
+    else:
+        assert agree(as_json(says(found)), then)
+
+
+@pytest.mark.parametrize("path", [one for one in FILES if one.values[0].suffix == ".json"])
+def test_a_document_is_written_as_it_was(path: Path) -> None:
+    """A later version may add fields, also to an older document."""
+    found, text = read(path), path.read_text("utf-8")
+    if hasattr(found, "to_json"):
+        assert agree(json.loads(found.to_json()), json.loads(text))
+
+
+# --- Every kind has a file
+
+
+def classes_with(method: str) -> set[str]:
+    """Names of the classes in the package and its plugins that define a method."""
+    texts = (path.read_text("utf-8") for path in SOURCES)
+    return {
+        node.name
+        for text in texts
+        if f"def {method}(" in text
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(of, ast.FunctionDef) and of.name == method for of in node.body)
+    }
+
+
+def loaded(path: Path) -> Any:
+    """A file of the corpus as plain values."""
+    text = path.read_text("utf-8")
+    if path.suffix == ".ledger":
+        return [json.loads(line) for line in text.splitlines()]
+    return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+
+
+def tables(value: Any) -> Iterator[dict[str, Any]]:
+    """All tables in a document."""
+    if isinstance(value, dict):
+        yield value
+    for one in value.values() if isinstance(value, dict) else value:
+        if isinstance(one, dict | list):
+            yield from tables(one)
+
+
+WRITTEN = [
+    table for path in NEWEST.iterdir() if path.name != SAID for table in tables(loaded(path))
+]
+
+
+def structs() -> Iterator[type[msgspec.Struct]]:
+    """The tables of documents, each of which refuses fields that it does not know."""
+    for path in SOURCES:
+        ours = path.is_relative_to(ROOT / "opendp_bayes")
+        if ours and "msgspec.Struct" in path.read_text("utf-8"):
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    waiting = list(msgspec.Struct.__subclasses__())
+    while waiting:
+        one = waiting.pop()
+        waiting += one.__subclasses__()
+        ours = one.__module__.startswith("opendp_bayes.") and not one.__subclasses__()
+        if ours and one.__struct_config__.forbid_unknown_fields:
+            yield one
+
+
+def not_written(fields: tuple[str, ...], written: list[dict[str, Any]]) -> set[str]:
+    """Fields that no table with these fields alone has."""
+    known = set(fields)
+    return known - {name for one in written if set(one) <= known for name in one}
+
+
+def test_every_kind_that_is_written_has_a_file() -> None:
+    kinds = classes_with("to_json")
+    assert {"Release", "Survey", "Plan", "SmoothedRelease"} <= kinds
+    assert classes_with("from_json") <= kinds
+    made = {type(one).__name__: name for name, one in written_now().items()}
+    assert set(made) == kinds, "add the kind to objects() in tests/helpers/documents.py"
+    assert [name for name in written_now() if not (NEWEST / f"{name}.json").is_file()] == []
+
+
+def test_every_mechanism_and_law_has_a_file() -> None:
+    names = {one["name"] for one in WRITTEN if "name" in one}
+    assert {kind.name for kind in BUILT_IN} <= names
+    assert set(LAWS) <= names
+
+
+def test_every_field_has_a_value_in_a_file() -> None:
+    found = list(structs())
+    assert {"ReleaseDocument", "Entry", "Specification", "OwnerFile"} <= {
+        one.__name__ for one in found
+    }
+    missing = {
+        one.__name__: names
+        for one in found
+        if (names := not_written(one.__struct_fields__, WRITTEN))
+    }
+    assert missing == {}
+
+
+# --- Negative controls
+
+
+def test_what_is_said_otherwise_is_noticed() -> None:
+    then = {"drawn": [1, 2], "estimates": [[0.25, 0.75]], "delta": 1e-7, "kept": None}
+    assert agree({**then, "estimates": [[0.26, 0.74]], "new": 1}, then)
+    for change in (
+        {"drawn": [1, 3]},
+        {"drawn": [1]},
+        {"drawn": [True, 2]},
+        {"estimates": [[0.28, 0.72]]},
+        {"delta": 1.1e-7},
+        {"kept": ""},
+    ):
+        assert not agree({**then, **change}, then), change
+    assert not agree({}, then)
+    assert same_shape(shape({"a": 1, "b": [2]}), shape({"a": 2.0, "b": [1]}))
+    assert not same_shape(shape({"b": [2]}), shape({"a": 2.0, "b": [1]}))
+    assert not same_shape(shape({"a": "1"}), shape({"a": 1}))
+
+
+def test_a_kind_or_a_field_without_a_file_is_noticed() -> None:
+    assert not_written(("epsilon", "rho"), [{"epsilon": 1.0}]) == {"rho"}
+    assert not_written(("epsilon", "rho"), [{"epsilon": 1.0, "rho": 1.0, "size": 3}]) == {
+        "epsilon",
+        "rho",
+    }
+    assert classes_with("to_json_of_no_class") == set()

@@ -1,0 +1,232 @@
+"""What OpenDP does not promise to keep is touched in one file, and is there in this version of it.
+
+After OpenDP is upgraded, the names of the tests that fail say what it changed.
+"""
+
+import ast
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.context import Query
+from opendp.mod import OpenDPException
+
+from opendp_bayes.trusted import opendp_internals as internals
+from tests.helpers.sources import SOURCES
+
+FILE = Path(internals.__file__)
+#: `make lint` sees that the other rooms load nothing of OpenDP.
+ROOMS = {"commands", "extend", "questions", "trusted", "plugins", "research"}
+GLUE = [path for path in SOURCES if ROOMS & set(path.parts) or path.parent.name == "opendp_bayes"]
+#: Attributes of OpenDP's objects with an underscore, also where they are named by a text.
+HIDDEN = {"_chain", "_output_measure", "_d_in", "_d_out", "_wrap_release", "_query", "_lgb_plan"}
+HIDDEN |= {"_type_", "__opendp_dict__", "polars_plan", "_lazyframe_from_domain"}
+#: Of OpenDP's objects too, and a name that others have: `query._context` and the like are meant.
+SHARED = {"_context": {"query", "base", "plain", "nested"}}
+
+
+def touched(source: str) -> set[str]:
+    """What a module touches of OpenDP that has an underscore, or is known to be hidden."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "opendp":
+            private = any(part.startswith("_") for part in str(node.module).split("."))
+            found |= {one.name for one in node.names if private or one.name.startswith("_")}
+        elif isinstance(node, ast.Attribute):
+            owner = node.value.attr if isinstance(node.value, ast.Attribute) else node.value
+            owner = owner.id if isinstance(owner, ast.Name) else owner
+            shared = owner in SHARED.get(node.attr, set())
+            if node.attr in HIDDEN or shared:
+                found.add(node.attr)
+        elif isinstance(node, ast.Constant) and node.value in HIDDEN:
+            found.add(str(node.value))
+    return found
+
+
+@pytest.mark.parametrize("path", GLUE, ids=lambda path: "/".join(path.parts[-2:]))
+def test_no_other_file_touches_what_opendp_hides(path: Path) -> None:
+    found = touched(path.read_text(encoding="utf-8"))
+    assert (found == set()) != (path == FILE), found
+
+
+def test_what_is_touched_is_noticed() -> None:
+    """Negative control."""
+    for source, name in (
+        ("from opendp.domains import _lazyframe_from_domain", "_lazyframe_from_domain"),
+        ("from opendp.extras._utilities import to_then", "to_then"),
+        ("spent = asked.base._d_out", "_d_out"),
+        ("context = query._context", "_context"),
+        ("object.__getattribute__(query, 'polars_plan')", "polars_plan"),
+        ("del answer.__opendp_dict__", "__opendp_dict__"),
+    ):
+        assert touched(source) == {name}
+    assert touched("import opendp.prelude as dp; dp.loss_of; self._context; spark._chains") == set()
+
+
+# --- What each was in the version that is accepted
+
+
+def context_of(**split: Any) -> dp.Context:
+    return dp.Context.compositor(
+        data=pl.LazyFrame({"vote": ["yes", "no"], "age": [30, None]}),
+        privacy_unit=dp.unit_of(contributions=2),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        **(split or {"split_evenly_over": 2}),
+    )
+
+
+@pytest.fixture
+def query() -> Any:
+    return context_of().query().filter(pl.col("age") > 3)
+
+
+def test_a_query_of_a_frame_belongs_to_a_query(query: Any) -> None:
+    assert type(internals.belongs_to(query)) is Query
+    assert type(internals.belongs_to(query.group_by("vote"))) is Query
+
+
+def test_a_query_has_its_parts_by_these_names() -> None:
+    context = context_of()
+    parts = internals.parts_of(internals.belongs_to(context.query()))
+    domain, metric = parts.chain
+    assert (domain, metric) == context.accountant.input_space
+    assert parts.output_measure == dp.max_divergence()
+    assert (parts.d_in, parts.d_out, parts.context) == (2, 0.5, context)
+
+
+def test_a_query_is_made_of_its_parts_in_this_order(query: Any) -> None:
+    parts = internals.parts_of(internals.belongs_to(query))
+    assert internals.parts_of(Query(*parts)) == parts
+
+
+def test_a_query_of_a_frame_has_its_plan(query: Any) -> None:
+    plan = internals.plan_of(query)
+    assert type(plan) is pl.LazyFrame
+    assert "FILTER" in plan.explain()
+    assert plan.collect_schema().names() == ["vote", "age"]
+
+
+def test_a_query_that_is_grouped_has_its_plan(query: Any) -> None:
+    grouped = internals.grouped_plan_of(query.group_by("vote"))
+    assert "AGGREGATE" in grouped.agg([]).explain()
+
+
+def test_the_answer_of_a_query_is_wrapped_last() -> None:
+    context = context_of()
+    base = internals.belongs_to(context.query())
+    nested: Any = Query(*internals.parts_of(base)).compositor(split_evenly_over=2)
+    internals.wrap_answer(nested, lambda made: ("wrapped", type(made)))
+    assert nested.release() == ("wrapped", dp.Context)
+
+
+def test_an_object_remembers_what_made_it_until_that_is_taken() -> None:
+    measurement = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), 1.0)
+    assert vars(measurement)["__opendp_dict__"]
+    internals.forget_origin(measurement)
+    assert "__opendp_dict__" not in vars(measurement)
+    internals.forget_origin(measurement)  # of what has none
+
+
+def test_a_frame_is_made_of_a_domain() -> None:
+    columns = [dp.series_domain("vote", dp.option_domain(dp.atom_domain(T=str)))]
+    frame = internals.frame_of(dp.lazyframe_domain(columns))
+    assert frame.collect_schema() == {"vote": pl.String}
+    assert frame.collect().height == 0
+
+
+def test_a_domain_is_made_of_a_column() -> None:
+    domain = internals.domain_of_column("age", pl.Int64())
+    assert isinstance(domain, dp.Domain)
+    assert "age" in str(domain)
+    assert "i64" in str(domain)
+    with pytest.raises((OpenDPException, ValueError)):
+        internals.domain_of_column("when", pl.Object())
+
+
+def test_a_constructor_that_lacks_its_space_is_partial() -> None:
+    assert isinstance(dp.t.then_clamp((0, 1)), internals.PartialConstructor)
+
+
+def test_a_constructor_is_made_one_that_lacks_its_space() -> None:
+    def make_pair(input_domain: Any, input_metric: Any, *, size: int) -> Any:
+        return input_domain, input_metric, size
+
+    partial = internals.to_then(make_pair)(size=3)
+    assert isinstance(partial, internals.PartialConstructor)
+    assert partial("domain", "metric") == ("domain", "metric", 3)
+    assert partial.constructor("domain", "metric") == ("domain", "metric", 3)
+
+
+def test_a_transformation_is_a_pointer_of_this_type() -> None:
+    kind = internals.TYPE_OF_TRANSFORMATION
+    assert issubclass(kind, ctypes.Structure)
+    transformation = dp.t.make_identity(dp.atom_domain(T=int), dp.absolute_distance(T=int))
+    assert type(transformation)._type_ is kind  # type: ignore[attr-defined]
+
+
+def test_features_that_are_enabled_are_listed() -> None:
+    dp.enable_features("contrib")
+    assert "contrib" in internals.GLOBAL_FEATURES
+
+
+def error_of(ask: Callable[[], Any]) -> str:
+    with pytest.raises(OpenDPException) as caught:
+        ask()
+    return str(caught.value)
+
+
+def measured(query: Any, scale: float) -> Any:
+    return query.select(dp.len(scale=scale, signed=True)).resolve()
+
+
+def test_an_error_says_that_the_queries_are_used_up() -> None:
+    context = context_of(split_evenly_over=1)
+    measurement = measured(context.query(), 4.0)
+    context.queryable(measurement)
+    assert internals.USED_UP in error_of(lambda: context.queryable(measurement))
+
+
+def test_an_error_says_that_a_share_is_too_small() -> None:
+    context = context_of(split_evenly_over=2)
+    measurement = measured(context.query(), 4.0)
+    assert internals.TOO_SMALL in error_of(
+        lambda: context_of(split_by_weights=[1, 9]).queryable(measurement)
+    )
+
+
+def test_an_error_says_that_a_queryable_is_answering() -> None:
+    context = context_of(split_evenly_over=1)
+    inner = internals.belongs_to(context.query()).compositor(split_evenly_over=2).release()
+
+    def asks_again(arg: Any) -> Any:
+        return inner.queryable(measurement)
+
+    space = inner.query()
+    measurement = measured(space, 8.0)
+    again = dp.m.make_user_measurement(
+        *internals.parts_of(internals.belongs_to(space)).chain,
+        dp.max_divergence(),
+        asks_again,
+        lambda d_in: 0.25,
+    )
+    assert internals.BUSY in error_of(lambda: inner.queryable(again))
+
+
+def test_an_error_has_what_a_callback_raised() -> None:
+    def fails(arg: Any) -> Any:
+        raise RuntimeError("of our own")
+
+    measurement = dp.m.make_user_measurement(
+        dp.atom_domain(T=int),
+        dp.absolute_distance(T=int),
+        dp.max_divergence(),
+        fails,
+        lambda d_in: 0.0,
+    )
+    found = internals.RAISED_BY_CALLBACK.search(error_of(lambda: measurement(1)))
+    assert found
+    assert found[1] == "of our own"
