@@ -62,8 +62,8 @@ def loss_of_discovery(
     delta : of the Gaussian law under (ε, δ), at which ε is found; infinite where no ε has it. The
         other laws have a δ of their own.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid. Proofs: `docs/research/proofs.md`,
-    "Keys that nobody listed" and "Approximate concentrated privacy".
+    Raises `ValueError`/`TypeError` for arguments that are not valid. Proofs:
+    `docs/research/proofs.md`, "Keys that nobody listed" and "Approximate concentrated privacy".
     """
     d_in, moved = as_distance(d_in), as_choice(moved, "moved", ("people", "records"))
     if not 0 <= delta <= 1:
@@ -107,8 +107,8 @@ def _optimal_loss(
     discovery: Discovery, law: OptimalThreshold, d_in: int, moved: Moved
 ) -> PrivacyLoss:
     """The loss of the optimal law. A key that is shown has counts within, a hidden one is a part of
-    the rest, and no key is both (`docs/research/proofs.md`, "What the hidden keys hold together, and what is
-    counted within a key").
+    the rest, and no key is both (`docs/research/proofs.md`, "What the hidden keys hold together,
+    and what is counted within a key").
     """
     noises = (discovery.within, discovery.rest)
     if any(isinstance(noise, DiscreteGaussian) for noise in noises):
@@ -130,8 +130,8 @@ def _of_several(epsilon: Fraction, delta: Fraction, d_in: int, moved: Moved) -> 
 
 def delta_of_several(epsilon: Fraction, delta: Fraction, d_in: int, moved: Moved) -> float:
     """An upper bound on the δ that goes with `d_in epsilon`, where one record has (ε, δ): of
-    independent keys, or of records one after the other (`docs/research/proofs.md`, "Records without a
-    person").
+    independent keys, or of records one after the other (`docs/research/proofs.md`, "Records without
+    a person").
     """
     if moved == "records":
         return round_up(group_delta(epsilon, delta, d_in))

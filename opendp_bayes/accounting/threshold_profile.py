@@ -41,9 +41,9 @@ def delta_of_discovery(
     records : the most records of one person in each key.
     changed : whether one person's records are replaced by others, rather than added or removed.
 
-    The bound exceeds the exact δ by a part of about 1e-13 (`docs/research/proofs.md`, "Exact loss of several
-    keys"). Raises `ValueError`/`TypeError` for
-    arguments that are not valid, and where too many losses would have to be told apart.
+    The bound exceeds the exact δ by a part of about 1e-13 (`docs/research/proofs.md`, "Exact loss
+    of several keys"). Raises `ValueError`/`TypeError` for arguments that are not valid, and where
+    too many losses would have to be told apart.
 
     >>> from opendp_bayes.mechanisms.thresholds import LaplaceThreshold
     >>> round(delta_of_discovery(LaplaceThreshold(1.0, 20), 1.0), 20)

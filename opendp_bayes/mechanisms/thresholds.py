@@ -115,7 +115,8 @@ class OptimalThreshold(Threshold):
     Raises `ValueError`/`TypeError` for others, and where W has more than a million values.
 
     Source: Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection",
-    whose selection it is where `decay` is `epsilon`. Proof: `docs/research/proofs.md`, "The optimal law".
+    whose selection it is where `decay` is `epsilon`. Proof: `docs/research/proofs.md`, "The optimal
+    law".
 
     >>> law = OptimalThreshold(1.0, 1e-8)
     >>> law.threshold, law.least_shown(0.95), law.least_shown(0.99), len(law.weights)

@@ -202,7 +202,8 @@ def exponent_error(smallest_width: float, k: int) -> Fraction:
     An exponent is at most `1 / smallest_width`; its relative error is that of the distance
     (`RELATIVE_ERROR`, and k roundings of the sum) and of the width (`RELATIVE_ERROR` and a few
     roundings). The sampler's decisions add `2^-47` of the exponent and `2^-41` for each category
-    (`docs/research/numerics.md`, "Acceptance"). Proof: `docs/research/proofs.md`, "The sampler's error".
+    (`docs/research/numerics.md`, "Acceptance"). Proof: `docs/research/proofs.md`, "The sampler's
+    error".
     """
     largest = round_up(1 / Fraction(smallest_width))
     relative = 2 * Fraction(RELATIVE_ERROR) + Fraction(k + 8, 2**53) + Fraction(1, 2**47)
@@ -214,8 +215,8 @@ def certified_loss(ideal: Fraction, error: Fraction, delta: float = 0.0) -> Priv
     most `ideal`, sampled within `error`.
 
     The normaliser adds nothing to the spread, and a spread of `r` gives `r^2 / 8` under
-    zero-concentrated divergence (`docs/research/proofs.md`, "The exponential mechanism", "Bounded range" and
-    "The sampler's error").
+    zero-concentrated divergence (`docs/research/proofs.md`, "The exponential mechanism", "Bounded
+    range" and "The sampler's error").
     """
     bound = ideal + 4 * error
     return PrivacyLoss(

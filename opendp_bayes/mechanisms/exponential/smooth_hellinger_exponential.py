@@ -121,8 +121,8 @@ class SmoothHellingerExponential(PosteriorExponential):
 
         For β the same with the change of `1 / S` in place of gamma. That bound is pure; with `delta
         > 0` the score need only be followed where all but `delta` of the probability lies, and the
-        smaller of the two is returned (`docs/research/proofs.md`, "A Hilbert metric", "EHDS" and "The
-        β-smooth variant").
+        smaller of the two is returned (`docs/research/proofs.md`, "A Hilbert metric", "EHDS" and
+        "The β-smooth variant").
         """
         d_in, size, prior = as_distance(d_in), as_size(size), as_prior(prior)
         if d_in == 0:
