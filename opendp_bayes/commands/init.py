@@ -251,12 +251,14 @@ def _lines(
 
     yield f"title = {_text(f'Report on {title}')}"
     yield 'text = ""  # where the data are from'
+    yield "# joint = true  # estimate all results together, so that sums agree; needs nulls"
     if not owned:
         yield from _reading(reading)
     yield f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ..."
     if not owned:
         yield 'unit = "one record"  # whom or what it protects, in words'
         yield "# size = 1000  # the number of records, if it is public"
+        yield "# guess_size = 1000  # a guess, for the widths that --dry-run shows"
         yield '# identifier = "person"  # if a unit has several records; needs rows_per_identifier'
     results = []
     unlisted = '; or categories = "discover", which shows the frequent ones and needs delta'
@@ -275,6 +277,9 @@ def _lines(
         yield f"\n[[results]]\ncolumn = {_text(name)}"
     if not results:
         yield '\n# [[results]]\n# column = "..."'
+    if len(results) > 1:
+        pair = ", ".join(map(_text, results[:2]))
+        yield f"\n# [[results]]\n# column = [{pair}]  # their cross table"
 
 
 def _facts(
@@ -303,6 +308,7 @@ def _facts(
         yield from lines
     yield f"\n[ledger]\npath = {_text(f'{title}.ledger')}"
     yield f"total = {{ epsilon = {epsilon!r} }}  # of all runs together"
+    yield '# dataset = "..."  # its name in the ledger, if that keeps several'
 
 
 def _reading(reading: "Mapping[str, Label | None]") -> Iterator[str]:

@@ -96,6 +96,14 @@ Ledger = Annotated[
         rich_help_panel=PRIVACY,
     ),
 ]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --ledger, the data set in it; needed if it keeps several.",
+        rich_help_panel=PRIVACY,
+    ),
+]
 DryRun = Annotated[
     bool,
     typer.Option(

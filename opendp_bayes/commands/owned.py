@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Owned:
     """A file with data, or none; the owner's file that leads to it, or none; and the options that
-    name a ledger.
+    name a ledger and a data set in it.
     """
 
     path: Path | None
     given: Path | None
     facts: "OwnerFile | None"
     book: Path | None
+    dataset: str | None
 
     def ledger(self, title: str, *, make: bool = True) -> "Ledger | None":
         """The ledger of the owner's file, which is made where `make` says so, or of the options;
@@ -48,23 +49,25 @@ class Owned:
         if not self.book.exists():
             fail_missing(f"--ledger {self.book}", self.book)
         with option_errors():
-            return Ledger(self.book, note=note)
+            return Ledger(self.book, dataset=self.dataset, note=note)
 
 
-def opened_data(data: Path | None, ledger: Path | None) -> Owned:
+def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> Owned:
     """The data that an argument names, with the owner's facts where it is an owner's file.
 
     Exits with a message for a file that is none, and for options that the owner's file answers.
     """
+    if dataset is not None and ledger is None:
+        fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
     if data is None or data.suffix.lower() != ".toml":
-        return Owned(data, None, None, ledger)
+        return Owned(data, None, None, ledger, dataset)
     from opendp_bayes.report.specification_text import read_owner_file
 
     with specification_errors(data):
         facts = read_owner_file(text_in(data))
     if ledger is not None:
         fail(f"--ledger {ledger}: is for the owner to state, in {data}; leave it out.")
-    return Owned(data.parent / facts.path, data, facts, None)
+    return Owned(data.parent / facts.path, data, facts, None, None)
 
 
 @contextmanager

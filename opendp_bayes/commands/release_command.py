@@ -172,6 +172,7 @@ def release(
         ),
     ] = None,
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     output: options.Output = None,
 ) -> None:
     """Release a private posterior of the shares of a column's categories, or of the cells of a
@@ -199,7 +200,8 @@ def release(
     A file that is not text in its --encoding is refused before anything is released.
 
     Each run spends its own budget. The losses of several runs on the same people add up, and
-    --ledger FILE keeps account of them. A release that was made is not lost: if it cannot be
+    --ledger FILE keeps account of them. To see what a release would cost, use `opendp-bayes plan`
+    or `opendp-bayes report --dry-run`. A release that was made is not lost: if it cannot be
     printed, it goes to a file, and a message says which.
 
     Exit code: 0 if the release was made, 1 if it failed while data were read, 2 for wrong options,
@@ -225,7 +227,7 @@ def release(
             " exactly one, such as --epsilon 1."
         )
     column = _asked_for(column or [], discover, {"categories": categories, "by": by})
-    owned = opened_data(file, ledger)
+    owned = opened_data(file, ledger, dataset)
     columns: dict[str, dict[str, Any]] = {name: {} for name in column}
     for name, text in _by_column("--categories", categories, column).items():
         columns[name]["categories"] = options.labels("--categories", text)

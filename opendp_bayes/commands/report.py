@@ -10,6 +10,7 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, say
 from opendp_bayes.commands.output import NOT_WRITTEN, NewFile, display, echo, written
 from opendp_bayes.commands.specified import (
+    Specified,
     asked_in,
     carried_out,
     foreseen,
@@ -57,6 +58,7 @@ def report(
         ),
     ] = Path("report.html"),
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     dry_run: options.DryRun = False,
     synthetic: Annotated[
         Path | None,
@@ -124,7 +126,7 @@ def report(
 
         if synthetic is not None:
             fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
-        display(terminal.rendered(foreseen(asked_in(specification, data, ledger))))
+        display(terminal.rendered(foreseen(asked_in(specification, data, ledger, dataset))))
         return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
@@ -139,7 +141,11 @@ def report(
     page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
     copies_in = nullcontext() if synthetic is None else new_folder(synthetic)
     with closing(page), copies_in, kept_beside(kept):
-        made = _made(specification, data, ledger, kept, joint=synthetic is not None)
+        if data is None:
+            made = report_in(specification)
+        else:
+            joint = synthetic is not None
+            made = _made(asked_in(specification, data, ledger, dataset, joint=joint), kept)
         again = f" The releases are in {kept}: name it in place of both files."
         advice = "" if data is None else again
         agreement = []
@@ -149,18 +155,14 @@ def report(
         with written(page.path, advice):
             page.write(_page(made, agreement).encode())
         number = len(made.releases)
-        echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.")
+        releases = "" if data is None else f" {kept} keeps the releases."
+        echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
         if synthetic is not None:
             echo(f"{synthetic}: {drawn} cop{'y' if drawn == 1 else 'ies'} of synthetic records.")
 
 
-def _made(
-    specification: Path, data: Path | None, ledger: Path | None, kept: Path, *, joint: bool
-) -> "Report":
-    """The report in the file of an earlier run, or one of data, which is kept."""
-    if data is None:
-        return report_in(specification)
-    asked = asked_in(specification, data, ledger, joint=joint)
+def _made(asked: Specified, kept: Path) -> "Report":
+    """The report of data, whose releases are kept."""
     with carried_out(asked, output=kept, text_of=text_of_report) as released:
         for line in released.unmatched():
             say(line)

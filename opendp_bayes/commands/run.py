@@ -28,6 +28,7 @@ def run(
     ],
     data: options.Data = None,
     ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
     dry_run: options.DryRun = False,
     output: options.Output = None,
 ) -> None:
@@ -65,11 +66,11 @@ def run(
     if dry_run and output is not None:
         fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
-        display(terminal.rendered(foreseen(asked_in(question, data, ledger))))
+        display(terminal.rendered(foreseen(asked_in(question, data, ledger, dataset))))
         return
     if data is None:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
-    asked = asked_in(question, data, ledger)
+    asked = asked_in(question, data, ledger, dataset)
     with carried_out(asked, output=output, text_of=text_of_results) as released:
         if echoed(output, released):
             return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opendp_bayes.commands import options
-from opendp_bayes.commands.errors import fail, option_errors
+from opendp_bayes.commands.errors import fail, option_errors, say
 from opendp_bayes.commands.output import PRINTED, NewFile, display, echo, written
 
 if TYPE_CHECKING:
@@ -166,6 +166,12 @@ def _releases(text: bytes) -> "list[tuple[str, SurveyResult | Survey]]":
     if format_of(text) != NAME:
         return [("", survey.result_from_json(text))]
     report = Report.from_json(text)
+    if report.specification.joint:
+        say(
+            "This report estimates its results together. What follows estimates each result alone,"
+            " so that it differs from the page, which `opendp-bayes report` makes again from this"
+            " file."
+        )
     headings = [result.heading for result in report.specification.results]
     return list(zip(headings, report.releases, strict=False))
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 #: What nobody sees without paying.
 NOT_SEEN = (
-    "Whether the records spell the categories as they are listed is not seen before the release:"
-    " check spelling, case and blanks where the data are described."
+    "No record was read, so a misspelt category is not noticed here: compare your list with the"
+    " description of the data, in spelling, capitals and blanks."
 )
 
 
@@ -84,9 +84,15 @@ class Specified:
 
 
 def asked_in(
-    path: Path, data: Path | None, ledger: Path | None, *, joint: bool = False
+    path: Path,
+    data: Path | None,
+    ledger: Path | None,
+    dataset: str | None,
+    *,
+    joint: bool = False,
 ) -> Specified:
-    """The specification in a file, with the facts of the owner of the data.
+    """The specification in a file, with the facts of the owner of the data, or with a ledger and a
+    data set in it.
 
     With `joint` all results are to be estimated together, whatever the specification says. Exits
     with a message for what is wrong.
@@ -94,7 +100,7 @@ def asked_in(
     from opendp_bayes.report.specification_text import read_specification
     from opendp_bayes.trusted.files import EXTENSIONS
 
-    owned = opened_data(data, ledger)
+    owned = opened_data(data, ledger, dataset)
     if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
     text = text_in(path)

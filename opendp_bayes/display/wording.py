@@ -99,6 +99,8 @@ def guarantee(promise: Promise) -> str:
     if not promise.is_stated:
         return f"No privacy loss is stated here. {size}"
     differ = change(promise.d_in, promise.size)
+    if promise.truncated:
+        differ = f"whole identifiers, with at most {differ} among the rows kept"
     return f"{stated_loss(promise)} for data sets that differ by {differ}. {size}"
 
 

@@ -197,6 +197,8 @@ def _field_error(message: str, document: Any, of: type[Any]) -> FieldError:
         return FieldError((*path, unknown[1]), f"is not a field; must be one of {known}.")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
         advice = _TO_ADD.get(missing[1], "")
+        if of is OwnerFile and missing[1] == "privacy":
+            advice = "add a table [privacy] with unit and contributions"
         return FieldError(path, f"must have {missing[1]}{advice and f'; {advice}'}.")
     if what.startswith("Invalid enum value"):
         must = _CHOICES[str(path[-1])]

@@ -133,7 +133,7 @@ def notes(
                 column = specification.columns[name]
                 fate = f"counted as “{called(column, label)}”"
                 if not which and _is_another_text(label, column):
-                    fate += ", as is what reads so"
+                    fate += ", like values that read so"
             if fate != "cannot occur":
                 said.setdefault(f"are {fate}", ([], []))[which].append(name)
     if said:

@@ -200,7 +200,7 @@ class Ledger(Unchanging):
         if len(accounts) > 1:
             raise LedgerError(
                 f"ledger {self.path}: keeps {len(accounts)} data sets, {_listed(accounts)}; say"
-                " which, as `dataset` in Python or in the owner's data.toml."
+                " which: by --dataset, as `dataset` in Python, or under [ledger] of data.toml."
             )
         return next(iter(accounts), None)
 

@@ -204,14 +204,14 @@ def test_what_reads_like_the_label_of_nulls_is_counted_there(tmp_path: Path, unk
     of = f'categories = ["yes", "no"]\nnulls = "NA"\nunknown = "{unknown}"'
     counts = {"yes": 1, "no": 0, "NA": 2} | ({"other": 1} if unknown == "other" else {})
     assert asked.counts("", of) == counts
-    assert "without a value are counted as “NA”, as is what reads so" in said(
+    assert "without a value are counted as “NA”, like values that read so" in said(
         "run", asked.question, asked.path
     )
     options = ("--column", "vote", "--categories", "yes,no", "--nulls", "NA", "--epsilon", 1e5)
     how = ("release", asked.path, *options, "--unknown", unknown)
     release = ob.Release.from_json(run(*how, "-o", "-"))
     assert dict(zip(release.categories, release.counts, strict=True)) == counts
-    assert "without a value are counted as “NA”, as is what reads so" in said(*how)
+    assert "without a value are counted as “NA”, like values that read so" in said(*how)
 
 
 def test_so_it_is_for_groups(tmp_path: Path) -> None:

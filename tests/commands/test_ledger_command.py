@@ -137,4 +137,9 @@ def test_refuses_a_data_set_that_is_not_there():
     assert "--dataset x: is not in b, which has 'census'." in shown
     run("ledger", "b", "--dataset", "panel", "--epsilon", 2)
     shown = run(*RELEASE, "--epsilon", 1, code=2)
-    assert "keeps 2 data sets, 'census', 'panel'; say which, as `dataset` in" in shown
+    assert "keeps 2 data sets, 'census', 'panel'; say which: by --dataset, as `dataset` in" in shown
+    shown = run(*RELEASE, "--epsilon", 1, "--dataset", "panel")
+    assert "ε = 1" in shown
+    assert "panel: ε = 1 of ε = 2 is spent" in run("ledger", "b", "--dataset", "panel")
+    message = run(*RELEASE, "--epsilon", 1, "--dataset", "x", code=2)
+    assert "--dataset x: is a data set of a ledger; name that file by --ledger." in message

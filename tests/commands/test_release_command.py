@@ -729,7 +729,8 @@ def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: 
         ),
         (
             ("--nulls", "none", "--unknown", "DROP"),
-            "Records without a value are counted as “none”, as is what reads so; those with a value"
+            "Records without a value are counted as “none”, like values that read so; those with a"
+            " value"
             " that is no category are left out.",
         ),
         (

@@ -78,7 +78,7 @@ def test_from_init_to_a_report_the_commands_of_a_page_run_as_they_stand(
 
 
 def test_a_report_and_its_releases_are_written(place: Path) -> None:
-    assert run(*MAKE) == "votes.html: a report of 3 results.\n"
+    assert run(*MAKE) == "votes.html: a report of 3 results. votes.json keeps the releases.\n"
     report = Report.from_json(Path("votes.json").read_bytes())
     vote, by_town, table = report.releases
     # Noise of scale 5e-4 at most differs from 0 with probability below e^-1999.
@@ -338,7 +338,7 @@ def test_where_the_page_alone_cannot_be_written_its_releases_are_named(
 def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
     one = SPECIFICATION[: SPECIFICATION.index('[[results]]\ncolumn = "vote"\nby')]
     Path("votes.toml").write_text(one, encoding="utf-8-sig")
-    assert run(*MAKE) == "votes.html: a report of 1 result.\n"
+    assert run(*MAKE) == "votes.html: a report of 1 result. votes.json keeps the releases.\n"
     assert "The result has a privacy loss of at most" in Path("votes.html").read_text()
 
 

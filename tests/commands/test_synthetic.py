@@ -46,7 +46,10 @@ def rows_of(path: Path) -> list[tuple[str, str]]:
 
 
 def test_copies_and_the_releases_behind_them_are_written(place: Path) -> None:
-    shown = "votes.html: a report of 2 results.\nmade: 2 copies of synthetic records.\n"
+    shown = (
+        "votes.html: a report of 2 results. votes.json keeps the releases.\n"
+        "made: 2 copies of synthetic records.\n"
+    )
     assert run(*MAKE, "made") == shown
     names = {path.name for path in Path("made").iterdir()}
     assert names == {"population-1.csv", "population-2.csv"}

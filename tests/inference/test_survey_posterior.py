@@ -633,3 +633,15 @@ def test_margins_under_wide_noise_are_named() -> None:
         )
     assert more.undercovered == ("age",)
     assert twice.undercovered == ()
+
+
+def test_a_copy_whose_analysis_failed_is_told() -> None:
+    good = np.full((5, 2), 0.2)
+    failed = good.copy()
+    failed[3, 1] = 500.0
+    estimates = np.arange(10.0).reshape(5, 2)
+    ob.research.combine_estimates(estimates, good, kind="population")
+    rare = np.array([0.0, 0.0, 0.0, 1e-9])  # a share of 0 in most copies
+    ob.research.combine_estimates(rare, rare, kind="population")
+    with pytest.warns(UserWarning, match="more than 1000 times their median"):
+        ob.research.combine_estimates(estimates, failed, kind="population")

@@ -94,6 +94,9 @@ def test_what_it_says_of_itself():
     assert "size" not in private
     limited = release().with_promise(promise(5, truncated=True))
     assert repr(limited).endswith("measure='MaxDivergence', truncated=True)")
+    differ = "differ by whole identifiers, with at most 1 record changed among the rows kept."
+    assert differ in " ".join(str(limited).split())
+    assert "differ by 1 record changed." in str(release().with_promise(promise(5)))
     kept = release().with_promise(promise(5, truncated=True, kept="the first row of each id"))
     assert repr(kept).endswith(", truncated=True, kept='the first row of each id')")
 

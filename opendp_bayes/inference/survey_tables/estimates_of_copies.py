@@ -7,7 +7,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_level
+
+#: A variance, in medians of all copies, from which on an analysis is taken to have failed.
+_FAILED = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,8 @@ def combine_estimates(
         near 0 that difference is mostly chance, and has hardly any degrees of freedom.
 
     Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite
-    and negative variances.
+    and negative variances. Warns where the variance of one copy is far above those of the others,
+    as if its analysis had failed.
 
     Source: Rubin, "Multiple imputation for nonresponse in surveys" (1987), eqs. 3.1.2 to 3.1.6;
     Raghunathan, Reiter and Rubin, "Multiple imputation for statistical disclosure limitation"
@@ -76,6 +81,13 @@ def combine_estimates(
         )
     if not (np.all(np.isfinite(each)) and np.all(np.isfinite(own)) and np.all(own >= 0)):
         raise ValueError("variances: must be at least 0, and they and the estimates finite.")
+    usual = np.median(own, axis=0)
+    if np.any((own.max(axis=0) > _FAILED * usual) & (usual > 0)):
+        warn(
+            "variances: of some copy are more than 1000 times their median, as where an analysis"
+            " failed on it, such as a logistic regression of separated records; use one that does"
+            " not, such as a penalised one."
+        )
     within, copies = own.mean(axis=0), len(each)
     between = (1 + 1 / copies) * each.var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):

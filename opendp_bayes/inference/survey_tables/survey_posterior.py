@@ -59,8 +59,9 @@ class SurveyPosterior:
     variables : the names of the variables.
     categories : the labels of each variable, by name.
     tables : the variables of every measured table.
-    cliques : the sets of variables whose tables the model has; variables of different ones are
-        independent given those that lie between them.
+    cliques : the sets of variables whose tables the model has. Variables of different ones are
+        independent given those between them in the centre of the prior, from which a random
+        interaction of each pair departs.
     ess, r_hat : by measured table and single variable, as tuples of names: the fewest
         effective draws and the largest R-hat of the count in a cell; a private number of records is
         the table of no variable.
@@ -121,8 +122,9 @@ class SurveyPosterior:
 
     @property
     def independences(self) -> tuple[tuple[Names, Names, Names], ...]:
-        """The conditional independences that the model assumes, in triples of names: the first are
-        independent of the second given the third, which may be none.
+        """The conditional independences about which the prior is centred, in triples of names: the
+        first are independent of the second given the third, which may be none. A random interaction
+        of each pair departs from them.
         """
         found = self._model.tree.separations()
         return tuple(tuple(map(self._names, triple)) for triple in found)  # type: ignore[misc]
@@ -312,7 +314,7 @@ class SurveyPosterior:
         """Draw the graph of the model on `ax`, by default on new axes, and return them.
 
         A line joins variables that a released table has together, and a dashed one others of one
-        clique; all others are independent given those between them. Raises `ImportError` without
+        clique. All others share no table. Raises `ImportError` without
         matplotlib, which the extra `plot` installs.
         """
         return plot_graph(self.variables, self.tables, self.cliques, ax)
