@@ -23,15 +23,15 @@ __all__ = ["GLOBAL_FEATURES", "PartialConstructor", "to_then"]
 PartialConstructor = _PartialConstructor
 #: As OpenDP's core tells a transformation from other pointers.
 TYPE_OF_TRANSFORMATION = Transformation._type_
-#: What errors of OpenDP have in their text when a queryable is answering already, when its number
-#: of queries is used up, and when a share of its budget is too small.
+#: Text in errors of OpenDP where a queryable is answering already, where its number of queries is
+#: used up, and where a share of its budget is too small.
 BUSY, USED_UP, TOO_SMALL = "one query at a time", "out of queries", "insufficient budget"
-#: What a callback of ours raised, in OpenDP's account of it.
+#: The message of a callback of ours, in the account that OpenDP gives of it.
 RAISED_BY_CALLBACK = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
 
 
 class Parts(NamedTuple):
-    """What OpenDP makes a query of, in the order of the arguments of `Query`.
+    """Arguments from which OpenDP makes a `Query`, in its order.
 
     Attributes
     ----------

@@ -3,7 +3,6 @@ limit, wherever it is read and wherever in it that is.
 """
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -183,6 +182,12 @@ def test_a_plan_is_looked_at_or_refused_by_its_depth(kind: str) -> None:
 def test_a_plan_without_the_limit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control."""
     monkeypatch.setattr(plan_gate, "_is_deep", lambda node: False)
-    depth = 800 if sys.version_info >= (3, 14) else 400
-    with pytest.raises(RecursionError):
-        ob.posterior(deep_query(depth, "steps"), "v", nulls="a")
+
+    def fails(depth: int) -> bool:
+        try:
+            ob.posterior(deep_query(depth, "steps"), "v", nulls="a")
+        except (RecursionError, ValueError) as error:
+            return isinstance(error, RecursionError)
+        return False
+
+    assert any(map(fails, (400, 800)))  # which of them depends on the version of Python
