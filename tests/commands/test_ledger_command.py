@@ -141,5 +141,5 @@ def test_refuses_a_data_set_that_is_not_there():
     shown = run(*RELEASE, "--epsilon", 1, "--dataset", "panel")
     assert "ε = 1" in shown
     assert "panel: ε = 1 of ε = 2 is spent" in run("ledger", "b", "--dataset", "panel")
-    message = run(*RELEASE, "--epsilon", 1, "--dataset", "x", code=2)
+    message = run(*RELEASE[:-2], "--epsilon", 1, "--dataset", "x", code=2)
     assert "--dataset x: is a data set of a ledger; name that file by --ledger." in message
