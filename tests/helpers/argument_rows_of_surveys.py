@@ -23,6 +23,14 @@ DRAWN = (50, 10, 20, 30)
 RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), promise(110), NAMES)
 SURVEY = survey_posterior({"x and y": RELEASE}, ess=10)
 TABLE = SURVEY.marginal("x", "y")
+#: A survey with a pair that no table has.
+OPEN = survey_posterior(
+    {
+        "x": ob.Release((60, 50), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), promise(110)),
+        "y": ob.Release((70, 40), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), promise(110)),
+    },
+    ess=10,
+)
 AXES = Figure().subplots()
 FOLDER = TemporaryDirectory()
 
@@ -123,6 +131,12 @@ SURVEYS = [
         vary("posterior", "x", REFUSED),
         vary("copies", SURVEY.synthetic(2, seed=1), DIFFERENT),
         vary("kind", "predictive", DIFFERENT),
+    ),
+    *rows(
+        SurveyPosterior.unmeasured,
+        {"self": OPEN, "level": 0.8},
+        lambda found: found["width"].sum(),
+        vary("level", 0.9, LARGER),
     ),
     *rows(
         SurveyPosterior.plot,
