@@ -68,7 +68,9 @@ def test_the_table_has_the_promise_of_the_release(
     made = promise(None, d_in=2, truncated=truncated, kept=kept)
     shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
     text = " ".join(plain.rendered(shown).split())
-    assert "All groups together: ε = 1 for data sets that differ by 2 records added" in text
+    whole = "whole identifiers, with at most " if truncated else ""
+    said = f"All groups together: ε = 1 for data sets that differ by {whole}2 records added"
+    assert said in text
     assert ("rows of each identifier were limited" in text) == truncated
     assert ("limited to the last row of each id before they were counted" in text) == bool(kept)
     grouped = GroupedRelease(
