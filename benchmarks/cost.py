@@ -4,7 +4,7 @@ private-pgm; what is not installed has no row. `COST_PYTHON` names a Python that
 they do not go together with the packages here.
 
 Every row is a process of its own, so that imports count; the figures are processor seconds, the
-least of three runs, in turns.
+least of two runs, in turns.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 from reporting import section, wrapped
 
 ROOT = Path(__file__).parents[1]
-REPEATS = 3
+REPEATS = 2
 OTHERS = os.environ.get("COST_PYTHON", sys.executable)
 
 DATA = """
@@ -172,11 +172,13 @@ def main() -> None:
     page = ROOT / "docs" / "research" / "cost.md"
     text = "\n" + wrapped(
         "Processor seconds of whole processes, imports included, in one run on one machine; each is"
-        f" the least of {REPEATS}. The ratio is to the row named first in each text. Written by"
+        f" the least of {REPEATS}. Ratios are to the row that each section names. Written by"
         " `python benchmarks/cost.py`; what was not installed there has no row."
     )
-    text += "\n\n### Start\n\n" + rows(measured(START, records=1000), "import opendp.prelude")
-    for records in (1000, 1_000_000):
+    text += "\n\n### Start\n\nRatios to the import of OpenDP.\n\n" + rows(
+        measured(START, records=1000), "import opendp.prelude"
+    )
+    for records in (1000, 100_000):
         text += f"### Counts of ten categories among {records:,} records\n\n"
         text += wrapped(
             "Ratios to OpenDP alone, whose noisy counts have no posterior. All at ε = 1."
