@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reporting import section, wrapped
+from reporting import markdown, section, wrapped
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 2
@@ -164,8 +164,8 @@ def measured(codes: dict[str, str], **numbers: int) -> list[tuple[str, float]]:
 
 def rows(found: list[tuple[str, float]], reference: str) -> str:
     base = dict(found)[reference]
-    lines = [f"| {name} | {took:.2f} | {took / base:.2f} |" for name, took in found]
-    return "\n".join(["| | s | ratio |", "|---|---|---|", *lines, "", ""])
+    lines = [(name, f"{took:.2f}", f"{took / base:.2f}") for name, took in found]
+    return markdown(("", "s", "ratio"), lines) + "\n"
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from overlapping_tables import counted
-from reporting import section
+from reporting import markdown, section
 from rich.progress import track
 from scipy.optimize import minimize
 from scipy.special import softmax
@@ -218,11 +218,6 @@ def row(runs: Iterable[dict[Any, Any]]) -> dict[Any, Any]:
     }
 
 
-def lines(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    text = [list(header), ["---"] * len(list(header)), *([str(x) for x in one] for one in rows)]
-    return "\n".join(f"| {' | '.join(one)} |" for one in text) + "\n\n"
-
-
 def text(runs: dict[tuple[str, int, float], list[dict[Any, Any]]]) -> str:
     """The section, of the runs of each setting."""
     found = {setting: row(of) for setting, of in runs.items()}
@@ -264,7 +259,7 @@ not live. An interaction of a usual strength does not reach these. Written by
 `python benchmarks/coverage_of_surveys.py`.
 
 {
-            lines(
+            markdown(
                 [
                     *setting,
                     "held: without",
@@ -282,11 +277,11 @@ not live. An interaction of a usual strength does not reach these. Written by
 Mean widths of these intervals and root mean square errors of means, in records. "Points" is the
 table of maximum entropy by least squares, which private-pgm estimates:
 
-{lines([*setting, "width: without", "with", "error: without", "with", "points"], wide)}
+{markdown([*setting, "width: without", "with", "error: without", "with", "points"], wide)}
 Margins of one variable, and cells of measured pairs:
 
 {
-            lines(
+            markdown(
                 [
                     *setting,
                     "margins: held",
@@ -304,7 +299,7 @@ Margins of one variable, and cells of measured pairs:
 Processor seconds of the chains and of the interactions, on a machine that was busy with other work,
 and the largest R-hat of a count:
 
-{lines([*setting, "chains, s", "interactions, s", "R-hat"], seconds)}""".rstrip()
+{markdown([*setting, "chains, s", "interactions, s", "R-hat"], seconds)}""".rstrip()
         + "\n"
     )
 

@@ -42,11 +42,15 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], not
         shown.add_row(*row)
     Console(width=150).print(shown, "")
     if MARKDOWN in os.environ:
-        lines = [columns, ["---"] * len(columns), *text]
-        rows = [f"| {' | '.join(line)} |" for line in lines]
-        page = "\n".join([f"## {title}", "", wrapped(note), "", *rows, "", ""])
+        page = "\n".join([f"## {title}", "", wrapped(note), "", markdown(columns, text), ""])
         with Path(os.environ[MARKDOWN]).open("a") as file:
             file.write(page)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table of Markdown, with an empty line after it."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines) + "\n"
 
 
 def wrapped(text: str) -> str:

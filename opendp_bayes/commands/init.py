@@ -74,7 +74,7 @@ def init(
             "--output",
             "-o",
             metavar="SPEC.toml",
-            help=("The new file. The default is standard output. A .json file has no comments."),
+            help="The new file. The default is standard output. A .json file has no comments.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,

@@ -57,16 +57,17 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
 
     Exits with a message for a file that is none, and for options that the owner's file answers.
     """
-    if dataset is not None and ledger is None:
-        fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
     if data is None or data.suffix.lower() != ".toml":
+        if dataset is not None and ledger is None:
+            fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
         return Owned(data, None, None, ledger, dataset)
     from opendp_bayes.report.specification_text import read_owner_file
 
     with specification_errors(data):
         facts = read_owner_file(text_in(data))
-    if ledger is not None:
-        fail(f"--ledger {ledger}: is for the owner to state, in {data}; leave it out.")
+    for option, given in (("--ledger", ledger), ("--dataset", dataset)):
+        if given is not None:
+            fail(f"{option} {given}: is for the owner to state, in {data}; leave it out.")
     return Owned(data.parent / facts.path, data, facts, None, None)
 
 

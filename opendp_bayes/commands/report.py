@@ -136,8 +136,9 @@ def report(
         import jinja2  # noqa: F401 - before anything is paid for
     except ImportError:
         fail("report needs jinja2: pip install 'opendp-bayes[report]'.")
-    if data is None and ledger is not None:
-        fail(f"--ledger {ledger}: is for a report from data; to make a page again costs nothing.")
+    for option, given in (("--ledger", ledger), ("--dataset", dataset)):
+        if data is None and given is not None:
+            fail(f"{option} {given}: is for a report from data; a page made again costs nothing.")
     page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
     copies_in = nullcontext() if synthetic is None else new_folder(synthetic)
     with closing(page), copies_in, kept_beside(kept):

@@ -60,15 +60,22 @@ _CHOICES = {
     "categories": f"a list, or {DISCOVER!r}",
     "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }
+_COLUMNS_TO_ADD = "add a table [columns.NAME] with categories"
 #: What to add where a table is missing.
-_TO_ADD = {
-    "title": "begin with one, as in title = 'Our survey'",
-    "privacy": "add a table [privacy] with epsilon",
-    "columns": "add a table [columns.NAME] with categories",
-    "results": "list categories in a table [columns.NAME], and add [[results]] with column",
-    "path": "name the file, as in path = 'votes.csv'",
-    "ledger": "add a table [ledger] with path and total",
-    "total": "say what may be spent in all, as in total = { epsilon = 3.0 }",
+_TO_ADD: dict[Any, dict[str, str]] = {
+    Specification: {
+        "title": "begin with one, as in title = 'Our survey'",
+        "privacy": "add a table [privacy] with epsilon",
+        "columns": _COLUMNS_TO_ADD,
+        "results": "list categories in a table [columns.NAME], and add [[results]] with column",
+    },
+    OwnerFile: {
+        "privacy": "add a table [privacy] with unit and contributions",
+        "columns": _COLUMNS_TO_ADD,
+        "path": "name the file, as in path = 'votes.csv'",
+        "ledger": "add a table [ledger] with path and total",
+        "total": "say what may be spent in all, as in total = { epsilon = 3.0 }",
+    },
 }
 _TOO_DEEP = "has tables or lists too deep in each other; no specification needs more than 4 levels."
 #: Dots join at most so many names, and none beyond one of these.
@@ -196,9 +203,7 @@ def _field_error(message: str, document: Any, of: type[Any]) -> FieldError:
         known = ", ".join(fields)
         return FieldError((*path, unknown[1]), f"is not a field; must be one of {known}.")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
-        advice = _TO_ADD.get(missing[1], "")
-        if of is OwnerFile and missing[1] == "privacy":
-            advice = "add a table [privacy] with unit and contributions"
+        advice = _TO_ADD[of].get(missing[1], "")
         return FieldError(path, f"must have {missing[1]}{advice and f'; {advice}'}.")
     if what.startswith("Invalid enum value"):
         must = _CHOICES[str(path[-1])]

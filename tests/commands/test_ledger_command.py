@@ -124,6 +124,7 @@ def test_sets_and_changes_totals():
         ),
         (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: line 1: is no line of a"),
         (("report", "p.json", "--ledger", "b"), "--ledger b: is for a report from data"),
+        (("report", "p.json", "--dataset", "x"), "--dataset x: is for a report from data"),
     ],
 )
 def test_refuses(command, message):

@@ -154,6 +154,12 @@ def test_a_plugin_runs_where_the_owner_names_it() -> None:
         ("{ epsilon = 3.0 }", "{ epsilon = -3.0 }", r"line 20: ledger\.total: must be of epsilon"),
         ("{ epsilon = 3.0 }", "{ epsilon = 3.0, rho = 1.0 }", r"ledger\.total: must be of epsil"),
         ("{ epsilon = 3.0 }", "{ eps = 3.0 }", r"ledger\.total\.eps: is not a field; must be on"),
+        (
+            '[privacy]\nunit = "one voter"\ncontributions = 3\nidentifier = "voter"\n'
+            "most_rows_per_identifier = 4\n",
+            "",
+            r"must have privacy; add a table \[privacy\] with unit and contributions",
+        ),
         ("total = { epsilon = 3.0 }", "", r"ledger: must have total; say what may be spent in a"),
         ("nulls = ", "null = ", r"columns\.vote\.null: is not a field; must be one of categories"),
     ],

@@ -110,8 +110,8 @@ def _step(
     """
     point = table.at(effects @ features)
     slopes = point.slopes(features)
-    curvature = slopes @ point.weighed(slopes).T + np.diag(penalty)
-    move = np.linalg.solve(curvature, slopes @ point.weighed(point.gap) - penalty * effects)
+    covariance = np.linalg.inv(slopes @ point.weighed(slopes).T + np.diag(penalty))
+    move = covariance @ (slopes @ point.weighed(point.gap) - penalty * effects)
 
     def loss(length: float) -> float:
         there = effects + length * move
@@ -121,7 +121,7 @@ def _step(
     length, before = 1.0, loss(0.0)
     while loss(length) > before and length > _SHORTEST:
         length /= 2
-    return effects + length * move, np.linalg.inv(curvature)
+    return effects + length * move, covariance
 
 
 @dataclass(frozen=True, eq=False)

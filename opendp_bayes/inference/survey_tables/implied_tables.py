@@ -37,13 +37,13 @@ class ImpliedTables:
     def __init__(
         self,
         model: Model,
-        factors: Sequence[Factor],
+        factors: list[Factor],
         shape: tuple[int, int],
         size: float,
         rng: Generator,
     ) -> None:
         chains, draws = shape
-        self._model, self._factors = model, list(factors)
+        self._model, self._factors = model, factors
         joint = math.prod(model.levels)
         points = joint if joint <= LARGEST_JOINT else _DRAWN
         number = min(max(_HELD // (points * chains), _FEWEST), _MOST, draws)
@@ -75,9 +75,7 @@ class ImpliedTables:
         places = self._places(scope)
         sums, changed = _sums(places, self._before), _sums(places, self._after)
         ratio = np.divide(changed, sums, out=np.ones_like(sums), where=sums > 0)
-        shape = [self._model.levels[v] for v in scope]
-        cells = np.indices(shape).reshape(len(scope), -1)
-        parts = [_code(cells, shape, [scope.index(v) for v in part]) for part in self._known(scope)]
+        parts = [self._model.places(scope, part) for part in self._known(scope)]
         start = np.ascontiguousarray(before.T)
         targets = [_sums(part, start) for part in parts]
         start *= ratio[:, self.stretch]
@@ -140,9 +138,7 @@ def _sums(places: Integers, weights: Floats) -> Floats:
 
 def _code(levels: Integers, shape: Sequence[int], scope: Sequence[int]) -> Integers:
     """The cell, of the table of some variables, of each column of levels."""
-    return np.ravel_multi_index(
-        tuple(levels[v] for v in scope), tuple(shape[v] for v in scope)
-    ).astype(np.int64)
+    return np.ravel_multi_index(tuple(levels[[*scope]]), tuple(shape[v] for v in scope))
 
 
 def _density(model: Model, factors: Sequence[Factor], levels: Integers) -> Floats:
@@ -159,8 +155,8 @@ def _drawn_levels(model: Model, factors: Sequence[Factor], points: int, rng: Gen
     rows = rng.integers(len(factors[0].values), size=points)
     found = np.zeros((len(model.levels), points), dtype=np.int64)
     for factor in factors:
-        shape = [model.levels[v] for v in factor.separator]
-        places = _code(found, model.levels, factor.separator) if shape else np.zeros_like(rows)
+        shared = factor.separator
+        places = _code(found, model.levels, shared) if shared else np.zeros_like(rows)
         reached = factor.values[rows, places].cumsum(axis=1)
         level = rng.random((points, 1)) * reached[:, -1:]
         own = np.unravel_index((reached[:, :-1] <= level).sum(axis=1),

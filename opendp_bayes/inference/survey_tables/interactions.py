@@ -2,6 +2,7 @@
 learned from the pairs that were measured.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -37,11 +38,10 @@ class Strengths:
 
     @classmethod
     def learned(cls, effects: Mapping[Scope, PairEffects]) -> "Strengths":
-        """From the strengths of measured pairs; the law of other surveys where there are none."""
-        logs = np.log([one.strength for one in effects.values()])
-        weight = BETWEEN**2 / (BETWEEN**2 + WITHIN**2 / len(logs)) if len(logs) else 0.0
-        centre = weight * (logs.mean() - CENTRE) if len(logs) else 0.0
-        return cls(CENTRE + float(centre), BETWEEN * (1 - weight) ** 0.5)
+        """Learn it from the strengths of measured pairs, which may be none."""
+        above = [math.log(one.strength) - CENTRE for one in effects.values()]
+        variance = 1 / (BETWEEN**-2 + len(above) * WITHIN**-2)
+        return cls(CENTRE + variance * WITHIN**-2 * sum(above), variance**0.5)
 
 
 def drawn_interactions(model: Model, size: float, draws: int, rng: Generator) -> Interactions:

@@ -80,14 +80,15 @@ def _sweep(records: Any, model: Model, sides: list[Side], rng: Generator) -> Non
         key, paired = key[alike], order[alike]
         same = key[:-1:2] == key[1::2]
         one, other = paired[:-1:2][same], paired[1::2][same]
+        above = {u for crossing in inside.values() for u, _ in crossing}
+        ends = {u: (records[one, u], records[other, u]) for u in above}
         change = np.zeros(one.size)
         for v, crossing in inside.items():
             levels = model.levels[v]
             both = records[one, v].astype(np.int64) * levels + records[other, v]
             for u, changes in crossing:
-                code = both * model.levels[u]
-                change += changes.take(code + records[other, u])
-                change -= changes.take(code + records[one, u])
+                code, (here, there) = both * model.levels[u], ends[u]
+                change += changes.take(code + there) - changes.take(code + here)
         accepted = -rng.standard_exponential(change.size) < change
         one, other = one[accepted], other[accepted]
         for v in inside:
@@ -103,8 +104,8 @@ def _between(interactions: Interactions, v: int, u: int) -> Floats | None:
 
 
 def _changes(values: Floats) -> Floats:
-    """How an interaction changes with a level, at each other one, where one level takes the place
-    of another.
+    """Changes of an interaction where one level takes the place of another, at each level of the
+    other variable.
     """
     return (values[:, None] - values).reshape(-1)
 

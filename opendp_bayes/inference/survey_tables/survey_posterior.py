@@ -46,8 +46,6 @@ Kind = Literal["population", "predictive"]
 Format = Literal["parquet", "csv"]
 #: Noise of a margin, in records of a level, from which on its intervals hold the truth too rarely.
 _WIDE = 0.2
-#: Columns of `unmeasured`.
-_OF_UNMEASURED = "pair", "cells", "width", "width_with_table"
 
 
 class SurveyPosterior:
@@ -111,12 +109,12 @@ class SurveyPosterior:
         95 % intervals of such margins held the truth: the prior is even over the cells of a table,
         and real tables are not.
         """
-        found, size = [], float(self._draws.size.mean())
+        found = []
         for v, levels in enumerate(self._model.levels):
             looks = [look for look in self._model.looks if v in look.scope]
             cells = [self._model.tables[look.scope].cells // levels for look in looks]
             known = sum(1 / (of * look.std**2) for of, look in zip(cells, looks, strict=True))
-            if min(cells) > 1 and known * (_WIDE * size / levels) ** 2 < 1:
+            if min(cells) > 1 and known * (_WIDE * self._about / levels) ** 2 < 1:
                 found.append(self.variables[v])
         return tuple(found)
 
@@ -146,8 +144,13 @@ class SurveyPosterior:
         """Tables with interactions of the pairs that no clique holds; None where there are none."""
         if not self._interactions or not open_pairs(self._model):
             return None
-        size = max(float(self._draws.size.mean()), 1.0)
-        return ImpliedTables(self._model, self._factors, self._draws.shape, size, self._rng)
+        shape = self._draws.shape
+        return ImpliedTables(self._model, self._factors, shape, self._about, self._rng)
+
+    @property
+    def _about(self) -> float:
+        """The number of records, about; at least 1."""
+        return max(float(self._draws.size.mean()), 1.0)
 
     def marginal(self, *variables: str) -> TablePosterior:
         """The posterior of one variable, or of a table of several in the order given, whether they
@@ -174,20 +177,21 @@ class SurveyPosterior:
 
         reach = float(ndtri((1 + as_level(level)) / 2))
         noise = float(np.median([look.std for look in self._model.looks]))
-        size = max(float(self._draws.size.mean()), 1.0)
-        found: dict[str, list[Any]] = {name: [] for name in _OF_UNMEASURED}
+        size, rows = self._about, []
         for pair in open_pairs(self._model):
             table = self.marginal(*self._names(pair))
             lower, upper = table.interval(level)
             mean = table.mean()
             far = reach * np.sqrt((noise / size) ** 2 + mean * (1 - mean) / size)
             known = np.minimum(mean + far, 1) - np.maximum(mean - far, 0)
-            row = list(table.axes), mean.size, (upper - lower).mean(), known.mean()
-            for name, value in zip(_OF_UNMEASURED, row, strict=True):
-                found[name].append(value)
-        schema: Any = {"pair": pl.List(pl.String), "cells": pl.Int64}
-        widths = dict.fromkeys(_OF_UNMEASURED[2:], pl.Float64)
-        return pl.DataFrame(found, schema | widths).sort("width", descending=True)
+            rows.append((list(table.axes), mean.size, (upper - lower).mean(), known.mean()))
+        schema: Any = {
+            "pair": pl.List(pl.String),
+            "cells": pl.Int64,
+            "width": pl.Float64,
+            "width_with_table": pl.Float64,
+        }
+        return pl.DataFrame(rows, schema, orient="row").sort("width", descending=True)
 
     def agreeing_means(self, *sets: Sequence[str], decimals: int) -> list[Floats]:
         """Posterior means of tables of sets of variables, in the order given, rounded so that they

@@ -9,11 +9,7 @@ from opendp.mod import Domain, Measure, Metric, Transformation
 
 from opendp_bayes import Ledger
 from opendp_bayes.extend import as_size, told
-from opendp_bayes.extend.framework import (
-    CheckedContext,
-    Question,
-    require_features,
-)
+from opendp_bayes.extend.framework import CheckedContext, Question, require_features
 from opendp_bayes.trusted.opendp_internals import parts_of, wrap_answer
 from opendp_bayes_engines.engines import held
 from opendp_bayes_engines.space import (
