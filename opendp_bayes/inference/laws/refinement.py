@@ -11,7 +11,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: are left out.
 _DEPTH = 42.0
 #: How much the logarithm of a weight may change over a cell that matters, and bend in it.
-_CHANGE, _BEND = 0.5, 0.04
+_CHANGE, _BEND = 0.5, 0.01
 #: Cells of `exp(-_COARSER)` of both may be twice as coarse.
 _COARSER = 24.0
 #: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
