@@ -123,7 +123,7 @@ RESOLVE = $(BIN)/uv pip compile --quiet --upgrade --universal --python-version $
 
 lock: $(FOR_TESTS) ## Resolve the newest and the lowest versions again, and write constraints.txt and constraints-lowest.txt
 	$(PIP) --group lock
-	$(RESOLVE) --output-file constraints.txt $(addprefix --group ,spark lint docs mutants lock)
+	$(RESOLVE) --output-file constraints.txt $(addprefix --group ,spark lint docs mutants lock release)
 	$(RESOLVE) --output-file constraints-lowest.txt --resolution lowest-direct
 
 clean: ## Remove the environment and everything built
