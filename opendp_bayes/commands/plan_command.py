@@ -2,6 +2,7 @@
 spent.
 """
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -79,6 +80,16 @@ def plan(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    width: Annotated[
+        float | None,
+        typer.Option(
+            help=(
+                "As --error, of the width of the 95 % intervals at balanced proportions, or those"
+                " of --proportions: 0.1 for ten percentage points."
+            ),
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Compare the mechanisms for a number of records, a prior and a budget, and recommend one.
@@ -86,7 +97,7 @@ def plan(
 
     For each mechanism, the table shows its scale, its loss and its expected error at balanced,
     skewed and edge proportions, and at --proportions if given. Everything shown depends on the
-    options alone.
+    options alone. With --error or --width, leave out --epsilon to plan for the smallest ε.
 
     Exit code: 0 if a mechanism can be used, 2 for wrong options or if none can.
 
@@ -95,6 +106,8 @@ def plan(
         opendp-bayes plan --size 1000 --prior 1,1 --epsilon 1
 
         opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --proportions 0.2,0.8
+
+        opendp-bayes plan --size 500 --prior 1,1 --width 0.1
 
         opendp-bayes plan --size 500 --prior 1,1 --epsilon 1 --error 0.05
 
@@ -107,7 +120,8 @@ def plan(
             fail(f"--{option} {given}: goes with --discover.")
     if discover:
         of_listed = {"prior": prior, "size": size, "guess-size": guess_size}
-        for option, one in {**of_listed, "proportions": proportions, "error": error}.items():
+        of_errors = {"proportions": proportions, "error": error, "width": width}
+        for option, one in {**of_listed, **of_errors}.items():
             if one is not None:
                 fail(f"--{option} {one}: does not go with --discover; leave it out.")
         _plan_discovery(epsilon, rho, delta, contributions, categories_of_person, rest, json)
@@ -123,6 +137,7 @@ def plan(
 
     if "," not in prior:
         fail(f"--prior {prior}: must have a number for each category, such as --prior 1,1.")
+    wanted = _wanted(error, width, {"epsilon": epsilon, "delta": delta, "rho": rho})
     with option_errors(), bar("Planning", quiet=json) as show:
         setting: dict[str, Any] = {
             "prior": as_prior(options.prior(prior)),
@@ -130,9 +145,10 @@ def plan(
             "proportions": options.proportions(proportions),
         }
         needed = {}
-        if error is not None:
+        if wanted:
             show("Smallest ε and number of records", 0, 0)
-            needed = _needed(error, _lone_epsilon(error, epsilon, delta), size, guess_size, setting)
+            needed = _needed(*wanted, epsilon, {**setting, "size": size, "guess_size": guess_size})
+            epsilon = needed["smallest_epsilon"] if epsilon is None else epsilon
         found = planning.plan(
             size=size,
             epsilon=epsilon,
@@ -147,10 +163,12 @@ def plan(
         return
     display(terminal.rendered(found.sheet()))
     if needed:
+        what = f"{'An error' if width is None else 'A width'} of {error or width:.6g}"
+        records = needed.get("smallest_size")
         display(
-            f"An error of {error:.6g} takes ε = {needed['smallest_epsilon']:.4g} with"
-            f" {found.records} records, or {needed['smallest_size']} records at ε ="
-            f" {epsilon:.6g}, with mechanism auto."
+            f"{what} takes ε = {needed['smallest_epsilon']:.4g} with {found.records} records"
+            f"{f', or {records} records at ε = {epsilon:.6g}' if records else ''}, with mechanism"
+            " auto."
         )
 
 
@@ -186,28 +204,46 @@ def _plan_discovery(
         display(terminal.rendered(found.sheet()))
 
 
-def _lone_epsilon(error: float, epsilon: float | None, delta: float | None) -> float:
-    """The ε that `error` is to be reached for."""
-    if epsilon is None or delta is not None:
-        fail(
-            f"--error {error}: needs --epsilon, without --delta; the ε and the number of records"
-            " found are for that."
-        )
-    return epsilon
+def _wanted(
+    error: float | None, width: float | None, budget: dict[str, float | None]
+) -> tuple[str, float] | None:
+    """The kind of error that is to be reached, and its value; exits where the budget is not a lone
+    ε, or none.
+    """
+    given = {name: value for name, value in budget.items() if value is not None}
+    if error is not None and width is not None:
+        fail(f"--error {error}, --width {width}: both are given; give one of them.")
+    for option, kind, value in (
+        ("error", "hellinger", error),
+        ("width", "interval_width", width),
+    ):
+        if value is not None:
+            if set(given) - {"epsilon"}:
+                fail(
+                    f"--{option} {value}: goes with --epsilon alone, or without a budget, and not"
+                    f" with --{', --'.join(given)}."
+                )
+            return kind, value
+    return None
 
 
 def _needed(
-    error: float, epsilon: float, size: int | None, guess_size: int | None, setting: dict[str, Any]
-) -> dict[str, float]:
-    """The smallest ε, and the smallest number of records, with that error."""
+    kind: str, error: float, epsilon: float | None, setting: dict[str, Any]
+) -> dict[str, Any]:
+    """The smallest ε with that error and, for an ε that is given, the least number of records."""
     from opendp_bayes.planning import smallest
 
-    return {
-        "error": error,
-        "smallest_epsilon": smallest.smallest_epsilon(
-            error, size=size, guess_size=guess_size, **setting
-        ),
-        "smallest_size": smallest.smallest_size(
-            error, epsilon=epsilon, private=size is None, **setting
-        ),
-    }
+    wanted: dict[str, Any] = {"kind": kind, "prior": setting["prior"], "d_in": setting["d_in"]}
+    wanted["proportions"] = setting["proportions"]
+    sizes = {name: setting[name] for name in ("size", "guess_size")}
+    found = {"error": error, "kind": kind}
+    try:
+        found["smallest_epsilon"] = smallest.smallest_epsilon(error, **sizes, **wanted)
+        if epsilon is not None:
+            found["smallest_size"] = smallest.smallest_size(
+                error, epsilon=epsilon, private=sizes["size"] is None, **wanted
+            )
+    except ValueError as problem:
+        option = "error" if kind == "hellinger" else "width"
+        raise ValueError(re.sub(r"^error=", f"{option}=", str(problem))) from None
+    return found

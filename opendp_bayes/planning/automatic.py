@@ -19,7 +19,7 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.expected_error import preferred, proportions_of_interest, score_of
+from opendp_bayes.planning.expected_error import mean_error_of, preferred, proportions_of_interest
 
 #: A private number of records is taken to be so many times the scale of the usual noise in each
 #: category: many, so that which noise is best does not depend on it.
@@ -88,7 +88,7 @@ def choose(
 @lru_cache(maxsize=256)  # a query is resolved when it is shown and again when it is released
 def _score(setting: Setting, records: int) -> float:
     shares = proportions_of_interest(setting.prior_array, records, None)
-    return score_of(setting, shares, records)
+    return mean_error_of("hellinger", setting, shares, records)
 
 
 def _compared(setting: Setting, k: int, records: int) -> Setting:

@@ -168,11 +168,13 @@ class Plan:
 
     def sheet(self, *, brief: bool = False) -> Sheet:
         """Sheet of the plan: losses and expected errors of the mechanisms that can be used, those
-        that cannot, and the recommendation. `brief` : Hellinger errors alone, in one table.
+        that cannot, and the recommendation. `brief` : in one table, Hellinger errors and the width
+        of an interval.
         """
         tables = (_brief_table(self),) if brief else _full_tables(self)
         notes = (
-            "Errors are expected Hellinger distances, from 0 to 1; those with * are simulated."
+            "Errors are expected Hellinger distances, from 0 to 1, and widths those of 95 %"
+            " intervals; * marks what is simulated."
             if brief
             else "* simulated; the others are sums over all outcomes."
         )
@@ -235,9 +237,14 @@ class Plan:
 
 def _brief_table(plan: Plan) -> Table:
     """Losses and Hellinger errors."""
-    errors = [f"Error,\n{shares}" for shares in plan.proportions]
-    rows = [(*_loss(row), *_errors(row, "hellinger")) for row in plan.usable]
-    headings = columns("Mechanism, best first", "Scale", "ε", "ρ (zCDP)", *errors)
+    errors, widths = (
+        [f"{what},\n{shares}" for shares in plan.proportions] for what in ("Error", "Width")
+    )
+    rows = [
+        (*_loss(row), *_errors(row, "hellinger"), *_errors(row, "interval_width")[:1])
+        for row in plan.usable
+    ]
+    headings = columns("Mechanism, best first", "Scale", "ε", "ρ (zCDP)", *errors, *widths[:1])
     return Table(headings, (Body(tuple(rows)),))
 
 

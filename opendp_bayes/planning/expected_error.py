@@ -15,18 +15,20 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from opendp_bayes.accounting.calibration import counts_in_proportion
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import Floats, Integers, as_size
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.release_law import release_law
+from opendp_bayes.planning.release_law import ReleaseLaw, release_law
 
 #: Components of the mixture from which an interval's width is taken.
 _CELLS = 512
-#: The probability of that interval.
-_LEVEL = 0.95
+#: The probability of that interval, of what is below it, and half the width of a standard normal
+#: law's.
+_LEVEL, _TAIL, _QUANTILE = 0.95, 0.025, 1.959964
 #: Of two mechanisms whose errors differ by less than this part the one listed first is recommended:
 #: noise on the counts, which is the simplest.
 INDIFFERENCE = 0.01
@@ -48,9 +50,11 @@ class ExpectedError:
         posterior)]`.
     total_variation : mean total-variation distance between what the two predict for the next
         record, `E[sum |mean_i - released mean_i|] / 2`.
-    interval_width : width of the central 95 % of the released posteriors mixed over releases, mean
-        over categories. Away from the edge of the simplex that is the mean width of the noise-aware
-        intervals; near it those are shorter, because they know where the edge is.
+    interval_width : approximate mean width of the noise-aware 95 % intervals, mean over categories:
+        the least of three. They are the width of the central 95 % of the released posteriors mixed
+        over releases; that of a normal law whose precision is the sum of the prior's and that of
+        the release; and that of the prior. Near the edge of the simplex the intervals are shorter,
+        because they know where the edge is.
     standard_error : of `hellinger`; 0 where it was summed.
     method : `"exact"`, a sum over the outcomes, or `"simulated"`.
     """
@@ -76,7 +80,7 @@ def expected_error(setting: Setting, counts: Integers) -> ExpectedError:
         counts=tuple(counts.tolist()),
         hellinger=hellinger,
         total_variation=float(law.weights @ _moved(mean, true)),
-        interval_width=_mean_width(released, total, law.weights, categories),
+        interval_width=_mean_width(law, prior, int(counts.sum()), categories),
         standard_error=float(np.std(distance) / math.sqrt(distance.size)) if law.simulated else 0.0,
         method="simulated" if law.simulated else "exact",
     )
@@ -97,7 +101,8 @@ def error_of_part(error: PartError, setting: Setting, counts: Integers, part: sl
         return float(law.weights @ _moved(released / total[:, None], true))
     alike = np.stack([counts[part], prior[part]])
     first, times = np.unique(alike, axis=1, return_index=True, return_counts=True)[1:]
-    widths = [_mean_width(released, total, law.weights, [place]) for place in first.tolist()]
+    own, records = ReleaseLaw(law.counts[:, part], law.weights), int(counts[part].sum())
+    widths = [_mean_width(own, prior[part], records, [place]) for place in first.tolist()]
     return float(times @ widths / times.sum())
 
 
@@ -132,12 +137,16 @@ def mean_error(errors: Mapping[str, float]) -> float:
     return math.fsum(scored) / len(scored)
 
 
-def score_of(setting: Setting, shares: Mapping[str, Any], records: int) -> float:
-    """The score that a plan would give to a mechanism, in less time."""
+def mean_error_of(
+    kind: PartError, setting: Setting, shares: Mapping[str, Any], records: int
+) -> float:
+    """The mean of one field of `ExpectedError`, of which that of Hellinger distances is the score
+    that a plan would give to a mechanism, in less time.
+    """
     wanted = {"stated": shares["stated"]} if "stated" in shares else shares
     counts, every = counts_at(wanted, setting, records), slice(None)
     return mean_error(
-        {name: error_of_part("hellinger", setting, at, every) for name, at in counts.items()}
+        {name: error_of_part(kind, setting, at, every) for name, at in counts.items()}
     )
 
 
@@ -166,17 +175,30 @@ def _moved(mean: Floats, true: Floats) -> Floats:
     return np.abs(mean - true / true.sum()).sum(axis=-1) / 2
 
 
-def _mean_width(
-    released: Floats, total: Floats, weights: Floats, categories: Sequence[int]
-) -> float:
-    widths = []
+def _mean_width(law: ReleaseLaw, prior: Floats, records: int, categories: Sequence[int]) -> float:
+    """The mean over some categories of the width of their intervals, of so many true records."""
+    released, own = prior + law.counts, float(prior.sum())
+    total, widths = released.sum(axis=1), []
+    ends = (special.betaincinv(prior, own - prior, tail) for tail in (1 - _TAIL, _TAIL))
+    beforehand = np.subtract(*ends)
     for i in categories:
         mean = released[:, i] / total
         cell = np.floor(
             (mean - mean.min()) * (_CELLS / max(np.ptp(mean), 1e-300)) * (1 - 1e-12)
         ).astype(np.int64)
-        lower, upper = BetaMixtures.grouped(
-            released[:, i], total - released[:, i], weights, cell
-        ).interval(_LEVEL)
-        widths.append(float((upper - lower)[0]))
+        mixed = BetaMixtures.grouped(released[:, i], total - released[:, i], law.weights, cell)
+        lower, upper = mixed.interval(_LEVEL)
+        normal = _normal_width(law.weights, mean, float(prior[i]), own, records)
+        widths.append(min(float((upper - lower)[0]), normal, float(beforehand[i])))
     return math.fsum(widths) / len(widths)
+
+
+def _normal_width(weights: Floats, mean: Floats, prior: float, whole: float, records: int) -> float:
+    """The width of an interval if what the release says of a share, and its prior, were normal."""
+    if not records:
+        return math.inf
+    middle = float(weights @ mean)
+    of_prior = prior * (whole - prior) / (whole**2 * (whole + 1))
+    noise = float(weights @ (mean - middle) ** 2) * (1 + whole / records) ** 2
+    of_release = middle * (1 - middle) / records + noise
+    return float(2 * _QUANTILE / math.sqrt(1 / of_prior + 1 / of_release))

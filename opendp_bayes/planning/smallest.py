@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from numpy.typing import ArrayLike
 
@@ -10,12 +10,18 @@ from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
+    as_choice,
     as_positive,
     as_prior,
     as_size,
 )
 from opendp_bayes.planning.automatic import choose
-from opendp_bayes.planning.expected_error import proportions_of_interest, records_of, score_of
+from opendp_bayes.planning.expected_error import (
+    PartError,
+    mean_error_of,
+    proportions_of_interest,
+    records_of,
+)
 
 #: The smallest ε is found to this relative accuracy.
 _LOG_TOLERANCE = 1e-3
@@ -31,21 +37,24 @@ def smallest_epsilon(
     d_in: int = 1,
     proportions: ArrayLike | None = None,
     guess_size: int | None = None,
+    kind: PartError = "hellinger",
 ) -> float:
-    """Return the smallest ε, within 0.1 %, at which `mechanism="auto"` has a score of at most
-    `error`.
+    """Return the smallest ε, within 0.1 %, at which `mechanism="auto"` has an expected error of at
+    most `error`.
 
     Parameters
     ----------
-    error : the score asked for, an expected Hellinger distance between 0 and 1: the mean of those
-        that `plan` shows, or that at `proportions` alone.
+    error : the expected error asked for, between 0 and 1.
     size : the public number of records, or None where it is private (add/remove neighbours). Then
         `guess_size` is needed.
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
     d_in : records changed, or added and removed; a whole number of at least 1.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it, the
-        score is the error there.
+    proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
+        error is to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows,
+        or the error of another kind at balanced proportions.
     guess_size : a public guess of a private number of records.
+    kind : the error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the
+        width of the 95 % intervals, as in `plan`.
 
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000;
     `ValueError`/`TypeError` for other arguments that are not valid.
@@ -53,15 +62,17 @@ def smallest_epsilon(
     >>> from opendp_bayes.research import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
     0.92
+    >>> round(smallest_epsilon(0.09, size=1000, prior=[1.0, 1.0], kind="interval_width"), 2)
+    0.08
     """
-    error = _as_error(error)
+    error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
     concentration, records = as_prior(prior), records_of(size, guess_size)
     d_in = as_size(d_in, "d_in")
-    shares = proportions_of_interest(concentration, records, proportions)
+    shares = _shares(kind, concentration, records, proportions)
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        found = _automatic_score(size, concentration, epsilon, d_in, shares, records)
+        found = _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
         return math.log(max(found, 1e-300) / error)
 
     low = high = 0.0
@@ -77,7 +88,7 @@ def smallest_epsilon(
     if below > 0:
         raise ValueError(
             f"error={error!r}: is not reached with {records} records at any ε up to 1000; ask for a"
-            " larger error or take more records."
+            " larger one or take more records."
         )
     while high - low > _LOG_TOLERANCE and above > 0:
         # Between the straight line's crossing and the middle, so that both ends come near.
@@ -99,23 +110,24 @@ def smallest_size(
     d_in: int = 1,
     proportions: ArrayLike | None = None,
     private: bool = False,
+    kind: PartError = "hellinger",
 ) -> int:
-    """Return the smallest number of records from which on `mechanism="auto"` has a score of at most
-    `error`.
+    """Return the smallest number of records from which on `mechanism="auto"` has an expected error
+    of at most `error`.
 
     Parameters
     ----------
-    error : the score asked for, an expected Hellinger distance between 0 and 1: the mean of those
-        that `plan` shows, or that at `proportions` alone.
+    error : the expected error asked for, between 0 and 1.
     epsilon : the budget, positive.
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
     d_in : records changed, or added and removed; a whole number of at least 1.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it, the
-        score is the error there.
+    proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
+        error is to be had; as in `smallest_epsilon`.
     private : True if the number of records is private (add/remove neighbours).
+    kind : the error that is meant, as in `smallest_epsilon`.
 
-    With very few records the prior outweighs them and the score is small too; that is passed over.
-    Beyond, the score decreases up to the rounding of counts, within which the result is smallest.
+    With very few records the prior outweighs them and the error is small too; that is passed over.
+    Beyond, the error decreases up to the rounding of counts, within which the result is smallest.
 
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records;
     `ValueError`/`TypeError` for other arguments that are not valid.
@@ -124,21 +136,21 @@ def smallest_size(
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
     798
     """
-    error, epsilon = _as_error(error), as_positive(epsilon, "epsilon")
+    error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
+    epsilon = as_positive(epsilon, "epsilon")
     concentration, d_in = as_prior(prior), as_size(d_in, "d_in")
 
     def score(records: int) -> float:
-        shares = proportions_of_interest(concentration, records, proportions)
-        return _automatic_score(
-            None if private else records, concentration, epsilon, d_in, shares, records
-        )
+        shares = _shares(kind, concentration, records, proportions)
+        size = None if private else records
+        return _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
 
     low, high, before = 0, 1, -math.inf
     while (now := score(high)) > error or now > before:
         if high >= LARGEST_CONCENTRATION:
             raise ValueError(
                 f"error={error!r}: is not reached at epsilon={epsilon!r} with up to 10^12 records;"
-                " ask for a larger error or epsilon."
+                " ask for a larger one or epsilon."
             )
         low, high, before = (
             high if now > error else low,
@@ -151,7 +163,18 @@ def smallest_size(
     return high
 
 
-def _automatic_score(
+def _shares(
+    kind: PartError, prior: Floats, records: int, proportions: ArrayLike | None
+) -> dict[str, Any]:
+    """The proportions at which the error is to be had."""
+    every = proportions_of_interest(prior, records, proportions)
+    if "stated" in every:
+        return {"stated": every["stated"]}
+    return every if kind == "hellinger" else {"balanced": every["balanced"]}
+
+
+def _automatic_error(
+    kind: PartError,
     size: int | None,
     prior: Floats,
     epsilon: float,
@@ -165,11 +188,11 @@ def _automatic_score(
         size,
         prior,
     )
-    return score_of(found, shares, records)
+    return mean_error_of(kind, found, shares, records)
 
 
 def _as_error(error: float) -> float:
     error = as_positive(error, "error")
     if error >= 1:
-        raise ValueError(f"error={error!r}: must be below 1, the largest Hellinger distance.")
+        raise ValueError(f"error={error!r}: must be below 1, the largest there can be.")
     return error

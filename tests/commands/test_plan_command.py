@@ -93,9 +93,31 @@ def test_as_json() -> None:
     assert 20 < found["smallest_size"] < 1000
 
 
+def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
+    arguments = ("plan", "--guess-size", 900, "--prior", "5,1,1", "--width", 0.1)
+    found = json.loads(run(*arguments, "--json"))
+    assert found["kind"] == "interval_width"
+    assert found["budget"] == {"epsilon": found["smallest_epsilon"]}
+    assert found["rows"][0]["errors"]["balanced"]["interval_width"] == pytest.approx(0.1, rel=0.01)
+    assert "smallest_size" not in found
+    assert " A width of 0.1 takes ε = " in " " + " ".join(run(*arguments).split())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (
+            "--size 900 --prior 1,1 --width 0.01",
+            r"--width 0.01: is not reached with 900 records at any ε up to 1000",
+        ),
+        (
+            "--size 9 --prior 1,1 --width 0.1 --error 0.1",
+            r"--error 0.1, --width 0.1: both are given; give one of them",
+        ),
+        (
+            "--size 9 --prior 1,1 --width 0.1 --epsilon 1 --delta 1e-9",
+            r"--width 0.1: goes with --epsilon alone, or without a budget, and not with --epsilon",
+        ),
         (
             "--size 9 --prior 1,1",
             r"--epsilon, --delta, --rho: give epsilon, delta, both of these, or rho alone",
@@ -132,7 +154,7 @@ def test_as_json() -> None:
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --error 1",
-            r"--error 1.0: must be below 1, the largest Hellinger distance",
+            r"--error 1.0: must be below 1, the largest there can be",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1e-30",
@@ -143,7 +165,7 @@ def test_as_json() -> None:
         ),
         (
             "--size 9 --prior 1,1 --rho 1 --error 0.1",
-            r"--error 0.1: needs --epsilon, without --delta",
+            r"--error 0.1: goes with --epsilon alone, or without a budget, and not with --rho",
         ),
     ],
 )
