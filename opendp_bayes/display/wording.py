@@ -98,10 +98,7 @@ def guarantee(promise: Promise) -> str:
     )
     if not promise.is_stated:
         return f"No privacy loss is stated here. {size}"
-    differ = change(promise.d_in, promise.size)
-    if promise.truncated:
-        differ = f"whole identifiers, with at most {differ} among the rows kept"
-    return f"{stated_loss(promise)} for data sets that differ by {differ}. {size}"
+    return f"{stated_loss(promise)} for data sets that differ by {difference(promise)}. {size}"
 
 
 def limited(promise: Promise) -> list[str]:
@@ -157,6 +154,16 @@ def change(d_in: int, size: int | None) -> str:
     """
     records = f"{d_in} record{'' if d_in == 1 else 's'}"
     return f"{records} {'added or removed' if size is None else 'changed'}"
+
+
+def difference(promise: Promise) -> str:
+    """Describe how the neighbouring data sets of a promise differ: by records, or by all those with
+    one identifier, of which the plan keeps some.
+    """
+    records = change(promise.d_in, promise.size)
+    if promise.truncated:
+        return f"whole identifiers, with at most {records} among the rows kept"
+    return records
 
 
 def at_most(bound: float) -> str:

@@ -125,7 +125,7 @@ class Asked:
         draws = measurement_of(
             setting, self.space, parts_of(self.base).output_measure, delta=self._delta(budget)
         )
-        measurement = chain >> (draws if drawn else releasing(draws, self.result))
+        measurement = chain >> (draws if drawn else releasing(draws, self._promising(budget)))
         measurement.param = setting.mechanism.scale
         return measurement
 
@@ -197,11 +197,15 @@ class Asked:
         promise to one privacy unit of the Context. `once` says which rows were kept where they were
         limited by no fixed rule.
         """
+        return self._promising(budget, once)(drawn)
+
+    def _promising(
+        self, budget: Any, once: str = ""
+    ) -> Callable[[ReleasedData], Release | GroupedRelease]:
+        """The function `restated` of what is drawn, which holds nothing of the query."""
         kept = self.kept or (once if self.truncated else "")
-        of_unit = restated(
-            drawn, self.loss(budget), d_in=self.d_in, truncated=self.truncated, kept=kept
-        )
-        return self.result(of_unit)
+        loss, d_in, truncated, result = self.loss(budget), self.d_in, self.truncated, self.result
+        return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
 
     def _delta(self, budget: Any) -> float:
         return delta_of(parts_of(self.base).output_measure, budget)

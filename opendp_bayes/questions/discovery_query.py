@@ -144,7 +144,7 @@ class Discovering:
         discovery = self.fitted(budget)
         delta = 0.0 if is_concentrated(self.measure) else as_tuple(budget)[1]
         draws = make_discovery(*self.counts.output_space, self.measure, discovery, delta=delta)
-        found: Any = self.counts >> (draws if drawn else releasing(draws, self.result))
+        found: Any = self.counts >> (draws if drawn else releasing(draws, self._promising(budget)))
         found.param = discovery.law.threshold
         return found
 
@@ -153,10 +153,13 @@ class Discovering:
         promise to one privacy unit of the Context. Rows that no fixed rule keeps are drawn for each
         question anew, whatever `once` says of others.
         """
-        of_unit = restated(
-            drawn, self.loss(budget), d_in=self.d_in, truncated=self.truncated, kept=self.kept
-        )
-        return self.result(of_unit)
+        return self._promising(budget)(drawn)
+
+    def _promising(self, budget: Any) -> Callable[[DiscoveredData], Any]:
+        """The function `restated` of what is drawn, which holds nothing of the query."""
+        loss, d_in, truncated = self.loss(budget), self.d_in, self.truncated
+        kept, result = self.kept, self.result
+        return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""

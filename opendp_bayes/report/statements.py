@@ -7,7 +7,7 @@ from typing import Any
 
 from opendp_bayes.display.wording import (
     at_most,
-    change,
+    difference,
     group_name,
     listed,
     prior_said,
@@ -192,7 +192,7 @@ def promise(report: Report) -> dict[str, str]:
     said = {
         "loss": f"ε = {sums['epsilon']}" if privacy.rho is None else f"ρ = {sums['rho']}",
         "unit": privacy.unit,
-        "change": change(first.d_in, first.size),
+        "change": difference(first.promise),
         "otherwise": "left out" if first.size is None else "different",
         "factor": "",
         "epsilon": "",

@@ -192,13 +192,16 @@ def test_a_plan_has_a_row_for_every_mechanism_that_can_be_used() -> None:
         "ε",
         "ρ (zCDP)",
         *(f"Error, {name}" for name in found.proportions),
+        "Width, balanced",
     ]
-    ((name, scale, epsilon, _, *errors),) = page.rows[1:]
+    ((name, scale, epsilon, _, *errors, width),) = page.rows[1:]
     assert (name, scale, epsilon) == ("LaplaceParameters(discrete, private)", "1", "1")
     assert errors == [
         f"{error.hellinger:.4f}{'*' * (error.method == 'simulated')}"
         for error in found.rows[0].errors.values()
     ]
+    planned = found.rows[0].errors["balanced"].interval_width
+    assert width.rstrip("*") == f"{planned:.4f}"
     refused = f"HellingerExponential: {found.rows[1].refused}"
     for part in (
         f"Recommended: {found.reason}",

@@ -177,6 +177,9 @@ def test_several_contributions_cost_what_the_map_says() -> None:
     assert epsilon <= 2.0
     assert delta <= 1e-6
     assert asked.summarize()["d_in"].item() == 3
+    by_hand = measurement(FRAME)
+    assert by_hand.shown.promise.d_in == 3
+    assert by_hand.shown.promise == asked.release().shown.promise
 
 
 @pytest.mark.parametrize(

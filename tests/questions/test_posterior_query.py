@@ -108,8 +108,10 @@ def test_every_unit_under_every_loss(unit, loss):
     assert query.param() == measurement.param
     assert whole.remaining_privacy_loss() == before, "resolving spends nothing"
 
+    by_hand = measurement(DATA)
     released = query.release()
     assert whole.current_privacy_loss() == [before[0]]
+    assert by_hand.promise == released.promise, "also of a measurement that is invoked by hand"
     assert whole.remaining_privacy_loss() == [before[1]]
 
     # The release says what was spent on one privacy unit, and no smaller scale would have fitted.
