@@ -205,7 +205,9 @@ class Asked:
         """The function `restated` of what is drawn, which holds nothing of the query."""
         kept = self.kept or (once if self.truncated else "")
         loss, d_in, truncated, result = self.loss(budget), self.d_in, self.truncated, self.result
-        return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
+        return lambda drawn: result(
+            restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept)
+        )
 
     def _delta(self, budget: Any) -> float:
         return delta_of(parts_of(self.base).output_measure, budget)

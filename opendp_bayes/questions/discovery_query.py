@@ -159,7 +159,9 @@ class Discovering:
         """The function `restated` of what is drawn, which holds nothing of the query."""
         loss, d_in, truncated = self.loss(budget), self.d_in, self.truncated
         kept, result = self.kept, self.result
-        return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
+        return lambda drawn: result(
+            restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept)
+        )
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""

@@ -1,4 +1,6 @@
-"""Says where a fixed prior, not what was drawn, decides how many records there are."""
+"""Says where a fixed prior, not what was drawn, decides how many records there are, or are in a
+category.
+"""
 
 import math
 from collections.abc import Iterator
@@ -6,9 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from opendp_bayes.inference.engines.engine import Engine
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.telling import warn
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.labels import distinct, numbered
@@ -20,10 +23,12 @@ _FAR, _FARTHER = 4.0, 3.0
 
 def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
     """Warn if the expected number of records, where that is private, or of those in a margin of a
-    joint table, is far from the sum of what was drawn.
+    joint table or in one category, is far from what was drawn.
 
-    With m cells, far is `4 + 3 / sqrt(m)` standard deviations of the noise. Counts are not below 0,
-    and no sum is above a public number of records: what was drawn beyond is taken to be there.
+    With m cells, far is `4 + 3 / sqrt(m)` standard deviations of the noise; for one of k categories
+    it is `7 + ln(k) / sqrt(2)`, because noise of Laplace on one of many goes further. Counts are
+    not below 0, and no sum is above a public number of records: what was drawn beyond is taken to
+    be there.
     """
     noisy, expected = noise_of("release", release), engine.counts.mean()
     worst, message = 1.0, ""
@@ -39,12 +44,27 @@ def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
                 f"the posterior's number of records{name} is {mean:.0f}, {away:.0f} standard"
                 f" deviations of the noise from {total:.0f}, the sum of what was drawn"
             )
+    if not message:
+        message = _of_one(release, noisy, expected)
     if message:
         warn(
             f"prior: with {_shown(release.prior)}, {message}. The prior claims records that were"
-            " not seen, or hides those that were: use noise_aware_posterior(release,"
-            " prior='learned') (docs: Which prior should I use).",
+            " not seen, or hides those that were: use a weaker one, or"
+            " noise_aware_posterior(release, prior='learned') (docs: Which prior should I use).",
         )
+
+
+def _of_one(release: ReleasedData, noisy: DrawnCounts, expected: Floats) -> str:
+    """The same of the category that is furthest from what was drawn; empty where none is far."""
+    drawn = np.clip(noisy.drawn - typical_mean(noisy.noise), 0, release.size)
+    away = np.where(noisy.noised, np.abs(expected - drawn), 0.0) / typical_std(noisy.noise)
+    one = int(np.argmax(away))
+    if away[one] <= _FAR + _FARTHER + math.log(release.k) / math.sqrt(2):
+        return ""
+    return (
+        f"the posterior's number of records in {release.categories[one]!r} is {expected[one]:.0f},"
+        f" {away[one]:.0f} standard deviations of the noise from {drawn[one]:.0f}, which was drawn"
+    )
 
 
 def _sums(release: ReleasedData) -> Iterator[tuple[str, Integers]]:
