@@ -1,11 +1,15 @@
 """Answers about categories and quantities as labelled tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Sheet, Table, columns
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Shown:
@@ -38,6 +42,22 @@ def figure(value: float, spread: float) -> str:
     usable = np.isfinite(spread) and spread > 0
     decimals = int(np.clip(1 - np.floor(np.log10(spread)), 0, 12)) if usable else 3
     return f"{value:.{decimals}f}"
+
+
+def labelled_frame(
+    labels: Mapping[str, Iterable[Any]], results: Mapping[str, Any]
+) -> "pl.DataFrame":
+    """A polars frame of columns of labels, as text, and of results. Names of labels that are those
+    of other columns get `_` at their end.
+    """
+    import polars as pl
+
+    named: dict[str, pl.Series] = {}
+    for name, values in labels.items():
+        while name in results or name in named:
+            name += "_"
+        named[name] = pl.Series(list(map(str, values)), dtype=pl.String)
+    return pl.DataFrame({**named, **results})
 
 
 def seconded(disagreement: float) -> str:

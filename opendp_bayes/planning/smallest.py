@@ -54,7 +54,7 @@ def smallest_epsilon(
         or the error of another kind at balanced proportions.
     guess_size : a public guess of a private number of records.
     kind : the error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the
-        width of the 95 % intervals, as in `plan`.
+        width of the 95 % intervals.
 
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000;
     `ValueError`/`TypeError` for other arguments that are not valid.
@@ -122,9 +122,11 @@ def smallest_size(
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
     d_in : records changed, or added and removed; a whole number of at least 1.
     proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
-        error is to be had; as in `smallest_epsilon`.
+        error is to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows,
+        or the error of another kind at balanced proportions.
     private : True if the number of records is private (add/remove neighbours).
-    kind : the error that is meant, as in `smallest_epsilon`.
+    kind : the error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the
+        width of the 95 % intervals.
 
     With very few records the prior outweighs them and the error is small too; that is passed over.
     Beyond, the error decreases up to the rounding of counts, within which the result is smallest.

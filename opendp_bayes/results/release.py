@@ -12,6 +12,7 @@ import msgspec
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.as_table import labelled_frame
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
@@ -223,12 +224,7 @@ class Release(InferredRelease):
         if plug_in:
             ignoring = plug_in_estimate(self, level).numbers
             results |= {f"plug_in_{name}": values for name, values in ignoring.items()}
-        labels: dict[str, pl.Series] = {}
-        for name, values in (self.values_of_axes or {"category": self.categories}).items():
-            while name in results or name in labels:
-                name += "_"
-            labels[name] = pl.Series(list(map(str, values)), dtype=pl.String)
-        return pl.DataFrame({**labels, **results})
+        return labelled_frame(self.values_of_axes or {"category": self.categories}, results)
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
         """Sheet of the release: counts, means and intervals of probability `level`, and the

@@ -128,6 +128,7 @@ LOSSES = [
         vary("d_in", 2, LARGER),
         vary("proportions", (0.0, 1.0), SMALLER),
         vary("guess_size", 40, SMALLER, error=0.5, size=None, guess_size=20),
+        vary("kind", "total_variation", SMALLER),
     ),
     *rows(
         ob.research.smallest_size,
@@ -139,6 +140,7 @@ LOSSES = [
         vary("d_in", 2, LARGER),
         vary("proportions", (0.0, 1.0), SMALLER),
         vary("private", True, SMALLER),
+        vary("kind", "interval_width", LARGER),
     ),
     *rows(
         ob.research.privacy_loss_distribution,

@@ -292,6 +292,12 @@ POSTERIORS = [
                 ],
             ),
             (
+                "to_frame",
+                {},
+                lambda frame: frame["upper"].sum() - frame["lower"].sum(),
+                [vary("level", 0.99, LARGER)],
+            ),
+            (
                 "to_arviz",
                 {"draws": 5},
                 lambda data: data.posterior["theta"].values,

@@ -105,7 +105,7 @@ def test_different_records_tell_what_is_of_draws(union):
     merged = union.merged({"ab": ["a", "b"]})
     assert merged.odds("ab").draws == DRAWS
     assert merged.given(["ab", "c"]).ratio("ab", "c").draws == DRAWS
-    assert "by 40000 independent draws" in repr(merged)
+    assert "by 40000 effective draws" in repr(merged)
     assert "exact" in repr(union)
     assert union.odds("a").draws == np.inf
     assert union.odds("a").standard_error == 0

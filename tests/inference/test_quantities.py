@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
+import opendp_bayes as ob
 from opendp_bayes import LaplaceParameters, NoiseAwarePosterior
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
@@ -195,7 +196,7 @@ def test_tables_at_a_prompt(release):
     assert lines[0].split() == headings.split()
     assert lines[1].startswith("up to a   0.19")
     assert lines[2].startswith("up to b   0.68")
-    assert repr(posterior.difference("b", "c")).endswith("By 40000 independent draws.")
+    assert repr(posterior.difference("b", "c")).endswith("By 40000 effective draws.")
     assert "<table" in posterior.odds("a")._repr_html_()
     compared = repr(posterior.compare(posterior)).splitlines()
     assert [line.split()[0] for line in compared] == ["difference", "a", "b", "c"]
@@ -236,3 +237,36 @@ def test_of_one_draw_there_is_no_deviation(made):
     with pytest.raises(ValueError, match=r"draws=1: must be at least 2, for a standard deviation"):
         made.posterior.quantity(lambda p: p["a"], draws=1)
     assert np.isfinite(made.posterior.quantity(lambda p: p["a"], draws=2).std())
+
+
+def test_frames_have_the_numbers_of_the_answers() -> None:
+    promise = ob.Promise(910, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
+    cells = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
+    noise, drawn = ob.KNormParameters(10.0), (156, 388, 356, 10)
+    table = ob.Release(drawn, cells, (1.0,) * 4, noise, promise, ("mean", "v")).posterior
+    frame = table.to_frame(0.9)
+    assert frame.columns == ["mean_", "v", "mean", "std", "lower", "upper"]
+    assert frame["v"].to_list() == ["1", "2", "1", "2"]
+    lower, upper = table.interval(0.9)
+    assert np.array_equal(frame.select("lower", "upper").to_numpy(), np.stack([lower, upper], 1))
+    ages = table.marginal("v")
+    assert ages.to_frame()["category"].to_list() == ["1", "2"]
+    assert np.array_equal(ages.to_frame()["std"], ages.std())
+
+    below = ages.cumulative().to_frame(0.9)
+    assert below["quantity"].to_list() == ["1"]
+    assert below.row(0)[-2:] == ages.cumulative()[1].interval(0.9)
+    with pytest.raises(ValueError, match="level=1.5: "):
+        below = ages.cumulative().to_frame(1.5)
+
+
+def test_what_is_no_function_or_has_no_order_is_refused() -> None:
+    promise = ob.Promise(10, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
+    cells = (("a", 1), ("a", 2))
+    table = ob.Release((4, 6), cells, (1.0,) * 2, ob.LaplaceParameters(10.0), promise, ("x", "y"))
+    with pytest.raises(TypeError, match=r"event='a > b': must be a function, such as lambda theta"):
+        table.posterior.probability("a > b")
+    with pytest.raises(TypeError, match=r"function=3: must be a function, such as lambda p"):
+        table.posterior.quantity(3)
+    with pytest.raises(ValueError, match=r"axes=.*: the cells of a joint table have no order"):
+        table.posterior.cumulative()

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from opendp_bayes.display.as_table import labelled_frame
 from opendp_bayes.inference.answers.by_label import (
     CATEGORIES,
     grouped_positions,
@@ -35,6 +36,7 @@ from opendp_bayes.inference.answers.quantities import (
     OfMixture,
     Quantities,
     Quantity,
+    check_function,
     checked,
 )
 from opendp_bayes.inference.answers.simultaneous import pointwise_level
@@ -50,6 +52,9 @@ from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
 from opendp_bayes.release_format.labels import ByLabel, are_same
+
+if TYPE_CHECKING:
+    import polars as pl
 
 N = TypeVar("N", bound="NoiseAwarePosterior")
 
@@ -176,6 +181,19 @@ class NoiseAwarePosterior:
         lower, upper = self._intervals[level, kind]
         return lower.copy(), upper.copy()
 
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for each category, or cell of a joint table.
+
+        Columns: `category`, or one for each of `axes` (with `_` at the end of a name that is that
+        of another column), as text; `mean`, `std`, and `lower` and `upper` end of the equal-tailed
+        interval of probability `level`. Raises `ValueError` unless `0 < level < 1`.
+        """
+        lower, upper = self.interval(level)
+        numbers = {"mean": self.mean(), "std": self.std(), "lower": lower, "upper": upper}
+        labels: Any = self.categories
+        columns = zip(*labels, strict=True) if self.axes else [labels]
+        return labelled_frame(dict(zip(self.axes or ["category"], columns, strict=True)), numbers)
+
     def sample(self, draws: int, seed: int | None = None) -> Floats:
         """Draws of the category probabilities, shape `(draws, k)`. A `seed` makes them
         repeatable.
@@ -284,16 +302,18 @@ class NoiseAwarePosterior:
 
         `event` is a function of the probabilities, an array of shape `(k, draws)` so that
         `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
-        `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else.
+        `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else,
+        and `TypeError` for what is no function.
         """
+        check_function(event, "event", "lambda theta: theta[0] > theta[1]")
         draws = self._number if draws is None else as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         try:  # before the draws take long
             checked(event(trial.T), _TRIAL, "event", "booleans")
-        except IndexError as error:
+        except IndexError:
             raise ValueError(
-                f"event: {error}; it takes an array with a row for each of"
-                f" {len(self.categories)} categories, by place. Of labels ask as in"
+                f"event: asks for what is no place of the {len(self.categories)} categories. Use"
+                " theta[0] for the first, or name categories in"
                 " posterior.quantity(lambda p: p['yes'] - p['no']).probability()."
             ) from None
         share = checked(event(self.sample(draws, seed).T), draws, "event", "booleans").mean()
@@ -343,7 +363,10 @@ class NoiseAwarePosterior:
     def cumulative(self) -> Quantities:
         """For ordered categories, the probability of each or one before it. The last one's is 1
         and left out.
+
+        Raises `ValueError` for the cells of a joint table.
         """
+        check_one_variable(self.axes)
         return self._cumulative
 
     @cached_property
@@ -417,8 +440,9 @@ class NoiseAwarePosterior:
         `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
         number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
         draws first. Raises `ValueError` if it returns anything else or `draws` is 1, and `KeyError`
-        if it asks for what is no category.
+        if it asks for what is no category; `TypeError` for what is no function.
         """
+        check_function(function, "function", "lambda p: p['yes'] - 2 * p['no']")
         as_choice(of, "of", ("probabilities", "counts"))
         number = self._number if draws is None else as_size(draws, "draws", "draws")
         if number < 2:
@@ -607,5 +631,5 @@ class NoiseAwarePosterior:
         if self.diagnostics:
             how = f"by importance sampling, ESS {self.diagnostics.ess.min():.0f}"
         elif np.isfinite(behind := self._engine.independent):
-            how = f"by {behind:.0f} independent draws"
+            how = f"by {behind:.0f} effective draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"

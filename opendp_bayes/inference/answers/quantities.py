@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +14,12 @@ from opendp_bayes.inference.answers.comparison import Probability, standard_erro
 from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
 from opendp_bayes.release_format.labels import ByLabel
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Quantity(Shown):
@@ -100,8 +104,24 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", "P(> 0)"
         rows = [quantity.row() for quantity in self.values()]
         drawn = min((quantity.draws for quantity in self.values()), default=np.inf)
-        note = f"By {drawn:.0f} independent draws." if np.isfinite(drawn) else ""
+        note = f"By {drawn:.0f} effective draws." if np.isfinite(drawn) else ""
         return Sheet((table(headings, rows),), notes=(note,) if note else ())
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,
+        and `lower` and `upper` end of the equal-tailed interval of probability `level`.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        import polars as pl
+
+        rows = [
+            (str(name), one.mean(), one.std(), one.median(), *one.interval(level))
+            for name, one in self.items()
+        ]
+        numbers = ("mean", "std", "median", "lower", "upper")
+        schema = {"quantity": pl.String, **dict.fromkeys(numbers, pl.Float64)}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 class CategoryPosterior(Quantity):
@@ -279,6 +299,12 @@ class OfDifference(OfDraws):
         if value is None:
             return self.counts.independent
         return self._among.independent if value == 0 else self.draws
+
+
+def check_function(given: object, name: str, such_as: str) -> None:
+    """Raises `TypeError` for what cannot be called."""
+    if not callable(given):
+        raise TypeError(f"{name}={told(given)}: must be a function, such as {such_as}.")
 
 
 def checked(
