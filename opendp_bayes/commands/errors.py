@@ -13,7 +13,7 @@ import typer
 _ARGUMENT = re.compile(
     r"\b(always|categories|column|confidence|contributions|copies|dataset|delta|draws|encoding|epsilon|error"
     r"|guess_size|level|mechanism|nulls|ordered|prior|proportions|rest|rho|^scale|separator"
-    r"|size|unknown|width)="
+    r"|sheet|size|unknown|width)="
     r"(None)?(?=(\S)?)"
 )
 #: A mechanism value, which no option is, and what an error starts with that is no option either: a

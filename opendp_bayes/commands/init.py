@@ -65,6 +65,7 @@ def init(
     ] = False,
     separator: options.Separator = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     epsilon: Annotated[
         float, typer.Option(help="The budget ε to write down.", rich_help_panel=options.PRIVACY)
     ] = 1.0,
@@ -132,7 +133,7 @@ def init(
         as_positive(epsilon, "epsilon")
         json_ = output is not None and output.suffix.lower() == ".json"
         listed = _listed(categories or [])
-        read = source(data, separator, encoding)
+        read = source(data, separator, encoding, sheet=sheet)
         if not listed and read.kind in LABELLED:
             read = replace(read, cleaning=Cleaning(labels=True))
         named = _named(read, column or [], listed, header)
@@ -153,7 +154,8 @@ def init(
         if read.path != STANDARD_INPUT:
             found.complete()
         labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}
-        reading = {"separator": separator, "encoding": encoding, "labels": bool(book) or None}
+        reading = {"separator": separator, "encoding": encoding, "sheet": sheet}
+        reading["labels"] = bool(book) or None
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
             _without_results(output if json_ else None, list(schema))

@@ -40,6 +40,12 @@ Encoding = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        help="The sheet of a workbook; it may be left out where there is one.", rich_help_panel=DATA
+    ),
+]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY),

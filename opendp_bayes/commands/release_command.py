@@ -110,6 +110,7 @@ def release(
     ] = None,
     separator: options.Separator = None,
     encoding: options.Encoding = None,
+    sheet: options.Sheet = None,
     prior: Annotated[
         str,
         typer.Option(
@@ -266,6 +267,7 @@ def release(
         "title": heading if groups is None else f"{heading} by {groups}",
         "separator": separator,
         "encoding": encoding,
+        "sheet": sheet,
         "privacy": {name: value for name, value in privacy.items() if value is not None},
         "columns": columns,
         "results": [result],

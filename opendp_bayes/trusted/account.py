@@ -158,8 +158,8 @@ class Account:
         if self.unit not in (None, unit):
             raise LedgerError(
                 f"the ledger's losses of {self.dataset!r} are for the privacy unit {self.unit}, and"
-                f" one for {unit} cannot be added to them. Use that unit, or name another data set"
-                " with a total of its own."
+                f" one for {unit} cannot be added to them. Use that unit, with an identifier of the"
+                " same name in every file, or name another data set with a total of its own."
             )
 
     def check(self, loss: Loss, unit: str) -> None:
@@ -175,10 +175,16 @@ class Account:
                 f" {self.total.kind}, or keep the ledger in rho, which takes both."
             )
         if any(s + a > limit for (limit, s), a in zip(self._limits(), added, strict=True)):
+            left = self.remaining
+            advice = f"; ask for at most {left.exactly}"
+            if not left.value:
+                advice = ", and nothing is left: only a larger total allows more"
+            elif loss.delta and not left.delta:
+                advice += ", without a delta: none of that is left"
             raise LedgerError(
                 f"this release, of {loss}, would exceed what the ledger has left for"
-                f" {self.dataset!r} of its total of {self.total}. Nothing was released or spent;"
-                f" ask for at most {self.remaining.exactly}."
+                f" {self.dataset!r} of its total of {self.total}. Nothing was released or spent"
+                f"{advice}."
             )
 
     def with_entry(self, entry: Entry | None) -> "Account":

@@ -294,8 +294,9 @@ def workbook_table(path: Path, file: str, sheet: str | None, *, keep_blank: bool
         sheet = names[0]
     if sheet not in names:
         raise FileError(
-            f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them, in a"
-            f" specification by sheet = {names[0]!r}, or in Python by sheet={names[0]!r}."
+            f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them: by the"
+            f" option --sheet, by sheet = {names[0]!r} in a specification or an owner's file, or by"
+            f" sheet={names[0]!r} in Python."
         )
 
     def rows(most: int | None = None) -> pl.DataFrame:

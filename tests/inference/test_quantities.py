@@ -256,8 +256,8 @@ def test_frames_have_the_numbers_of_the_answers() -> None:
     below = ages.cumulative().to_frame(0.9)
     assert below["quantity"].to_list() == ["1"]
     assert below.row(0)[-2:] == ages.cumulative()[1].interval(0.9)
-    with pytest.raises(ValueError, match="level=1.5: "):
-        below = ages.cumulative().to_frame(1.5)
+    with pytest.raises(ValueError, match=r"level=1\.5: "):
+        ages.cumulative().to_frame(1.5)
 
 
 def test_what_is_no_function_or_has_no_order_is_refused() -> None:

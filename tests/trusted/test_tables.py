@@ -4,6 +4,7 @@ odfpy, pyreadstat, and those in `tests/helpers/files_of_others.zip`, whose own t
 
 import datetime
 import io
+import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -442,8 +443,12 @@ def test_cells_of_open_document_are_repeated_and_times_are_written_alike(tmp_pat
 
 def test_one_of_several_sheets_is_named(tmp_path):
     path = workbook(tmp_path / "x.xlsx", {"A": [["vote"], ["yes"]], "B": [["vote"], ["no"]]})
-    said = "FILE x.xlsx: has the sheets 'A', 'B'; name one of them, in a specification by sheet ="
+    said = "FILE x.xlsx: has the sheets 'A', 'B'; name one of them: by the option --sheet"
     assert said in run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
+    named = ("--sheet", "B", "--column", "vote", "--categories", "yes,no", *SURE)
+    assert json.loads(run("release", path, *named))["drawn"] == [0, 1, 0]
+    made = run("init", path, "--sheet", "B", "--header", "--categories", "vote=yes,no")
+    assert 'sheet = "B"' in made.splitlines()
     labels = 'categories = ["yes", "no"]'
     assert asked_of(path, 'sheet = "B"', "vote", labels)["no"] == 1
     assert said in asked_of(path, 'sheet = "C"', "vote", labels, code=2)
