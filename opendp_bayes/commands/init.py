@@ -154,8 +154,12 @@ def init(
         if read.path != STANDARD_INPUT:
             found.complete()
         labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}
-        reading = {"separator": separator, "encoding": encoding, "sheet": sheet}
-        reading["labels"] = bool(book) or None
+        reading: dict[str, Label | None] = {
+            "separator": separator,
+            "encoding": encoding,
+            "sheet": sheet,
+            "labels": bool(book) or None,
+        }
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
             _without_results(output if json_ else None, list(schema))
@@ -178,10 +182,9 @@ def _without_results(output: Path | None, columns: list[str]) -> None:
     """Say what is missing before the specification can be run; exit with it for a file of JSON,
     which has no comments.
     """
-    named = f"{columns[0]}=a,b,c" if columns and "," not in columns[0] else "COLUMN=a,b,c"
     problem = (
         "no column lists its categories, which are public knowledge and never read off the data;"
-        f" list those of one or more, as in --categories {named}"
+        " list those of one or more, as in --categories COLUMN=a,b,c"
     )
     if output is not None:
         fail(f"--output {output}: {problem}.")

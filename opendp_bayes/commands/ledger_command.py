@@ -23,7 +23,10 @@ def ledger(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The name of the data set: show only this one, or set its total.",
+            help=(
+                "The name of the data set: show only this one, or set its total. In a new ledger,"
+                " the first data set has the name of the file, unless one is given."
+            ),
             rich_help_panel="Total",
         ),
     ] = None,

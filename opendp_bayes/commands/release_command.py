@@ -279,8 +279,8 @@ def release(
         if echoed(output, released):
             return
         with waiting("Computing the posterior"):
-            sheet = released.sheet()
-        display(terminal.rendered(sheet), *([] if on_a_terminal() else released.said))
+            shown = released.sheet()
+        display(terminal.rendered(shown), *([] if on_a_terminal() else released.said))
 
 
 def _asked_for(

@@ -107,8 +107,8 @@ def limited(promise: Promise) -> list[str]:
         return []
     kept = f" to {promise.kept}" if promise.kept else ""
     return [
-        f"The rows of each identifier were limited{kept} before they were counted: the"
-        " probabilities are those of the rows kept, not of all rows."
+        f"The rows of each identifier were limited{kept} before they were counted: the results are"
+        " about the rows kept, not about all rows."
     ]
 
 

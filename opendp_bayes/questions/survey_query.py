@@ -276,7 +276,9 @@ class SurveyQuery(Query):
     def _survey_of(self, drawn: Any) -> Survey:
         """The survey, of what was drawn for each question."""
         # Rows that no fixed rule keeps are the same in this survey, and in no other release.
-        once = f"rows drawn once for survey {secrets.token_hex(4)}" if self._frames else ""
+        once = ""
+        if self._frames:
+            once = f"rows drawn at random, once for survey {secrets.token_hex(4)},"
         releases = [
             asked.restated(released, part, once)
             for (asked, part), released in zip(self._shared().values(), drawn, strict=True)

@@ -103,7 +103,10 @@ def problems_of_owner(owner: OwnerFile) -> Iterator[tuple[tuple[str, ...], str]]
     """Yield the problems of an owner's file that no single field shows."""
     privacy, total = owner.privacy, owner.ledger.total
     if (privacy.identifier is None) != (privacy.most_rows_per_identifier is None):
-        yield ("privacy",), "identifier and most_rows_per_identifier need each other."
+        yield (
+            ("privacy",),
+            "identifier and most_rows_per_identifier go together: give both, or neither.",
+        )
     if privacy.identifier is not None and privacy.size is not None:
         yield ("privacy", "size"), "does not go with an identifier. Leave it out."
     if owner.epsilon_at_most is None and owner.rho_at_most is None:

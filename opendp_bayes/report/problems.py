@@ -148,7 +148,7 @@ def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
     if (privacy.epsilon is None) == (privacy.rho is None):
         yield ("privacy",), "must have epsilon or rho, and not both, such as epsilon = 1.0."
     if (privacy.identifier is None) != (privacy.rows_per_identifier is None):
-        yield ("privacy",), "identifier and rows_per_identifier need each other."
+        yield ("privacy",), "identifier and rows_per_identifier go together; give both, or neither."
     if privacy.contributions * (privacy.rows_per_identifier or 1) > MOST_ROWS:
         yield (
             ("privacy", "rows_per_identifier"),

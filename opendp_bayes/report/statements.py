@@ -156,7 +156,7 @@ def limits(specification: Specification, result: Result) -> Iterator[str]:
         once = ", the same for every result," if specification.joint else ""
         yield (
             f"At most {counted} of each {privacy.identifier}{once} {'is' if limit == 1 else 'are'}"
-            " counted: the probabilities are those of the records kept, not of all."
+            " counted: the results are about the records kept, not about all."
         )
     if result.pooled:
         yield (
@@ -285,7 +285,7 @@ def _joint(joint: SurveyPosterior | LevelsPosterior, level: float) -> str:
     if joint.undercovered:
         found += (
             f"The noise is wide for the margins of {listed(joint.undercovered, 'and')}: in real"
-            " surveys, only 84 % of 95 % intervals held the truth of such a margin. "
+            " surveys, only 87 % of 95 % intervals held the truth of such a margin. "
         )
     r_hat, fewest = max(joint.r_hat.values()), min(joint.ess.values())
     return found + (

@@ -173,7 +173,7 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
         columns += [
             Column("Mean", full="Posterior\nmean"),
             Column(f"{percent}\ninterval", weight="strong"),
-            Column(f"Share\n{percent} interval"),
+            Column(f"Share of shown,\n{percent} interval"),
         ]
         ends = zip(lower, upper, strict=True)
         low, high = shares.interval(level)
@@ -209,7 +209,7 @@ def _hidden_of(release: Any, unit: str, level: float, percent: str) -> Note:
     """What is known of everything that is not shown."""
     rest = release.rest
     if rest is None:
-        return "How much is hidden was not asked; rest= in the question buys it."
+        return "The number of all others was not asked for; rest= in the question, or --rest, does."
     low, high = rest.interval(level)
     each = ", each once for every category," if release.people else ""
     return (

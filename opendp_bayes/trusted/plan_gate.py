@@ -73,7 +73,12 @@ def _has_groups(node: Any) -> bool:
 
 
 def _schema(source: pl.LazyFrame) -> Any:
-    return written(source)["DataFrameScan"]["schema"]
+    scanned = written(source).get("DataFrameScan")
+    if scanned is None:
+        raise ValueError(
+            "source: must be a frame in memory, as pl.LazyFrame(schema=...) makes one."
+        )
+    return scanned["schema"]
 
 
 def written(plan: pl.LazyFrame) -> Any:

@@ -397,7 +397,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--identifier code --epsilon 1",
-            r"--identifier: identifier and rows_per_identifier need each other",
+            r"--identifier: identifier and rows_per_identifier go together; give both",
         ),
         (
             "enum",

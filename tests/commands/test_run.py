@@ -248,7 +248,9 @@ def test_what_init_writes_runs_as_it_is(place: Path) -> None:
 def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -> None:
     made = CliRunner().invoke(app, ["init", "votes.csv", "--header"])
     assert made.exit_code == 0
-    assert "list those of one or more, as in --categories vote=a,b,c, or in the file" in made.stderr
+    assert (
+        "list those of one or more, as in --categories COLUMN=a,b,c, or in the file" in made.stderr
+    )
     Path("empty.toml").write_text(made.stdout)
     message = run("report", "empty.toml", "votes.csv", code=2)
     assert (

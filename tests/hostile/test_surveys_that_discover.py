@@ -89,7 +89,7 @@ def test_questions_of_an_identifier_count_people_and_the_others_keep_their_rows_
     # Discovered values have rows of their own, and share no draw of them with anybody.
     assert answers["code"].promise.kept == answers["town"].promise.kept == ""
     kept = answers["vote"].promise.kept
-    assert kept.startswith("rows drawn once for survey")
+    assert kept.startswith("rows drawn at random, once for survey")
     assert answers["again"].promise.kept == kept
     assert abs(answers["code"].counts[0] - 200) < 40
     assert sum(answers["vote"].counts) == pytest.approx(500, abs=60)

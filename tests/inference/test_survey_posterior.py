@@ -624,7 +624,7 @@ def test_margins_under_wide_noise_are_named() -> None:
         said = [str(one.message) for one in caught if "noise is wide" in str(one.message)]
         assert len(said) == bool(narrow)
         if narrow:
-            assert f"margins of {' and '.join(narrow)}. In real surveys, only 84 %" in said[0]
+            assert f"margins of {' and '.join(narrow)}. In real surveys, only 87 %" in said[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         more = survey_posterior(with_noise(18.0, pair=pair, vote=("vote",)), ess=20)

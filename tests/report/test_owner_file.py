@@ -147,7 +147,11 @@ def test_a_plugin_runs_where_the_owner_names_it() -> None:
         ('path = "votes.csv"', "", r"the file: must have path; name the file, as in path ="),
         ("epsilon_at_most = 1.0\nrho_at_most = 0.5\n", "", r"must have epsilon_at_most or rho_at"),
         ("epsilon_at_most = 1.0", "epsilon_at_most = inf", r"epsilon_at_most=inf: must be finite"),
-        ("most_rows_per_identifier = 4\n", "", r"identifier and most_rows_per_identifier need ea"),
+        (
+            "most_rows_per_identifier = 4\n",
+            "",
+            r"identifier and most_rows_per_identifier go together",
+        ),
         ("most_rows_per_identifier = 4", "most_rows_per_identifier = 4\nsize = 9", r"does not go"),
         ("[columns.member]", "[columns.voter]", r"columns\.voter: is the identifier, which is ne"),
         ('categories = ["a", "b", "c"]', 'categories = ["a", "a"]', r"vote\.categories: must all"),

@@ -116,8 +116,8 @@ def noted(text: str) -> list[str]:
             },
             [
                 "Records without a value are left out.",
-                "At most 1 record of each id is counted: the probabilities are those of the records"
-                " kept, not of all.",
+                "At most 1 record of each id is counted: the results are about the records kept,"
+                " not about all.",
             ],
         ),
     ],

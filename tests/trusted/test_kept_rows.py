@@ -223,7 +223,9 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
     assert surveys[0]["table"].drawn != surveys[1]["table"].drawn
     rules = [{survey[name].promise.kept for name in LEVELS} for survey in surveys]
     assert [len(each) for each in rules] == [1, 1] != len(set.union(*rules))
-    assert all(each.startswith("rows drawn once for survey ") for each in set.union(*rules))
+    assert all(
+        each.startswith("rows drawn at random, once for survey ") for each in set.union(*rules)
+    )
     together = {"age": surveys[0]["age"], "four": surveys[1]["four"]}
     with pytest.raises(ValueError, match="so that their true counts differ; release all with the"):
         ob.combine(together, records="same")
@@ -245,7 +247,7 @@ def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
     posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
     assert posterior["age"].counts.mean() == pytest.approx(survey["age"].drawn, abs=0.01)
     (said,) = limited(survey["age"].promise)
-    assert "limited to rows drawn once for survey" in said
+    assert "limited to rows drawn at random, once for survey" in said
 
 
 def test_a_step_that_makes_other_rows_is_carried_out_once() -> None:

@@ -89,7 +89,7 @@ def survey_posterior(
     if narrow:
         warn(
             f"the noise is wide for the margins of {listed(narrow, 'and')}. In real surveys, only"
-            " 84 % of 95 % intervals held the truth of such a margin. Ask fewer tables, or spend"
+            " 87 % of 95 % intervals held the truth of such a margin. Ask fewer tables, or spend"
             " more on those with these variables (docs: Surveys, Wide noise).",
         )
     return posterior
