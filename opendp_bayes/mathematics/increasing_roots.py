@@ -18,7 +18,8 @@ def increasing_roots(
     tolerance: float,
 ) -> Floats:
     """Find where each of some increasing functions is 0, or nearest to it between two bounds, by
-    Newton's steps in a bracket, or Halley's, by the derivatives that these have.
+    Newton's steps in a bracket, or Halley's, by the derivatives that these have. Where a step did
+    not halve the value, or would leave the bracket, the bracket is halved.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def increasing_roots(
     """
     place = np.array(start, dtype=np.float64)
     lower, upper = np.full(place.shape, low), np.full(place.shape, high)
-    active = np.arange(place.size)
+    active, before = np.arange(place.size), np.full(place.shape, np.inf)
     for _ in range(_MOST_STEPS):
         here = place[active]
         value, slope = function(here, active)
@@ -45,7 +46,9 @@ def increasing_roots(
             step = here - value / slope
         done = np.abs(value) <= tolerance
         done |= right - left <= _ROUNDING * np.maximum(np.abs(here), 1)
-        inside = (step > left) & (step < right)
+        halved = np.abs(value) <= before[active] / 2
+        before[active] = np.abs(value)
+        inside = (step > left) & (step < right) & (halved | done)
         place[active] = np.where(inside, step, np.where(done, here, (left + right) / 2))
         active = active[~done]
         if not active.size:

@@ -183,3 +183,21 @@ def test_a_mixture_keeps_the_variance_of_a_component_of_no_weight():
     assert found.variance() == pytest.approx(weights[1] * 0.25, rel=0.2)
     light = BetaMixtures.grouped(a, b, np.array([1.0, 1e-60]), groups, owner)
     assert light.a.size == 1
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "weights"),
+    [
+        ([11871.4, 5.76], [149039.8, 15.79], [0.99, 0.01]),
+        ([3645.9, 296.8], [4877.5, 5597.8], [0.908, 0.092]),
+        ([68504.6, 35.8], [30574.4, 372.9], [0.973, 0.027]),
+    ],
+)
+def test_quantiles_of_narrow_components_beside_wide_ones(a, b, weights):
+    """Where the probability hardly rises from one component to the next, a step by its derivatives
+    goes beyond all that there is.
+    """
+    mixture = BetaMixtures.single(*map(np.array, (a, b, weights)))
+    for level in (0.001, 0.025, 0.1, 0.5, 0.9, 0.975, 0.999):
+        value = float(mixture.quantile(level)[0])
+        assert np.dot(weights, special.betainc(a, b, value)) == pytest.approx(level, abs=1e-9)

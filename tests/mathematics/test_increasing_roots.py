@@ -34,3 +34,13 @@ def test_what_is_below_0_everywhere_ends_at_the_upper_bound():
         return places - 5, np.ones(places.size)
 
     assert increasing_roots(negative, np.zeros(1), -1.0, 1.0, 1e-9) == pytest.approx([1.0])
+
+
+def test_steps_that_creep_are_replaced_by_halving():
+    """A derivative that is too large where the function is flat, as that half a step on may be."""
+
+    def flat(places, _which):
+        return np.tanh(places - 3.4), np.maximum(1 - np.tanh(places - 3.4) ** 2, 0.5)
+
+    found = increasing_roots(flat, np.array([300.0, -300.0]), -700.0, 700.0, 1e-12)
+    assert found == pytest.approx([3.4, 3.4], abs=1e-9)

@@ -224,8 +224,9 @@ class BetaMixtures:
             cdf, slope, bend = self._some(active[which])._cdf_and_slopes(logit)
             with np.errstate(all="ignore"):
                 value, slope, bend = np.log(cdf / goal[which]), slope / cdf, bend / cdf
-                # Halley's step is Newton's with the slope half a step on, about.
-                return value, slope - value * (bend / slope - slope) / 2
+                # Halley's step is Newton's with the slope half a step on, about, but no other one.
+                half_on = slope - value * (bend / slope - slope) / 2
+                return value, np.clip(half_on, slope / 2, 2 * slope)
 
         start, ends = self._start(wanted)[active], (-_LARGEST_LOGIT, _LARGEST_LOGIT)
         found[active] = increasing_roots(above, start, *ends, _TOLERANCE)
