@@ -135,6 +135,7 @@ def seconds(python: str, code: str) -> float:
     """Processor seconds of a process that runs the code."""
     before = os.times()
     environment = {**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else each run compiles every package anew
     subprocess.run([python, "-c", code], check=True, capture_output=True, env=environment)  # noqa: S603
     after = os.times()
     return (

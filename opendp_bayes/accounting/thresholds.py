@@ -148,7 +148,7 @@ def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float
     if delta_at(LARGEST_SCALE, _NEVER) > delta:
         raise ValueError(
             f"epsilon={told(epsilon)}: would take noise of more than {LARGEST_SCALE} records; ask"
-            " for a larger epsilon, of fewer keys a person or of fewer queries."
+            " for a larger epsilon, for fewer keys a person, or for fewer queries."
         )
     least = _least_scale(
         lambda scale: delta_at(scale, _NEVER) <= delta, SMALLEST_SCALE, LARGEST_SCALE

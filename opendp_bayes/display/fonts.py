@@ -25,7 +25,8 @@ _PLAIN = (400, "normal", "regular", "book")
 #: What is no letter of a script, and the most characters that a message shows.
 _SYMBOLS, _SHOWN = "symbols", 20
 _FORMS = tuple(map(chr, range(0xFE00, 0xFE10)))
-#: A font of matplotlib's own, from 3.10 on, with a sign for every script and no letters.
+#: A font of matplotlib's own, in some versions from 3.10 on, with a sign for every script and no
+#: letters.
 _LAST = "Last Resort High-Efficiency"
 #: The version of matplotlib that joins letters and draws from right to left.
 _SHAPES = (3, 11)

@@ -154,7 +154,7 @@ class OptimalThreshold(Threshold):
             raise ValueError(
                 f"epsilon={told(epsilon)}, decay={told(decay)}, delta={told(delta)}: the threshold"
                 f" would be drawn from more than {MOST_VALUES} values; ask for a larger epsilon,"
-                " of fewer keys a person or of fewer queries."
+                " for fewer keys a person, or for fewer queries."
             )
         for name, value in (("epsilon", epsilon), ("delta", delta), ("decay", decay)):
             object.__setattr__(self, name, value)

@@ -25,6 +25,8 @@ from tests.helpers.releases import changed, promise
 
 pytestmark = pytest.mark.usefixtures("pictures")
 
+#: Some versions of matplotlib have a font of signs, and then warn of no glyph.
+HAS_SIGNS = any(one.name == fonts._LAST for one in font_manager.fontManager.ttflist)
 YES_NO, ODD = ("はい", "いいえ"), ("日本", "한국", "🍎", "Ελλάδα")
 PAIR = ob.Release(
     (120, 80), YES_NO, (1.0, 1.0), ob.LaplaceParameters(10.0, total="private"), promise(None)
@@ -132,7 +134,7 @@ def test_what_no_font_has_is_one_sentence() -> None:
         ax = BARS.plot()
     assert len(said) == 1
     assert said[0].filename == __file__
-    if mpl.__version_info__ >= (3, 10):  # it has a font of signs, and warns of no glyph
+    if HAS_SIGNS:
         drawn_again(ax)
 
 
@@ -155,7 +157,7 @@ def test_every_picture_says_it_once(plot: Any) -> None:
     with pytest.warns(UserWarning, match="labels hold .* Install Noto Sans CJK JP") as said:
         drawn = plot()
     assert len(said) == 1
-    if mpl.__version_info__ >= (3, 10):
+    if HAS_SIGNS:
         drawn_again(drawn)
 
 
@@ -198,5 +200,5 @@ def test_the_command_says_it_in_a_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert result.exit_code == 0
     line, *others = result.stderr.splitlines()
     assert line.startswith("opendp-bayes: labels hold はい (Hiragana), for which neither the font")
-    assert not others or mpl.__version_info__ < (3, 10)
+    assert not others or not HAS_SIGNS
     assert Path("r.png").stat().st_size > 0

@@ -185,8 +185,8 @@ def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
     with pytest.raises(
         ValueError,
         match=(
-            r"mechanism='geometric': its log_pmf would be called for 2.56e\+03 data sets, at most"
-            r" 2000.*method log_likelihood"
+            r"mechanism='geometric': its log_pmf would have to be called for 2.56e\+03 data sets;"
+            r" the limit is 2000.*method log_likelihood"
         ),
     ):
         release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018

@@ -121,7 +121,9 @@ def test_a_number_that_no_tilt_reaches_is_refused(size, monkeypatch):
     found = given_noise(drawn, prior, noise, size=size)
     assert found.counts.mean().sum() == pytest.approx(size)
     monkeypatch.setattr(tilt_search, "_OFF", 1e3)
-    with pytest.raises(ValueError, match=rf"size: no law of {size} records.*check the size"):
+    with pytest.raises(
+        ValueError, match=rf"size: {size} records are not compatible.*check the size"
+    ):
         given_noise(drawn, prior, noise, size=size)
 
 

@@ -13,7 +13,7 @@ def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variable
     names = list(names)
     if not axes:
         raise ValueError(
-            f"{argument}={told(names)}: needs the posterior of a joint table, as that of"
+            f"{argument}={told(names)}: needs the posterior of a joint table, such as that of"
             " `ob.posterior(query, ['region', 'vote'])` is."
         )
     if not names or set(names) - set(axes) or len(set(names)) < len(names):

@@ -142,8 +142,8 @@ class TiltSearch:
         size = self.total.lowest
         if abs(best.mean - size) > _REACHED * best.deviation:
             raise ValueError(
-                f"size: no law of {size} records is found that what was drawn leaves; check the"
-                " size and the scale of the noise."
+                f"size: {size} records are not compatible with what was drawn; check the size and"
+                " the scale of the noise."
             )
         return [(best.counts, NO_FADE)]
 

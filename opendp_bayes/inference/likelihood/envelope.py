@@ -84,8 +84,8 @@ def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
         if apart[worst] > reach:
             raise ValueError(
                 f"releases: drew {int(first.drawn[worst])} and {int(second.drawn[worst])} for the"
-                " same category, which noise of their scales makes of the same records with a"
-                ' probability below 1e-300; check the releases, or give records="different".'
+                " same category, which has a probability below 1e-300 for the same records and such"
+                ' noise; check the releases, or give records="different".'
             )
 
 

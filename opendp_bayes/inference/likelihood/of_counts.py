@@ -205,9 +205,10 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
             else f"{number_of_candidates(size, released.size):.3g}"
         )
         raise ValueError(
-            f"mechanism={mechanism.name!r}: its log_pmf would be called for {number} data sets, at"
-            f" most {_LARGEST_CALLS}. Give the mechanism a method log_likelihood(released, counts,"
-            " prior), for counts of shape (m, k) (docs: Reading a posterior)."
+            f"mechanism={mechanism.name!r}: its log_pmf would have to be called for {number} data"
+            f" sets; the limit is {_LARGEST_CALLS}. Give the mechanism a method"
+            " log_likelihood(released, counts, prior), for counts of shape (m, k) (docs: Reading a"
+            " posterior)."
         )
 
     def log_likelihood(counts: Integers) -> Floats:
