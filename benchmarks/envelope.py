@@ -35,7 +35,7 @@ def measured(block: int, seed: int) -> dict:
     try:
         setting, errors = compared(block, seed)
         about = setting.about
-    except (ValueError, TimeoutError) as reason:
+    except (ValueError, TimeoutError, MemoryError) as reason:
         about, errors = random_setting(np.random.default_rng([block, seed])).about, None
         about["slow" if isinstance(reason, TimeoutError) else "refused"] = str(reason)
     finally:
