@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.as_table import Shown, figure, table
+from opendp_bayes.display.as_table import Shown, figure, labelled_frame, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
 from opendp_bayes.inference.engines.engine import Engine
@@ -113,15 +113,11 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
 
         Raises `ValueError` unless `0 < level < 1`.
         """
-        import polars as pl
-
-        rows = [
-            (str(name), one.mean(), one.std(), one.median(), *one.interval(level))
-            for name, one in self.items()
-        ]
-        numbers = ("mean", "std", "median", "lower", "upper")
-        schema = {"quantity": pl.String, **dict.fromkeys(numbers, pl.Float64)}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        every = self.values()
+        rows = [(one.mean(), one.std(), one.median(), *one.interval(level)) for one in every]
+        names = "mean", "std", "median", "lower", "upper"
+        columns = np.array(rows, dtype=np.float64).reshape(-1, len(names)).T
+        return labelled_frame({"quantity": self}, dict(zip(names, columns, strict=True)))
 
 
 class CategoryPosterior(Quantity):
