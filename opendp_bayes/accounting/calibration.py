@@ -258,7 +258,8 @@ def _by_bound(
     if name == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
         raise ValueError(
             f"mechanism={type(setting.mechanism).__name__}: has no ε without δ. Give delta as well,"
-            " or rho; or take another mechanism, such as LaplaceParameters."
+            " or rho, in a Context by dp.loss_of(epsilon=..., delta=...); or take another"
+            " mechanism, such as LaplaceParameters."
         )
     return value / limit
 

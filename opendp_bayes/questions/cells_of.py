@@ -32,16 +32,18 @@ def cells_of(
 
     Raises `ValueError`/`TypeError` for a column, key or policy that does not fit.
     """
+    # A misspelt name is said before what is missing of the other columns.
+    known = [kinds[_named(variable.column, kinds, "column")] for variable in question.variables]
     columns = [
         labelled_column(
             variable.column,
-            kinds[_named(variable.column, kinds, "column")],
+            kind,
             categories=variable.categories,
             nulls=variable.nulls,
             unknown=variable.unknown,
             recode=variable.recode,
         )
-        for variable in question.variables
+        for variable, kind in zip(question.variables, known, strict=True)
     ]
     names = [column.axis.column for column in columns]
     axes = tuple(names) if question.joint else ()

@@ -158,12 +158,14 @@ class CheckedContext(Unchanging, Context):
                 " split_by_weights."
             )
         elif not self.d_mids:
+            number = len(self.d_mids_consumed)
+            queries = f"{number} {'query' if number == 1 else 'queries'}"
             raise ValueError(
-                f"query: the budget of the Context, which was divided for"
-                f" {len(self.d_mids_consumed)} queries ({_listed(self.d_mids_consumed)}), is spent;"
+                f"query: the budget of the Context, which was divided for {queries}"
+                f" ({_listed(self.d_mids_consumed)}), is spent;"
                 " nothing is left for another. Keep the releases that were made, or divide the next"
                 " Context's budget by more queries, as in split_evenly_over="
-                f"{len(self.d_mids_consumed) + 1}."
+                f"{number + 1}."
             )
         return super().query(**kwargs)
 

@@ -38,7 +38,7 @@ BUDGETS: list[dict[str, float]] = [
 REMEDIES = (
     "choose another mechanism or a larger loss, a larger δ where it needs one.",
     "One that needs a δ has no finite loss without it: give epsilon and delta.",
-    "has no ε without δ. Give delta as well, or rho; or take another mechanism",
+    "has no ε without δ. Give delta as well, or rho, in a Context by dp.loss_of(",
 )
 
 

@@ -63,7 +63,7 @@ answers/posterior:NoiseAwarePosterior.probability
 answers/posterior:NoiseAwarePosterior.quantity
 answers/posterior:NoiseAwarePosterior._two
 answers/posterior:NoiseAwarePosterior._check_alike
-answers/quantities:checked
+answers/quantities:check_function answers/quantities:checked
 combine:combine
 combine:_of_noise
 combine:_of_pairs

@@ -197,8 +197,8 @@ def test_a_plugin_with_a_private_size(kind, release):
     with pytest.raises(
         ValueError,
         match=(
-            r"mechanism='geometric.*infinitely many|with a private number of records, the posterior"
-            r" .* only for noise on the counts"
+            r"mechanism='geometric.*: states no law, and with a private number of records a"
+            r" posterior needs noise on the counts"
         ),
     ):
         release(kind(1.0), (2, 3), None).posterior  # noqa: B018

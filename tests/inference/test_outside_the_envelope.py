@@ -120,6 +120,7 @@ def test_a_learned_prior_and_tables_of_the_same_records_have_such_bounds_too(nam
         combine({"first": release, "other": release}, records="same", draws_may_agree=True)
 
 
+@pytest.mark.filterwarnings("ignore:prior. with this prior")  # it outweighs what was drawn
 @pytest.mark.parametrize("name", INSIDE)
 def test_at_the_bounds_there_is_a_posterior(name):
     release = laplace(*INSIDE[name])

@@ -220,6 +220,7 @@ OTHERS: dict[str, Any] = {
         posterior().conditional("vote", age=True).mean(),
     ),
     "compare": lambda t: np.all(t.compare(t).std() == 0),
+    "to_frame": lambda t: np.array_equal(t.to_frame()["mean"], t.mean()),
 }
 
 

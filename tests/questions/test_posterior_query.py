@@ -717,7 +717,7 @@ def test_a_release_says_whether_its_plan_truncated(name):
     release = ob.posterior(query, **asked).release()
     assert release.promise.truncated == ("identifier" in unit)
     assert ob.Release.from_json(release.to_json()) == release
-    assert ("of the rows kept" in str(release.sheet().notes)) == ("identifier" in unit)
+    assert ("about the rows kept" in str(release.sheet().notes)) == ("identifier" in unit)
     grouped = context(unit, split_evenly_over=1).query()
     if limit is not None:
         grouped = grouped.truncate_per_group(limit)
@@ -726,7 +726,7 @@ def test_a_release_says_whether_its_plan_truncated(name):
     assert groups.promise.truncated == groups[1].promise.truncated == ("identifier" in unit)
     assert ob.Release.from_json(groups.to_json()) == groups
     if name in ("one change", "one contribution", "identifier"):  # a sheet infers every group
-        assert ("of the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
+        assert ("about the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
 
 
 def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():

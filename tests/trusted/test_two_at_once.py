@@ -154,7 +154,7 @@ def test_a_fixed_rule_stays_the_rule_in_a_survey(unit: dict[str, int]) -> None:
     by_person = {**unit, "identifier": "who"}
     limited = query(**by_person).truncate_per_group(2, keep="first")
     drawn = query(**by_person).truncate_per_group(2)
-    for made, start in ((limited, "the first 2 rows of each who"), (drawn, "rows drawn once")):
+    for made, start in ((limited, "the first 2 rows of each who"), (drawn, "rows drawn at random")):
         for release in ob.survey(made, {"age": AGE, "vote": VOTE}).release().values():
             assert release.promise.truncated
             assert release.promise.kept.startswith(start)

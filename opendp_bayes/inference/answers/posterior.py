@@ -191,7 +191,7 @@ class NoiseAwarePosterior:
         lower, upper = self.interval(level)
         numbers = {"mean": self.mean(), "std": self.std(), "lower": lower, "upper": upper}
         labels: Any = self.categories
-        columns = zip(*labels, strict=True) if self.axes else [labels]
+        columns = zip(*labels, strict=True) if len(self.axes) > 1 else [labels]
         return labelled_frame(dict(zip(self.axes or ["category"], columns, strict=True)), numbers)
 
     def sample(self, draws: int, seed: int | None = None) -> Floats:

@@ -185,6 +185,11 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
     """
     mechanism: Any = setting.mechanism
     prior, size = setting.prior_array, setting.size
+    if size is None:
+        raise ValueError(
+            f"mechanism={mechanism.name!r}: states no law, and with a private number of records a"
+            " posterior needs noise on the counts (docs: Extending, The law)."
+        )
     if hasattr(mechanism, "log_likelihood"):
 
         def of_plugin(counts: Integers) -> Floats:
@@ -198,15 +203,10 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
             return result
 
         return Tabulated(released, of_plugin)
-    if size is None or number_of_candidates(size, released.size) > _LARGEST_CALLS:
-        number = (
-            "infinitely many"
-            if size is None
-            else f"{number_of_candidates(size, released.size):.3g}"
-        )
+    if (number := number_of_candidates(size, released.size)) > _LARGEST_CALLS:
         raise ValueError(
-            f"mechanism={mechanism.name!r}: its log_pmf would have to be called for {number} data"
-            f" sets; the limit is {_LARGEST_CALLS}. Give the mechanism a method"
+            f"mechanism={mechanism.name!r}: its log_pmf would have to be called for {number:.3g}"
+            f" data sets; the limit is {_LARGEST_CALLS}. Give the mechanism a method"
             " log_likelihood(released, counts, prior), for counts of shape (m, k) (docs: Reading a"
             " posterior)."
         )

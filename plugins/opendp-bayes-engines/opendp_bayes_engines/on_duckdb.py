@@ -26,7 +26,7 @@ _SETTINGS = {
 }
 #: Held while a setting is changed: another thread would put it back too early.
 _SETTING = Lock()
-_STATISTICS = "statistics_propagation"
+_SKIPPING = "filter_pushdown", "statistics_propagation"
 #: What DuckDB wants a query on a relation to call it: as no table, view or variable is called.
 _NAME = RESERVED + secrets.token_hex(16)
 #: Values that are handed over at a time.
@@ -70,15 +70,18 @@ def _of_rows(given: Any) -> Iterator[None]:
 
     By the least and largest values of parts of a Parquet file it decides whether any row is NaN.
     They leave out NaN where pyarrow or pandas wrote them, so that one row more in a part could
-    bring a thousand back. Only the setting keeps it from that.
+    bring a thousand back. Only these settings keep it from that: without the first, version 2.0.1
+    skips parts in the scan itself.
     """
     with _SETTING:
         setting = "value FROM system.main.duckdb_settings() WHERE name = 'disabled_optimizers'"
         ((before,),) = _asked(given, setting).fetchall()
-        if _STATISTICS in before.split(","):
+        disabled = before.split(",")
+        wanted = [name for name in _SKIPPING if name not in disabled]
+        if not wanted:
             yield
             return
-        _set_disabled(given, f"{before},{_STATISTICS}".removeprefix(","))
+        _set_disabled(given, ",".join([*filter(None, disabled), *wanted]))
         try:
             yield
         finally:
@@ -92,9 +95,10 @@ def _set_disabled(given: Any, optimizers: str) -> None:
         given.query(_NAME, f"SET disabled_optimizers = '{optimizers}'")
     except duckdb.InvalidInputException:
         raise ContractError(
-            "frame: DuckDB's configuration is locked, and its optimizer statistics_propagation"
-            " would count NaN by statistics of files; run"
-            f" `SET disabled_optimizers = '{_STATISTICS}'` on its connection before it is locked."
+            "frame: DuckDB's configuration is locked, and its optimizers"
+            f" {' and '.join(_SKIPPING)} would count NaN by statistics of files; run"
+            f" `SET disabled_optimizers = '{','.join(_SKIPPING)}'` on its connection before it is"
+            " locked."
         ) from None
 
 

@@ -26,6 +26,8 @@ IRRELEVANT = {
     "python_enable_replacements": "false",
     "python_scan_all_frames": "true",
     "binary_as_string": "true",
+    "parquet_can_have_nan": "true",
+    "parquet_use_page_index": "false",
     "arrow_large_buffer_size": "true",
     "arrow_lossless_conversion": "true",
     "arrow_output_list_view": "true",
@@ -89,7 +91,8 @@ APART = {
         custom_extension_repository custom_user_agent default_secret_storage disabled_filesystems
         enable_external_access extension_directories extension_directory
         extension_repository_directory file_search_path force_mbedtls_unsafe home_directory
-        http_client_pool_capacity http_proxy http_proxy_password http_proxy_username password
+        http_client_pool_capacity http_proxy http_proxy_password http_proxy_username
+        http_retry_quota_throttled http_retry_throttled_wait_ms password
         secret_directory user username""",
     "how files and Python's objects become rows: the data are what they become": """
         cache_local_files disable_parquet_prefetching enable_external_file_cache
@@ -117,6 +120,7 @@ APART = {
         catalog_error_max_schemas custom_profiling_settings disabled_log_types enable_http_logging
         enable_profiling enable_progress_bar enable_progress_bar_print enabled_log_types
         explain_output http_logging_output log_query_path logging_level logging_mode
-        logging_storage profile_output profiling_coverage profiling_mode profiling_output
+        logging_sink logging_storage profile_output profiling_coverage profiling_mode
+        profiling_output
         profiling_renderer_settings progress_bar_time redact_http_logs tracked_metrics""",
 }

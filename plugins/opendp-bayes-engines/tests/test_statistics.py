@@ -113,6 +113,6 @@ def test_a_session_whose_settings_are_locked_is_refused_unless_it_goes_by_rows()
     with pytest.raises(RuntimeError, match=r"configuration is locked.* run `SET disabled_opt"):
         counted(frame, X > 1.0)
     other = duckdb.connect()
-    other.execute("SET disabled_optimizers = 'statistics_propagation'")
+    other.execute("SET disabled_optimizers = 'filter_pushdown,statistics_propagation'")
     other.execute("SET lock_configuration = true")
     assert counted(other.sql("SELECT 1.5::DOUBLE AS x, 'a' AS s"), X > 1.0) == 1
