@@ -4,12 +4,13 @@ misspelt: from what was drawn alone, so that it costs nothing.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import special
 
-from opendp_bayes.display.wording import listed
+from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
@@ -40,7 +41,8 @@ def unmatched_in(release: ReleasedData) -> Iterator[str]:
 
 def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str]) -> Iterator[str]:
     """Yield these sentences of all groups of a grouped release together, which the columns `by`
-    make, and one where nearly all of a public number of records are in no group.
+    make, one where nearly all of a public number of records are in no group, and one that names
+    groups whose counts may be noise alone, where most groups have more.
     """
     each = list(releases.values())
     whole = each[0].whole
@@ -56,6 +58,19 @@ def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str])
             of = listed(list(by), "and") or "their columns"
             yield f"{_about(share)} are in no group: {_LOOK} of {of}."
     yield from _of_columns(each, noisy, cells, None)
+    if noisy is not None:
+        ends = np.cumsum([0, *(one.k for one in each)])
+        sums = [_sum_of(noisy, np.arange(*of)) for of in pairwise(ends.tolist())]
+        empty = [
+            group
+            for group, (total, width) in zip(releases, sums, strict=True)
+            if total < _SURE * width < math.inf
+        ]
+        if empty and 2 * len(empty) <= len(each):
+            yield (
+                f"The counts of {_named(list(map(group_name, empty)))} may be noise alone: if you"
+                f" expect more records there, {_LOOK} of {listed(list(by), 'and') or 'the groups'}."
+            )
 
 
 def share_of(
@@ -114,8 +129,8 @@ def _of_columns(
         if total < _SURE * width and release.columns:
             of = listed(list(release.columns), "and")
             yield (
-                f"All counts together are {max(total, 0.0):.0f}, which noise may have made of no"
-                f" record: if there are many, {_LOOK} of {of}."
+                f"All counts together are {max(total, 0.0):.0f}, which may be noise alone: if you"
+                f" expect more records, {_LOOK} of {of}."
             )
 
 

@@ -280,7 +280,7 @@ def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: 
     expected = (
         "records of vote are none of yes, no: look at spelling, case and blanks"
         if unknown == "other"
-        else "noise may have made of no record: if there are many, look at spelling"
+        else "may be noise alone: if you expect more records, look at spelling"
     )
     for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
         assert expected in said

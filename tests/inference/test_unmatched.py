@@ -108,7 +108,7 @@ def test_counts_that_noise_alone_makes_are_called_so() -> None:
     dropped = {"columns": ("vote",), "unknown": (None,)}
     (said,) = unmatched_in(release((1, -1), ("yes", "no"), **dropped))
     assert said == (
-        f"All counts together are 0, which noise may have made of no record: if there are many,"
+        f"All counts together are 0, which may be noise alone: if you expect more records,"
         f" {LOOK} of vote."
     )
     assert list(unmatched_in(release((9, -1), ("yes", "no"), **dropped))) == []
@@ -184,7 +184,35 @@ def test_groups_that_noise_alone_makes_are_called_so() -> None:
         unknown=(None,),
     )
     (said,) = unmatched_in_groups(groups, groups.grouped_by)
-    assert said.startswith("All counts together are 0, which noise may have made of no record")
+    assert said.startswith("All counts together are 0, which may be noise alone")
+
+
+@pytest.mark.parametrize("size", [None, 900])
+def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
+    promise = Promise(size, 1, LOSS, "MaxDivergence")
+
+    def said(*drawn: tuple[int, int]) -> list[str]:
+        labels = tuple(f"g{place}" for place in range(len(drawn)))
+        noise = PRIVATE if size is None else KNormParameters(1.0)
+        rest = None if size is None else size - sum(map(sum, drawn))
+        groups = GroupedRelease(
+            labels,
+            drawn,
+            ("yes", "no"),
+            (1.0,) * 2,
+            noise,
+            promise,
+            rest=rest,
+            grouped_by=("region",),
+        )
+        return list(unmatched_in_groups(groups, groups.grouped_by))
+
+    (found,) = said((300, 200), (1, -1), (200, 100))
+    assert found == (
+        f"The counts of g1 may be noise alone: if you expect more records there, {LOOK} of region."
+    )
+    assert said((300, 200), (20, 10), (200, 100)) == []
+    assert not any("noise alone" in one for one in said((300, 590), (1, -1), (0, 1)))
 
 
 def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
