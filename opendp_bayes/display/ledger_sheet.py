@@ -41,4 +41,4 @@ def _row(entry: Entry | None, left: Loss) -> Row:
 
 
 def _time(entry: Entry) -> str:
-    return entry.at.replace("T", " ").removesuffix("Z")
+    return entry.at.removesuffix("Z").replace("T", "\N{NO-BREAK SPACE}")[:16]

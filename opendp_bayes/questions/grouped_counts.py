@@ -100,6 +100,11 @@ def grouped_release(input_domain: Domain) -> Function:
     Raises `ValueError` for another domain.
     """
     require_features("grouped_release")
+    if isinstance(input_domain, ReleasedData):  # what stands after >> is called with a release
+        raise ValueError(
+            "input_domain: is a release; name the domain before, as in `measurement >>"
+            " ob.t.grouped_release(posterior.output_domain)`."
+        )
     space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial after make_grouped_counts"
     )

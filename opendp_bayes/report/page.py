@@ -14,6 +14,7 @@ from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterio
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.report.copies import copies_section
 from opendp_bayes.report.discoveries import Discovered, discovered, notes_of
+from opendp_bayes.report.most_frequent import most_frequent
 from opendp_bayes.report.quantiles import Quantiles, quantiles
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Column, Result, Specification
@@ -224,7 +225,11 @@ def _section(
         tables=tuple(_tables(specification, result, release.categories, cells)),
         ticks=tuple((f"{tick:.6g}", round(100 * tick / end, 3)) for tick in ticks),
         quantiles=tuple(quantiles(report, number, LEVEL, together)),
-        notes=(*limits(specification, result), *unmatched_of(release)),
+        notes=(
+            *most_frequent(report, number, together),
+            *limits(specification, result),
+            *unmatched_of(release),
+        ),
         epsilon=at_most(release.epsilon),
         rho=at_most(release.rho),
         delta=at_most(release.delta),

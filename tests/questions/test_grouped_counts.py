@@ -909,6 +909,10 @@ def test_chains_made_by_hand_are_checked():
         ),
     ):
         ob.t.grouped_release(flat.output_domain)
+    noise = ob.m.then_laplace_parameters(PURE, 1.0, total="private")
+    bare = posterior >> noise >> ob.t.grouped_release
+    with pytest.raises(OpenDPException, match=r"is a release; name the domain before, as in"):
+        bare(frame_of([("north", "yes"), ("south", "no")]))
     some = (
         posterior
         >> ob.m.then_mechanism(PURE, Some(1.0))

@@ -27,6 +27,8 @@ _ZOOM, _COARSER = 1024, 8
 _END = 4
 #: The most points of a lattice, about.
 _MOST_POINTS = 1 << 17
+#: The most points of any transform; where counts would take more, steps are longer.
+_LONGEST = 1 << 20
 #: Counts go on for this share of their range beyond what is needed of them, and laws for so many
 #: steps, so that they have no edge there.
 _MORE, _BEYOND = 1 / 6, 6
@@ -314,6 +316,9 @@ class Sums:
         start, points = outline.lattice(step, some)
         _, needed = uncut.lattice(step, some)
         length = fft.next_fast_len(int(max(needed.max(), own.max())) + _END, real=True)
+        if length > _LONGEST:  # of counts that may be anything, beside some that are known
+            yield from self._on(2 * step, some, outline, uncut, parts)
+            return
         finer = self._finer(rows, step)
         waves = np.empty((rows.size, length // 2 + 1), dtype=np.complex128)
         block = max(1, _BLOCK // (finer * length))
