@@ -44,8 +44,8 @@ def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str])
     make, one where nearly all of a public number of records are in no group, and one that names
     groups whose counts may be noise alone, where most groups have more.
     """
-    each = list(releases.values())
-    whole = each[0].whole
+    each, names = list(releases.values()), list(by)
+    columns, whole = listed(names, "and") if names else "the groups", each[0].whole
     if whole is None:
         drawn = np.concatenate([one.drawn for one in each])
         noisy, size = _noise_in(each[0], drawn), None
@@ -55,8 +55,7 @@ def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str])
     if noisy is not None and whole is not None:
         share = share_of(noisy, np.array([whole.k - 1]), np.arange(whole.k), size)
         if share is not None:
-            of = listed(list(by), "and") or "their columns"
-            yield f"{_about(share)} are in no group: {_LOOK} of {of}."
+            yield f"{_about(share)} are in no group: {_LOOK} of {columns}."
     yield from _of_columns(each, noisy, cells, None)
     if noisy is not None:
         ends = np.cumsum([0, *(one.k for one in each)])
@@ -69,7 +68,7 @@ def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str])
         if empty and 2 * len(empty) <= len(each):
             yield (
                 f"The counts of {_named(list(map(group_name, empty)))} may be noise alone: if you"
-                f" expect more records there, {_LOOK} of {listed(list(by), 'and') or 'the groups'}."
+                f" expect more records there, {_LOOK} of {columns}."
             )
 
 

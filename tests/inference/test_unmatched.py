@@ -191,7 +191,7 @@ def test_groups_that_noise_alone_makes_are_called_so() -> None:
 def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
     promise = Promise(size, 1, LOSS, "MaxDivergence")
 
-    def said(*drawn: tuple[int, int]) -> list[str]:
+    def said(*drawn: tuple[int, int], by: tuple[str, ...] = ("region",)) -> list[str]:
         labels = tuple(f"g{place}" for place in range(len(drawn)))
         noise = PRIVATE if size is None else KNormParameters(1.0)
         rest = None if size is None else size - sum(map(sum, drawn))
@@ -203,7 +203,7 @@ def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
             noise,
             promise,
             rest=rest,
-            grouped_by=("region",),
+            grouped_by=by,
         )
         return list(unmatched_in_groups(groups, groups.grouped_by))
 
@@ -211,6 +211,8 @@ def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
     assert found == (
         f"The counts of g1 may be noise alone: if you expect more records there, {LOOK} of region."
     )
+    (unnamed,) = said((300, 200), (1, -1), (200, 100), by=())
+    assert unnamed.endswith(f"{LOOK} of the groups.")
     assert said((300, 200), (20, 10), (200, 100)) == []
     assert not any("noise alone" in one for one in said((300, 590), (1, -1), (0, 1)))
 
