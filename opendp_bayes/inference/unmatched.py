@@ -41,8 +41,8 @@ def unmatched_in(release: ReleasedData) -> Iterator[str]:
 
 def unmatched_in_groups(releases: Mapping[Key, ReleasedData], by: Iterable[str]) -> Iterator[str]:
     """Yield these sentences of all groups of a grouped release together, which the columns `by`
-    make, one where nearly all of a public number of records are in no group, and one that names
-    groups whose counts may be noise alone, where most groups have more.
+    make. One more is for a public number of records of which nearly all are in no group, and one
+    names groups whose counts may be noise alone, where most groups have more.
     """
     each, names = list(releases.values()), list(by)
     columns, whole = listed(names, "and") if names else "the groups", each[0].whole
