@@ -287,8 +287,8 @@ def test_a_clock_that_goes_back_changes_nothing(path, monkeypatch):
     first, second, third, _ = map(str.split, shown.splitlines()[2:])
     assert [first[3:], second, third] == [
         ["total:", "ε", "=", "2", "ε", "=", "2"],
-        ["1970-01-01", "00:00:00", "total:", "ε", "=", "1", "ε", "=", "1"],
-        ["1970-01-01", "00:00:00", "release", "ε", "=", "0.75", "ε", "=", "0.25"],
+        ["1970-01-01", "00:00", "total:", "ε", "=", "1", "ε", "=", "1"],
+        ["1970-01-01", "00:00", "release", "ε", "=", "0.75", "ε", "=", "0.25"],
     ]
 
 
