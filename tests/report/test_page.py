@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from statsmodels.datasets import anes96, fair
 
 import opendp_bayes as ob
-from opendp_bayes.report.most_frequent import most_frequent
 from opendp_bayes.report.page import _scale, rendered
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
@@ -460,29 +459,3 @@ def test_tables_that_are_estimated_together_agree_to_the_last_digit(tmp_path: Pa
         r"R-hat is at most 1\.\d\d, and every count of a table has at least \d+ eff", text
     )
     assert "Prior learned from all tables" in page.tables[-1][1][1]
-
-
-def test_the_most_frequent_category_is_named_with_its_probability(election: Report) -> None:
-    """An independent count of draws; at most five standard errors of both apart."""
-    found = list(most_frequent(election, 0, None))
-    draws = election.releases[0].posterior.sample(20_000, seed=7)
-    share = float((draws[:, 0] > draws[:, 1]).mean())
-    name, text = re.fullmatch(r"Most frequent: (.*), with probability (.*)\.", found[0]).groups()  # type: ignore[union-attr]
-    assert name == ("Clinton" if share > 0.5 else "Dole")
-    stated = 1.0 if text == "above 0.99" else float(text)
-    assert abs(stated - max(share, 1 - share)) < 0.06
-    assert found[0] in Page(rendered(election)).text["results"]
-
-    (of_groups,) = most_frequent(election, 2, None)
-    groups = re.findall(r"(Clinton|Dole): (\S+) \((?:above )?([\d.]+)\)", of_groups)
-    assert [group for group, *_ in groups] == VOTES
-    for group, label, probability in groups:
-        posterior = election.releases[2][group].posterior
-        first = posterior.sample(20_000, seed=7).argmax(axis=1)
-        place = ["D++", "D+", "D", "I", "R", "R+", "R++"].index(label)
-        assert abs(float(probability) - (first == place).mean()) < 0.06
-
-
-def test_nothing_is_said_of_the_most_frequent_cell(marriages: Report) -> None:
-    (_,) = most_frequent(marriages, 0, None)
-    assert list(most_frequent(marriages, 1, None)) == []

@@ -1,0 +1,52 @@
+"""The category that is most probably the most frequent, as a report names it."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+from statsmodels.datasets import anes96, fair
+
+from opendp_bayes.report.most_frequent import most_frequent
+from opendp_bayes.report.page import rendered
+from opendp_bayes.report.report_document import Report
+from tests.report.test_page import ELECTION, MARRIAGES, VOTES, Page, made
+
+
+@pytest.fixture(scope="module")
+def of_votes(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    answers = anes96.load_pandas().data
+    vote = pl.Series([VOTES[int(code)] for code in answers["vote"]], dtype=pl.Enum(VOTES))
+    frame = pl.DataFrame({"vote": vote, "party": [int(code) for code in answers["PID"]]})
+    return made(ELECTION, frame, tmp_path_factory.mktemp("votes"))
+
+
+def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Report) -> None:
+    """An independent count of draws; at most five standard errors of both apart."""
+    found = list(most_frequent(of_votes, 0, None))
+    draws = of_votes.releases[0].posterior.sample(20_000, seed=7)
+    share = float((draws[:, 0] > draws[:, 1]).mean())
+    name, text = re.fullmatch(r"Most frequent: (.*), with probability (.*)\.", found[0]).groups()  # type: ignore[union-attr]
+    assert name == ("Clinton" if share > 0.5 else "Dole")
+    stated = 1.0 if text == "above 0.99" else float(text)
+    assert abs(stated - max(share, 1 - share)) < 0.06
+    assert found[0] in Page(rendered(of_votes)).text["results"]
+
+    (of_groups,) = most_frequent(of_votes, 2, None)
+    groups = re.findall(r"(Clinton|Dole): (\S+) \((?:above )?([\d.]+)\)", of_groups)
+    assert [group for group, *_ in groups] == VOTES
+    for group, label, probability in groups:
+        posterior = of_votes.releases[2][group].posterior
+        first = posterior.sample(20_000, seed=7).argmax(axis=1)
+        place = ["D++", "D+", "D", "I", "R", "R+", "R++"].index(label)
+        assert abs(float(probability) - (first == place).mean()) < 0.06
+
+
+def test_nothing_is_said_of_the_most_frequent_cell(tmp_path: Path) -> None:
+    answers = fair.load_pandas().data
+    affair = [bool(number > 0) for number in answers["affairs"]]
+    religious = [int(code) for code in answers["religious"]]
+    frame = pl.DataFrame({"affair": affair, "religious": religious})
+    marriages = made(MARRIAGES, frame, tmp_path)
+    (_,) = most_frequent(marriages, 0, None)
+    assert list(most_frequent(marriages, 1, None)) == []
