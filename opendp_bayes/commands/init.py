@@ -162,7 +162,7 @@ def init(
         }
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
-            _without_results(output if json_ else None, list(schema))
+            _without_results(output if json_ else None)
         if owner is not None:
             where = os.path.relpath(data, owner.parent)
             facts = _facts(where, found.title, schema, labels, reading, epsilon)
@@ -178,7 +178,7 @@ def init(
             kept.keep(text)
 
 
-def _without_results(output: Path | None, columns: list[str]) -> None:
+def _without_results(output: Path | None) -> None:
     """Say what is missing before the specification can be run; exit with it for a file of JSON,
     which has no comments.
     """

@@ -147,7 +147,7 @@ def plan(
         needed = {}
         if wanted:
             show("Smallest ε and number of records", 0, 0)
-            needed = _needed(*wanted, epsilon, {**setting, "size": size, "guess_size": guess_size})
+            needed = _needed(*wanted, epsilon, size, guess_size, setting)
             epsilon = needed["smallest_epsilon"] if epsilon is None else epsilon
         found = planning.plan(
             size=size,
@@ -228,20 +228,24 @@ def _wanted(
 
 
 def _needed(
-    kind: str, error: float, epsilon: float | None, setting: dict[str, Any]
+    kind: str,
+    error: float,
+    epsilon: float | None,
+    size: int | None,
+    guess_size: int | None,
+    setting: dict[str, Any],
 ) -> dict[str, Any]:
     """The smallest ε with that error and, for an ε that is given, the least number of records."""
     from opendp_bayes.planning import smallest
 
-    wanted: dict[str, Any] = {"kind": kind, "prior": setting["prior"], "d_in": setting["d_in"]}
-    wanted["proportions"] = setting["proportions"]
-    sizes = {name: setting[name] for name in ("size", "guess_size")}
-    found = {"error": error, "kind": kind}
+    found, asked = {"error": error, "kind": kind}, {**setting, "kind": kind}
     try:
-        found["smallest_epsilon"] = smallest.smallest_epsilon(error, **sizes, **wanted)
+        found["smallest_epsilon"] = smallest.smallest_epsilon(
+            error, size=size, guess_size=guess_size, **asked
+        )
         if epsilon is not None:
             found["smallest_size"] = smallest.smallest_size(
-                error, epsilon=epsilon, private=sizes["size"] is None, **wanted
+                error, epsilon=epsilon, private=size is None, **asked
             )
     except ValueError as problem:
         option = "error" if kind == "hellinger" else "width"

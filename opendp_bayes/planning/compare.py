@@ -237,14 +237,14 @@ class Plan:
 
 def _brief_table(plan: Plan) -> Table:
     """Losses and Hellinger errors."""
-    errors, widths = (
-        [f"{what},\n{shares}" for shares in plan.proportions] for what in ("Error", "Width")
-    )
+    errors, first = [f"Error,\n{of}" for of in plan.proportions], next(iter(plan.proportions))
     rows = [
-        (*_loss(row), *_errors(row, "hellinger"), *_errors(row, "interval_width")[:1])
+        (*_loss(row), *_errors(row, "hellinger"), _errors(row, "interval_width")[0])
         for row in plan.usable
     ]
-    headings = columns("Mechanism, best first", "Scale", "ε", "ρ (zCDP)", *errors, *widths[:1])
+    headings = columns(
+        "Mechanism, best first", "Scale", "ε", "ρ (zCDP)", *errors, f"Width,\n{first}"
+    )
     return Table(headings, (Body(tuple(rows)),))
 
 

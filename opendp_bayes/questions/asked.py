@@ -36,7 +36,7 @@ from opendp_bayes.questions.fitting import (
 from opendp_bayes.questions.grouped_counts import split_of
 from opendp_bayes.questions.priors import NUMBER, with_prior
 from opendp_bayes.questions.question import Columns, Countable, Question
-from opendp_bayes.questions.releasing import releasing
+from opendp_bayes.questions.releasing import promising, releasing
 from opendp_bayes.release_format.data import ReleasedData
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import GroupedRelease, Release
@@ -50,7 +50,7 @@ from opendp_bayes.trusted.budget import (
     shown,
 )
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.measurements import measurement_of, restated
+from opendp_bayes.trusted.measurements import measurement_of
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, groups_and_labels
@@ -202,12 +202,9 @@ class Asked:
     def _promising(
         self, budget: Any, once: str = ""
     ) -> Callable[[ReleasedData], Release | GroupedRelease]:
-        """The function `restated` of what is drawn, which holds nothing of the query."""
-        kept = self.kept or (once if self.truncated else "")
-        loss, d_in, truncated, result = self.loss(budget), self.d_in, self.truncated, self.result
-        return lambda drawn: result(
-            restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept)
-        )
+        """The function `restated` of what is drawn."""
+        kept, loss = self.kept or (once if self.truncated else ""), self.loss(budget)
+        return promising(self.result, loss, d_in=self.d_in, truncated=self.truncated, kept=kept)
 
     def _delta(self, budget: Any) -> float:
         return delta_of(parts_of(self.base).output_measure, budget)

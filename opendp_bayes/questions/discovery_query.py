@@ -20,7 +20,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
 from opendp_bayes.questions.discovered_counts import DISCOVER, keys_of
 from opendp_bayes.questions.question import Discoverable
-from opendp_bayes.questions.releasing import converted, releasing
+from opendp_bayes.questions.releasing import converted, promising, releasing
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.trusted.boundary import descriptor_of
@@ -30,7 +30,6 @@ from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.trusted.keys import KeysSpace
 from opendp_bayes.trusted.kinds import KindsOfFrame
-from opendp_bayes.trusted.measurements import restated
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.stable_plans import check_left_out, gate_of
 
@@ -156,12 +155,9 @@ class Discovering:
         return self._promising(budget)(drawn)
 
     def _promising(self, budget: Any) -> Callable[[DiscoveredData], Any]:
-        """The function `restated` of what is drawn, which holds nothing of the query."""
-        loss, d_in, truncated = self.loss(budget), self.d_in, self.truncated
-        kept, result = self.kept, self.result
-        return lambda drawn: result(
-            restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept)
-        )
+        """The function `restated` of what is drawn."""
+        of_unit: Any = {"d_in": self.d_in, "truncated": self.truncated, "kept": self.kept}
+        return promising(self.result, self.loss(budget), **of_unit)
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""

@@ -6,8 +6,10 @@ from typing import Any, TypeVar
 from opendp.core import new_function
 from opendp.mod import Measurement
 
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
+from opendp_bayes.trusted.measurements import restated
 
 R = TypeVar("R")
 
@@ -19,6 +21,15 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
     made: Any = measurement >> new_function(guarded(result, "release"), TO="ExtrinsicObject")
     made.accounting = measurement.accounting
     return made
+
+
+def promising(
+    result: Callable[[Any], R], loss: PrivacyLoss, *, d_in: int, truncated: bool, kept: str
+) -> Callable[[Any], R]:
+    """The function that makes a `result` of what was drawn for one record, with the promise to one
+    privacy unit (`restated`). It holds nothing of a query.
+    """
+    return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
 
 
 def converted(drawn: Any, convert: Callable[[Any], R]) -> R:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.statements import named
+from opendp_bayes.report.statements import named, naming, posterior_of
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.release import Release
 
@@ -36,12 +35,9 @@ def most_frequent(
     if isinstance(release, DiscoveredRelease) or len(release.categories) > _MOST_CATEGORIES:
         return
     column = specification.columns[result.columns[0]]
-    known = column if result.merge is None else replace(column, labels=None)
+    known = naming(column, result)
     if isinstance(release, Release):
-        if isinstance(together, SurveyPosterior):
-            posterior: Any = together.marginal(*result.columns)
-        else:
-            posterior = release.posterior if together is None else together[report.names[number]]
+        posterior = posterior_of(report, number, together)
         label, probability = _first_of(posterior, release.categories)
         yield f"Most frequent: {named(known, label)}, with probability {probability}."
     elif len(release) <= _MOST_GROUPS:

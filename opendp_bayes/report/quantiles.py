@@ -4,13 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from msgspec.structs import replace
-
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.labels import identity, places_of
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.statements import named
+from opendp_bayes.report.statements import named, naming, posterior_of
 from opendp_bayes.results.release import Release
 
 #: The levels of the quantiles that are shown.
@@ -58,15 +56,10 @@ def quantiles(
     own = [one for one in labels if identity(one) not in new or identity(one) in listed]
     if len(own) < 2:
         return
-    if isinstance(together, SurveyPosterior):
-        posterior: Any = together.marginal(*result.columns)
-    else:
-        posterior = release.posterior if together is None else together[report.names[number]]
+    posterior = posterior_of(report, number, together)
     if len(own) < len(labels):
         posterior = posterior.given(own)
-    names = [
-        named(column if result.merge is None else replace(column, labels=None), x) for x in own
-    ]
+    names = [named(naming(column, result), x) for x in own]
     places, k, rows = places_of(own), len(own), []
     for at_least, found in posterior.quantiles(_LEVELS).items():
         ends = [places[identity(label)] for label in found.interval(level)]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
+
 from opendp_bayes.display.wording import (
     at_most,
     difference,
@@ -44,6 +46,25 @@ _MECHANISMS = {
     "hellinger_exponential": f"the exponential mechanism {_HELLINGER}",
     "permute_and_flip": f"permute-and-flip {_HELLINGER}",
 }
+
+
+def posterior_of(
+    report: Report, number: int, together: SurveyPosterior | LevelsPosterior | None
+) -> Any:
+    """The posterior of a result without groups: that of `together`, the posterior of all results,
+    where they have one.
+    """
+    if together is None:
+        release: Any = report.releases[number]
+        return release.posterior
+    if isinstance(together, SurveyPosterior):
+        return together.marginal(*report.specification.results[number].columns)
+    return together[report.names[number]]
+
+
+def naming(column: Column, result: Result) -> Column:
+    """The column with the labels of its categories, which those of merged ones are not."""
+    return column if result.merge is None else replace(column, labels=None)
 
 
 def named(column: Column | None, value: Any) -> str:

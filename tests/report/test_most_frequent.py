@@ -3,22 +3,17 @@
 import re
 from pathlib import Path
 
-import polars as pl
 import pytest
-from statsmodels.datasets import anes96, fair
 
 from opendp_bayes.report.most_frequent import most_frequent
 from opendp_bayes.report.page import rendered
 from opendp_bayes.report.report_document import Report
-from tests.report.test_page import ELECTION, MARRIAGES, VOTES, Page, made
+from tests.report.test_page import VOTES, Page, of_election, of_marriages
 
 
 @pytest.fixture(scope="module")
 def of_votes(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    answers = anes96.load_pandas().data
-    vote = pl.Series([VOTES[int(code)] for code in answers["vote"]], dtype=pl.Enum(VOTES))
-    frame = pl.DataFrame({"vote": vote, "party": [int(code) for code in answers["PID"]]})
-    return made(ELECTION, frame, tmp_path_factory.mktemp("votes"))
+    return of_election(tmp_path_factory.mktemp("votes"))
 
 
 def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Report) -> None:
@@ -43,10 +38,6 @@ def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Repo
 
 
 def test_nothing_is_said_of_the_most_frequent_cell(tmp_path: Path) -> None:
-    answers = fair.load_pandas().data
-    affair = [bool(number > 0) for number in answers["affairs"]]
-    religious = [int(code) for code in answers["religious"]]
-    frame = pl.DataFrame({"affair": affair, "religious": religious})
-    marriages = made(MARRIAGES, frame, tmp_path)
+    marriages = of_marriages(tmp_path)
     (_,) = most_frequent(marriages, 0, None)
     assert list(most_frequent(marriages, 1, None)) == []

@@ -120,21 +120,29 @@ def made(text: str, frame: pl.DataFrame, directory: Path) -> Report:
     return Report(asked, survey.release().releases, software)
 
 
-@pytest.fixture(scope="module")
-def election(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def of_election(directory: Path) -> Report:
     answers = anes96.load_pandas().data
     vote = pl.Series([VOTES[int(code)] for code in answers["vote"]], dtype=pl.Enum(VOTES))
     frame = pl.DataFrame({"vote": vote, "party": [int(code) for code in answers["PID"]]})
-    return made(ELECTION, frame, tmp_path_factory.mktemp("election"))
+    return made(ELECTION, frame, directory)
 
 
-@pytest.fixture(scope="module")
-def marriages(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def of_marriages(directory: Path) -> Report:
     answers = fair.load_pandas().data
     affair = [bool(number > 0) for number in answers["affairs"]]
     religious = [int(code) for code in answers["religious"]]
     frame = pl.DataFrame({"affair": affair, "religious": religious})
-    return made(MARRIAGES, frame, tmp_path_factory.mktemp("marriages"))
+    return made(MARRIAGES, frame, directory)
+
+
+@pytest.fixture(scope="module")
+def election(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return of_election(tmp_path_factory.mktemp("election"))
+
+
+@pytest.fixture(scope="module")
+def marriages(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return of_marriages(tmp_path_factory.mktemp("marriages"))
 
 
 @pytest.fixture(params=["election", "marriages"])
