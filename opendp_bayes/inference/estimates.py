@@ -19,6 +19,8 @@ from opendp_bayes.release_format.data import ReleasedData
 
 #: Intervals are not shown as if they were narrower.
 _LEAST_WIDTH = 1e-9
+#: A posterior says little where its standard deviations are above this share of the prior's.
+_LITTLE = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,18 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
 def estimate_of(posterior: NoiseAwarePosterior, level: float) -> Estimate:
     """Estimate from a posterior, with intervals of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
+
+
+def says_little(release: ReleasedData, estimate: Estimate) -> bool:
+    """True where no category is known much better than from the prior alone, unless it was learned:
+    each standard deviation is above 0.9 of the prior's.
+    """
+    if release.learned_prior:
+        return False
+    prior = np.array(release.prior)
+    mean = prior / prior.sum()
+    known = np.sqrt(mean * (1 - mean) / (prior.sum() + 1))
+    return bool(np.all(estimate.std > _LITTLE * known))
 
 
 def estimate_or_reason(

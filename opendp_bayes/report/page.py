@@ -29,7 +29,7 @@ from opendp_bayes.report.statements import (
 from opendp_bayes.report.unmatched import unmatched
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.release import Release
-from opendp_bayes.results.sheets import unmatched_of
+from opendp_bayes.results.sheets import little_said, unmatched_of
 
 #: Probability of the intervals.
 LEVEL = 0.95
@@ -228,6 +228,7 @@ def _section(
         notes=(
             *most_frequent(report, number, together),
             *limits(specification, result),
+            *_little(result, parts, estimates, together),
             *unmatched_of(release),
         ),
         epsilon=at_most(release.epsilon),
@@ -236,6 +237,15 @@ def _section(
         mechanism=described(release.mechanism),
         prior="learned from all tables" if specification.joint else prior_of(release),
     )
+
+
+def _little(
+    result: Result, parts: Mapping[Any, Any], estimates: Mapping[Any, Estimate], together: Any
+) -> list[str]:
+    """Say where the data hardly changed a prior, which is of a result alone."""
+    if together is not None or result.pooled:
+        return []
+    return little_said({key: (parts[key], found) for key, found in estimates.items()})
 
 
 def _section_of_discovery(

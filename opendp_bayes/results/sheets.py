@@ -20,6 +20,7 @@ from opendp_bayes.inference.estimates import (
     estimate_or_reason,
     noise_aware_estimate,
     plug_in_estimate,
+    says_little,
 )
 from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
@@ -54,6 +55,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
         ]
         cells += aware.shown()
         decimals = aware.decimals
+        notes += little_said({None: (release, aware)})
         reading = (
             "Mean and interval take the noise into account: given the release and the prior, each"
             f" probability lies in its interval with probability {percent}. The plug-in interval"
@@ -93,14 +95,32 @@ def grouped_sheet(
             "The noise-aware posteriors of these groups take long: call to_frame() of this release,"
             " then show it again."
         )
-    bodies = []
+    bodies, known = [], {}
     for group, release in releases.items():
         cells = [*_labels(release), _counts(release)]
         if shown:
-            cells += noise_aware_estimate(release, level).shown()
+            known[group] = release, noise_aware_estimate(release, level)
+            cells += known[group][1].shown()
         bodies.append(Body(_rows(cells), group=group_name(group)))
+    notes += little_said(known)
     notes += unmatched_in_groups(releases, by)
     return Sheet((Table(tuple(columns), tuple(bodies)),), tuple(notes), reading=reading)
+
+
+def little_said(estimates: Mapping[Any, tuple[InferredRelease, Estimate]]) -> list[str]:
+    """Say where intervals are about those of the prior: of one release, under None, or of groups
+    by their names.
+    """
+    groups = [group for group, known in estimates.items() if says_little(*known)]
+    if not groups:
+        return []
+    where = ""
+    if len(groups) < len(estimates):
+        where = f" of {len(groups)} of the {len(estimates)} groups"
+    return [
+        f"The intervals{where} are about as wide as the prior's own: the data say hardly anything"
+        " through the noise. A larger budget, or more records, narrows them."
+    ]
 
 
 def unmatched_of(release: Any) -> list[str]:

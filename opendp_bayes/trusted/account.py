@@ -6,6 +6,7 @@ the last total counts. Order is that of the lines, whatever their times say.
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,6 +25,8 @@ _ONCE = each_once("", "nobody knows which of the two holds, so keep the larger")
 #: A line stays so short that it is written in one piece, and a table of them readable.
 LONGEST = 200
 Kind = Literal["epsilon", "rho"]
+#: A privacy unit as `unit_in_words` writes it.
+_UNIT = re.compile(r"(contributions|changes): (\d+)(?:, identifier: (.+))?")
 
 
 class LedgerError(ValueError):
@@ -131,7 +134,7 @@ class Account:
     _spent: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
 
     def __str__(self) -> str:
-        unit = "" if self.unit is None else f", for the privacy unit {self.unit}"
+        unit = "" if self.unit is None else f", for {unit_said(self.unit)}"
         left = f"{self.remaining} is left{unit}"
         return f"{self.dataset}: {self.spent} of {self.total} is spent, {left}."
 
@@ -157,9 +160,10 @@ class Account:
         """Raise `LedgerError` where losses are for another privacy unit."""
         if self.unit not in (None, unit):
             raise LedgerError(
-                f"the ledger's losses of {self.dataset!r} are for the privacy unit {self.unit}, and"
-                f" one for {unit} cannot be added to them. Use that unit, with an identifier of the"
-                " same name in every file, or name another data set with a total of its own."
+                f"the ledger's losses of {self.dataset!r} are for {unit_said(self.unit)}, and one"
+                f" for {unit_said(unit)} cannot be added to them. Use that privacy unit, with an"
+                " identifier of the same name in every file, or name another data set with a total"
+                " of its own."
             )
 
     def check(self, loss: Loss, unit: str) -> None:
@@ -233,6 +237,25 @@ def accounts_of(text: bytes) -> dict[str, Account]:
 def line_of(entry: Entry) -> bytes:
     """The entry as a line, with its line feed."""
     return msgspec.json.encode(entry) + b"\n"
+
+
+def unit_said(unit: str) -> str:
+    """A privacy unit in plain words, or as the entries have it.
+
+    >>> unit_said("contributions: 1")
+    '1 record added or removed'
+    >>> unit_said("changes: 2, identifier: person")
+    'all records of 2 values of person changed'
+    """
+    found = _UNIT.fullmatch(unit)
+    if found is None:
+        return f"the privacy unit {unit}"
+    kind, number, identifier = found.groups()
+    many = "" if number == "1" else "s"
+    of = f"{number} record{many}"
+    if identifier is not None:
+        of = f"all records of {number} value{many} of {identifier}"
+    return f"{of} {'changed' if kind == 'changes' else 'added or removed'}"
 
 
 def as_name(value: object, argument: str) -> str:

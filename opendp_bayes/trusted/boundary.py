@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, cast
 
 import numpy as np
@@ -270,8 +271,22 @@ def to_then(constructor: Callable[..., Any]) -> Callable[..., Then]:
     """
     partial = to_opendp_then(constructor)
 
+    takes = signature(partial)
+
     @wraps(partial)
     def then(*args: Any, **kwargs: Any) -> Then:
+        try:
+            takes.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{then.__name__}: {error}; it takes {_arguments(takes)}.") from None
         return Then(partial(*args, **kwargs), then.__name__)
 
     return then
+
+
+def _arguments(takes: Signature) -> str:
+    """The arguments of a constructor without their types, and what a privacy measure is."""
+    plain = [each.replace(annotation=Parameter.empty) for each in takes.parameters.values()]
+    shown = str(takes.replace(parameters=plain, return_annotation=Parameter.empty))
+    with_measure = "output_measure" in takes.parameters
+    return f"{shown}{', a measure such as dp.max_divergence() first' if with_measure else ''}"

@@ -334,7 +334,7 @@ def opened_file(
             file = on_disk(text if opened.table is None else opened.table.typed(text))
         return file.scan, file
     except FileError as error:
-        problem = str(error).replace("FILE ", "frame=", 1)
+        problem = str(error).replace("FILE ", "data=", 1)
     raise ValueError(problem)
 
 

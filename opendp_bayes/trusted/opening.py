@@ -170,7 +170,7 @@ class CheckedContext(Unchanging, Context):
 
 
 def context(
-    frame: Any,
+    data: Any,
     *,
     privacy_unit: tuple[Metric, Any],
     privacy_loss: tuple[Measure, Any],
@@ -185,7 +185,7 @@ def context(
 
     Parameters
     ----------
-    frame : a polars LazyFrame, which is read when something is released; the path of a file that
+    data : a polars LazyFrame, which is read when something is released; the path of a file that
         the command reads, such as "survey.sav" (`docs/files.md`, "Files"); or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
         else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
@@ -237,7 +237,7 @@ def context(
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    found = _frame(frame, labels, sheet)
+    found = _frame(data, labels, sheet)
     schema, domains, left_out = found.frame.collect_schema(), {}, dict(found.left_out)
     for name, dtype in schema.items():
         try:
@@ -248,11 +248,11 @@ def context(
                 f"has type {of}, for which OpenDP has no domain, so it is left out of the Context."
                 f" {how_to_cast(of, name, 'in the frame')}"
             )
-    data = found.frame
+    frame = found.frame
     if len(domains) < len(schema):
-        data = data.select(column_named(name) for name in domains)
+        frame = frame.select(column_named(name) for name in domains)
     return CheckedContext.opened(
-        data,
+        frame,
         lazyframe_domain(list(domains.values())),
         domains,
         arguments,

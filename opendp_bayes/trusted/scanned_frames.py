@@ -157,7 +157,7 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
         import narwhals as nw
     except ImportError:
         raise ImportError(
-            f"frame={kind}: is not a frame of polars, and narwhals, which reads others, is not"
+            f"data={kind}: is not a frame of polars, and narwhals, which reads others, is not"
             " installed. Run `pip install 'opendp-bayes[frames]'`, or make it one yourself."
         ) from None
     try:
@@ -165,17 +165,17 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
             frame = nw.from_native(given)
     except TypeError:
         raise TypeError(
-            f"frame={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
+            f"data={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
             f" a table of pyarrow.{_advice(given)}"
         ) from None
     except nw.exceptions.DuplicateError:
         frame = None
     if frame is None:
         # Not which: of a file without a header, its columns are somebody's record.
-        raise ValueError(f"frame={kind}: two columns have one name; rename them.")
+        raise ValueError(f"data={kind}: two columns have one name; rename them.")
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
-            f"frame={kind}: is a frame of an engine, which counts itself; open it by"
+            f"data={kind}: is a frame of an engine, which counts itself; open it by"
             " `opendp_bayes_engines.context`, with the same arguments (pip install"
             " opendp-bayes-engines)."
         )
@@ -196,7 +196,7 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
         made = None
     if made is None:
         raise TypeError(
-            f"frame={kind}: a column cannot be made one of polars, for a reason that is withheld,"
+            f"data={kind}: a column cannot be made one of polars, for a reason that is withheld,"
             " because it may show a value. Convert it yourself, and pass the frame of polars."
         )
     coded = (name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum))

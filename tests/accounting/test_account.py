@@ -87,7 +87,7 @@ def test_refuses_what_cannot_be_added():
     for loss in (Loss(epsilon=float("inf")), Loss(epsilon=float("nan")), Loss(epsilon=-1.0)):
         with pytest.raises(LedgerError, match="cannot be added"):
             account.check(loss, UNIT)
-    with pytest.raises(LedgerError, match="for the privacy unit contributions: 3, and one"):
+    with pytest.raises(LedgerError, match="are for 3 records added or removed, and one"):
         account.check(Loss(epsilon=0.1), "changes: 3")
     account.check(Loss(epsilon=0.1), UNIT)
 
@@ -172,7 +172,9 @@ def test_a_total_may_state_the_unit_of_all_losses():
     account = accounts_of(text_of(first, raised))["a"]
     assert (account.unit, account.total.value) == (UNIT, 2.0)
     account.check(Loss(epsilon=2.0), UNIT)
-    with pytest.raises(LedgerError, match="are for the privacy unit contributions: 3, and one for"):
+    with pytest.raises(
+        LedgerError, match="3 records added or removed, and one for 3 records changed cannot"
+    ):
         account.check(Loss(epsilon=0.1), "changes: 3")
     for other in (spent(unit="changes: 3", epsilon=0.1), spent(unit="", epsilon=0.1)):
         with pytest.raises(

@@ -95,7 +95,7 @@ def test_shows_every_data_set():
         "=",
         "1e-06",
     ]
-    assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for the privacy unit contrib" in shown
+    assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for 1 record added or" in shown
     assert "panel: ρ = 0 of ρ = 1, δ = 1e-06 is spent, ρ = 1, δ = 1e-06 is left." in shown
     assert "panel" not in run("ledger", "b", "--dataset", "census")
     first, second = json.loads(run("ledger", "b", "--json"))

@@ -80,3 +80,14 @@ def test_blanks_around_a_label_are_seen(groups):
     assert lines[1].split()[:3] == ["north", "yes", "5"]
     assert lines[2].split()[:3] == ["'yes", "'", "1"]
     assert "'no'" not in plain.rendered(groups.sheet())
+
+
+def test_says_where_intervals_are_about_those_of_the_prior(groups):
+    said = "are about as wide as the prior's own"
+    hidden = replace(groups, mechanism=ob.LaplaceParameters(1e4, total="private"))
+    assert f"The intervals {said}" in plain.rendered(hidden.sheet())
+    assert f"The intervals {said}" in plain.rendered(hidden["north"].sheet())
+    for narrow in (groups.sheet(), groups["north"].sheet()):
+        assert said not in plain.rendered(narrow)
+    one = replace(hidden, drawn=((5, 1), (200000, 400000)))
+    assert f"The intervals of 1 of the 2 groups {said}" in plain.rendered(one.sheet())

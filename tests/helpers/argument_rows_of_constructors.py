@@ -372,13 +372,13 @@ CLEAR = {"privacy_loss": dp.loss_of(epsilon=1e6)}
 QUERIES += rows(
     ob.context,
     {
-        "frame": FRAME,
+        "data": FRAME,
         "privacy_unit": dp.unit_of(contributions=1),
         "privacy_loss": dp.loss_of(epsilon=1.0),
         "split_evenly_over": 1,
     },
     scale_in,
-    vary("frame", pl.concat([FRAME, FRAME]), DIFFERENT, counts_in, **CLEAR),
+    vary("data", pl.concat([FRAME, FRAME]), DIFFERENT, counts_in, **CLEAR),
     vary("privacy_unit", dp.unit_of(contributions=2), LARGER),
     vary("privacy_loss", dp.loss_of(epsilon=2.0), SMALLER),
     vary("split_evenly_over", 2, LARGER),

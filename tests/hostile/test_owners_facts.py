@@ -102,7 +102,7 @@ def test_the_unit_of_the_ledger_is_the_owners(owner: Path) -> None:
     assert ledger.account.unit == "contributions: 1"
     Path("data.toml").write_text(OWNER.replace("[privacy]", "[privacy]\ncontributions = 2"))
     message = run("run", asked(), "data.toml", code=2)
-    assert "data.toml: ledger: the ledger's losses of 'votes' are for the privacy unit" in message
+    assert "data.toml: ledger: the ledger's losses of 'votes' are for 1 record added or" in message
 
 
 def test_the_total_of_the_ledger_is_the_owners(owner: Path) -> None:

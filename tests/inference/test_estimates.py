@@ -13,6 +13,7 @@ from opendp_bayes.inference.estimates import (
     estimate_or_reason,
     noise_aware_estimate,
     plug_in_estimate,
+    says_little,
 )
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
@@ -197,3 +198,23 @@ def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str)
     assert intervals[0] == shown
     assert estimate.shown(2)[0] == ["0.10", "0.20"]
     assert len(means[1]) == len(means[0]) == shown.index(" ")
+
+
+@pytest.mark.parametrize(
+    ("scale", "prior", "is_little"),
+    [
+        (1e4, (1.0, 0.5, 2.0), True),  # the noise hides 20 records
+        (2.0, (1.0, 0.5, 2.0), False),
+        (0.01, (1000.0, 500.0, 2000.0), True),  # the prior outweighs 20 records
+        (10.0, (1.0, 0.5, 2.0), False),
+    ],
+)
+def test_says_little_where_the_prior_is_hardly_changed(
+    scale: float, prior: tuple[float, ...], is_little: bool
+) -> None:
+    release = changed(RELEASE, mechanism=LaplaceParameters(scale), prior=prior)
+    estimate = noise_aware_estimate(release)
+    before = stats.dirichlet(prior).var() ** 0.5
+    assert is_little == bool(np.all(estimate.std > 0.9 * before))
+    assert says_little(release, estimate) == is_little
+    assert not says_little(changed(release, prior=(1.0,) * 3, learned_prior=True), estimate)

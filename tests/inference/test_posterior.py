@@ -323,6 +323,32 @@ def test_arviz_gets_the_draws(three, chained):
     )
 
 
+@pytest.mark.parametrize(
+    ("axes", "cells", "is_whole"),
+    [
+        (("region", "vote", "seen"), list(product("NS", "abc", (True, False))), True),
+        (("region", "vote"), [("N", "a"), ("N", "b"), ("S", "a")], False),  # one cannot occur
+        (("region", "vote"), [("N", "a"), ("S", "a"), ("N", "b"), ("S", "b")], False),
+        (("chain", "vote"), list(product("NS", "ab")), False),
+    ],
+)
+def test_arviz_gets_the_variables_of_a_whole_joint_table(axes, cells, is_whole):
+    arviz_or_skip()
+    drawn, prior = tuple(range(1, len(cells) + 1)), (1.0,) * len(cells)
+    shared = tuple(cells), prior, LaplaceParameters(2.0), promise(sum(drawn)), axes
+    table = ob.Release(drawn, *shared).posterior
+    theta = table.to_arviz(draws=50).posterior["theta"]
+    if not is_whole:
+        assert theta.dims == ("chain", "draw", "category")
+        assert theta.shape == (4, 50, len(cells))
+        return
+    assert theta.dims == ("chain", "draw", *axes)
+    means = theta.mean(("chain", "draw"))
+    for cell, mean in zip(cells, table.mean(), strict=True):
+        labels = dict(zip(axes, map(str, cell), strict=True))
+        assert float(means.sel(labels)) == pytest.approx(mean, abs=0.02)
+
+
 def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
     real = builtins.__import__
     monkeypatch.delitem(sys.modules, "arviz_base", raising=False)

@@ -135,7 +135,9 @@ def test_different_units_are_told_apart(path):
     assert ledger.account.unit == "contributions: 1, identifier: person"
     for unit, size in ((UNIT, None), (dp.unit_of(changes=2), 100)):
         query = opened(ledger, unit=unit).query(epsilon=0.5)
-        with pytest.raises(ob.LedgerError, match="privacy unit contributions: 1, identifier: per"):
+        with pytest.raises(
+            ob.LedgerError, match="all records of 1 value of person added or removed, a"
+        ):
             ob.posterior(query, **VOTE, size=size).release()
 
 
@@ -144,7 +146,9 @@ def test_a_ledger_is_opened_for_the_unit_that_it_has(path):
     ob.Ledger(path, epsilon=9.0, unit=UNIT)
     for total in ({}, {"epsilon": 9.0}):
         assert ob.Ledger(path, **total, unit=UNIT).account.unit == "contributions: 1"
-        with pytest.raises(ob.LedgerError, match="privacy unit contributions: 1, and one for chan"):
+        with pytest.raises(
+            ob.LedgerError, match="1 record added or removed, and one for 1 record ch"
+        ):
             ob.Ledger(path, **total, unit=dp.unit_of(changes=1))
 
 

@@ -260,48 +260,48 @@ MESSAGES = {
     "a mapping": (
         {"frame": {"vote": ["a"]}},
         TypeError,
-        "frame=dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
+        "data=dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
         " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
     ),
     "a path": (
         {"frame": "votes.csv"},
         ValueError,
-        "frame=votes.csv: is not a file; check the path.",
+        "data=votes.csv: is not a file; check the path.",
     ),
     "a frame of an engine": (
         {"frame": duckdb.sql("SELECT 'a' AS vote")},
         TypeError,
-        "frame=duckdb.DuckDBPyRelation: is a frame of an engine, which counts itself; open it by"
+        "data=duckdb.DuckDBPyRelation: is a frame of an engine, which counts itself; open it by"
         " `opendp_bayes_engines.context`, with the same arguments (pip install"
         " opendp-bayes-engines).",
     ),
     "two columns of one name": (
         {"frame": pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])},
         ValueError,
-        "frame=pandas.DataFrame: two columns have one name; rename them.",
+        "data=pandas.DataFrame: two columns have one name; rename them.",
     ),
     "a Series": (
         {"frame": DATA["vote"]},
         TypeError,
-        "frame=polars.Series: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
+        "data=polars.Series: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
         " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
     ),
     "a batch of Arrow": (
         {"frame": DATA.to_arrow().to_batches()[0]},
         TypeError,
-        "frame=pyarrow.RecordBatch: must be a LazyFrame or a DataFrame of polars, a DataFrame of"
+        "data=pyarrow.RecordBatch: must be a LazyFrame or a DataFrame of polars, a DataFrame of"
         " pandas or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
     ),
     "nothing": (
         {"frame": None},
         TypeError,
-        "frame=NoneType: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or a"
+        "data=NoneType: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or a"
         " table of pyarrow.",
     ),
     "a value that does not fit": (
         {"frame": pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})},
         TypeError,
-        "frame=pandas.DataFrame: a column cannot be made one of polars, for a reason that is"
+        "data=pandas.DataFrame: a column cannot be made one of polars, for a reason that is"
         " withheld, because it may show a value. Convert it yourself, and pass the frame of"
         " polars.",
     ),
@@ -340,7 +340,7 @@ def test_without_narwhals_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(
         ImportError,
-        match=r"frame=pandas\.DataFrame: is not a frame of polars.*pip install 'opendp-bayes\[fra",
+        match=r"data=pandas\.DataFrame: is not a frame of polars.*pip install 'opendp-bayes\[fra",
     ):
         opened(DATA.to_pandas())
     opened(DATA, split_evenly_over=1).query()

@@ -452,7 +452,7 @@ def test_one_of_several_sheets_is_named(tmp_path):
     labels = 'categories = ["yes", "no"]'
     assert asked_of(path, 'sheet = "B"', "vote", labels)["no"] == 1
     assert said in asked_of(path, 'sheet = "C"', "vote", labels, code=2)
-    with pytest.raises(ValueError, match=r"frame=x\.xlsx: has the sheets 'A', 'B'; name one"):
+    with pytest.raises(ValueError, match=r"data=x\.xlsx: has the sheets 'A', 'B'; name one"):
         opened(path)
     assert counts(path, "vote", ["yes", "no"], sheet="A") == (1, 0, 0, 0)
 
@@ -550,7 +550,7 @@ def test_arguments_of_other_types_are_refused(of_others):
 def test_a_file_that_is_not_what_it_says_tells_nothing(extension, tmp_path):
     path = tmp_path / f"votes{extension}"
     path.write_bytes(b"\xff\xfe secret \x00\x01" * 40)
-    with pytest.raises(ValueError, match=r"^frame=votes") as caught:
+    with pytest.raises(ValueError, match=r"^data=votes") as caught:
         opened(path)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -1,6 +1,8 @@
 """Joint tables: which cells, and which of them together, a table of some variables is of."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from opendp_bayes.mathematics.telling import listed_names, meant, told
@@ -57,6 +59,16 @@ def cells_given(
         place_among(axes[place], value, [cell[place] for cell in cells])
         found = [at for at in found if are_same(cells[at][place], value)]
     return found
+
+
+def grid_of(axes: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, tuple[Label, ...]]:
+    """The values of each axis, where the cells are all their combinations, the last axis running
+    fastest; empty otherwise.
+    """
+    values = {axis: tuple(distinct(cell[at] for cell in cells)) for at, axis in enumerate(axes)}
+    if math.prod(map(len, values.values())) != len(cells):
+        return {}
+    return values if all(map(are_same, product(*values.values()), cells)) else {}
 
 
 def collapsed(

@@ -20,6 +20,7 @@ from opendp_bayes.inference.answers.joint_table import (
     cells_given,
     check_others,
     collapsed,
+    grid_of,
     positions_among,
 )
 from opendp_bayes.inference.answers.nearest_dirichlet import nearest_dirichlet
@@ -265,7 +266,8 @@ class NoiseAwarePosterior:
 
     def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
         """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
-        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`.
+        variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`. A joint
+        table of all combinations has its variables in place of `category`.
 
         The draws of the Markov chains, or where there are none, four chains of `draws` independent
         draws each. Raises `ImportError` without arviz-base, which is for Python 3.11 and later;
@@ -283,13 +285,14 @@ class NoiseAwarePosterior:
         if counts is None:
             counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
         rows = counts.reshape(-1, counts.shape[-1])
-        theta = self._engine.shares(rows, rng).reshape(counts.shape)
-        labels = [str(label) for label in self.categories]
-        return from_dict(
-            {"posterior": {"theta": theta}},
-            coords={"category": labels},
-            dims={"theta": ["category"]},
-        )
+        grid = {} if {"chain", "draw"} & {*self.axes} else grid_of(self.axes, self.categories)
+        coords = {
+            name: list(map(str, labels))
+            for name, labels in (grid or {"category": self.categories}).items()
+        }
+        shape = *counts.shape[:-1], *map(len, coords.values())
+        theta = self._engine.shares(rows, rng).reshape(shape)
+        return from_dict({"posterior": {"theta": theta}}, coords=coords, dims={"theta": [*coords]})
 
     def probability(
         self,

@@ -29,12 +29,12 @@ def held(given: Any) -> tuple[Held, Schema]:
         frame = nw.from_native(given)
     except TypeError:
         raise TypeError(
-            f"frame={type(given).__name__}: must be a frame of PySpark, DuckDB, Dask, Ibis or"
+            f"data={type(given).__name__}: must be a frame of PySpark, DuckDB, Dask, Ibis or"
             " SQLFrame, or a polars LazyFrame."
         ) from None
     if not isinstance(frame, nw.LazyFrame):
         raise TypeError(
-            f"frame={type(given).__name__}: is in memory; make it lazy, as in"
+            f"data={type(given).__name__}: is in memory; make it lazy, as in"
             " `polars.DataFrame(frame).lazy()`, or write it to a file and scan that."
         )
     frame = beneath(frame)
@@ -42,7 +42,7 @@ def held(given: Any) -> tuple[Held, Schema]:
     make = _ENGINES.get(engine)
     if make is None:
         raise TypeError(
-            f"frame={type(given).__module__}.{type(given).__name__}: is read by a plugin of"
+            f"data={type(given).__module__}.{type(given).__name__}: is read by a plugin of"
             " narwhals, which was not seen to count alike; write it to Parquet and read that with"
             " polars, DuckDB, Dask or PySpark."
         )

@@ -36,7 +36,7 @@ def _of_sqlframe(frame: Any) -> Any:
     if isinstance(session, SparkSession):
         return session.spark_session.sql(query)
     raise ValueError(
-        f"frame: SQLFrame with a {type(session).__name__} is refused: it runs its queries on a"
+        f"data: SQLFrame with a {type(session).__name__} is refused: it runs its queries on a"
         " server, of which no kind was tested, or nowhere. Use SQLFrame with DuckDB, which reads"
         " PostgreSQL and MySQL by its extensions, or with Spark."
     )
@@ -46,7 +46,7 @@ def _of_ibis(table: Any) -> Any:
     backend = table.get_backend()
     if backend.name not in _READERS:
         raise ValueError(
-            f"frame: Ibis on {backend.name} is refused: {_REFUSED.get(backend.name, _A_SERVER)}."
+            f"data: Ibis on {backend.name} is refused: {_REFUSED.get(backend.name, _A_SERVER)}."
             f" Use Ibis on {', '.join(_READERS)}; DuckDB reads SQLite, PostgreSQL and MySQL by its"
             " extensions."
         )

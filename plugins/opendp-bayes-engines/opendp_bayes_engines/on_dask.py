@@ -28,7 +28,7 @@ def on_dask(frame: Frame, schema: Schema) -> Held:
         # A partition with a null among such integers has floats, whatever the frame says.
         if isinstance(dtype, np.dtype) and dtype.kind in "iub":
             raise ValueError(
-                f"frame: column {name!r} has the numpy type {dtype}, which holds no nulls, so that"
+                f"data: column {name!r} has the numpy type {dtype}, which holds no nulls, so that"
                 " pandas makes floats of integers beside one. Use types that do: read_parquet(...,"
                 " dtype_backend='pyarrow'), or `.astype('int64[pyarrow]')` for the column."
             )
@@ -37,7 +37,7 @@ def on_dask(frame: Frame, schema: Schema) -> Held:
         for name, dtype in _types(node):
             if of_any_type(dtype):
                 raise ValueError(
-                    f"frame: column {name!r} is, or is computed from, one of the pandas type"
+                    f"data: column {name!r} is, or is computed from, one of the pandas type"
                     f" {dtype}, which holds values of any type, so that one record could make a"
                     " release fail. Give it a type in pandas, before Dask has it, as in"
                     " `.astype('string[pyarrow]')`, or leave the column out."

@@ -95,7 +95,7 @@ def _check_collations(native: Any) -> None:
         collation = getattr(field.dataType, "collation", "UTF8_BINARY")
         if collation != "UTF8_BINARY":
             raise ValueError(
-                f"frame: column {field.name!r} has the collation {collation}, by which texts are"
+                f"data: column {field.name!r} has the collation {collation}, by which texts are"
                 " equal that differ; cast it with `.cast('string collate UTF8_BINARY')`."
             )
 
@@ -117,7 +117,7 @@ def _make_private(context: Any) -> None:
             os.chmod(folder.getPath(), 0o700)
     except (Py4JError, OSError):
         warnings.warn(
-            "frame: the folders that Spark shuffles and spills to were not found, or are not yours,"
+            "data: the folders that Spark shuffles and spills to were not found, or are not yours,"
             " so that other users of this machine may read records in them. Set spark.local.dir to"
             " a folder that only you can enter.",
             stacklevel=2,

@@ -228,7 +228,7 @@ class EngineContext(CheckedContext):
 
 
 def context(
-    frame: Any,
+    data: Any,
     *,
     privacy_unit: tuple[Metric, Any],
     privacy_loss: tuple[Measure, Any],
@@ -240,7 +240,7 @@ def context(
 
     Parameters
     ----------
-    frame : the data. They are the rows of this frame: what was computed before it is not checked,
+    data : a frame. The data are its rows: what was computed before it is not checked,
         so that each of its rows must belong to the privacy unit by your word.
     privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, with `identifier=`, the
         name of a column, where people own several rows.
@@ -263,9 +263,9 @@ def context(
         "split_by_weights": split_by_weights,
     }
     EngineContext.checked(arguments, ledger)
-    data, schema = held(frame)
+    frame, schema = held(data)
     return EngineContext.opened(
-        data,
+        frame,
         FrameSpace(schema).domain,
         schema,
         arguments,
