@@ -13,7 +13,8 @@ def all_but_one(values: Any, operation: np.ufunc = np.add) -> Any:
     >>> all_but_one(np.array([0.0, 2.0, 4.0]), np.multiply).tolist()
     [8.0, 0.0, 0.0]
     """
-    none = np.full_like(values[:1], operation.identity)
-    before = operation.accumulate(np.concatenate([none, values[:-1]]))
-    after = operation.accumulate(np.concatenate([none, values[:0:-1]]))[::-1]
-    return operation(before, after)
+    found = np.empty_like(values)
+    found[:1] = operation.identity
+    operation.accumulate(values[:-1], out=found[1:])
+    found[:-1] = operation(found[:-1], operation.accumulate(values[:0:-1])[::-1])
+    return found

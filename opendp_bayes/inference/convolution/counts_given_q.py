@@ -34,7 +34,7 @@ _APART, _EVERY, _FEWEST, _MOST_LOGITS = 1.2, 4, 24, 700
 #: Steps of lattices are at most this share of the narrowest deviation, and so long.
 _STEP, _LONGEST_STEP = 0.14, 64
 #: Sums that are too small for a step weigh less than this; the error of a transform.
-_LEFT, _ROUNDING = 1e-5, 1e-13
+_LEFT, _ROUNDING = 1e-5, 1e-15
 #: A prior below 1 makes a peak at 0 where next to nothing has at least this probability.
 _PEAK = 1e-4
 #: Deviations of a sum that are added to the length of its counts.
@@ -226,32 +226,34 @@ class CountsGivenQ:
 
     def _sums(self, step: int) -> Side:
         rows, some = self._times.size, slice(self._u.size % _EVERY // 2, None, _EVERY)
-        length = int(self._length + _TAILS * np.sqrt(self._spread.max())) // step + 8
+        means, variances, norms = (
+            np.append(each, np.full_like(each[:1], none), axis=0)
+            for each, none in ((self._means, 0.0), (self._variances, 0.0), (self._norms, 1.0))
+        )
+        # One window of each row holds its sums given every q.
+        lowest_mean, highest_mean = (
+            end((self._size - means)[:, some], axis=1) for end in (np.min, np.max)
+        )
+        wide = self._length + _TAILS * np.sqrt(self._spread.max())
+        length = int(wide + (highest_mean - lowest_mean).max()) // step + 8
         length = fft.next_fast_len(length, real=True)
         if rows * self._share[some].size * length > _MOST_SUMS:
             raise TooWideError
         laws = self._masses[:, None] * self._powers.T[some] / self._norms[:, some, None]
         laws = laws if step == 1 else _spread(laws, step)
-        rest = fft.irfft(_all_but_one(fft.rfft(laws, length), self._times), length)
-        rest[rest < _ROUNDING] = 0.0
-        means, variances, norms = (
-            np.append(each, np.full_like(each[:1], none), axis=0)
-            for each, none in ((self._means, 0.0), (self._variances, 0.0), (self._norms, 1.0))
-        )
+        waves = _all_but_one(fft.rfft(laws, length), self._times)
+        found = fft.irfft(np.einsum("rns,n->rs", waves, self._share[some]), length)
+        found[found < _ROUNDING] = 0.0
         lowest = int(self._times @ self._low) - np.append(self._low, 0)
         origin = lowest // step
         if step > 1:  # lattices of counts begin one step below
             origin += np.append(np.ones(rows, dtype=np.int64), 0) - int(self._times.sum())
-        begin = np.rint((self._size - means)[:, some] / step).astype(np.int64) - length // 2
-        first = np.maximum(begin.min(axis=1), 0)
-        away = step * np.arange(int((begin.max(axis=1) - first).max()) + length)
-        shift = (begin - origin[:, None])[..., None] + np.arange(length)
-        rest = np.take_along_axis(rest, shift % length, axis=2)
-        masses = np.zeros((rows + 1, away.size))
-        for row, node in np.ndindex(begin.shape):
-            own = rest[row, node]
-            at = int(begin[row, node] - first[row])
-            masses[row, max(at, 0) : at + length] += self._share[some][node] * own[max(-at, 0) :]
+        begin = np.rint((lowest_mean + highest_mean) / (2 * step)).astype(np.int64) - length // 2
+        first, places = np.maximum(begin, 0), np.arange(length)
+        shift = (first - origin)[:, None] + places
+        masses = np.take_along_axis(found, shift % length, axis=1)
+        masses[places >= (begin + length - first)[:, None]] = 0.0
+        away = step * places
         # What is known of a sum by each logit, over what these multiply its weight by.
         logs = np.log(norms) - self._times @ np.log(self._norms)
         logs += self._tilts * (step * first - lowest)[:, None] + np.log(self._measure + _TINY)
@@ -328,12 +330,13 @@ class CountsGivenQ:
 
 def _all_but_one(waves: Any, times: Integers) -> Any:
     """Products of transforms, each without one time of its row, and in the end all of them."""
-    powers, several = waves.copy(), np.flatnonzero(times > 1)
-    number = times[several, None, None]
+    several = np.flatnonzero(times > 1)
+    number, one = times[several, None, None], waves[several]
+    powers = waves.copy() if several.size else waves
     powers[several] **= number
     rest = all_but_one(powers, np.multiply)
     whole = rest[-1:] * powers[-1:]
-    rest[several] *= waves[several] ** (number - 1)
+    rest[several] *= one ** (number - 1)
     return np.concatenate([rest, whole])
 
 
