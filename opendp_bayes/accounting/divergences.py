@@ -5,6 +5,7 @@ Distributions come as logarithms of probabilities that are computed, not exact. 
 below move to the safe side (`docs/research/proofs.md`, "Exact accounting").
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,10 +15,12 @@ import numpy as np
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Orders minus one at which Rényi divergences are evaluated; between two of them convexity bounds
-#: the divergence.
-ORDERS_LESS_ONE = np.array([2.0**-6, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0])
+#: Orders minus one at which Rényi divergences are evaluated, but for those of `orders_less_one`;
+#: between two of them convexity bounds the divergence.
 FINE_ORDERS_LESS_ONE = np.concatenate([[2.0**-10], np.geomspace(2.0**-9, 64.0, 300)])
+#: The first two of few orders minus one, and by what each of the next is larger. The last is at
+#: least 30, and so many times the inverse of the largest loss that those beyond do not matter.
+_FIRST_ORDERS, _RATIO, _ENOUGH, _HIGHEST = (2.0**-6, 0.1), 1.5, 40.0, 1e6
 #: Pairs whose divergences are computed before the others are judged by them.
 _AT_A_TIME = 16
 _ENTRIES = 1 << 20  # of one array of tilted probabilities
@@ -121,25 +124,36 @@ def largest_concentrated(block: Block, log_error: float, known: float) -> float:
     return known
 
 
+def orders_less_one(largest_ratio: float) -> Floats:
+    """Orders minus one that are enough for log-ratios up to this."""
+    first, second = _FIRST_ORDERS
+    last = min(max(30.0, _ENOUGH / max(largest_ratio, _ENOUGH / _HIGHEST)), _HIGHEST)
+    steps = math.ceil(math.log(last / second) / math.log(_RATIO))
+    return np.concatenate([[first], second * _RATIO ** np.arange(steps + 1)])
+
+
 def concentrated(
-    block: Block, log_error: float, largest_ratio: Floats, orders_less_one: Floats = ORDERS_LESS_ONE
+    block: Block, log_error: float, largest_ratio: Floats, orders: Floats | None = None
 ) -> Floats:
     """Certified bound on the larger of both orders of `sup over a > 1 of D_a(P || Q) / a`, shape
     `(pairs,)`.
 
     With `K(t) = t D_{1 + t}`, a convex function with `K(0) = 0`, the chord bounds K between two
     orders; the largest value of `(A + B t) / (t (1 + t))` on an interval is at `t = (-A + sqrt(A^2
-    - A B)) / B` or at an end. Beyond the last order `D <= largest_ratio`.
+    - A B)) / B` or at an end. Beyond the last order `D <= largest_ratio`. The `orders`, minus
+    one, are by default those of the largest ratio of all.
     """
+    if orders is None:
+        orders = orders_less_one(float(np.max(largest_ratio, initial=0.0)))
     worst = np.zeros(block.log_p.shape[1])
-    t = np.concatenate([[0.0], orders_less_one])[:, None]
+    t = np.concatenate([[0.0], orders])[:, None]
     several = max(1, _ENTRIES // block.log_p.size)  # orders at a time
     for p, q in ((block.log_p, block.log_q), (block.log_q, block.log_p)):
         with np.errstate(invalid="ignore"):
             tilted = np.where(np.isneginf(p), 0.0, p - q)
         parts = [
-            log_sum_exp(p + orders_less_one[start : start + several, None, None] * tilted, axis=1)
-            for start in range(0, orders_less_one.size, several)
+            log_sum_exp(p + orders[start : start + several, None, None] * tilted, axis=1)
+            for start in range(0, orders.size, several)
         ]
         cumulants = np.concatenate([np.zeros((1, worst.size)), *parts])
         cumulants[1:] = np.maximum(cumulants[1:] + (1 + 2 * t[1:]) * log_error, 0.0)

@@ -24,7 +24,7 @@ from opendp_bayes.accounting.exponential import large_simplex
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import WORST_OF_NOISE, largest_group, pairs_of, work_of
-from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.rounding import round_up, sqrt_up
 from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms.laws import ExponentialWeights
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
@@ -109,18 +109,18 @@ def loss_within(setting: Setting, d_in: int, largest_work: int, renyi: bool) -> 
     if first is None:
         return proven
     if isinstance(first, WORST_OF_NOISE):
-        return _loss_of_noise(proven, pairs_of(setting, d_in, largest_work) if renyi else None)
+        return _loss_of_noise(proven, pairs_of(setting, d_in, largest_work), renyi)
     group = min(d_in, largest_group(setting))
     renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK
-    found = [
-        _examine(setting, distance, renyi and distance == 1) for distance in range(1, group + 1)
-    ]
+    found = [_examine(setting, distance, renyi) for distance in range(1, group + 1)]
     number, rest = divmod(d_in, group)
     epsilon = min(_repeated([f.epsilon for f in found], number, rest), proven.epsilon)
     spread = min(_repeated([f.range for f in found], number, rest), proven.range)
-    # The square root of a concentrated loss satisfies the triangle inequality, as the other two do.
-    steps = round_up(d_in**2 * Fraction(found[0].rho))
-    rho = min(steps, round_up(Fraction(spread) ** 2 / 8), proven.rho)
+    rho = max(f.rho for f in found)
+    if d_in > group:  # its square root satisfies the triangle inequality, as the other two do
+        roots = [sqrt_up(Fraction(f.rho)) for f in found]
+        rho = round_up(Fraction(_repeated(roots, number, rest)) ** 2)
+    rho = min(rho, round_up(Fraction(spread) ** 2 / 8), proven.rho)
     return PrivacyLoss(epsilon=min(epsilon, spread), range=spread, rho=rho, method=first.method)
 
 
@@ -131,11 +131,15 @@ def _repeated(values: Sequence[float], number: int, rest: int) -> float:
     return round_up(number * Fraction(max(values)) + (Fraction(max(values[:rest])) if rest else 0))
 
 
-def _loss_of_noise(proven: PrivacyLoss, pairs: Pairs | GaussianPair | None) -> PrivacyLoss:
+def _loss_of_noise(
+    proven: PrivacyLoss, pairs: Pairs | GaussianPair | None, renyi: bool
+) -> PrivacyLoss:
     """The closed forms of ε and of the range are attained; ρ is the supremum of Rényi divergences,
     which add over independent coordinates. The closed form of ρ of Gaussian noise is attained too.
     """
-    if not isinstance(pairs, NoisePairs):
+    if pairs is None:
+        return proven
+    if not renyi or not isinstance(pairs, NoisePairs):
         return replace(proven, method="exact")
     one = NoisePairs(pairs.law, pairs.log_error)
     block = next(one.blocks())

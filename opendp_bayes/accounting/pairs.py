@@ -35,9 +35,9 @@ FEASIBLE_WORK = 20_000_000
 _GROUP_WORK, _LARGEST_GROUP = 5_000_000, 8
 #: One pair that stands for all neighbours.
 WORST_OF_NOISE = (NoisePairs, GaussianPair)
-#: Of Laplace noise, the most records whose profile is computed.
-_LARGEST_SHIFT = 256
-
+#: Of Laplace noise, the most outcomes of all counts that move, each of which has about as many as
+#: there are records.
+_MOST_OUTCOMES = 1 << 17
 #: Of K-norm noise, the most records whose moves are followed one after the other, and the largest
 #: loss of one.
 _LARGEST_STEPS = 64
@@ -103,7 +103,7 @@ def _(
     noise, moved = law.noise, law.moved(setting.size)
     if isinstance(noise, DiscreteGaussian):
         return GaussianPair(noise.scale, distance, moved)
-    if not isinstance(noise, LaplaceNoise) or distance > _LARGEST_SHIFT:
+    if not isinstance(noise, LaplaceNoise) or (distance + 2) ** moved > _MOST_OUTCOMES:
         return None
     error = moved * laplace_error(distance, noise.scale)
     return NoisePairs(laplace_shift(distance, noise), error, copies=moved)

@@ -27,10 +27,13 @@ from opendp_bayes.mechanisms.thresholds import (
     GaussianThreshold,
     LaplaceThreshold,
     OptimalThreshold,
+    check_smallest_delta,
 )
 
 __all__ = ["Moved", "delta_of_discovery", "fitted_discovery", "loss_of_discovery"]
 
+#: The least δ of any law; that of several people is rounded up to a unit far below it.
+_SMALLEST_DELTA = 1e-60
 #: A threshold that no key reaches.
 _NEVER = 10**12
 #: The Gaussian law is fitted to an ε that is lower by this part: that of a loss is found to 1e-11.
@@ -75,6 +78,8 @@ def fitted_discovery(
             f"epsilon={told(epsilon)}, rho={told(rho)}: one of the two must be given, and not both."
         )
     delta, d_in = as_level(delta, "1e-8", "delta"), as_distance(d_in)
+    if delta < _SMALLEST_DELTA:
+        raise ValueError(f"delta={told(delta)}: must be at least {_SMALLEST_DELTA:g}.")
     moved = as_choice(moved, "moved", ("people", "records"))
     moved = "people" if d_in == 1 else moved  # one record is in one key
     if d_in == 0:
@@ -112,6 +117,7 @@ def _optimal(
     epsilon: float, delta: float, d_in: int, moved: Moved, rest: float, within: float = 0.0
 ) -> Discovery:
     """Within ε by an equal part of it for each key, or each record."""
+    check_smallest_delta(delta)
     one = round_down(Fraction(epsilon) / d_in)
     part = _part(delta, lambda part: delta_of_several(Fraction(one), part, d_in, moved))
     noises, rates = [], []

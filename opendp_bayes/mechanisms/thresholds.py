@@ -143,11 +143,7 @@ class OptimalThreshold(Threshold):
                 f"epsilon={told(epsilon)}: must be at most {LARGEST_EPSILON:g}. A larger one shows"
                 " no key more."
             )
-        if delta < SMALLEST_DELTA:
-            raise ValueError(
-                f"delta={told(delta)}: must be at least {SMALLEST_DELTA:g}, of which the weights"
-                " of this law keep their digits. LaplaceThreshold takes a smaller one."
-            )
+        check_smallest_delta(delta)
         if decay > epsilon:
             raise ValueError(f"decay={told(decay)}: must be at most epsilon={told(epsilon)}.")
         if not _length(epsilon, decay, delta) <= MOST_VALUES:
@@ -308,6 +304,15 @@ class Discovery:
                 )
             if noise is not None:
                 as_scale(noise.scale)
+
+
+def check_smallest_delta(delta: float) -> None:
+    """Raise `ValueError` for a δ that `OptimalThreshold` does not take."""
+    if delta < SMALLEST_DELTA:
+        raise ValueError(
+            f"delta={told(delta)}: must be at least {SMALLEST_DELTA:g}, of which the weights of"
+            " this law keep their digits. LaplaceThreshold takes a smaller one."
+        )
 
 
 def excess(weights: tuple[int, ...], growth: Fraction, decay: Fraction) -> Fraction:

@@ -78,6 +78,8 @@ STANDARD_INPUT = Path("-")
 _WIDE, _BEYOND = (pl.UInt64, pl.Int128, pl.UInt128), -(2**63)
 #: What messages call it.
 _PIPED = "standard input"
+#: What a copy of text begins with, in place of names.
+_FIRST_LINE = b"_\n"
 #: Ends with what is wrong about a column: its name, and the problem.
 Refuse = Callable[[str, str], NoReturn]
 
@@ -91,7 +93,7 @@ class Cleaning:
     trim : leave out blanks around every text, and around the names of CSV.
     null_values : texts and whole numbers that stand for no value, in columns of their type.
     of_columns : the same for columns by name.
-    keep_blank : whether an empty line of CSV, or row of a workbook, is a record without a value.
+    keep_blank : whether an empty line of CSV is a record without a value.
     labels : whether codes of SPSS and Stata become their value labels; of SAS, the catalogue that
         has them, from the folder of the file.
     """
@@ -159,11 +161,13 @@ class Source:
             return pl.scan_ipc(self.path, glob=False)
         # Every value is read as text: inferring types would look at the data. A line with too many
         # fields is read as far as it goes, because whether a release succeeds must not depend on
-        # the records. Names are given to the columns afterwards: polars would change them.
+        # the records. Names are given to the columns afterwards: polars would change them. The
+        # first line is ours, because polars treats it otherwise than all others: it passes over
+        # empty lines and a byte order mark there, and looks whether it is compressed.
         scan = pl.scan_csv(
             self.path,
             separator=self.separator or "",
-            has_header=False,
+            has_header=True,
             schema={str(at): pl.String() for at in range(len(self.header))},
             null_values=[""],
             truncate_ragged_lines=True,
@@ -185,6 +189,7 @@ class Source:
         if self.table is None and self.rest is None:
             return
         with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
+            copy.write(_FIRST_LINE)
             if self.table is not None:
                 self.table.copy(copy)
             elif self.rest is not None and self.separator is not None:
@@ -227,7 +232,7 @@ def source(
     for option, given, kinds in (
         ("separator", separator, ("CSV",)),
         ("encoding", encoding, ("CSV", *STATISTICAL)),
-        ("blank_lines", "null" if cleaning.keep_blank else None, ("CSV", WORKBOOK)),
+        ("blank_lines", "null" if cleaning.keep_blank else None, ("CSV",)),
         ("labels", cleaning.labels or None, ("SAS",) if catalogued else LABELLED),
         ("sheet", sheet, (WORKBOOK,)),
     ):
@@ -294,10 +299,10 @@ def scannable(found: Source) -> Iterator[Source]:
 
 def _table(found: Source) -> Table:
     """The table of a file that is read as text and is no CSV."""
-    how = found.cleaning
     if found.kind == WORKBOOK:
-        return workbook_table(found.path, found.name, found.sheet, keep_blank=how.keep_blank)
-    return statistical_table(found.path, found.name, found.kind, found.encoding, labels=how.labels)
+        return workbook_table(found.path, found.name, found.sheet)
+    labels = found.cleaning.labels
+    return statistical_table(found.path, found.name, found.kind, found.encoding, labels=labels)
 
 
 def codebook(found: Source) -> dict[str, list[str]]:

@@ -274,7 +274,7 @@ class _Column:
         return at.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).dt.to_string(form)
 
 
-def workbook_table(path: Path, file: str, sheet: str | None, *, keep_blank: bool = False) -> Table:
+def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
     """The table of a sheet of a workbook, whose first row that is not empty names the columns.
 
     Parameters
@@ -282,7 +282,9 @@ def workbook_table(path: Path, file: str, sheet: str | None, *, keep_blank: bool
     path : of the workbook.
     file : what messages call it.
     sheet : its name; None for the only one.
-    keep_blank : whether an empty row is a record without a value.
+
+    An empty row is no record: a sheet ends with its last cell, so that one record there decides how
+    many empty rows stand before it.
 
     Raises `FileError` for a file that cannot be read, a sheet that is not there, and where
     fastexcel is missing.
@@ -309,7 +311,7 @@ def workbook_table(path: Path, file: str, sheet: str | None, *, keep_blank: bool
     def batches() -> Iterator[pl.DataFrame]:
         records = rows().slice(1)
         filled = pl.any_horizontal(pl.all().fill_null("") != "")
-        yield records if keep_blank else records.filter(filled)
+        yield records.filter(filled)
 
     header = rows(1)
     if header.is_empty():

@@ -9,12 +9,12 @@ import pytest
 
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
-    ORDERS_LESS_ONE,
     Block,
     concentrated,
     extremes,
     hockey_stick,
     largest_concentrated,
+    orders_less_one,
 )
 
 PAIRS: dict[str, Any] = {
@@ -47,19 +47,34 @@ def test_a_concentrated_loss_holds_for_every_law_within_the_error(name: str, err
     assert bound(log_p, log_q, error) > bound(log_p, log_q, 0.0)
 
 
-@pytest.mark.parametrize("orders", [ORDERS_LESS_ONE, FINE_ORDERS_LESS_ONE])
-def test_orders_rise(orders: Any) -> None:
+@pytest.mark.parametrize("largest", [0.0, 1e-9, 1e-3, 0.5, 50.0, None])
+def test_orders_rise(largest: float | None) -> None:
     """From near 0, so that between two of them there is one chord, and few lie beyond the last."""
+    orders = FINE_ORDERS_LESS_ONE if largest is None else orders_less_one(largest)
     assert 0 < orders[0] <= 2.0**-6
     assert np.all(np.diff(orders) > 0)
-    assert orders[-1] >= 30
+    assert orders[-1] >= min(30 if largest is None else max(30, 40 / max(largest, 1e-12)), 1e6)
+    assert orders.size < 350
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0])
+def test_few_orders_are_enough_for_small_losses(epsilon: float) -> None:
+    """Negative control: orders up to 30 alone give up to five times as much."""
+    log_p = np.log(np.array([0.01, 0.98, 0.01]))
+    log_q = log_p + epsilon * np.array([1.0, 0.0, -1.0])
+    log_q -= np.log(np.exp(log_q).sum())
+    pair, largest = block_of(log_p, log_q), np.array([np.abs(log_p - log_q).max()])
+    fine = concentrated(pair, 0.0, largest, np.geomspace(1e-4, 1e7, 4000))[0]
+    assert fine <= concentrated(pair, 0.0, largest)[0] <= 1.06 * fine
+    up_to_30 = orders_less_one(10.0)
+    assert (concentrated(pair, 0.0, largest, up_to_30)[0] > 1.2 * fine) == (epsilon < 0.2)
 
 
 @pytest.mark.parametrize("error", [0.01, 0.2])
 def test_the_error_grows_with_the_order(error: float) -> None:
     """`ln sum P^(1 + t) Q^(-t)` by `1 + 2 t`: at the first order, and beyond the last."""
     found = bound([0.0], [0.0], error)
-    first, last = ORDERS_LESS_ONE[0], ORDERS_LESS_ONE[-1]
+    first, last = orders_less_one(1.0)[0], orders_less_one(1e6)[-1]
     assert found >= (1 + 2 * first) * error / (first * (1 + first))
     high = concentrated(block_of([0.0], [0.0]), error, np.array([1e6]))[0]
     assert Fraction(float(high)) >= (Fraction(10**6) + 2 * Fraction(error)) / (
@@ -73,7 +88,7 @@ def test_a_concentrated_loss_has_room_for_rounding() -> None:
     for ratio in largest.tolist():
         found = concentrated(block_of([0.0], [0.0]), 0.0, np.array([ratio]))[0]
         assert Fraction(float(found)) >= Fraction(ratio) / (
-            1 + Fraction(float(ORDERS_LESS_ONE[-1]))
+            1 + Fraction(float(orders_less_one(ratio)[-1]))
         ) * (1 + Fraction(1, 2**41))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
 from opendp_bayes.accounting import exact, profile
@@ -27,6 +28,7 @@ from opendp_bayes.accounting.exponential import enumeration, large_simplex, two_
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
+from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -746,7 +748,10 @@ def test_groups_are_sums_rounded_up() -> None:
 def test_a_concentrated_loss_of_groups_is_rounded_up(
     fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`d^2` times that of neighbours, and an eighth of the squared range, whichever is less."""
+    """`d^2` times that of neighbours, and an eighth of the squared range, whichever is less, beyond
+    the groups that are examined.
+    """
+    monkeypatch.setattr(exact, "largest_group", lambda setting: 1)
     mechanism = HellingerExponential(1.0, sensitivity="local")
     for value in np.linspace(0.1, 3.3, 30).tolist():
         for of_pair, spread in ((value, 1e3), (1e6, value)):
@@ -791,12 +796,38 @@ def test_the_error_of_noise_is_that_of_every_count_that_moves(
 
 def test_the_concentrated_loss_of_noise_counts_its_error_for_every_copy() -> None:
     proven = PrivacyLoss(epsilon=5.0, range=9.0, rho=math.inf)
-    certain = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2))
+    certain = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2), True)
     block = next(NoisePairs((np.log(P), np.log(Q)), 0.0).blocks())
     with_error, without = (
         2 * concentrated(block, error, np.max(block.log_ratio, axis=0), FINE_ORDERS_LESS_ONE)[0]
         for error in (0.05, 0.0)
     )
     assert certain.rho == without < 0.5 * with_error
-    spoilt = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.05, copies=2))
+    spoilt = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.05, copies=2), True)
     assert spoilt.rho == with_error
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "size", "prior"),
+    [
+        (HellingerExponential(0.125), 6, (1.0, 1.0)),
+        (SmoothHellingerExponential(1.0, gamma=1.0), 3, (1e-3,) * 3),
+        (PermuteAndFlip(1.0), 4, (1e3,) * 3),
+        (HellingerExponential(7.3), 30, (0.3, 0.3)),
+    ],
+)
+@pytest.mark.parametrize("d_in", [1, 2, 3])
+def test_a_concentrated_loss_of_a_group_is_that_of_its_pairs(
+    mechanism: Any, size: int, prior: tuple[float, ...], d_in: int
+) -> None:
+    """Not `d^2` times that of neighbours: within 6 % of the supremum over orders and pairs."""
+    sets = [tuple(row) for row in candidates(size, len(prior)).tolist()]
+    logs = {counts: mechanism.log_pmf(list(counts), list(prior))[1] for counts in sets}
+    orders, largest = 1 + np.geomspace(1e-3, 1e5, 600)[:, None], 0.0
+    for first, second in product(sets, sets):
+        if 0 < np.abs(np.subtract(first, second)).sum() <= 2 * d_in:
+            tilted = orders * logs[first] + (1 - orders) * logs[second]
+            renyi = special.logsumexp(tilted, axis=1) / (orders[:, 0] - 1) / orders[:, 0]
+            largest = max(largest, float(renyi.max()))
+    rho = exact_loss(mechanism, size=size, prior=prior, d_in=d_in).rho
+    assert largest <= rho <= 1.06 * largest

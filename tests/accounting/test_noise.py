@@ -13,11 +13,11 @@ from scipy.special import logsumexp
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
 from opendp_bayes.accounting import noise as noise_module
 from opendp_bayes.accounting.divergences import (
-    ORDERS_LESS_ONE,
     Block,
     concentrated,
     extremes,
     hockey_stick,
+    orders_less_one,
 )
 from opendp_bayes.accounting.noise import knorm_step, knorm_steps, laplace_shift
 from opendp_bayes.mathematics import zero_sum
@@ -324,7 +324,7 @@ def test_orders_between_those_evaluated_are_bounded() -> None:
     are not.
     """
     block = PAIRS["Laplace, far"]
-    at_orders = largest_renyi(block, ORDERS_LESS_ONE)
+    at_orders = largest_renyi(block, orders_less_one(8.0))
     truth = largest_renyi(block, FINE)
     assert at_orders < truth <= float(concentrated(block, 0.0, np.array([8.0]))[0])
 
@@ -420,3 +420,29 @@ def test_knorm_step_is_within_its_error(k: int, scale: float) -> None:
         assert abs(oracles.real(float(value)) - truth) <= oracles.real(
             noise_module.knorm_error(k, scale)
         )
+
+
+@pytest.mark.parametrize(("d_in", "size"), [(300, None), (3000, None), (300, 10**6), (361, 10**6)])
+def test_many_records_that_move_one_count_are_accounted_for(d_in: int, size: int | None) -> None:
+    """By the loss of Laplace noise that is moved by so many times its scale; where two counts move,
+    up to 360 records.
+    """
+    mechanism = LaplaceParameters(float(d_in), total="private" if size is None else "remainder")
+    found = exact_loss(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)
+    profile = privacy_profile(mechanism, size=size, prior=[1.0] * 3, d_in=d_in)
+    copies = 1 if size is None else 2
+    assert found.epsilon == pytest.approx(copies)
+    if d_in == 361:
+        assert (found.method, profile.method) == ("proven", "proven")
+        assert found.rho == pytest.approx(copies / 2)
+        return
+    assert (found.method, profile.method) == ("exact", "exact")
+    points = np.arange(-60 * d_in, 61 * d_in)
+    log_p, log_q = (-np.abs(points - moved) / d_in for moved in (0, d_in))
+    log_p, log_q = (of - logsumexp(of) for of in (log_p, log_q))
+    orders = 1 + np.geomspace(1e-2, 1e3, 80)
+    renyi = [logsumexp(a * log_p + (1 - a) * log_q) / (a - 1) / a for a in orders]
+    assert found.rho == pytest.approx(copies * max(renyi), rel=2e-3)
+    if copies == 1:
+        delta = np.sum(np.maximum(np.exp(log_p) - np.exp(0.5 + log_q), 0))
+        assert profile(0.5) == pytest.approx(delta, rel=1e-6)

@@ -180,6 +180,13 @@ def test_arguments_that_are_refused() -> None:
     for delta in (0, 1):
         with pytest.raises(ValueError, match=r"delta=\d: must be between 0 and 1, such as 1e-8"):
             fitted_discovery("auto", **(valid | {"delta": delta}))
+    for name in ("auto", *NAMES):
+        for delta in (1e-80, 1e-300):
+            with pytest.raises(ValueError, match=r"delta=1e-\d+: must be at least 1e-60\."):
+                fitted_discovery(name, **(valid | {"delta": delta}))
+    with pytest.raises(ValueError, match=r"delta=1e-30: must be at least 1e-20, of which"):
+        fitted_discovery("optimal_threshold", **(valid | {"delta": 1e-30}))
+    assert fitted_discovery("auto", **(valid | {"delta": 1e-30})).law.name == "laplace_threshold"
     with pytest.raises(ValueError, match=r"d_in=0: must be at least 1, since nothing"):
         fitted_discovery("auto", **(valid | {"d_in": 0}))
     with pytest.raises(ValueError, match=r"moved='rows': must be one of"):

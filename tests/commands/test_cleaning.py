@@ -117,10 +117,7 @@ def test_columns_of_other_types_have_codes_of_their_type(tmp_path: Path) -> None
     message = codes.run("", f'{labels}\nnull_values = ["NA"]', code=2)
     assert "columns.code: null_values='NA': must be int, as the column is." in message
     message = votes.run('blank_lines = "null"', LABELS, code=2)
-    assert (
-        "blank_lines: ='null'" in message
-        or "is for CSV and workbooks, and votes.parquet is" in message
-    )
+    assert "blank_lines: ='null'" in message or "is for CSV, and votes.parquet is" in message
 
 
 def test_whole_numbers_are_texts_of_csv(tmp_path: Path) -> None:

@@ -377,13 +377,14 @@ def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
     return path
 
 
-def test_empty_rows_are_no_records_unless_that_is_said(tmp_path):
+def test_empty_rows_are_no_records(tmp_path):
+    """Nor can they be made so: with the last record those before it would come and go."""
     rows = [["vote", "age"], ["yes", 17], [], ["", ""], ["no", None], [None, 18]]
     path = workbook(tmp_path / "x.xlsx", {"S": rows})
     labels = 'categories = ["yes", "no"]\nnulls = "none"'
     assert asked_of(path, "", "vote", labels) == {"yes": 1, "no": 1, "none": 1, "other": 0}
-    kept = asked_of(path, 'blank_lines = "null"', "vote", labels)
-    assert kept == {"yes": 1, "no": 1, "none": 3, "other": 0}
+    said = asked_of(path, 'blank_lines = "null"', "vote", labels, code=2)
+    assert "is for CSV, and x.xlsx is a workbook; leave it out." in said
 
 
 def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
@@ -400,13 +401,12 @@ def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
         sheet.write_formula(5, 0, "=1/0", None, "#DIV/0!")
         sheet.write_rich_string(6, 0, "y", book.add_format({"bold": True}), "es")
         sheet.set_row(6, None, None, {"hidden": True})
-    read = texts(path, keep_blank=True)
+    read = texts(path)
     assert read["2026-05-01"].to_list() == [
         "12:30:00",
         "00:00:00",
         "2026-05-01 12:30:00",
         "0",
-        None,
         "yes",
     ]
 

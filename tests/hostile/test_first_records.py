@@ -1,0 +1,137 @@
+"""The first record of a file is read as every other one: polars passes over empty lines and a byte
+order mark at the beginning of a text, and takes some of them for compressed.
+"""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+import xlsxwriter
+
+from opendp_bayes.trusted.csv_text import FileError
+from opendp_bayes.trusted.files import Cleaning, scannable, source
+
+LINES = [
+    "yes,1",
+    "",
+    "\ufeffyes,1",
+    "x^2,1",
+    "x\x01,1",
+    "x\xda,1",
+    '"",',
+    '"a\nb",2',
+    "sep=;",
+    "BZh9",
+]
+PIECES = [
+    "a",
+    "yes",
+    "",
+    " ",
+    "\t",
+    "\x00",
+    "\x85",
+    "\u2028",
+    "\ufeff",
+    "#",
+    "x^",
+    "é",
+    "1",
+    "-",
+    ";",
+]
+QUOTED = ['"a"', '""', '"a""b"', '"a,b"', '"a\nb"', '"a\r\nb"', '"\n"', '""""']
+EVERY = [Cleaning(), Cleaning(keep_blank=True), Cleaning(trim=True)]
+
+
+def records(path: Path, cleaning: Cleaning = EVERY[0]) -> Counter[tuple[str | None, ...]]:
+    with scannable(source(path, None, cleaning=cleaning)) as found:
+        found.complete()
+        return Counter(found.scan().collect().rows())
+
+
+def written(path: Path, lines: list[str], *, header: str = "v,w", end: str = "\n") -> Path:
+    path.write_bytes(end.join([header, *lines, ""]).encode())
+    return path
+
+
+def distance(first: Counter, second: Counter) -> int:
+    return sum(((first - second) + (second - first)).values())
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("cleaning", EVERY)
+def test_a_record_is_read_alike_wherever_it_stands(
+    tmp_path: Path, line: str, cleaning: Cleaning
+) -> None:
+    path, others = tmp_path / "votes.csv", ["no,2", "a,3"]
+    last = records(written(path, [*others, line]), cleaning)
+    for at in (0, 1):
+        assert records(written(path, [*others[:at], line, *others[at:]]), cleaning) == last
+    alone = records(written(path, [line]), cleaning)
+    assert alone == last - records(written(path, others), cleaning)
+
+
+def test_a_record_before_empty_lines_moves_no_other(tmp_path: Path) -> None:
+    path, empty = tmp_path / "votes.csv", [""] * 900
+    kept = Cleaning(keep_blank=True)
+    fewer = records(written(path, [*empty, "yes,1"]), kept)
+    assert fewer == {(None, None): 900, ("yes", "1"): 1}
+    assert records(written(path, ["no,2", *empty, "yes,1"]), kept) - fewer == {("no", "2"): 1}
+
+
+@pytest.mark.parametrize("value", ["\ufeffyes", "x^2", "x\x01"])
+def test_the_first_value_of_a_workbook_is_read_too(tmp_path: Path, value: str) -> None:
+    for rows in ([value, "no"], ["no", value]):
+        with xlsxwriter.Workbook(tmp_path / "votes.xlsx") as book:
+            book.add_worksheet().write_column(0, 0, ["vote", *rows])
+        read = records(tmp_path / "votes.xlsx")
+        assert len(read) == 2
+        assert ("no",) in read
+    assert (value.replace("\x01", "_x0001_"),) in read or (value,) in read
+
+
+def moved_by_one_record(tmp_path: Path, seed: int, cleaning: Cleaning) -> int:
+    """The largest distance of two random files, of which one has a record more."""
+    rng, largest = random.Random(seed), 0
+    for _ in range(60):
+        columns, quotes = rng.choice([1, 1, 2, 3]), rng.choice([0.0, 0.1, 0.5])
+
+        def value(quotes: float = quotes) -> str:
+            if rng.random() < quotes:
+                return rng.choice(QUOTED)
+            return "".join(rng.choice(PIECES) for _ in range(rng.randrange(3)))
+
+        def line(columns: int = columns) -> str:
+            fields = rng.choice([columns, columns, max(1, columns - 1), columns + 1])
+            return ",".join(value() for _ in range(fields))
+
+        lines = [line() for _ in range(rng.randrange(6))]
+        at, how = rng.randrange(len(lines) + 1), {"end": rng.choice(["\n", "\r\n", "\r"])}
+        how["header"] = ",".join("vwx"[:columns])
+        both = lines, [*lines[:at], line(), *lines[at:]]
+        try:
+            first, second = (
+                records(written(tmp_path / "f.csv", each, **how), cleaning) for each in both
+            )
+        except FileError:  # quotes that join records, for which the file is refused
+            continue
+        largest = max(largest, distance(first, second))
+    return largest
+
+
+@pytest.mark.parametrize("cleaning", EVERY)
+@pytest.mark.parametrize("seed", range(4))
+def test_one_record_more_is_one_record_more(tmp_path: Path, seed: int, cleaning: Cleaning) -> None:
+    assert moved_by_one_record(tmp_path, seed, cleaning) == 1
+
+
+def test_polars_reads_the_beginning_of_a_text_otherwise(tmp_path: Path) -> None:
+    """Negative control: without a first line of ours, empty lines and a byte order mark go."""
+    schema = {"v": pl.String(), "w": pl.String()}
+    for text in (b"\n\nyes,1\n", b"\xef\xbb\xbfyes,1\n"):
+        (tmp_path / "f.csv").write_bytes(text)
+        found = pl.read_csv(tmp_path / "f.csv", has_header=False, schema=schema)
+        assert found.rows() == [("yes", "1")]
