@@ -14,11 +14,16 @@ class Kind:
 
     `by_label` says that a function may be of a Categorical, because it goes by the label of the
     value and not by its code. The code is the number of labels that occurred before it in all rows.
+    `of` has the types that a function is of, where it fails for others.
     """
 
     written: str
     reason: str
     by_label: bool = False
+    of: tuple[str, ...] = ()
+
+
+_DATES, _TIMES = ("Date", "Datetime"), ("Time", "Datetime")
 
 
 #: Each row of the result comes from one row; that of an aggregation, from the rows of one group.
@@ -45,8 +50,8 @@ EXPRESSIONS = {
     "Ternary": Kind("`fill_nan`", "is one of two values of the row"),
     "Cast": Kind(
         "`cast` to Boolean, numbers, String, Enum, dates and times",
-        "is of one value; of a Categorical to String or Enum, which go by its label, of a float to"
-        " neither",
+        "is of one value, and of no pair of types that fails at some values; of a Categorical to"
+        " String or Enum, which go by its label, of a float to neither",
     ),
     "Boolean.IsNull": Kind("`is_null`", "is of one value", by_label=True),
     "Boolean.IsNotNull": Kind("`is_not_null`", "is of one value", by_label=True),
@@ -64,22 +69,22 @@ EXPRESSIONS = {
         "`str.to_date`, `to_datetime`, `to_time` with a format",
         "is of one value; polars would infer a format from all of them",
     ),
-    "TemporalExpr.Millennium": Kind("`dt.millennium`", "is of one value"),
-    "TemporalExpr.Century": Kind("`dt.century`", "is of one value"),
-    "TemporalExpr.Year": Kind("`dt.year`", "is of one value"),
-    "TemporalExpr.IsoYear": Kind("`dt.iso_year`", "is of one value"),
-    "TemporalExpr.Quarter": Kind("`dt.quarter`", "is of one value"),
-    "TemporalExpr.Month": Kind("`dt.month`", "is of one value"),
-    "TemporalExpr.Week": Kind("`dt.week`", "is of one value"),
-    "TemporalExpr.WeekDay": Kind("`dt.weekday`", "is of one value"),
-    "TemporalExpr.Day": Kind("`dt.day`", "is of one value"),
-    "TemporalExpr.OrdinalDay": Kind("`dt.ordinal_day`", "is of one value"),
-    "TemporalExpr.Hour": Kind("`dt.hour`", "is of one value"),
-    "TemporalExpr.Minute": Kind("`dt.minute`", "is of one value"),
-    "TemporalExpr.Second": Kind("`dt.second`", "is of one value"),
-    "TemporalExpr.Millisecond": Kind("`dt.millisecond`", "is of one value"),
-    "TemporalExpr.Microsecond": Kind("`dt.microsecond`", "is of one value"),
-    "TemporalExpr.Nanosecond": Kind("`dt.nanosecond`", "is of one value"),
+    "TemporalExpr.Millennium": Kind("`dt.millennium`", "is of one value", of=_DATES),
+    "TemporalExpr.Century": Kind("`dt.century`", "is of one value", of=_DATES),
+    "TemporalExpr.Year": Kind("`dt.year`", "is of one value", of=_DATES),
+    "TemporalExpr.IsoYear": Kind("`dt.iso_year`", "is of one value", of=_DATES),
+    "TemporalExpr.Quarter": Kind("`dt.quarter`", "is of one value", of=_DATES),
+    "TemporalExpr.Month": Kind("`dt.month`", "is of one value", of=_DATES),
+    "TemporalExpr.Week": Kind("`dt.week`", "is of one value", of=_DATES),
+    "TemporalExpr.WeekDay": Kind("`dt.weekday`", "is of one value", of=_DATES),
+    "TemporalExpr.Day": Kind("`dt.day`", "is of one value", of=_DATES),
+    "TemporalExpr.OrdinalDay": Kind("`dt.ordinal_day`", "is of one value", of=_DATES),
+    "TemporalExpr.Hour": Kind("`dt.hour`", "is of one value", of=_TIMES),
+    "TemporalExpr.Minute": Kind("`dt.minute`", "is of one value", of=_TIMES),
+    "TemporalExpr.Second": Kind("`dt.second`", "is of one value", of=_TIMES),
+    "TemporalExpr.Millisecond": Kind("`dt.millisecond`", "is of one value", of=_TIMES),
+    "TemporalExpr.Microsecond": Kind("`dt.microsecond`", "is of one value", of=_TIMES),
+    "TemporalExpr.Nanosecond": Kind("`dt.nanosecond`", "is of one value", of=_TIMES),
 }
 
 #: In `group_by(...).agg(...)` alone, and of no floats, whose sum depends on the order of adding.
@@ -143,6 +148,19 @@ _VALUES = frozenset(
 )
 #: Types that a cast may have.
 TYPES = _VALUES | {"Enum"}
+#: The types that a cast may be of, by the one it is to. Others fail at some values although OpenDP
+#: makes none strict, or give dates at which their own functions fail, which would tell of values.
+CASTS = {
+    "Boolean": {"Boolean", "integer", "float"},
+    "integer": {"Boolean", "integer", "float", "String", "Enum", *_DATES, "Time", "Duration"},
+    "float": {"Boolean", "integer", "float", "String", *_DATES, "Time", "Duration"},
+    "String": {"Boolean", "integer", "String", "Enum", *_DATES, "Time"},
+    "Enum": {"String", "Enum"},
+    "Date": {"String", *_DATES},
+    "Time": {"String", *_TIMES},
+    "Datetime": {"String", *_DATES},
+    "Duration": {"Duration"},
+}
 #: What a constant may be: polars has names of its own for those of Python.
 CONSTANTS = _VALUES | {"Null", "StringOwned", "Int", "Float", "Str"}
 
@@ -202,6 +220,11 @@ REFUSED = {
     "zero": (
         "shows the sign of zero, which depends on whether other rows are in its batch",
         "Use `cut` with public breaks, or cast to integers first",
+    ),
+    "fails": (
+        "fails at some values, and a release that fails tells of them",
+        "Of text, write `replace_strict({'a': True, 'b': True}, default=False)`, or `str.to_date`"
+        " with a format; compute others in the frame before the Context",
     ),
     "stale": (
         "was computed anew, and the Bounds of the privacy unit or of an earlier step are about the"

@@ -12,6 +12,7 @@ import polars as pl
 
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.plan_kinds import (
+    CASTS,
     CONSTANTS,
     EXPRESSIONS,
     OPERATORS,
@@ -116,6 +117,8 @@ def value_of(rows: Rows, node: Any) -> Value:
         raise RefusedError(kind)
     if kind == "FillNull" and _any_floats(rows, *inputs) and not _any_floats(rows, node):
         raise RefusedError("fill_null of floats with text", "zero")
+    if (of := EXPRESSIONS[kind].of) and (found := _family(rows, inputs[0])) not in of:
+        raise RefusedError(f"{_shown(kind.split('.'))} of {found}", "fails")
     if EXPRESSIONS[kind].by_label:
         (inner,) = inputs
         return replace(value_of(rows, inner), coded=False)
@@ -195,7 +198,17 @@ def _cast(rows: Rows, body: Any) -> Value:
         raise RefusedError(repr(value.name), "codes")
     if to in ("String", "Enum") and _any_floats(rows, inner):
         raise RefusedError(f"cast of a float to {to}", "zero")
+    family = re.sub(r"^U?Int\d+$", "integer", re.sub(r"^Float\d+$", "float", to))
+    if not value.coded and (of := _family(rows, inner)) not in CASTS[family] | {"Null"}:
+        raise RefusedError(f"cast of {of} to {to}", "fails")
     return replace(value, coded=False)
+
+
+def _family(rows: Rows, node: Any) -> str:
+    """The type of an expression by name, all integers, and all floats, by one."""
+    (dtype,) = types_of(rows.plan, [node])
+    names = {dtype.is_integer(): "integer", dtype.is_float(): "float"}
+    return names.get(True, str(dtype.base_type()))
 
 
 def _any_floats(rows: Rows, *nodes: Any) -> bool:

@@ -100,7 +100,7 @@ def test_every_method_is_known():
 
 
 #: Functions of polars whose expressions are accepted, for the arguments that fit.
-ACCEPTED_FUNCTIONS = {"col": 1, "from_epoch": 1, "lit": 8, "sql_expr": 1, "when": 2}
+ACCEPTED_FUNCTIONS = {"col": 1, "lit": 8, "sql_expr": 1, "when": 2}
 
 
 def test_every_function_is_known():
