@@ -206,7 +206,7 @@ def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
     assert abs(found.mean() - mean) / std * np.sqrt(effective) < FARTHEST
     counts = draws.counts((0, 1))
     assert counts is not None
-    error = counts.reshape(-1, 4).std(axis=0) / np.sqrt(draws.settled([(0, 1)])[0, 1][1])
+    error = counts.reshape(-1, 4).std(axis=0) / np.sqrt(draws.settled((0, 1))[1])
     assert np.all(np.abs(counts.mean(axis=(0, 1)) - weights @ np.array(means)) < FARTHEST * error)
 
 
@@ -328,5 +328,5 @@ def test_rounded_tables_agree() -> None:
             assert np.abs(cells - units * means[clique]).max() < 3
         for edge in model.tree.edges:
             ends = (model.tree.cliques[edge.child], model.tree.cliques[edge.parent])
-            one, other = (model.margin(found[end][None], end, edge.separator) for end in ends)
+            one, other = (model.margin(found[end], end, edge.separator) for end in ends)
             np.testing.assert_array_equal(one, other)

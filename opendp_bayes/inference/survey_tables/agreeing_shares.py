@@ -3,7 +3,6 @@
 import numpy as np
 
 from opendp_bayes.inference.survey_tables.junction_tree import Scope
-from opendp_bayes.inference.survey_tables.probabilities_of_cliques import separators
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -17,14 +16,9 @@ def rounded_tables(model: Model, means: dict[Scope, Floats], units: int) -> dict
     off by more than one unit beyond what the separator is.
     """
     found: dict[Scope, Integers] = {}
-    shared = dict(zip(model.tree.cliques, separators(model), strict=True))
-    for clique in (model.tree.cliques[0], *(model.tree.cliques[e.child] for e in model.tree.edges)):
-        separator = shared[clique]
+    for clique, separator in model.tree.downwards():
         places = model.places(clique, separator)
-        totals = np.array([units])
-        if found:
-            known = next(one for one in found if set(separator) <= set(one))
-            totals = model.margin(found[known][None], known, separator)[0]
+        totals = model.margin_of(found, separator) if found else np.array([units])
         rounded = np.zeros(means[clique].size, dtype=np.int64)
         for cell, total in enumerate(totals):
             inside = np.flatnonzero(places == cell)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -64,12 +65,10 @@ class ConsistentDraws:
         """Counts of some variables within one clique, shape `(chains, draws, cells)`, in the order
         given; None where no clique holds them.
         """
-        at = self.model.tree.holding(tuple(sorted(scope)))
-        if at is None:
+        clique = self.model.tree.holding(scope)
+        if clique is None:
             return None
-        clique = self.model.tree.cliques[at]
-        summed = self.model.margin(self.rows(clique), clique, scope)
-        return np.asarray(summed.reshape(*self.shape, -1))
+        return np.asarray(self.model.margin(self.cliques[clique], clique, scope))
 
     @cached_property
     def size(self) -> Integers:
@@ -81,23 +80,18 @@ class ConsistentDraws:
         """Results of `settled`, which take seconds."""
         return {}
 
-    def settled(self, scopes: Sequence[Scope]) -> dict[Scope, tuple[float, float]]:
-        """The largest R-hat and the fewest effective draws of the counts in each of some tables."""
-        for scope in scopes:
-            if scope not in self._settled:
-                counts = self.counts(scope)
-                assert counts is not None  # noqa: S101  # measured, so in a clique
-                found = Diagnostics.of(counts.astype(np.float64))
-                self._settled[scope] = float(found.r_hat.max()), float(found.ess.min())
-        return {scope: self._settled[scope] for scope in scopes}
+    def settled(self, scope: Scope) -> tuple[float, float]:
+        """The largest R-hat and the fewest effective draws of the counts in a table."""
+        if scope not in self._settled:
+            counts: Any = self.counts(scope)  # measured, so in a clique
+            found = Diagnostics.of(counts.astype(np.float64))
+            self._settled[scope] = float(found.r_hat.max()), float(found.ess.min())
+        return self._settled[scope]
 
     def have_met(self, scopes: Sequence[Scope], r_hat: float, effective: float) -> bool:
         """True if the counts in each of some tables have at most this R-hat and so many draws."""
-        return all(
-            r <= r_hat and number >= effective
-            for scope in scopes
-            for r, number in self.settled([scope]).values()
-        )
+        each = map(self.settled, scopes)
+        return all(r <= r_hat and number >= effective for r, number in each)
 
 
 def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:

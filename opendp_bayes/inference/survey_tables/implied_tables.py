@@ -63,7 +63,7 @@ class ImpliedTables:
             density = _density(model, own, self._levels)
             self._before = density / density.mean(axis=1, keepdims=True) / points
         changed = self._before * np.exp(self._change())
-        cliques = [self._places(clique) for clique in model.tree.cliques]
+        cliques = [model.cells_of(self._levels, clique) for clique in model.tree.cliques]
         targets = [_sums(places, self._before) for places in cliques]
         self._after = fitted(changed, cliques, targets, _ROUNDS, _CLOSE)
 
@@ -72,7 +72,7 @@ class ImpliedTables:
         given.
         """
         before = probabilities(self._model, self._factors, scope)
-        places = self._places(scope)
+        places = self._model.cells_of(self._levels, scope)
         sums, changed = _sums(places, self._before), _sums(places, self._after)
         ratio = np.divide(changed, sums, out=np.ones_like(sums), where=sums > 0)
         parts = [self._model.places(scope, part) for part in self._known(scope)]
@@ -92,14 +92,12 @@ class ImpliedTables:
             part for part in sorted(parts) if part and not any(set(part) < set(of) for of in parts)
         ]
 
-    def _places(self, scope: Scope) -> Integers:
-        return _code(self._levels, self._model.levels, scope)
-
     def _change(self) -> Floats:
         """The sum of all interactions at every point, shape `(points, draws)`, at most 0."""
         total = np.zeros_like(self._before)
         for pair, of in self.interactions.items():
-            total += of.reshape(len(of), -1).T.take(self._places(pair), axis=0)
+            places = self._model.cells_of(self._levels, pair)
+            total += of.reshape(len(of), -1).T.take(places, axis=0)
         return total - total.max(axis=0)
 
 
@@ -136,16 +134,11 @@ def _sums(places: Integers, weights: Floats) -> Floats:
     return which @ weights
 
 
-def _code(levels: Integers, shape: Sequence[int], scope: Sequence[int]) -> Integers:
-    """The cell, of the table of some variables, of each column of levels."""
-    return np.ravel_multi_index(tuple(levels[[*scope]]), tuple(shape[v] for v in scope))
-
-
 def _density(model: Model, factors: Sequence[Factor], levels: Integers) -> Floats:
     """Probabilities of combinations of levels without interactions, shape `(points, draws)`."""
     found = np.ones((levels.shape[1], len(factors[0].values)))
     for factor in factors:
-        places = _code(levels, model.levels, factor.scope)
+        places = model.cells_of(levels, factor.scope)
         found *= factor.values.reshape(len(factor.values), -1).T.take(places, axis=0)
     return found
 
@@ -155,8 +148,7 @@ def _drawn_levels(model: Model, factors: Sequence[Factor], points: int, rng: Gen
     rows = rng.integers(len(factors[0].values), size=points)
     found = np.zeros((len(model.levels), points), dtype=np.int64)
     for factor in factors:
-        shared = factor.separator
-        places = _code(found, model.levels, shared) if shared else np.zeros_like(rows)
+        places = model.cells_of(found, factor.separator)
         reached = factor.values[rows, places].cumsum(axis=1)
         level = rng.random((points, 1)) * reached[:, -1:]
         own = np.unravel_index((reached[:, :-1] <= level).sum(axis=1),

@@ -54,10 +54,14 @@ class JunctionTree:
             )
         return found
 
-    def holding(self, variables: Scope) -> int | None:
-        """The place of the first clique that holds all of some variables; None without one."""
-        wanted = set(variables)
-        return next((at for at, has in enumerate(self.cliques) if wanted <= set(has)), None)
+    def downwards(self) -> list[tuple[Scope, Scope]]:
+        """Every clique, parents first, with the variables that it shares with its parent."""
+        below = ((self.cliques[edge.child], edge.separator) for edge in self.edges)
+        return [(self.cliques[0], ()), *below]
+
+    def holding(self, variables: Scope) -> Scope | None:
+        """The first clique that holds all of some variables; None without one."""
+        return next((one for one in self.cliques if set(variables) <= set(one)), None)
 
 
 def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:

@@ -38,26 +38,19 @@ def drawn_factors(draws: ConsistentDraws, rng: np.random.Generator) -> list[Fact
 
     Given the tables they are Dirichlet, and independent of each other.
     """
-    model, factors = draws.model, []
+    model, factors = draws.model, dict[Scope, Factor]()
     concentration = draws.concentration.reshape(-1, 1, 1)
-    for clique, separator in zip(model.tree.cliques, separators(model), strict=True):
+    shared = dict(model.tree.downwards())
+    for clique in model.tree.cliques:
+        separator = shared[clique]
         own = tuple(v for v in clique if v not in separator)
         counts = model.margin(draws.rows(clique), clique, separator + own)
         cells = counts.shape[1]
         blocks = counts.reshape(len(counts), -1, math.prod(model.levels[v] for v in own))
         alpha = concentration / cells + blocks
         values = dirichlet(alpha.reshape(-1, alpha.shape[2]), rng)
-        factors.append(Factor(separator, own, values.reshape(alpha.shape)))
-    order = [0, *(edge.child for edge in model.tree.edges)]
-    return [factors[place] for place in order]
-
-
-def separators(model: Model) -> list[Scope]:
-    """Variables that each clique shares with its parent, in the order of the cliques: none of the
-    root.
-    """
-    found: dict[int, Scope] = {edge.child: edge.separator for edge in model.tree.edges}
-    return [found.get(place, ()) for place in range(len(model.tree.cliques))]
+        factors[clique] = Factor(separator, own, values.reshape(alpha.shape))
+    return [factors[clique] for clique in shared]
 
 
 def probabilities(model: Model, factors: list[Factor], scope: Scope) -> Floats:

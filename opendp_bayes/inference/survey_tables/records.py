@@ -29,16 +29,15 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator)
 
     Every matching is equally probable: given what they share, the cliques are independent.
     """
-    tree = model.tree
-    size = int(tables[tree.cliques[0]].sum())
+    (root, _), *others = model.tree.downwards()
+    size = int(tables[root].sum())
     smallest = np.min_scalar_type(max(model.levels))
     found: Any = np.empty((size, len(model.levels)), dtype=smallest, order="F")
-    root = tree.cliques[0]
-    _write(found, slice(None), root, model, rng.permutation(_repeated(tables[root])))
-    for edge in tree.edges:
-        child = tree.cliques[edge.child]
-        rows = np.argsort(_key(found, model, edge.separator), kind="stable")
-        places = model.places(child, edge.separator)
+    every = np.arange(tables[root].size).repeat(tables[root])
+    _write(found, slice(None), root, model, rng.permutation(every))
+    for child, separator in others:
+        rows = np.argsort(_key(found, model, separator), kind="stable")
+        places = model.places(child, separator)
         cells = np.argsort(places, kind="stable")
         numbers = tables[child][cells]
         parts: Any = cells.repeat(numbers).astype(np.min_scalar_type(cells.size))
@@ -126,11 +125,7 @@ def new_tables(
     found: dict[Scope, Integers] = {}
     for factor in factors:
         clique = tuple(sorted(factor.scope))
-        if factor.separator:
-            known = next(one for one in found if set(factor.separator) <= set(one))
-            numbers = model.margin(found[known][None], known, factor.separator)[0]
-        else:
-            numbers = np.array([size])
+        numbers = model.margin_of(found, factor.separator) if found else np.array([size])
         shares = factor.values[row]
         counts = rng.multinomial(numbers, shares / shares.sum(axis=1, keepdims=True))
         ordered = counts.reshape([model.levels[v] for v in factor.scope])
@@ -142,7 +137,3 @@ def _write(found: Any, rows: Any, clique: Scope, model: Model, cells: Integers) 
     levels = np.unravel_index(cells, [model.levels[v] for v in clique])
     for v, of in zip(clique, levels, strict=True):
         found[rows, v] = of
-
-
-def _repeated(table: Integers) -> Integers:
-    return np.arange(table.size).repeat(table)

@@ -14,12 +14,13 @@ _LEAST, _ROUNDS = 0.3, 10
 
 def starting_tables(model: Model, chains: int, rng: Generator) -> dict[Scope, Integers]:
     """Draw consistent clique tables, shape `(chains, cells)` each."""
-    tree = model.tree
-    found = {tree.cliques[0]: _root(model, chains, rng)}
-    for edge in tree.edges:
-        child, parent = tree.cliques[edge.child], tree.cliques[edge.parent]
-        shared = model.margin(found[parent], parent, edge.separator)
-        places, guess = model.places(child, edge.separator), _guess(model, child)
+    (root, _), *others = model.tree.downwards()
+    sizes = np.full(chains, model.size) if model.size is not None else _sizes(model, chains, rng)
+    guess = _guess(model, root)
+    found = {root: rng.multinomial(sizes, guess / guess.sum())}
+    for child, separator in others:
+        shared = model.margin_of(found, separator)
+        places, guess = model.places(child, separator), _guess(model, child)
         counts = np.empty((chains, guess.size), dtype=np.int64)
         for cell in range(shared.shape[1]):
             inside = np.flatnonzero(places == cell)
@@ -27,12 +28,6 @@ def starting_tables(model: Model, chains: int, rng: Generator) -> dict[Scope, In
             counts[:, inside] = rng.multinomial(shared[:, cell], shares)
         found[child] = counts
     return found
-
-
-def _root(model: Model, chains: int, rng: Generator) -> Integers:
-    guess = _guess(model, model.tree.cliques[0])
-    sizes = np.full(chains, model.size) if model.size is not None else _sizes(model, chains, rng)
-    return rng.multinomial(sizes, guess / guess.sum())
 
 
 def _sizes(model: Model, chains: int, rng: Generator) -> Integers:

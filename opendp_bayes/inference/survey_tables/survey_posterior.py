@@ -87,9 +87,10 @@ class SurveyPosterior:
         singles: list[Scope] = [(v,) for v in range(len(self.variables))]
         if noisy.size is None:
             singles.append(())
-        settled = draws.settled(tuple(dict.fromkeys([*singles, *self._scopes])))
-        self.r_hat = {self._names(scope): found[0] for scope, found in settled.items()}
-        self.ess = {self._names(scope): found[1] for scope, found in settled.items()}
+        self.r_hat, self.ess = dict[Names, float](), dict[Names, float]()
+        for scope in (*singles, *self._scopes):
+            names = self._names(scope)
+            self.r_hat[names], self.ess[names] = draws.settled(scope)
 
     @property
     def unsettled(self) -> tuple[Names, ...]:
@@ -206,11 +207,9 @@ class SurveyPosterior:
         found = []
         for names in sets:
             scope = self._places(names)
-            at = tree.holding(tuple(sorted(scope)))
-            if at is None:
+            if tree.holding(scope) is None:
                 raise ValueError(f"sets: no clique of the model holds {list(names)!r} together.")
-            clique = tree.cliques[at]
-            found.append(self._model.margin(rounded[clique][None], clique, scope)[0] / units)
+            found.append(self._model.margin_of(rounded, scope) / units)
         return found
 
     def conditional(self, *variables: str, **given: Value) -> TablePosterior:
@@ -361,8 +360,7 @@ class SurveyPosterior:
         return f"SurveyPosterior({cliques}; by Markov chains, R-hat {r_hat:.3f}, ESS {fewest:.0f})"
 
     def _theta(self, scope: Scope) -> Floats:
-        known = self._model.tree.holding(tuple(sorted(scope))) is not None
-        if known or self._implied is None:
+        if self._model.tree.holding(scope) is not None or self._implied is None:
             found = probabilities(self._model, self._factors, scope)
         else:
             found = self._implied.probabilities(scope)

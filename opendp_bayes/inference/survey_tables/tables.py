@@ -91,37 +91,43 @@ class Model:
         return self.tables[scope]
 
     def margin(self, counts: Any, clique: Scope, scope: Scope) -> Any:
-        """Sum rows of a clique's table, shape `(rows, cells)`, to those of some of its variables,
-        in the order given.
+        """Sum a clique's table, shape `(..., cells)`, to that of some of its variables, in the
+        order given.
         """
         whole = counts.reshape(-1, *(self.levels[v] for v in clique))
         others = tuple(1 + at for at, v in enumerate(clique) if v not in scope)
         kept = [v for v in clique if v in scope]
         summed = whole.sum(axis=others)
         order = [0, *(1 + kept.index(v) for v in scope)]
-        return summed.transpose(order).reshape(len(counts), -1)
+        return summed.transpose(order).reshape(*counts.shape[:-1], -1)
+
+    def margin_of(self, tables: dict[Scope, Integers], scope: Scope) -> Any:
+        """Sum the first table that holds some variables, of tables that agree, to that of these."""
+        clique = next(one for one in tables if set(scope) <= set(one))
+        return self.margin(tables[clique], clique, scope)
 
     def places(self, clique: Scope, scope: Scope) -> Integers:
         """The cell of the table of some variables, for every cell of a clique's."""
-        shape = tuple(self.levels[v] for v in clique)
-        each = np.indices(shape).reshape(len(clique), -1)
-        found = np.zeros(math.prod(shape), dtype=np.int64)
+        own = np.indices([self.levels[v] for v in clique]).reshape(len(clique), -1)
+        every = np.zeros((len(self.levels), own.shape[1]), dtype=np.int64)
+        every[[*clique]] = own
+        return self.cells_of(every, scope)
+
+    def cells_of(self, levels: Integers, scope: Scope) -> Integers:
+        """The cell of the table of some variables, of each column of levels of all variables."""
+        found = np.zeros_like(levels[0])
         for v in scope:
-            found = found * self.levels[v] + each[clique.index(v)]
+            found = found * self.levels[v] + levels[v]
         return found
 
     def all_tables(self, cliques: dict[Scope, Integers]) -> dict[Scope, Integers]:
         """Every table of the model from those of the cliques."""
-        found = {}
-        for scope in self.tables:
-            if scope in cliques:
-                found[scope] = cliques[scope]
-            else:
-                at = self.tree.holding(scope)
-                assert at is not None  # noqa: S101  # every scope is in a clique
-                clique = self.tree.cliques[at]
-                found[scope] = np.ascontiguousarray(self.margin(cliques[clique], clique, scope))
-        return found
+        return {
+            scope: cliques[scope]
+            if scope in cliques
+            else np.ascontiguousarray(self.margin_of(cliques, scope))
+            for scope in self.tables
+        }
 
 
 def subsets(scope: Scope) -> list[Scope]:
