@@ -3,6 +3,7 @@ when a picture is made.
 """
 
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.display.sheet import CONTROLS
@@ -35,6 +36,13 @@ def pyplot() -> Any:
 def first_of(number: int, what: str) -> str:
     """Say in brackets that a picture shows the first of so many; empty where it shows all."""
     return f" (the first {MOST_DRAWN} of {number} {what})" if number > MOST_DRAWN else ""
+
+
+def with_grid(ax: "Axes", *, frame: Sequence[str] = ("top", "right")) -> None:
+    """Draw lines upwards from the ticks below, behind everything, in place of some of the frame."""
+    ax.spines[[*frame]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color="#e6e6e6")
 
 
 def write_above(ax: "Axes", sentences: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from opendp_bayes.display.fonts import with_fonts
-from opendp_bayes.display.pictures import GREY, NOISE_AWARE, pyplot, wrapped, write_above
+from opendp_bayes.display.pictures import GREY, NOISE_AWARE, pyplot, with_grid, wrapped, write_above
 from opendp_bayes.mathematics.validation import Floats
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def plot_quantiles(
         ax.set_xticks(places, [wrapped(names[place], _LINE) for place in places])
         ax.set_xlim(-0.5, len(names) - 0.5)
     ax.margins(y=0.5 / max(len(levels), 2))
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color="#e6e6e6")
+    with_grid(ax)
     ax.tick_params(colors=GREY, labelcolor="black")
     write_above(ax, sentence)
     return with_fonts(ax)

@@ -36,6 +36,11 @@ class Estimate:
     shown_decimals: int | None = None
 
     @property
+    def bounds(self) -> Floats:
+        """Means, lower and upper ends, shape `(3, k)`."""
+        return np.array([self.mean, self.lower, self.upper])
+
+    @property
     def numbers(self) -> dict[str, Floats]:
         """The arrays by name, the columns of a frame."""
         return {"mean": self.mean, "std": self.std, "lower": self.lower, "upper": self.upper}
@@ -123,8 +128,8 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
     return estimate_of(release.posterior, level)
 
 
-def estimate_of(posterior: NoiseAwarePosterior, level: float) -> Estimate:
-    """Estimate from a posterior, with intervals of probability `level`."""
+def estimate_of(posterior: Any, level: float) -> Estimate:
+    """Estimate from what has means, deviations and intervals, these of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
 
 

@@ -323,10 +323,9 @@ def _cells(
 ) -> tuple[Cell, ...]:
     """The probabilities of all categories; the picture ends at `end`."""
     numbers = zip(*estimate.shown(decimals), map(str, counts), strict=True)
-    ends = zip(estimate.mean, estimate.lower, estimate.upper, strict=True)
     return tuple(
         Cell(*texts, *(round(100 * float(x) / end, 3) for x in (at, low, high - low)))
-        for texts, (at, low, high) in zip(numbers, ends, strict=True)
+        for texts, (at, low, high) in zip(numbers, estimate.bounds.T, strict=True)
     )
 
 

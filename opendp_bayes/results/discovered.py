@@ -11,6 +11,7 @@ import numpy as np
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.estimates import estimate_of
 from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys, counts_of_keys
 from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
 from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
@@ -74,7 +75,8 @@ class Hidden:
 
 
 class OfCategories:
-    """The posterior of a number for each category that is shown: of its true count, or its share.
+    """The posterior of a number for each category that is shown: of its true count, or its share;
+    or of the shares of these and of everything else, whose entry is the last.
 
     Attributes
     ----------
@@ -85,10 +87,11 @@ class OfCategories:
         self.categories, self._found, self._listed = release.categories, found, release.listed
 
     def _ordered(self, values: Any) -> Any:
-        """Values of the discovered, then of the listed categories, in the order of `categories`;
-        along the last axis.
+        """Values of the discovered, then of the listed categories, in the order of `categories`,
+        before that of everything else; along the last axis.
         """
-        return np.roll(values, self._listed, axis=-1)
+        shown, rest = np.split(values, [len(self.categories)], axis=-1)
+        return np.concatenate([np.roll(shown, self._listed, axis=-1), rest], axis=-1)
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -112,16 +115,6 @@ class OfCategories:
         that of the draws; None for others at each call.
         """
         return self._ordered(self._found.draws(number, np.random.default_rng(seed)))
-
-
-class WithRest(OfCategories):
-    """The posterior of the shares of the categories that are shown, and of everything else, whose
-    entry is the last.
-    """
-
-    def _ordered(self, values: Any) -> Any:
-        shown = np.roll(values[..., :-1], self._listed, axis=-1)
-        return np.concatenate([shown, values[..., -1:]], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +187,7 @@ class DiscoveredRelease(DiscoveredData):
         whose entry is the last; None where the rest was not bought.
         """
         found = self._found.shares_of_all
-        return None if found is None else WithRest(found, self)
+        return None if found is None else OfCategories(found, self)
 
     @cached_property
     def _found(self) -> CountsOfKeys:
@@ -227,19 +220,15 @@ class DiscoveredRelease(DiscoveredData):
         import polars as pl
 
         level = as_level(level)
-        counts, shares = self.posterior, self.among_shown
-        (lower, upper), (share_lower, share_upper) = counts.interval(level), shares.interval(level)
+        counts, shares = estimate_of(self.posterior, level), estimate_of(self.among_shown, level)
         return pl.DataFrame(
             {
                 "category": pl.Series(list(map(str, self.categories)), dtype=pl.String),
                 "drawn": pl.Series(list(self.drawn), dtype=pl.Int64),
-                "mean": counts.mean(),
-                "std": counts.std(),
-                "lower": lower,
-                "upper": upper,
-                "share": shares.mean(),
-                "share_lower": share_lower,
-                "share_upper": share_upper,
+                **counts.numbers,
+                "share": shares.mean,
+                "share_lower": shares.lower,
+                "share_upper": shares.upper,
                 "listed": [place < self.listed for place in range(self.k)],
                 "level": pl.Series([level] * self.k, dtype=pl.Float64),
             }

@@ -11,11 +11,12 @@ from opendp_bayes.display.pictures import (
     NOISE_AWARE,
     first_of,
     pyplot,
+    with_grid,
     wrapped,
     write_above,
 )
 from opendp_bayes.display.wording import guarantee, label_said
-from opendp_bayes.inference.estimates import Estimate
+from opendp_bayes.inference.estimates import Estimate, estimate_of
 from opendp_bayes.mathematics.validation import as_level
 
 if TYPE_CHECKING:
@@ -30,8 +31,7 @@ def estimated_shares(release: Any, level: float) -> Estimate:
     where the rest was not bought, those among the categories that are shown.
     """
     level = as_level(level)
-    shares = release.among_shown if release.rest is None else release.among_all
-    return Estimate(shares.mean(), shares.std(), *shares.interval(level))
+    return estimate_of(release.among_shown if release.rest is None else release.among_all, level)
 
 
 def plot_discovered(
@@ -43,10 +43,10 @@ def plot_discovered(
     level = as_level(level)
     plt = pyplot()
     counts, rest = release.posterior, release.rest
-    mean, (lower, upper) = counts.mean(), counts.interval(level)
-    order = np.argsort(-mean, kind="stable")[:MOST_DRAWN]
+    found = estimate_of(counts, level)
+    order = np.argsort(-found.mean, kind="stable")[:MOST_DRAWN]
     labels = [wrapped(label_said(release.categories[place])) for place in order]
-    bars = [(mean[place], lower[place], upper[place], NOISE_AWARE) for place in order]
+    bars = [(*found.bounds[:, place], NOISE_AWARE) for place in order]
     if rest is not None:
         low, high = rest.interval(level)
         labels.append(EVERYTHING_ELSE)
@@ -66,9 +66,7 @@ def plot_discovered(
         f"{unit}: mean and {100 * level:.6g} % interval{first_of(release.k, 'categories')}"
     )
     ax.set_xlim(left=0)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color="#e6e6e6")
+    with_grid(ax)
     write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=36.0)

@@ -16,6 +16,7 @@ from opendp_bayes.display.pictures import (
     PLUG_IN,
     first_of,
     pyplot,
+    with_grid,
     wrapped,
     write_above,
 )
@@ -79,9 +80,7 @@ def plot_posterior(
         _densities(release, ax, aware, plug_in, level, compact)
     else:
         _bars(release, ax, aware, plug_in, level, compact)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color="#e6e6e6")
+    with_grid(ax)
     if not compact:
         ax.legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
         write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
@@ -228,16 +227,18 @@ def _bars(
     """A bar for every category, the first at the top."""
     labels = release.categories[:MOST_DRAWN]
     places = np.arange(len(labels))
-    aware, plug_in = _first(aware), _first(plug_in)
-    ax.barh(places, aware.mean, height=0.62, color=NOISE_AWARE, alpha=0.25)
+    ax.barh(places, aware.mean[:MOST_DRAWN], height=0.62, color=NOISE_AWARE, alpha=0.25)
+    highest = 0.0
     for place, estimate, colour, width, dot, name in (
         (-0.08, aware, NOISE_AWARE, 3, 6, "Noise-aware"),
         (0.2, plug_in, PLUG_IN, 1.2, 4, "Plug-in, which ignores the noise"),
     ):
+        mean, lower, upper = estimate.bounds[:, :MOST_DRAWN]
+        highest = max(highest, float(upper.max()))
         ax.errorbar(
-            estimate.mean,
+            mean,
             places + place,
-            xerr=np.clip([estimate.mean - estimate.lower, estimate.upper - estimate.mean], 0, None),
+            xerr=np.clip([mean - lower, upper - mean], 0, None),
             fmt="o",
             color=colour,
             elinewidth=width,
@@ -245,7 +246,7 @@ def _bars(
             label=f"{name}: mean and {100 * level:.6g} % interval",
         )
     ax.set_yticks(places, list(map(wrapped, labels)), parse_math=False)
-    high = min(1.0, 1.06 * float(max(aware.upper.max(), plug_in.upper.max())))
+    high = min(1.0, 1.06 * highest)
     ax.set_xlim(-0.015 * high, high)  # room for a mean near 0
     ax.set_xlabel(f"Probability{first_of(release.k, 'categories')}")
     ax.axvline(0, color="black", linewidth=0.8)
@@ -254,12 +255,6 @@ def _bars(
     top = -0.6 if compact else -0.5 - 0.5 * len(labels) / bars_height(release)
     ax.set_ylim(len(labels) - 0.5, top)
     ax.tick_params(axis="y", length=0)
-
-
-def _first(of: Estimate) -> Estimate:
-    """The estimate of the categories that are drawn."""
-    cut = slice(MOST_DRAWN)
-    return Estimate(of.mean[cut], of.std[cut], of.lower[cut], of.upper[cut])
 
 
 def _legend(name: str, estimate: Estimate, level: float, decimals: int) -> str:

@@ -6,9 +6,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opendp_bayes.display.fonts import with_fonts
-from opendp_bayes.display.pictures import GREY, MOST_DRAWN, NOISE_AWARE, PLUG_IN, pyplot, wrapped
+from opendp_bayes.display.pictures import (
+    GREY,
+    MOST_DRAWN,
+    NOISE_AWARE,
+    PLUG_IN,
+    pyplot,
+    with_grid,
+    wrapped,
+)
 from opendp_bayes.display.wording import group_name
-from opendp_bayes.inference.estimates import Estimate, estimate_of
+from opendp_bayes.inference.estimates import estimate_of
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
 from opendp_bayes.release_format.data import Key
@@ -45,12 +53,12 @@ def plot_pooled(
         sharey=True,
         layout="constrained",
     )
-    found = [estimate_of(one, level) for one in groups.values()]
+    found = np.array([estimate_of(one, level).bounds for one in groups.values()])
     positive = np.maximum(drawn, 0)
     shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1)
     used, unused = axes.flat[:shown], axes.flat[shown:]
     for at, ax in enumerate(used):
-        _groups(ax, [_of(one, at) for one in found], shares[:, at], m[:, at], level, named)
+        _groups(ax, found[:, :, at], shares[:, at], m[:, at], level, named)
         ax.set_title(
             wrapped(group_name(categories[at]), _LINE), fontsize="medium", parse_math=False
         )
@@ -82,20 +90,16 @@ def _label_rows(firsts: Sequence["Axes"], groups: Iterable[Key], named: bool) ->
     firsts[0].set_ylim(len(names) - 0.4, -0.6)
 
 
-def _of(found: Estimate, at: int) -> tuple[float, float, float]:
-    return found.mean[at], found.lower[at], found.upper[at]
-
-
 def _groups(
     ax: "Axes",
-    found: list[tuple[float, float, float]],
+    found: Floats,
     shares: Floats,
     m: Floats,
     level: float,
     named: bool,
 ) -> None:
     """One category: a row for every group, the first at the top."""
-    places, (mean, lower, upper) = np.arange(len(found)), np.array(found).T
+    places, (mean, lower, upper) = np.arange(len(found)), found.T
     low, high = np.quantile(m, [(1 - level) / 2, (1 + level) / 2])
     percent = f"{100 * level:.6g} % interval"
     band: dict[str, Any] = {"color": GREY, "linewidth": 0, "alpha": 0.15}
@@ -121,6 +125,4 @@ def _groups(
         markersize=5 if named else 2,
         label=f"Pooled: mean and {percent}",
     )
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color="#e6e6e6")
+    with_grid(ax)

@@ -81,16 +81,12 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
 
         parts = []
         for key, one in self.items():
-            lower, upper = one.interval(level)
             parts.append(
                 pl.DataFrame(
                     {
                         "group": [group_name(key)] * len(self.categories),
                         "category": list(map(group_name, self.categories)),
-                        "mean": one.mean(),
-                        "std": one.std(),
-                        "lower": lower,
-                        "upper": upper,
+                        **estimate_of(one, level).numbers,
                     }
                 )
             )

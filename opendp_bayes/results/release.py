@@ -381,21 +381,20 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
 
     @cached_property
     def _releases(self) -> ByLabel[Key, Release]:
-        whole = self.whole
-        shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, whole
+        shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, self.whole
         k, sizes = len(self.categories), self.sizes or (None,) * len(self.groups)
-        each = enumerate(zip(self.groups, self.drawn, sizes, strict=True))
-
-        def inside(at: int) -> tuple[int, ...]:
-            return tuple(range(at * k, (at + 1) * k))
-
-        def of(at: int, drawn: tuple[int, ...], size: int | None) -> Release:
-            own = () if whole is None else inside(at)
-            made = Release(drawn, *shared, own, size)
-            return replace(made, columns=self.columns, unknown=self.unknown)
-
-        releases = ((group, of(at, drawn, size)) for at, (group, drawn, size) in each)
-        return ByLabel(releases, ("group", "groups"))
+        releases = (
+            Release(
+                drawn,
+                *shared,
+                inside=() if self.whole is None else tuple(range(at * k, (at + 1) * k)),
+                group_size=size,
+                columns=self.columns,
+                unknown=self.unknown,
+            )
+            for at, (drawn, size) in enumerate(zip(self.drawn, sizes, strict=True))
+        )
+        return ByLabel(zip(self.groups, releases, strict=True), ("group", "groups"))
 
     def by(self, *columns: str) -> Mapping[Key, Release]:
         """The releases of the groups: this mapping, for the columns that make them, in their order.

@@ -17,6 +17,7 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.estimates import (
     Estimate,
     InferredRelease,
+    estimate_of,
     estimate_or_reason,
     noise_aware_estimate,
     plug_in_estimate,
@@ -42,7 +43,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     aware = estimate_or_reason(release, level, wait=wait)
     percent = f"{100 * level:.6g} %"
     columns = [*_named(release), _COUNT]
-    cells = [*_labels(release), _counts(release)]
+    cells = [*_labels(release), list(map(str, release.counts))]
     notes: list[Note] = [*promised(release.promise), _by(release.mechanism)]
     if release.learned_prior:
         notes.append(_prior_of(release))
@@ -97,7 +98,7 @@ def grouped_sheet(
         )
     bodies, known = [], {}
     for group, release in releases.items():
-        cells = [*_labels(release), _counts(release)]
+        cells = [*_labels(release), list(map(str, release.counts))]
         if shown:
             known[group] = release, noise_aware_estimate(release, level)
             cells += known[group][1].shown()
@@ -170,10 +171,6 @@ def visible(label: object) -> str:
     return text if is_plain else repr(text)
 
 
-def _counts(release: InferredRelease) -> list[str]:
-    return [str(count) for count in release.counts]
-
-
 def _rows(columns: list[list[str]]) -> tuple[Row, ...]:
     return tuple(zip(*columns, strict=True))
 
@@ -188,20 +185,19 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
     unit = "people" if release.people else "records"
     law, reading = release.discovery.law, ""
     if release.k and (wait or release.has_posterior):
-        counts, shares = release.posterior, release.among_shown
-        lower, upper = counts.interval(level)
+        counts, shares = (
+            estimate_of(one, level) for one in (release.posterior, release.among_shown)
+        )
         columns += [
             Column("Mean", full="Posterior\nmean"),
             Column(f"{percent}\ninterval", weight="strong"),
             Column(f"Share of shown,\n{percent} interval"),
         ]
-        ends = zip(lower, upper, strict=True)
-        low, high = shares.interval(level)
-        shown = Estimate(shares.mean(), shares.std(), low, high).shown()[1]
+        ends = zip(counts.lower, counts.upper, strict=True)
         cells += [
-            [f"{mean:.1f}" for mean in counts.mean()],
+            [f"{mean:.1f}" for mean in counts.mean],
             [f"{first:.0f} to {last:.0f}" for first, last in ends],
-            shown,
+            shares.shown()[1],
         ]
         reading = (
             f"Mean and interval are of the true number of {unit}, given the release; shares are"

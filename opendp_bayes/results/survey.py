@@ -181,7 +181,7 @@ class Survey(Mapping[str, SurveyResult]):
                         {
                             "question": [name] * len(labels),
                             "group": [group] * len(labels),
-                            "category": [None if of is None else _as_text(of) for of in labels],
+                            "category": [None if of is None else group_name(of) for of in labels],
                             **estimate.numbers,
                             "level": np.full(len(labels), float(level)),
                             "count": counts,
@@ -327,10 +327,6 @@ def _estimated(
     if release.rest is not None:
         labels, counts = [*labels, None], [*counts, max(0, release.rest.drawn)]
     return estimated_shares(release, level), labels, counts
-
-
-def _as_text(label: Any) -> str:
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _overview(name: str, release: SurveyResult) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Picture of a survey: small multiples, with matplotlib (extra `plot`), imported when drawn."""
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,13 @@ from opendp_bayes.display.pictures import (
     PLUG_IN,
     first_of,
     pyplot,
+    with_grid,
     wrapped,
 )
 from opendp_bayes.display.wording import group_name, label_said
 from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.release_format.labels import distinct, identity
+from opendp_bayes.release_format.labels import distinct, numbered
 from opendp_bayes.results.discovered_figures import EVERYTHING_ELSE, estimated_shares
 
 if TYPE_CHECKING:
@@ -42,15 +43,15 @@ _SPREAD = 0.6
 @dataclass(frozen=True, eq=False)
 class Panel:
     """A question: a row for each category; or, with `columns`, for each group, or for what the
-    first columns of a joint table hold. The numbers have shape `(rows, columns)`.
+    first columns of a joint table hold.
+
+    `bounds` are means, lower and upper ends, shape `(3, rows, columns)`.
     """
 
     title: str
     rows: list[str]
     columns: list[str]
-    mean: Floats
-    lower: Floats
-    upper: Floats
+    bounds: Floats
 
     @property
     def height(self) -> float:
@@ -74,10 +75,11 @@ def panel_of(
     if grouped:
         rows = [wrapped(group_name(key), _LINE) for key in found]
         columns = list(map(group_name, first.categories))
-        return Panel(title, rows, columns, *_stacked(found.values(), (len(rows), -1)))
+        bounds = np.stack([one.bounds for one in found.values()], axis=1)
+        return Panel(title, rows, columns, bounds)
     if len(first.axes) < 2:
         rows = [wrapped(group_name(label), _LINE) for label in first.categories]
-        return Panel(title, rows, [], *_stacked(found.values(), (-1, 1)))
+        return Panel(title, rows, [], found[None].bounds[..., None])
     return _table(title, first, found[None])
 
 
@@ -93,28 +95,18 @@ def panel_of_shares(title: str, release: Any, level: float) -> Panel:
     if release.rest is not None:
         order = np.append(order, release.k)
         rows.append(wrapped(EVERYTHING_ELSE, _LINE))
-    numbers = (of[order].reshape(-1, 1) for of in (found.mean, found.lower, found.upper))
     cut = f" (the first {most} of {release.k} categories)" if release.k > most else ""
-    return Panel(whose + cut, rows, [], *numbers)
+    return Panel(whose + cut, rows, [], found.bounds[:, order, None])
 
 
 def _table(title: str, release: InferredRelease, estimate: Estimate) -> Panel:
     """The panel of a joint table: its last column beside each other; NaN for cells left out."""
     cells: list[Any] = list(release.categories)
-    rows, columns = distinct(cell[:-1] for cell in cells), distinct(cell[-1] for cell in cells)
-    row_of = {identity(row): at for at, row in enumerate(rows)}
-    column_of = {identity(column): at for at, column in enumerate(columns)}
-    at = (
-        [row_of[identity(cell[:-1])] for cell in cells],
-        [column_of[identity(cell[-1])] for cell in cells],
-    )
-    numbers = []
-    for values in (estimate.mean, estimate.lower, estimate.upper):
-        table = np.full((len(rows), len(columns)), np.nan)
-        table[at] = values
-        numbers.append(table)
-    names = list(map(_in_lines, rows))
-    return Panel(title, names, list(map(group_name, columns)), *numbers)
+    down, right = [cell[:-1] for cell in cells], [cell[-1] for cell in cells]
+    rows, columns = list(map(_in_lines, distinct(down))), list(map(group_name, distinct(right)))
+    bounds = np.full((3, len(rows), len(columns)), np.nan)
+    bounds[:, numbered(down), numbered(right)] = estimate.bounds
+    return Panel(title, rows, columns, bounds)
 
 
 def _in_lines(row: tuple[Any, ...]) -> str:
@@ -123,11 +115,6 @@ def _in_lines(row: tuple[Any, ...]) -> str:
     if len(name) <= _LINE:
         return name
     return ",\n".join(wrapped(group_name(value), _LINE) for value in row)
-
-
-def _stacked(found: Iterable[Estimate], shape: tuple[int, int]) -> list[Floats]:
-    numbers = [(one.mean, one.lower, one.upper) for one in found]
-    return [np.concatenate(values).reshape(shape) for values in zip(*numbers, strict=True)]
 
 
 def plot_survey(panels: Sequence[Panel], sentences: str, columns: int) -> "Figure":
@@ -163,7 +150,7 @@ def _cut(panel: Panel) -> Panel:
         panel.title + shown,
         panel.rows[first],
         panel.columns[first],
-        *(numbers[first, first] for numbers in (panel.mean, panel.lower, panel.upper)),
+        panel.bounds[:, first, first],
     )
 
 
@@ -174,10 +161,10 @@ def _height(pile: Sequence[Panel]) -> float:
 def _draw(ax: "Axes", panel: Panel) -> None:
     places = np.arange(len(panel.rows))
     if not panel.columns:
-        ax.barh(places, panel.mean[:, 0], height=0.62, color=NOISE_AWARE, alpha=0.25)
-    abreast = panel.mean.shape[1]
+        ax.barh(places, panel.bounds[0, :, 0], height=0.62, color=NOISE_AWARE, alpha=0.25)
+    abreast = panel.bounds.shape[2]
     for number in range(abreast):
-        mean, lower, upper = (of[:, number] for of in (panel.mean, panel.lower, panel.upper))
+        mean, lower, upper = panel.bounds[:, :, number]
         ax.errorbar(
             mean,
             places + _SPREAD * ((number + 0.5) / abreast - 0.5),  # none hides another
@@ -189,16 +176,14 @@ def _draw(ax: "Axes", panel: Panel) -> None:
             alpha=0.9,
             label=panel.columns[number] if panel.columns else None,
         )
-    high = min(1.0, 1.06 * float(np.nanmax(panel.upper, initial=0.0)) or 1.0)
+    high = min(1.0, 1.06 * float(np.nanmax(panel.bounds[2], initial=0.0)) or 1.0)
     ax.set(xlim=(-0.015 * high, high), ylim=(max(1, len(panel.rows)) - 0.5, -0.5))
     ax.set_yticks(places, panel.rows, fontsize="small", parse_math=False)
     ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize="small")
-    ax.spines[["top", "right", "left"]].set_visible(False)
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color="#e6e6e6")
+    with_grid(ax, frame=("top", "right", "left"))
     if panel.columns:
         from matplotlib.transforms import ScaledTranslation
 
