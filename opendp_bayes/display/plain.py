@@ -26,11 +26,8 @@ def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
     below += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
     if sheet.conclusion is not None:
         below.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
-    return "\n".join([*lines, *map(_wrapped, below)])
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    whole = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([*lines, *map(whole.fill, below)])
 
 
 def _lines(table: Table) -> list[str]:

@@ -12,6 +12,7 @@ from scipy import special
 
 from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.estimates import InferredRelease
+from opendp_bayes.inference.levels.nesting import merged_in
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Integers
@@ -108,7 +109,7 @@ def _of_columns(
 ) -> Iterator[str]:
     """Yield the sentences of the columns of releases whose cells follow each other."""
     release = each[0]
-    labels = [label for one in each for label in _unmerged(one)]
+    labels = [part for one in each for part in merged_in(one)]
     for at, (column, unknown) in enumerate(zip(release.columns, release.unknown, strict=False)):
         if unknown is None:
             continue
@@ -163,11 +164,6 @@ def _share_in(release: Any, column: str, unknown: Label) -> float | None:
     posterior = release.posterior.marginal(column) if release.axes else release.posterior
     share = posterior[unknown]
     return float(share.mean()) if 1 - share.cdf(SHARE) >= CERTAINTY else None
-
-
-def _unmerged(release: ReleasedData) -> list[tuple[Label, ...]]:
-    """The labels before they were merged that each category stands for."""
-    return list(release.parts) or [(label,) for label in release.categories]
 
 
 def _value(label: Any, at: int) -> Any:

@@ -170,9 +170,9 @@ def _shares(
 ) -> dict[str, Any]:
     """The proportions at which the error is to be had."""
     every = proportions_of_interest(prior, records, proportions)
-    if "stated" in every:
-        return {"stated": every["stated"]}
-    return every if kind == "hellinger" else {"balanced": every["balanced"]}
+    if kind == "hellinger" or "stated" in every:  # which are those that count then
+        return every
+    return {"balanced": every["balanced"]}
 
 
 def _automatic_error(

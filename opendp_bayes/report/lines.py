@@ -5,6 +5,7 @@ with it.
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import eq
 
 _TABLE = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _NAME = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
@@ -58,7 +59,8 @@ def line_of(text: str, path: Sequence[str | int]) -> int:
     """
     best, depth = 1, 0
     for number, place in _places(text):
-        common = _common(place, tuple(path))
+        alike = [*map(eq, place, path), False]
+        common = alike.index(False)
         if common in (len(place), len(path)) and common > depth:
             best, depth = number, common
     return best
@@ -83,10 +85,3 @@ def _places(text: str) -> list[tuple[int, tuple[str | int, ...]]]:
 
 def _parts(name: str) -> tuple[str | int, ...]:
     return tuple(part.strip("\"'") for part in _PART.findall(name))
-
-
-def _common(place: tuple[str | int, ...], path: tuple[str | int, ...]) -> int:
-    for length, (a, b) in enumerate(zip(place, path, strict=False)):
-        if a != b:
-            return length
-    return min(len(place), len(path))

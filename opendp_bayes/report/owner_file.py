@@ -149,7 +149,10 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
         _agree(made, (name,), getattr(owner, name))
     for name in ("unit", "contributions", "identifier", "size"):
         _agree(privacy, ("privacy", name), getattr(owner.privacy, name))
-    _limit_rows(privacy, owner.privacy.most_rows_per_identifier)
+    rows, most = privacy.get("rows_per_identifier"), owner.privacy.most_rows_per_identifier
+    _check_at_most("rows_per_identifier", rows, most)
+    if rows is None and most is not None:
+        privacy["rows_per_identifier"] = most
     for name, path in _columns_of(document):
         if name not in owner.columns:
             listed = ", ".join(map(repr, owner.columns)) or "none"
@@ -204,7 +207,7 @@ def facts(question: Specification, owner: OwnerFile) -> Iterator[tuple[str, str,
 
 
 def _check_at_most(name: str, given: float | None, most: float | None) -> None:
-    """Refuse a loss above what the owner allows, which is none where nothing is said."""
+    """Refuse more of something than the owner allows, which is none where nothing is said."""
     if given is None or (most is not None and given <= most):
         return
     allowed = f"must be at most {most!r}" if most is not None else "must be left out"
@@ -223,19 +226,6 @@ def _agree(table: dict[str, Any], path: tuple[str, ...], own: Any) -> None:
         )
     if own is not None:
         table[path[-1]] = own
-
-
-def _limit_rows(privacy: dict[str, Any], most: int | None) -> None:
-    """Limit the records of an identifier as the question or else the owner says."""
-    asked = privacy.get("rows_per_identifier")
-    if asked is not None and (most is None or asked > most):
-        limit = "must be left out" if most is None else f"must be at most {most}"
-        raise FieldError(
-            ("privacy", "rows_per_identifier"),
-            f"={asked}: {limit}, by the word of the owner of the data.",
-        )
-    if asked is None and most is not None:
-        privacy["rows_per_identifier"] = most
 
 
 def _columns_of(document: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str | int, ...]]]:

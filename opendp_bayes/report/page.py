@@ -22,6 +22,7 @@ from opendp_bayes.report.statements import (
     limits,
     methods,
     named,
+    posterior_of,
     prior_of,
     promise,
     total,
@@ -171,18 +172,16 @@ def _agreeing(
     """The estimates of all results from one posterior, their means rounded so that the tables agree
     to the last digit shown.
     """
-    if isinstance(together, LevelsPosterior):
-        levels = [estimate_of(together[name], LEVEL) for name in report.names]
-        decimals = max(estimate.decimals for estimate in levels)
-        agreeing = together.agreeing_means(decimals)
-        return [
-            {None: replace(estimate, mean=agreeing[name], shown_decimals=decimals)}
-            for name, estimate in zip(report.names, levels, strict=True)
-        ]
     sets = [result.columns for result in report.specification.results]
-    alone = [estimate_of(together.marginal(*names), LEVEL) for names in sets]
+    alone = [
+        estimate_of(posterior_of(report, number, together), LEVEL) for number in range(len(sets))
+    ]
     decimals = max(estimate.decimals for estimate in alone)
-    means = together.agreeing_means(*sets, decimals=decimals)
+    if isinstance(together, LevelsPosterior):
+        agreeing = together.agreeing_means(decimals)
+        means = [agreeing[name] for name in report.names]
+    else:
+        means = together.agreeing_means(*sets, decimals=decimals)
     return [
         {None: replace(estimate, mean=mean, shown_decimals=decimals)}
         for estimate, mean in zip(alone, means, strict=True)
@@ -216,6 +215,7 @@ def _section(
     cells = {
         key: _cells(found, parts[key].counts, end, decimals) for key, found in estimates.items()
     }
+    known = {key: (parts[key], found) for key, found in estimates.items()}
     ticks = [step * number for number in range(round(end / step) + 1)]
     return Section(
         heading=result.heading,
@@ -228,7 +228,7 @@ def _section(
         notes=(
             *most_frequent(report, number, together),
             *limits(specification, result),
-            *_little(result, parts, estimates, together),
+            *([] if together is not None or result.pooled else little_said(known)),
             *unmatched_of(release),
         ),
         epsilon=at_most(release.epsilon),
@@ -237,15 +237,6 @@ def _section(
         mechanism=described(release.mechanism),
         prior="learned from all tables" if specification.joint else prior_of(release),
     )
-
-
-def _little(
-    result: Result, parts: Mapping[Any, Any], estimates: Mapping[Any, Estimate], together: Any
-) -> list[str]:
-    """Say where the data hardly changed a prior, which is of a result alone."""
-    if together is not None or result.pooled:
-        return []
-    return little_said({key: (parts[key], found) for key, found in estimates.items()})
 
 
 def _section_of_discovery(

@@ -62,8 +62,7 @@ def problems_of_size(found: Specification) -> Iterator[Problem]:
     for number, result in enumerate(found.results):
         if result.merge is not None:  # which says how many are left only with the columns
             continue
-        names = [*result.columns, *([result.by] if result.by is not None else [])]
-        own = [found.columns[name] for name in names if name in found.columns]
+        own = [found.columns[name] for name in result.used if name in found.columns]
         cells += math.prod(len(column.listed or [0]) for column in own)
         if cells > MOST_CELLS:
             yield (

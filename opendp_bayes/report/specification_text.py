@@ -6,7 +6,9 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import reduce
 from itertools import chain
+from operator import getitem
 from typing import Any, get_args
 
 import msgspec
@@ -211,7 +213,9 @@ def _field_error(message: str, document: Any, of: type[Any]) -> FieldError:
         expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
         must = re.sub("`(.*?)`", _in_words, expected)
     advice = "; write [[results]] in TOML" if path == ("results",) else ""
-    return FieldError(path, f"must be {must}, not {_shown(_value_at(document, path))}{advice}.")
+    return FieldError(
+        path, f"must be {must}, not {_shown(reduce(getitem, path, document))}{advice}."
+    )
 
 
 def _in_words(types: re.Match[str]) -> str:
@@ -227,12 +231,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return "a list" if value else "an empty list"
     return "a table" if isinstance(value, dict) else f"a date or time; write {str(value)!r}"
-
-
-def _value_at(document: Any, path: tuple[str | int, ...]) -> Any:
-    for step in path:
-        document = document[step]
-    return document
 
 
 def _steps(path: str, document: Any, column: type[Any]) -> Iterator[str | int]:

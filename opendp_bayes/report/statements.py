@@ -17,6 +17,7 @@ from opendp_bayes.display.wording import (
     without_scale,
 )
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.inference.levels.nesting import unmerged
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
@@ -87,8 +88,7 @@ def fates(
 
     `categories` are those of the release, before they were merged.
     """
-    names = [*result.columns, *([result.by] if result.by is not None else [])]
-    for at, name in enumerate(names):
+    for at, name in enumerate(result.used):
         column, grouping = specification.columns[name], name == result.by
         own = [cell[at] if len(result.columns) > 1 else cell for cell in categories]
         unknown = column.counted_unknown
@@ -128,12 +128,6 @@ def cleaning_said(facts: Any) -> Iterator[str]:
             yield f"In {name}, what reads {codes} is no value."
     if facts.blank_lines == "null":
         yield "Empty lines are records without a value."
-
-
-def unmerged(release: Any) -> Sequence[Any]:
-    """The categories of a release, those before they were merged."""
-    parts = getattr(release, "parts", ())
-    return [label for part in parts for label in part] or list(release.categories)
 
 
 def notes(

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opendp_bayes.inference.levels.nesting import unmerged
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Column, Value
-from opendp_bayes.report.statements import fates, named, unmerged
+from opendp_bayes.report.statements import fates, named
 
 
 @dataclass(frozen=True)

@@ -40,15 +40,13 @@ def nested_parts(
     """
     if not any(release.parts or _leaves_out(release) for release in tables.values()):
         return None
-    atoms = {name: _atoms(release) for name, release in tables.items()}
+    atoms = {name: unmerged(release) for name, release in tables.items()}
     widest = max(tables, key=lambda name: (len(columns[name]), len(atoms[name])))
     parts = {}
     for name, release in tables.items():
         seen = _projected(atoms[widest], columns[widest], columns[name])
         place = {
-            identity(label): at
-            for at, part in enumerate(release.parts or [(label,) for label in release.categories])
-            for label in part
+            identity(label): at for at, part in enumerate(merged_in(release)) for label in part
         }
         if seen is None or {identity(label) for label in seen} != place.keys():
             return None
@@ -66,7 +64,7 @@ def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
     not, are of one column, unless several joint tables, or variables of them, have these labels.
     """
     axes = {axis for one in tables.values() for axis in one.columns or one.axes}
-    labels = {name: frozenset(map(identity, _atoms(one))) for name, one in tables.items()}
+    labels = {name: frozenset(map(identity, unmerged(one))) for name, one in tables.items()}
     known = {
         name: one.columns or one.axes or (name,)
         for name, one in tables.items()
@@ -93,9 +91,16 @@ def _leaves_out(release: Counted) -> bool:
     return len(cells) < math.prod(map(len, labels))
 
 
-def _atoms(release: Counted) -> list[Label]:
-    """Labels before they were merged."""
-    return [label for part in release.parts for label in part] or list(release.categories)
+def merged_in(release: Any) -> list[tuple[Label, ...]]:
+    """The labels before they were merged that each category of a release stands for, if any were;
+    otherwise its own.
+    """
+    return list(getattr(release, "parts", ())) or [(label,) for label in release.categories]
+
+
+def unmerged(release: Any) -> list[Label]:
+    """All labels before they were merged."""
+    return [label for part in merged_in(release) for label in part]
 
 
 def _projected(cells: Sequence[Any], of: Columns, wanted: Columns) -> list[Label] | None:
