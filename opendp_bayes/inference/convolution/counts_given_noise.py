@@ -316,14 +316,10 @@ class CountsGivenNoise(ByLaws):
         """Independent draws of the true counts, shape `(draws, k)`."""
         if self._private is not None:
             return self._private.sample(self._leaf, draws, rng)
-        return self._sampled(draws, [[i] for i in range(self.categories.k)], rng)
+        return self.sample_sums([[i] for i in range(self.categories.k)], draws, rng)
 
     def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the sums of groups, which have every category once."""
-        return self._sampled(draws, groups, rng)
-
-    def _sampled(self, draws: int, groups: Groups, rng: np.random.Generator) -> Integers:
-        """Draws of the sums of groups, in their order."""
         sums, parts = self._sums, [part_of(self._times_in(group)) for group in groups]
         shares = special.softmax([tilted.log_evidence for tilted in sums])
         numbers = rng.multinomial(draws, shares).tolist()

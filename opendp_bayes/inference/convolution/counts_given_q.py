@@ -17,7 +17,7 @@ from opendp_bayes.inference.convolution.noised_categories import NoisedCategorie
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, picked
 from opendp_bayes.inference.laws.mixtures_of_pairs import Side, mixtures_of_pairs
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -305,11 +305,7 @@ class CountsGivenQ:
             rows, place = np.unique(leaf[columns], return_inverse=True)
             a = self._counts[rows] + self.leaves.prior[rows, None] if times else np.ones(1)
             law = self._masses[rows] * self._powers[:, node] * (a if times < 2 else a * (a + 1))
-            running = np.cumsum(law, axis=1)
-            # All laws in one ascending sequence: that of row i from i to i + 1.
-            running = running / running[:, -1:] + np.arange(rows.size)[:, None]
-            at = np.searchsorted(running.ravel(), place + rng.random(place.size), side="right")
-            at = np.minimum(at - place * self._length, self._length - 1)
+            at = picked(law, place, rng.random(place.size))
             found[draw, columns] = self._low[rows[place]] + at
 
         put(*np.divmod(np.arange(found.size), leaf.size), 0)

@@ -1,5 +1,5 @@
-"""The Dirichlet-multinomial law of counts: its logarithms, and draws from it and from Dirichlets,
-for posteriors, never for releases.
+"""The laws of counts whose probabilities are Dirichlet, or whose means are Gamma: their logarithms,
+and draws from them, from Dirichlets and from tables, for posteriors, never for releases.
 """
 
 import numpy as np
@@ -55,6 +55,14 @@ def stirling_correction(value: Floats) -> Floats:
     return inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
 
 
+def log_negative_binomial(counts: Floats, shape: ArrayLike, mean: Floats) -> Floats:
+    """`ln P(count)` of a Poisson law whose mean has a Gamma law of a shape and a mean."""
+    shape = np.asarray(shape, dtype=np.float64)
+    choose = special.gammaln(counts + shape) - special.gammaln(shape) - special.gammaln(counts + 1)
+    none = shape * (np.log(shape) - np.log(shape + mean))
+    return np.asarray(choose + none + counts * (np.log(mean) - np.log(shape + mean)))
+
+
 def dirichlet(concentration: Floats, rng: np.random.Generator) -> Floats:
     """A draw from the Dirichlet distribution of each row, shape `(draws, k)`, also for
     concentrations that underflow a gamma variate.
@@ -75,6 +83,17 @@ def one_of(log_weight: Floats, rng: np.random.Generator) -> Integers:
     exponential variates divided by them.
     """
     return np.argmax(log_weight - np.log(rng.standard_exponential(log_weight.shape)), axis=-1)
+
+
+def picked(masses: Floats, row: Integers, level: Floats) -> Integers:
+    """For each of some levels the first place up to which the masses of its row have a larger share
+    of their sum; `row` is broadcast to the shape of the levels.
+    """
+    up_to = np.cumsum(masses, axis=1)
+    up_to /= up_to[:, -1:].copy()
+    up_to += np.arange(len(masses))[:, None]
+    place = np.searchsorted(up_to.reshape(-1), level + row, side="right")
+    return np.asarray(np.clip(place - row * masses.shape[1], 0, masses.shape[1] - 1))
 
 
 def dirichlet_multinomial(

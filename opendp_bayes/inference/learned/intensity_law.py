@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage, special
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_negative_binomial
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Step of the lattice of ln λ, and shape of the Gamma law at each point, which is as wide.
@@ -97,7 +98,7 @@ class IntensityLaw:
         )
         highest = math.ceil(math.log(1.5 * (largest + 5)) / STEP)
         points = np.arange(_LOWEST, highest + 1)
-        log_p = _log_negative_binomial(self.values[:, None], np.exp(STEP * points))
+        log_p = log_negative_binomial(self.values[:, None], SHAPE, np.exp(STEP * points))
         self._log_top = log_p.max(axis=1, keepdims=True)
         self._pmf = np.exp(log_p - self._log_top)
         #: Points of the lattice from that of the lowest location and γ on; those beyond the ends
@@ -235,20 +236,3 @@ class IntensityLaw:
 def _without_tails(masses: Floats) -> Floats:
     """Masses with zeros for those so small that processors are slow with them."""
     return np.where(masses < _SLOW, 0.0, masses)
-
-
-def log_choose(counts: Floats | Integers) -> Floats:
-    """Logarithm of what does not depend on the mean of a negative binomial law of `SHAPE`."""
-    whole = special.gammaln(counts + SHAPE) - special.gammaln(SHAPE)
-    return np.asarray(whole - special.gammaln(counts + 1.0))
-
-
-def log_odds(means: Floats) -> Floats:
-    """Logarithm of the factor by which each record changes the probability."""
-    return np.asarray(np.log(means) - np.log(SHAPE + means))
-
-
-def _log_negative_binomial(counts: Floats, means: Floats) -> Floats:
-    """`ln P(count)` of a Poisson law whose mean has a Gamma law of `SHAPE` and a mean."""
-    none = SHAPE * (math.log(SHAPE) - np.log(SHAPE + means))
-    return log_choose(counts) + none + counts * log_odds(means)

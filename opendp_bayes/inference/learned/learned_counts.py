@@ -114,12 +114,7 @@ class LearnedCounts(Chains):
         k = len(self.prior)
         block = max(1, _BLOCK // len(self.rows))
         parts = [self._mixtures(slice(at, at + block)) for at in range(0, k, block)]
-        a, b, weights = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("a", "b", "weights")
-        )
-        sizes = np.concatenate([np.diff(part.start) for part in parts])
-        return BetaMixtures(a, b, weights, np.cumsum(np.append(0, sizes)))
+        return BetaMixtures.joined(parts)
 
     def _mixtures(self, some: slice) -> BetaMixtures:
         """The mixtures of some categories."""

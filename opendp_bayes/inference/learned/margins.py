@@ -88,7 +88,8 @@ class Margin:
         """Effects drawn from some places with their log-likelihoods, both of shape `(chains,
         number, WIDTH)`, and τ, places in `SCALES`.
 
-        Of independent effects τ is drawn before them, with the effects summed over these places.
+        Of independent effects τ is drawn before them, with the effects summed over these places; of
+        walks, after them.
         """
         if not self.smooth:
             return self._independent(places, log_likelihood, tau, rng)
@@ -96,7 +97,9 @@ class Margin:
         shape = len(places), self.walks, self.steps, WIDTH
         walk = self._walk(places.reshape(shape), log_likelihood.reshape(shape), scale, rng)
         effects = _at(places, walk.reshape(places.shape[:-1]))
-        return effects, self._scales(effects, rng)
+        squares, number = self._squares(effects)
+        log_p = -squares[:, None] / (2 * SCALES**2) - number * _LOG_SUMS + _LOG_PRIOR
+        return effects, one_of(log_p, rng)
 
     def _independent(
         self, places: Integers, log_likelihood: Floats, tau: Integers, rng: np.random.Generator
@@ -147,12 +150,6 @@ class Margin:
         starts = effects.reshape(*effects.shape[:-1], self.walks, self.steps)[..., 0] * STEP
         start = (starts**2).sum(axis=-1) / 2 if self.smooth else 0.0
         return -squares / (2 * scale**2) - start
-
-    def _scales(self, effects: Integers, rng: np.random.Generator) -> Integers:
-        """τ drawn given the effects, as places in `SCALES`, shape `(chains,)`."""
-        squares, number = self._squares(effects)
-        log_p = -squares[:, None] / (2 * SCALES**2) - number * _LOG_SUMS + _LOG_PRIOR
-        return one_of(log_p, rng)
 
     def _squares(self, effects: Integers) -> tuple[Floats, int]:
         """Sums of squares of what has the scale τ, and how many these are."""

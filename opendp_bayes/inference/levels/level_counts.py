@@ -16,7 +16,6 @@ from opendp_bayes.inference.engines.engine import (
     Listed,
 )
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.levels.tree_counts import TreeCounts
@@ -78,10 +77,7 @@ class LevelCounts(ByDraws):
 
     def _law_of(self, nodes: Integers) -> CountLaws:
         row, counts, masses, _ = self._laws(nodes)
-        masses = masses / np.bincount(row, masses)[row]
-        table = np.zeros((row.size, 4))
-        table[:, 1] = masses  # a cell of one count is its second node
-        return CountLaws(Cells(row, counts, counts), table)
+        return CountLaws.of_numbers(row, counts, masses / np.bincount(row, masses)[row])
 
     @cached_property
     def probabilities(self) -> BetaMixtures:

@@ -55,7 +55,7 @@ class NestedTables:
         level_of: dict[str, tuple[int, Integers]] = {}
         for name in names:
             part, k = parts[name], releases[name].k
-            if distinct and _same(distinct[-1], part):
+            if distinct and nests(part, distinct[-1]):  # the same, for it has no more parts
                 order = np.empty(k, dtype=np.int64)
                 order[part] = distinct[-1]
             else:
@@ -149,11 +149,6 @@ def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integer
                 " by more than their noise explains; give tables of one column of the same records"
                 " alone, with nulls and unknown values counted alike."
             )
-
-
-def _same(one: Integers, other: Integers) -> bool:
-    """True if two partitions have the same parts, by other numbers."""
-    return nests(one, other) and nests(other, one)
 
 
 def nests(fine: Integers, coarse: Integers) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
 from opendp_bayes.inference.levels.log_sums import log_sums
 from opendp_bayes.inference.levels.weights import Weights
 from opendp_bayes.inference.levels.windows import fitted, starting_windows
@@ -253,14 +254,9 @@ class TreeCounts:
             at = self.start[other, None] + np.where(inside, rest, 0)
             logs = np.where(inside, logs + self._inside[at], -np.inf)
             weights = np.exp(logs - logs.max(axis=1)[:, None])
-            upto = np.cumsum(weights, axis=1)
-            upto /= upto[:, -1:]
             bounds = np.searchsorted(place[order], [begin, end])
             some = order[bounds[0] : bounds[1]]
             rows = place[some] - begin
-            key = (upto + np.arange(end - begin)[:, None]).ravel()
-            index = np.searchsorted(key, level[some] * (1 - 1e-12) + rows, side="right")
-            found[some] = self.low[one[rows]] + np.minimum(
-                index - rows * logs.shape[1], self.sizes[one[rows]] - 1
-            )
+            index = picked(weights, rows, level[some] * (1 - 1e-12))
+            found[some] = self.low[one[rows]] + np.minimum(index, self.sizes[one[rows]] - 1)
         return found

@@ -39,10 +39,9 @@ class Concentrations(Chains):
     @cached_property
     def probabilities(self) -> BetaMixtures:
         every, draws = self.rows.T, len(self.rows)
-        mixtures, weights = [], np.full(draws, 1 / draws)
-        for a, b in zip(every, all_but_one(every), strict=True):
-            mixtures.append(grouped(a, b, weights, a, b, np.zeros(draws, dtype=np.int64))[0])
-        return BetaMixtures.joined(mixtures)
+        weights, row = np.full(draws, 1 / draws), np.zeros(draws, dtype=np.int64)
+        pairs = zip(every, all_but_one(every), strict=True)
+        return BetaMixtures.joined([grouped(a, b, weights, a, b, row)[0] for a, b in pairs])
 
     def _of(self, part: Callable[[Any], Any]) -> "Concentrations":
         return Concentrations(part(self.chains), self._counted._of(part))

@@ -110,7 +110,8 @@ def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
             for move in moves:
                 for _ in range(move.calls):
                     move(state, rng)
-        return _small(state.flat), state.chosen
+        small = np.int32 if state.flat.max() < 2**31 else np.int64
+        return state.flat.astype(small), state.chosen
 
     def look(drawn: list[tuple[Integers, Integers]], sweeps: int) -> tuple[ConsistentDraws, bool]:
         found = _after_a_quarter(model, drawn, sweeps)
@@ -129,8 +130,3 @@ def _after_a_quarter(
         clique: np.ascontiguousarray(tables[clique].swapaxes(0, 1)) for clique in model.tree.cliques
     }
     return ConsistentDraws(model, cliques, model.concentrations[np.stack(chosen, axis=1)], sweeps)
-
-
-def _small(counts: Integers) -> Integers:
-    """A copy in half the room where that holds it."""
-    return counts.astype(np.int32 if counts.max() < 2**31 else np.int64)

@@ -232,7 +232,8 @@ class SurveyPosterior:
             at = [place_among(v, value, self.categories[v]) for v, value in given.items()]
             first = int(np.ravel_multi_index(at, shape)) * len(cells)
             draws = draws._of(lambda values: values[..., first : first + len(cells)])
-        return TablePosterior(self, draws, cells, variables, given, self._measured(scope))
+        measured = any(set(scope) <= set(known) for known in self._scopes)
+        return TablePosterior(self, draws, cells, variables, given, measured)
 
     def sample(self, draws: int, seed: int | None = None) -> dict[Names, Floats]:
         """Draws of the probabilities of every clique's table together, arrays of shape `(draws,
@@ -365,9 +366,6 @@ class SurveyPosterior:
         else:
             found = self._implied.probabilities(scope)
         return found.reshape(*self._draws.shape, -1)
-
-    def _measured(self, scope: Scope) -> bool:
-        return any(set(scope) <= set(known) for known in self._scopes)
 
     def _names(self, scope: Scope) -> Names:
         return tuple(self.variables[v] for v in scope)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
 from opendp_bayes.inference.unlisted.law_of_keys import Lattice, LawOfKeys
 from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
-from opendp_bayes.inference.unlisted.rows_of_keys import Block, Rows, picked
+from opendp_bayes.inference.unlisted.rows_of_keys import Block, Rows
 from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
 

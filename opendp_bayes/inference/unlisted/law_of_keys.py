@@ -18,8 +18,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_negative_binomial
 from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
@@ -139,14 +139,6 @@ def _shapes(intensities: Floats) -> Floats:
     return np.asarray(1 / np.maximum(_NARROW, _WIDE - 1 / intensities))
 
 
-def _log_pmf(counts: Floats, intensities: Floats) -> Floats:
-    """Logarithms of negative binomial probabilities, shape `(j, n)`."""
-    shape, mean = _shapes(intensities)[:, None], intensities[:, None]
-    choose = gammaln(counts + shape) - gammaln(shape) - gammaln(counts + 1)
-    none = shape * (np.log(shape) - np.log(shape + mean))
-    return np.asarray(choose + none + counts * (np.log(mean) - np.log(shape + mean)))
-
-
 @dataclass(frozen=True, eq=False)
 class _Mode:
     """The most probable `t` for one smoothness."""
@@ -186,7 +178,8 @@ class _Known:
         n = np.arange(last - first + 1)
         top = math.log(1.5 * last)
         intensities = np.exp(np.arange(math.log(_LOWEST), top + _STEP, _STEP))
-        pmf = np.exp(_log_pmf(n.astype(np.float64), intensities))
+        mean, shape = intensities[:, None], _shapes(intensities)[:, None]
+        pmf = np.exp(log_negative_binomial(n.astype(np.float64), shape, mean))
         pmf[:, 0] = 0.0
         upper = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
         lower = np.append(0.0, np.cumsum(masses))

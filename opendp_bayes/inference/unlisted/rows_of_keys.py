@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
 from opendp_bayes.inference.unlisted.law_of_keys import Lattice
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -136,14 +137,3 @@ class Rows:
             rows = slice(self.first + part.start, self.first + part.stop)
             first = least[part] + columns[0]
             yield Windows(rows, first, start[part], density[:, :, kept], noise[kept])
-
-
-def picked(masses: Floats, row: Integers, level: Floats) -> Integers:
-    """For each of some levels the first place up to which the masses of its row have a larger share
-    of their sum; `row` is broadcast to the shape of the levels.
-    """
-    up_to = np.cumsum(masses, axis=1)
-    up_to /= up_to[:, -1:].copy()
-    up_to += np.arange(len(masses))[:, None]
-    place = np.searchsorted(up_to.reshape(-1), level + row, side="right")
-    return np.asarray(np.clip(place - row * masses.shape[1], 0, masses.shape[1] - 1))
