@@ -143,7 +143,8 @@ def _scripts(characters: Iterable[str]) -> list[str]:
 def _of_missing(characters: str, families: list[str]) -> str:
     """Say what no font has, and what to do."""
     scripts = _scripts(characters)
-    wanted = list(dict.fromkeys(map(_family_for, scripts)))
+    # Of the family Noto, which is free and has every script.
+    wanted = list(dict.fromkeys(_TOGETHER.get(one, f"Noto Sans {one}") for one in scripts))
     fonts = [one.family_name for one in map(_font, families) if one is not None]
     shown = characters if len(characters) <= _SHOWN else f"{characters[:_SHOWN]}…"
     setting = [*families, *wanted]
@@ -154,8 +155,3 @@ def _of_missing(characters: str, families: list[str]) -> str:
         f" font that has them, by matplotlib.rcParams['font.family'] = {setting}, or as"
         f" font.family: {', '.join(setting)} in a file matplotlibrc."
     )
-
-
-def _family_for(script: str) -> str:
-    """A font of the family Noto, which is free and has every script."""
-    return _TOGETHER.get(script, f"Noto Sans {script}")

@@ -6,7 +6,7 @@ Notebooks bring their own colours, light or dark, and some of them no space betw
 from collections.abc import Iterator
 from html import escape
 
-from opendp_bayes.display.sheet import Body, Cell, Column, Note, Sheet, Table, parts, shortened
+from opendp_bayes.display.sheet import Body, Cell, Column, Sheet, Table, parts, shortened
 
 _SPACE = "padding: 0.3em 0.7em"
 _TEXT = (
@@ -37,7 +37,7 @@ def _sentences(sheet: Sheet) -> Iterator[str]:
         yield f"{_text(sheet.title)}."
     if sheet.lead:
         yield _text(sheet.lead)
-    yield from map(_note, sheet.notes)
+    yield from ("".join(map(_cell, parts(note))) for note in sheet.notes)
     if sheet.reading:
         yield _text(sheet.reading)
     if sheet.refused:
@@ -90,10 +90,6 @@ def _cell(cell: Cell) -> str:
         return _text(cell)
     tag = _TAGS[cell.tone]
     return f"<{tag}>{_text(cell.text)}</{tag}>"
-
-
-def _note(note: Note) -> str:
-    return "".join(map(_cell, parts(note)))
 
 
 def _text(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import textwrap
 
-from opendp_bayes.display.sheet import MOST_ROWS, Body, Cell, Note, Sheet, Table, parts, shortened
+from opendp_bayes.display.sheet import MOST_ROWS, Body, Cell, Sheet, Table, parts, shortened
 
 #: Columns that sentences are wrapped at.
 _WIDTH = 100
@@ -22,7 +22,7 @@ def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
     lines = [text for text in (sheet.title, sheet.lead) if text]
     for table in shortened(sheet, rows).tables:
         lines += _lines(table)
-    below = [_note(note) for note in sheet.notes]
+    below = ["".join(map(_text, parts(note))) for note in sheet.notes]
     below += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
     if sheet.conclusion is not None:
         below.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
@@ -54,7 +54,3 @@ def _rows(body: Body) -> list[list[str]]:
 
 def _text(cell: Cell) -> str:
     return cell if isinstance(cell, str) else cell.text
-
-
-def _note(note: Note) -> str:
-    return "".join(map(_text, parts(note)))

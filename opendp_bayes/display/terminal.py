@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from opendp_bayes.display.sheet import CONTROLS, Cell, Marked, Note, Sheet, Table, parts, shortened
+from opendp_bayes.display.sheet import CONTROLS, Cell, Marked, Sheet, Table, parts, shortened
 
 _TONES = {"code": "", "good": "green", "bad": "bold red", "doubtful": "bold yellow"}
 _WEIGHTS = {"plain": "", "strong": "bold", "faint": "dim"}
@@ -83,7 +83,7 @@ def _pieces(sheet: Sheet) -> Iterator[RenderableType]:
         yield _table(table)
         if table.left:
             yield _text(table.rest)
-    yield from map(_note, sheet.notes)
+    yield from (Text().join(map(_cell, parts(note))) for note in sheet.notes)
     if sheet.refused:
         yield from (_text(f"\n{name} cannot be used. {reason}") for name, reason in sheet.refused)
         yield Text()
@@ -129,7 +129,3 @@ def _table(table: Table) -> _AtLeast:
 
 def _cell(cell: Cell) -> Text:
     return _text(cell.text, _TONES[cell.tone]) if isinstance(cell, Marked) else _text(cell)
-
-
-def _note(note: Note) -> Text:
-    return Text().join(map(_cell, parts(note)))

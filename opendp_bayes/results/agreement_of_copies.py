@@ -61,7 +61,11 @@ def agreement_of_copies(
     labels = posterior.categories
     counts: dict[Names, list[Integers]] = {names: [] for names in _tables(posterior)}
     sizes = []
-    texts = {name: _texts(name, of) for name, of in labels.items()}
+    # Labels as the text that they are in a file of CSV.
+    texts = {
+        name: frame_of(np.arange(len(of))[:, None], {name: of}).to_series().cast(pl.String)
+        for name, of in labels.items()
+    }
     for number, copy in enumerate(copies):
         levels = _levels(copy, texts, number)
         sizes.append([max(len(copy), 1)])
@@ -91,13 +95,6 @@ def _tables(posterior: SurveyPosterior) -> Iterator[Names]:
             implied.append(pair)
     yield from (table for table in posterior.tables if len(table) > 2)
     yield from implied
-
-
-def _texts(name: str, labels: tuple[Label, ...]) -> "pl.Series":
-    """Labels as the text that they are in a file of CSV."""
-    import polars as pl
-
-    return frame_of(np.arange(len(labels))[:, None], {name: labels}).to_series().cast(pl.String)
 
 
 def _levels(

@@ -64,8 +64,9 @@ def plot_table(
         ax = plt.subplots(figsize=_size(rows, columns, numbered), layout="constrained")[1]
     ax.set_facecolor("#f2f2f2")
     image = ax.pcolormesh(100 * means, cmap="Blues", vmin=0, edgecolors="white", linewidth=0.5)
-    for place in zip(*np.nonzero(np.isnan(means)), strict=True):
-        _hatched(ax, *map(int, place))
+    hatch = {"fill": False, "hatch": "///", "edgecolor": "#bfbfbf", "linewidth": 0}
+    for row, column in np.argwhere(np.isnan(means)).tolist():
+        ax.add_patch(plt.Rectangle((column, row), 1, 1, **hatch))
     if numbered:
         _numbers(ax, means, at, posterior, level)
     _labelled(ax, names, rows, columns)
@@ -104,14 +105,6 @@ def _size(rows: list[Any], columns: list[Any], numbered: bool) -> tuple[float, f
     """Inches of the figure."""
     width, height = (1.05, 0.55) if numbered else (0.3, 0.22)
     return max(6.0, 2.8 + width * len(columns)), max(3.2, 1.9 + height * len(rows))
-
-
-def _hatched(ax: "Axes", row: int, column: int) -> None:
-    from matplotlib.patches import Rectangle
-
-    ax.add_patch(
-        Rectangle((column, row), 1, 1, fill=False, hatch="///", edgecolor="#bfbfbf", linewidth=0)
-    )
 
 
 def _labelled(ax: "Axes", names: Sequence[str], rows: list[Any], columns: list[Any]) -> None:
