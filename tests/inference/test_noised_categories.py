@@ -7,6 +7,7 @@ from flint import arb, ctx
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories, hardness
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, log_rising_factorial
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from tests.helpers.evidence import log_absolute
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 
@@ -48,7 +49,7 @@ def test_weights_are_the_product_of_noise_and_prior(law):
         (law.log_mass(known.looks[0].drawn[c] - x) if c < 2 else 0) + log_rising(x, known.prior[c])
         for c, x in zip(category, counts, strict=True)
     ]
-    at_anchor = known.log_absolute(anchor)
+    at_anchor = log_absolute(known, anchor)
     found = known.log_weight(category, counts, anchor)
     assert found == pytest.approx(np.array(absolute) - at_anchor[category], abs=1e-6)
     above = known.log_weight(category, counts + 1, anchor)

@@ -239,16 +239,6 @@ class CountsGivenNoise(ByLaws):
 
         return CountLaws.of(cells, log_weight)
 
-    @cached_property
-    def log_evidence(self) -> float:
-        """`ln P(drawn)`, with a public or a private number of records."""
-        prior = self.categories.prior
-        if self._private is not None:
-            return self._private.log_evidence
-        constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
-        constant += np.bincount(self._leaf) @ self._leaves.log_absolute(self._origin)
-        return float(special.logsumexp([tilted.log_evidence for tilted in self._sums]) + constant)
-
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.

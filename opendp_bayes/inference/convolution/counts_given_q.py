@@ -142,13 +142,6 @@ class CountsGivenQ:
         self._measure = self._share / factor
 
     @cached_property
-    def log_evidence(self) -> float:
-        """`ln P(drawn)`."""
-        logs = special.logsumexp(self._log_share) - np.log(self._concentration)
-        logs += self._times @ self.leaves.log_absolute(self.origin)
-        return float(logs - self._times @ special.gammaln(self.leaves.prior))
-
-    @cached_property
     def _laws(self) -> Floats:
         """The laws of all counts, shape `(rows, length)`."""
         rest = self._size - self._means + self._concentration

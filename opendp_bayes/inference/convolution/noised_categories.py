@@ -73,11 +73,6 @@ class NoisedCategories:
         prior = np.log1p((self.prior[category] - 1) / (counts + 1.0))
         return self._log_ratio(category, counts, 1.0) + prior
 
-    def log_absolute(self, counts: Integers) -> Floats:
-        """The logarithm of the weight of one count of each category, shape `(k,)`."""
-        noise = [share * look.log_mass(counts) for share, look in self._used]
-        return np.asarray(sum(noise, start=log_rising(counts, self.prior)))
-
     def chosen(self, rows: Integers) -> "NoisedCategories":
         """Those of some categories."""
         return NoisedCategories(tuple(look.chosen(rows) for look in self.looks), self.prior[rows])

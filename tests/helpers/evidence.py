@@ -1,0 +1,30 @@
+"""The evidence of noise on counts, of which posteriors need the parts alone: that all of these fit
+together shows in it.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+
+
+def log_absolute(known: NoisedCategories, counts: Any) -> Any:
+    """The logarithm of the weight of one count of each category, shape `(k,)`."""
+    noise = [share * look.log_mass(counts) for share, look in known._used]
+    return np.asarray(sum(noise, start=log_rising(counts, known.prior)))
+
+
+def log_evidence(found: CountsGivenNoise) -> float:
+    """`ln P(drawn)`, with a public or a private number of records."""
+    private, prior, times = found._private, found.categories.prior, found._times
+    if private is not None:
+        logs = special.logsumexp(private._log_share) - np.log(prior.sum())
+        logs += times @ log_absolute(private.leaves, private.origin)
+        return float(logs - times @ special.gammaln(private.leaves.prior))
+    constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
+    constant += times @ log_absolute(found._leaves, found._origin)
+    return float(special.logsumexp([tilted.log_evidence for tilted in found._sums]) + constant)
