@@ -26,6 +26,21 @@ class Shown:
         return notebook.rendered(self.sheet())
 
 
+class ShownAtOnce:
+    """Something with a sheet that a prompt and a notebook show without what takes seconds."""
+
+    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+        """Sheet with the tables of the result; without `wait`, of what is known at once."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(wait=False), rows=20)
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show, with what is quick to compute or was computed before."""
+        return notebook.rendered(self.sheet(wait=False))
+
+
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """The first column is text, the others are numbers."""
     return Table(columns(*headings), (Body(tuple(map(tuple, rows))),))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.as_table import ShownAtOnce
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.estimates import estimate_of
@@ -118,7 +118,7 @@ class OfCategories:
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveredRelease(DiscoveredData):
+class DiscoveredRelease(ShownAtOnce, DiscoveredData):
     """A private release of counts of categories that nobody listed. Plain data: everything here may
     be published.
 
@@ -267,10 +267,6 @@ class DiscoveredRelease(DiscoveredData):
         """True if `posterior` was computed."""
         return "_found" in self.__dict__
 
-    def _repr_html_(self) -> str:
-        """The table that notebooks show, with the posterior where it was computed before."""
-        return notebook.rendered(self.sheet(wait=False))
-
     def to_json(self) -> str:
         """The release as JSON; `DiscoveredRelease.from_json` reads it back."""
         return DiscoveredDocument.write(self)
@@ -292,9 +288,6 @@ class DiscoveredRelease(DiscoveredData):
         what the law loses at least.
         """
         return cls(**DiscoveredDocument.read(text).values())
-
-    def __str__(self) -> str:
-        return plain.rendered(self.sheet(wait=False), rows=20)
 
     def __repr__(self) -> str:
         each = zip(self.categories, self.drawn, strict=True)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display import notebook, plain
-from opendp_bayes.display.as_table import labelled_frame
+from opendp_bayes.display.as_table import ShownAtOnce, labelled_frame
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Release(InferredRelease):
+class Release(ShownAtOnce, InferredRelease):
     """A private release of a posterior. Plain data: everything here may be published.
 
     Attributes
@@ -235,12 +234,6 @@ class Release(InferredRelease):
         """
         return release_sheet(self, level, title=title, wait=wait)
 
-    def _repr_html_(self) -> str:
-        """The table that notebooks show. The noise-aware columns need `posterior` to be quick to
-        compute, or computed before.
-        """
-        return notebook.rendered(self.sheet(wait=False))
-
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back.
 
@@ -282,9 +275,6 @@ class Release(InferredRelease):
         document = ReleaseDocument.read(text)
         return (GroupedRelease if document.groups else Release)(**document.values())
 
-    def __str__(self) -> str:
-        return plain.rendered(self.sheet(wait=False), rows=20)
-
     def __repr__(self) -> str:
         each = zip(self.categories, self.counts, strict=True)
         counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
@@ -297,7 +287,7 @@ class Release(InferredRelease):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedRelease(Promised, Mapping[Key, Release]):
+class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
     """Private releases of the posteriors of groups: a mapping from each public group to its
     `Release`. Plain data: everything here may be published.
 
@@ -532,12 +522,6 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             self, self.promise, self.mechanism, level, by=self.grouped_by, wait=wait
         )
 
-    def _repr_html_(self) -> str:
-        """The table that notebooks show. The noise-aware columns need the posteriors to be quick to
-        compute, or computed before.
-        """
-        return notebook.rendered(self.sheet(wait=False))
-
     def __rich__(self) -> Any:
         from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
 
@@ -553,9 +537,6 @@ class GroupedRelease(Promised, Mapping[Key, Release]):
             drawn=[*chain(*self.drawn), *rest],
             sizes=list(self.sizes or ()),
         )
-
-    def __str__(self) -> str:
-        return plain.rendered(self.sheet(wait=False), rows=20)
 
     def __repr__(self) -> str:
         k, own = len(self.categories), list(map(repr, self.categories))

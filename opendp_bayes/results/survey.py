@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 import numpy as np
 
-from opendp_bayes.display import notebook, plain
+from opendp_bayes.display import plain
+from opendp_bayes.display.as_table import ShownAtOnce
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import described, group_name, stated_loss
@@ -60,7 +61,7 @@ def result_from_json(text: str | bytes) -> Any:
 
 
 @dataclass(frozen=True)
-class Survey(Mapping[str, SurveyResult]):
+class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
     """The private releases of several questions: a mapping from the name of each to its `Release`,
     `GroupedRelease` or `DiscoveredRelease`. Plain data: everything here may be published.
 
@@ -259,12 +260,6 @@ class Survey(Mapping[str, SurveyResult]):
         table = Table(columns, (Body(tuple(_overview(*item) for item in self.items())),))
         said = [f"{name}: {one}" for name, of in self.items() for one in unmatched_of(of)]
         return plain.rendered(Sheet((table,), (self._together(), *said), title="Survey"))
-
-    def _repr_html_(self) -> str:
-        """The tables that notebooks show. The noise-aware columns need the posteriors to be quick
-        to compute, or computed before.
-        """
-        return notebook.rendered(self.sheet(wait=False))
 
     def __rich__(self) -> Any:
         from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
