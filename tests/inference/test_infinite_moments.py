@@ -127,7 +127,7 @@ def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):
     means, errors = [], []
     for seed in range(60):
         drawn = IndependentDraws(
-            truth.sample(400, np.random.default_rng(seed)), np.array(union.prior)
+            truth.sample(400, np.random.default_rng(seed)), prior=np.array(union.prior)
         )
         one = union._made(drawn, union.categories)
         found = one.merged({"ab": ["a", "b"]}).odds("ab")

@@ -75,7 +75,7 @@ class DifferentRecords(ByDraws):
     def drawn(self) -> IndependentDraws:
         """Draws behind what is told of merged categories, and of some among themselves."""
         drawn = self.sample(_DRAWS, np.random.default_rng(0))
-        return IndependentDraws(drawn, self.prior)
+        return IndependentDraws(drawn, prior=self.prior)
 
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the counts, shape `(draws, k)`."""

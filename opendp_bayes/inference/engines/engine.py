@@ -115,11 +115,29 @@ class Engine(ABC):
 
 
 class Listed(Engine):
-    """Every data set, shape `(c, k)`, with its weight, or draws of them."""
+    """Every data set, shape `(c, k)`, with its weight, or draws of them.
 
-    def __init__(self, counts: Any, log_weights: Floats, prior: Floats) -> None:
-        self.rows, self._log_weights, self.prior = counts, log_weights, prior
-        self.weights = special.softmax(log_weights)
+    Parameters
+    ----------
+    counts : the data sets; or draws of probabilities, up to a factor, in place of counts and prior.
+    log_weights : logarithms of their weights; by default all weigh the same.
+    prior : of the probabilities; by default there is none beside what is drawn.
+    counted : the counts alone, in the same rows, where there are probabilities.
+    """
+
+    _counted: "Listed | None" = None
+
+    def __init__(
+        self,
+        counts: Any,
+        log_weights: Floats | None = None,
+        prior: Floats | None = None,
+        counted: "Listed | None" = None,
+    ) -> None:
+        self.rows, self._counted = counts, counted
+        self.prior = np.zeros(counts.shape[1]) if prior is None else prior
+        self._log_weights = np.zeros(len(counts)) if log_weights is None else log_weights
+        self.weights = special.softmax(self._log_weights)
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -157,7 +175,8 @@ class Listed(Engine):
 
     def _of(self, part: Callable[[Any], Any]) -> "Listed":
         """Counts of what `part` makes of arrays whose last axis is the categories'."""
-        return Listed(part(self.rows), self._log_weights, part(self.prior))
+        counted = None if self._counted is None else self._counted._of(part)
+        return type(self)(part(self.rows), self._log_weights, part(self.prior), counted)
 
     def noting(self: L, **found: float | None) -> L:
         """Note in the diagnostics what checks of the draws say; returns the draws."""
@@ -171,15 +190,9 @@ class Listed(Engine):
 class IndependentDraws(Listed):
     """Independent draws of the counts, shape `(m, k)`."""
 
-    def __init__(self, counts: Any, prior: Floats) -> None:
-        super().__init__(counts, np.zeros(len(counts)), prior)
-
     @property
     def independent(self) -> float:
         return len(self.rows)
-
-    def _of(self, part: Callable[[Any], Any]) -> "IndependentDraws":
-        return IndependentDraws(part(self.rows), part(self.prior))
 
 
 class ByDraws(Engine):

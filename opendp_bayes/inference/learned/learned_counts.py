@@ -70,9 +70,8 @@ class LearnedCounts(Chains):
         counted: Listed,
         learned: dict[str, Floats],
     ) -> None:
-        super().__init__(intensities, np.zeros(intensities.shape[-1]))
-        self._means, self._variances, self._counted = means, variances, counted
-        self.learned = learned
+        super().__init__(intensities, counted=counted)
+        self._means, self._variances, self.learned = means, variances, learned
 
     @classmethod
     def of(
@@ -84,8 +83,7 @@ class LearnedCounts(Chains):
             each.astype(np.float32)
             for each in (rng.standard_gamma(mean / scale) * scale, mean, mean * scale)
         )
-        rows = counts.reshape(-1, counts.shape[-1])
-        counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
+        counted = Listed(counts.reshape(-1, counts.shape[-1]))
         return cls(intensities, means, variances, counted, learned)
 
     def arrays(self) -> Arrays:
@@ -97,11 +95,13 @@ class LearnedCounts(Chains):
     @classmethod
     def of_arrays(cls, arrays: Arrays) -> "LearnedCounts":
         """The draws again."""
-        rows, begin = arrays["counted"], len(_LEARNED)
-        counted = Listed(rows, np.zeros(len(rows)), np.zeros(rows.shape[1]))
-        learned = {name[begin:]: of for name, of in arrays.items() if name.startswith(_LEARNED)}
+        learned = {
+            name.removeprefix(_LEARNED): of
+            for name, of in arrays.items()
+            if name.startswith(_LEARNED)
+        }
         own = {name: arrays[name] for name in ("intensities", "means", "variances")}
-        return cls(**own, counted=counted, learned=learned)
+        return cls(**own, counted=Listed(arrays["counted"]), learned=learned)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

@@ -1,6 +1,6 @@
 """Counts and probabilities of one level of a tree, as every posterior asks for them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,6 @@ from opendp_bayes.inference.engines.engine import (
     Generator,
     Groups,
     IndependentDraws,
-    Listed,
 )
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
@@ -131,7 +130,7 @@ class LevelCounts(ByDraws):
     def drawn(self) -> "SharesDrawn":
         number = min(max(_KEPT // self._own.size, _FEWEST_DRAWS), _DRAWS)
         counts, shares = self._drawn(number, np.random.default_rng(0))
-        return SharesDrawn(shares, IndependentDraws(counts, np.zeros(counts.shape[1])))
+        return SharesDrawn(shares, counted=IndependentDraws(counts))
 
 
 class SharesDrawn(IndependentDraws):
@@ -140,14 +139,6 @@ class SharesDrawn(IndependentDraws):
     """
 
     draws_shares = True
-    _counted: Listed
-
-    def __init__(self, shares: Any, counted: Listed) -> None:
-        super().__init__(shares, np.zeros(shares.shape[1]))
-        self._counted = counted
-
-    def _of(self, part: Callable[[Any], Any]) -> "SharesDrawn":
-        return SharesDrawn(part(self.rows), self._counted._of(part))
 
 
 def _within(concentration: Floats, family: Integers, rng: Generator) -> Floats:

@@ -25,16 +25,11 @@ class Concentrations(Chains):
 
     _counted: Listed
 
-    def __init__(self, concentrations: Any, counted: Listed) -> None:
-        super().__init__(concentrations, np.zeros(concentrations.shape[-1]))
-        self._counted = counted
-
     @classmethod
     def of(cls, alike: Floats, counts: Integers) -> "Concentrations":
         """Add κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
-        k = counts.shape[-1]
-        rows = counts.reshape(-1, k)
-        return cls(alike + counts, Listed(rows, np.zeros(len(rows)), np.zeros(k)))
+        rows = counts.reshape(-1, counts.shape[-1])
+        return cls(alike + counts, counted=Listed(rows))
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -44,7 +39,7 @@ class Concentrations(Chains):
         return BetaMixtures.joined([grouped(a, b, weights, a, b, row)[0] for a, b in pairs])
 
     def _of(self, part: Callable[[Any], Any]) -> "Concentrations":
-        return Concentrations(part(self.chains), self._counted._of(part))
+        return Concentrations(part(self.chains), counted=self._counted._of(part))
 
 
 class PooledPosterior(NoiseAwarePosterior):

@@ -109,9 +109,10 @@ def run_until(
 class Chains(Listed):
     """Counts drawn by Markov chains, shape `(chains, draws, k)`."""
 
-    def __init__(self, chains: Any, prior: Floats) -> None:
-        rows = chains.reshape(-1, prior.size)
-        super().__init__(rows, np.zeros(len(rows)), prior)
+    def __init__(
+        self, chains: Any, prior: Floats | None = None, counted: Listed | None = None
+    ) -> None:
+        super().__init__(chains.reshape(-1, chains.shape[-1]), prior=prior, counted=counted)
         self.chains = chains
 
     @cached_property

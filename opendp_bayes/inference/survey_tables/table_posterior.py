@@ -116,7 +116,7 @@ class TableDraws(Chains):
     draws_shares = True
 
     def __init__(self, shares: Any, counts: Any = None, variables: tuple[str, ...] = ()) -> None:
-        super().__init__(shares, np.zeros(shares.shape[-1]))
+        super().__init__(shares)
         self._counts, self._variables = counts, variables
 
     @cached_property
