@@ -39,9 +39,8 @@ def best_levels(
     """
     if branching is not None:
         return best_shares(_of_widths(k, branching), wanted, budget)
-    found = [best_shares({1: np.arange(k)}, wanted, budget)]
-    for each in range(2, min(k, _WIDEST + 1)):
-        found.append(best_shares(_of_widths(k, each), wanted, budget))
+    tried = (k, *range(2, min(k, _WIDEST + 1)))  # the first is one table alone
+    found = (best_shares(_of_widths(k, each), wanted, budget) for each in tried)
     return min(found, key=lambda plan: plan[1])
 
 

@@ -179,11 +179,11 @@ def plan_discovery(
     best = fitted_discovery("auto", **asked, d_in=d_in, moved=moved, rest=rest)
     rows = []
     for name in LAWS:
-        if d_in > MOST_KEYS and name != GaussianThreshold.name:
-            reason = f"beyond {MOST_KEYS} records or categories of a unit, others show far less."
-            rows.append(DiscoveryRow(name, None, None, reason))
-            continue
         try:
+            if d_in > MOST_KEYS and name != GaussianThreshold.name:
+                raise ValueError(
+                    f"beyond {MOST_KEYS} records or categories of a unit, others show far less."
+                )
             found = (
                 best
                 if best.law.name == name

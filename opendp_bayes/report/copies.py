@@ -49,8 +49,7 @@ def copies_section(agreement: Sequence[Mapping[str, Any]]) -> Copies | None:
     implied.sort(key=lambda row: row["difference"], reverse=True)
     implied = implied[:_MOST_IMPLIED]
     shown = [*measured, *implied]
-    ends = [max(row["std"], row["largest_difference"]) for row in shown]
-    end = _above(max(ends))
+    end = _above(max(max(row["std"], row["largest_difference"]) for row in shown))
     smallest = min((row["std"] for row in shown if row["std"] > 0), default=0.01)
     decimals = max(1 - math.floor(math.log10(smallest)), 2)  # two digits of it
     return Copies(

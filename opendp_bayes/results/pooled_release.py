@@ -79,18 +79,17 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         """
         import polars as pl
 
-        parts = []
-        for key, one in self.items():
-            parts.append(
-                pl.DataFrame(
-                    {
-                        "group": [group_name(key)] * len(self.categories),
-                        "category": list(map(group_name, self.categories)),
-                        **estimate_of(one, level).numbers,
-                    }
-                )
+        labels = list(map(group_name, self.categories))
+        return pl.concat(
+            pl.DataFrame(
+                {
+                    "group": [group_name(key)] * len(labels),
+                    "category": labels,
+                    **estimate_of(one, level).numbers,
+                }
             )
-        return pl.concat(parts)
+            for key, one in self.items()
+        )
 
     def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
         """Draw a picture for every category, `columns` to a row, or for the first of two, on one

@@ -187,8 +187,7 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     if panel.columns:
         from matplotlib.transforms import ScaledTranslation
 
-        inches = ax.figure.dpi_scale_trans
-        below = ax.transAxes + ScaledTranslation(0.0, -0.28, inches)
+        below = ax.transAxes + ScaledTranslation(0.0, -0.28, ax.figure.dpi_scale_trans)  # inches
         ax.legend(
             loc="upper left",
             bbox_to_anchor=(0, 0),

@@ -173,10 +173,11 @@ class _Shared:
         one, two = counts_of(windows)
         # A common factor theta^s for the sums s keeps the larger weights where they matter.
         rate = float(special.digamma(alpha + peak) + tilt[0])
-        parts = []
-        for each, own_rate, counts in zip(self.data_sets, self.log_shares, (one, two), strict=True):
-            parts.append(each.log_weights(category, counts) + (own_rate + rate) * counts)
-        left, right = parts
+        sides = zip(self.data_sets, self.log_shares, (one, two), strict=True)
+        left, right = (
+            each.log_weights(category, counts) + (own_rate + rate) * counts
+            for each, own_rate, counts in sides
+        )
         top = left.max() + right.max()
         with np.errstate(divide="ignore"):
             weights = np.log(np.convolve(np.exp(left - left.max()), np.exp(right - right.max())))

@@ -169,8 +169,7 @@ class TreeCounts:
     def log_evidence(self) -> float:
         """`ln P(drawn)`, with a public or a private number of records."""
         root = self._inside[self.start[-2] :]
-        whole = float(special.logsumexp(root) + self._scale[-1])
-        return whole + self.weights.log_constant
+        return float(special.logsumexp(root) + self._scale[-1]) + self.weights.log_constant
 
     @cached_property
     def masses(self) -> Floats:

@@ -14,8 +14,6 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import Factor
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 #: Cells of the joint table that are all listed; of larger ones so many are drawn.
 LARGEST_JOINT, _DRAWN = 50_000, 32_768
 #: Fewest and most interactions that are drawn for each chain, and the cells and draws of the joint
@@ -40,7 +38,7 @@ class ImpliedTables:
         factors: list[Factor],
         shape: tuple[int, int],
         size: float,
-        rng: Generator,
+        rng: np.random.Generator,
     ) -> None:
         chains, draws = shape
         self._model, self._factors = model, factors
@@ -129,8 +127,7 @@ def fitted(
 
 def _sums(places: Integers, weights: Floats) -> Floats:
     """Sums over the points of every cell, shape `(cells, draws)`."""
-    every = np.arange(places.size)
-    which = sparse.csr_array((np.ones(places.size), (places, every)))
+    which = sparse.csr_array((np.ones(places.size), (places, np.arange(places.size))))
     return which @ weights
 
 
@@ -143,7 +140,9 @@ def _density(model: Model, factors: Sequence[Factor], levels: Integers) -> Float
     return found
 
 
-def _drawn_levels(model: Model, factors: Sequence[Factor], points: int, rng: Generator) -> Integers:
+def _drawn_levels(
+    model: Model, factors: Sequence[Factor], points: int, rng: np.random.Generator
+) -> Integers:
     """Combinations of levels from the mixture of all draws, without interactions."""
     rows = rng.integers(len(factors[0].values), size=points)
     found = np.zeros((len(model.levels), points), dtype=np.int64)
