@@ -89,7 +89,7 @@ def errors(scale: float) -> None:
         half = DiscreteGaussian(scale / 2)
         whole = true[0] + half.simulate(leaf.shape, rng)
         rows["leaves only, summed"] = of_estimates(sums(whole), [x / 2 for x in root_of], true)
-        alone = CountsGivenNoise([DrawnCounts.of(whole, half)], np.ones(leaf.size))
+        alone = CountsGivenNoise.of([DrawnCounts.of(whole, half)], np.ones(leaf.size))
         alone = sums(alone.counts.mean())
         rows["leaves only, prior 1"] = of_estimates(alone, [np.nan] * 4, true)
         for name, values in rows.items():

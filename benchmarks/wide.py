@@ -45,7 +45,7 @@ def posterior(k: int, size: int, made: Setting) -> CountsGivenNoise:
     counts = rng.multinomial(size, rng.dirichlet(np.full(k, made.concentration)))
     drawn = counts + np.rint(noise(0, made.law.scale, k)).astype(np.int64)
     noisy = DrawnCounts.of(drawn, made.law)
-    return CountsGivenNoise([noisy], np.full(k, 0.5), size=None if made.private else size)
+    return CountsGivenNoise.of([noisy], np.full(k, 0.5), size=None if made.private else size)
 
 
 def seconds(function: Callable[[], Any]) -> str:

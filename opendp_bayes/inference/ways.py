@@ -90,7 +90,7 @@ class ByConvolution(Way):
                 check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
 
     def exact(self, records_prior: Any = None) -> Engine:
-        return CountsGivenNoise(
+        return CountsGivenNoise.of(
             self.likelihoods, self.prior, size=self.size, records_prior=records_prior
         )
 

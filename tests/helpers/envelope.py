@@ -152,7 +152,7 @@ def posterior(setting):
     ]
     for look in looks:
         check_envelope(look, setting.prior, setting.size)
-    return CountsGivenNoise(
+    return CountsGivenNoise.of(
         looks, setting.prior, size=setting.size, records_prior=setting.records_prior
     )
 

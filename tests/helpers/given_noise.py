@@ -9,7 +9,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 
 def given_noise(drawn, prior, noise, noised=True, **known):
     """The posterior of counts that were drawn once."""
-    return CountsGivenNoise([DrawnCounts.of(drawn, noise, noised)], prior, **known)
+    return CountsGivenNoise.of([DrawnCounts.of(drawn, noise, noised)], prior, **known)
 
 
 def categories_of(drawn, prior, noise, noised=True):

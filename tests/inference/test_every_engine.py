@@ -103,7 +103,7 @@ def convolution(setting):
     if setting.sums or setting.size == 0:
         return None
     known = {"size": setting.size, "records_prior": setting.records_prior}
-    return CountsGivenNoise(looks_of(setting), setting.prior, **known)
+    return CountsGivenNoise.of(looks_of(setting), setting.prior, **known)
 
 
 def tilts(setting):

@@ -62,7 +62,7 @@ def test_nothing_is_computed_before_it_is_asked_for(release, monkeypatch):
     def computed(*given, **options):
         raise AssertionError
 
-    monkeypatch.setattr(ways, "CountsGivenNoise", computed)
+    monkeypatch.setattr(ways.CountsGivenNoise, "of", computed)
     check_posterior(made)
     assert is_quick(made)
     with pytest.raises(AssertionError):

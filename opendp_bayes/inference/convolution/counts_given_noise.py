@@ -60,44 +60,18 @@ class CountsGivenNoise(ByLaws):
 
     Parameters
     ----------
-    looks : the counts as they were drawn, once or several times, each time with noise of its own.
-    prior : concentration of the Dirichlet prior, shape `(k,)`.
-    size : the public number of records, which the true counts sum to; None if it is private.
-    records_prior : of a private number, a frozen discrete distribution of scipy; by default every
-        number is equally probable.
+    categories : what was drawn of the counts, and their prior.
+    total : the number of records, with its weights.
+    flat : whether it is private and every number equally probable.
 
-    Raises `ValueError` where nothing bounds a private number of records, and before any sum is
-    computed where one would take more than 1000 tilts.
+    Raises `ValueError` before any sum is computed where one would take more than 1000 tilts.
 
     Every mean and standard deviation is within 1e-3 of the standard deviation, and every cumulative
     probability within 1e-3; mostly much nearer. Where the weights of all categories, each from
     other sums, do not agree to 1e-3, a `UserWarning` says so with the first answer.
     """
 
-    def __init__(
-        self,
-        looks: Sequence[DrawnCounts],
-        prior: ArrayLike,
-        *,
-        size: int | None = None,
-        records_prior: Any = None,
-    ) -> None:
-        # What was drawn without noise says nothing, and is alike.
-        known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
-        categories = NoisedCategories(tuple(known), np.asarray(prior, dtype=np.float64))
-        if size is None:
-            total = private(categories, records_prior)
-        else:
-            total = public(size, float(categories.prior.sum()))
-        self._set(categories, total, size is None and records_prior is None)
-
-    @classmethod
-    def _of(cls, categories: NoisedCategories, total: Total) -> "CountsGivenNoise":
-        made = cls.__new__(cls)
-        made._set(categories, total)
-        return made
-
-    def _set(self, categories: NoisedCategories, total: Total, flat: bool = False) -> None:
+    def __init__(self, categories: NoisedCategories, total: Total, flat: bool = False) -> None:
         self.categories, self._total, self.prior = categories, total, categories.prior
         # Categories that are alike are one leaf: the leaf of each, and the first of each leaf.
         index: dict[tuple[float, ...], int] = {}
@@ -115,6 +89,37 @@ class CountsGivenNoise(ByLaws):
                 self._private = CountsGivenQ(self._leaves, self._times, others)
         if self._private is None:
             _ = self._sums  # which refuses at once what cannot be answered
+
+    @classmethod
+    def of(
+        cls,
+        looks: Sequence[DrawnCounts],
+        prior: ArrayLike,
+        *,
+        size: int | None = None,
+        records_prior: Any = None,
+    ) -> "CountsGivenNoise":
+        """Find the posterior of counts as they were drawn.
+
+        Parameters
+        ----------
+        looks : the counts as they were drawn, once or several times, each time with noise of its
+            own.
+        prior : concentration of the Dirichlet prior, shape `(k,)`.
+        size : the public number of records, which the true counts sum to; None if it is private.
+        records_prior : of a private number, a frozen discrete distribution of scipy; by default
+            every number is equally probable.
+
+        Raises `ValueError` where nothing bounds a private number of records.
+        """
+        # What was drawn without noise says nothing, and is alike.
+        known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
+        categories = NoisedCategories(tuple(known), np.asarray(prior, dtype=np.float64))
+        if size is None:
+            total = private(categories, records_prior)
+        else:
+            total = public(size, float(categories.prior.sum()))
+        return cls(categories, total, size is None and records_prior is None)
 
     @cached_property
     def _tilts(self) -> list[tuple[TiltedCounts, Fade]]:
@@ -300,7 +305,7 @@ class CountsGivenNoise(ByLaws):
         total = Total(int(every[first]), int(every[last]), log_weight, every[first : last + 1])
         if total.highest - total.lowest <= _LONGEST_TABLE:
             total = total.tabulated()  # asked for far more often than there are sums
-        return CountsGivenNoise._of(self.categories.chosen(inside), total)
+        return CountsGivenNoise(self.categories.chosen(inside), total)
 
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(draws, k)`."""

@@ -16,8 +16,6 @@ from opendp_bayes.inference.survey_tables.starting_tables import starting_tables
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 _CHAINS = 32
 #: Sweeps of the first run, how often a run is doubled, and the most states that each chain keeps.
 _FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 5, 256
@@ -94,7 +92,7 @@ class ConsistentDraws:
         return all(r <= r_hat and number >= effective for r, number in each)
 
 
-def draw(model: Model, effective: int, rng: Generator) -> ConsistentDraws:
+def draw(model: Model, effective: int, rng: np.random.Generator) -> ConsistentDraws:
     """Run chains until they have met, with `effective` draws of the number of records and of each
     margin of one variable, and the measured tables have settled. Double the run at most so often.
     """

@@ -20,7 +20,6 @@ from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats
 
-Generator = np.random.Generator
 Interactions = dict[Scope, Floats]
 
 #: The largest strength that is drawn.
@@ -44,7 +43,9 @@ class Strengths:
         return cls(CENTRE + variance * WITHIN**-2 * sum(above), variance**0.5)
 
 
-def drawn_interactions(model: Model, size: float, draws: int, rng: Generator) -> Interactions:
+def drawn_interactions(
+    model: Model, size: float, draws: int, rng: np.random.Generator
+) -> Interactions:
     """Draw an interaction of every pair of variables that no clique holds, shape `(draws, levels,
     levels)`; the second half are the first with their signs turned, so that means vary less.
 
@@ -74,7 +75,10 @@ def open_pairs(model: Model) -> list[Scope]:
 
 
 def _directions(
-    levels: tuple[int, ...], effects: Mapping[Scope, PairEffects], draws: int, rng: Generator
+    levels: tuple[int, ...],
+    effects: Mapping[Scope, PairEffects],
+    draws: int,
+    rng: np.random.Generator,
 ) -> list[Floats]:
     """For each variable the direction of its levels in which its measured effects are largest, of
     mean 0 and mean square 1, shape `(draws, levels)`; any direction where it has none.

@@ -23,8 +23,6 @@ from opendp_bayes.inference.survey_tables.tables import Model, subsets
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 
-Generator = np.random.Generator
-
 #: Scale of the logistic, in standard deviations of the noise, and its least, in records.
 _WIDTH, _LEAST_WIDTH = 0.62, 0.3
 #: Of the moves on lines whose middle is within so many standard deviations of an end, those that
@@ -43,7 +41,7 @@ class LineMoves:
         # Infinite at corners that get records where m is positive, and at those that lose them.
         self._get, self._lose = (np.where(sign == which, np.inf, 0.0) for which in (1, -1))
 
-    def __call__(self, state: State, rng: Generator) -> None:
+    def __call__(self, state: State, rng: np.random.Generator) -> None:
         cells, first, sign = self._lines.draw(state, rng), self._lines.first, self._lines.sign
         counts = state.at(cells)
         noises = self._cells.noises(cells, counts)
@@ -113,7 +111,7 @@ class ConcentrationMoves:
     def __init__(self, model: Model, cells: Cells) -> None:
         self._last, self._cells = len(model.concentrations) - 1, cells
 
-    def __call__(self, state: State, rng: Generator) -> None:
+    def __call__(self, state: State, rng: np.random.Generator) -> None:
         before = self._cells.log_prior(state.flat, state.chosen)
         for _ in range(2):
             other = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)

@@ -10,8 +10,6 @@ from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 #: Of the calls, those that draw levels by records.
 _BY_RECORDS = 0.5
 
@@ -107,7 +105,7 @@ class Lines:
                 self._number[stage, at] = of.shape[1]
                 self._passed[stage, :, at] = place * len(ends) + np.arange(len(ends))[:, None]
 
-    def draw(self, state: State, rng: Generator) -> Integers:
+    def draw(self, state: State, rng: np.random.Generator) -> Integers:
         """Draw levels; returns the cells at all corners, shape `(corners, lines, chains)`."""
         chains, most = state.chosen.size, self._levels.max()
         keys = rng.random((chains, len(self._levels), most))

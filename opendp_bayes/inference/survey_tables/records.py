@@ -13,8 +13,6 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import Factor
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 #: The variables below a separator, each with those above it that it interacts with, and how that
 #: interaction changes; and the separator.
 Side = tuple[dict[int, list[tuple[int, Floats]]], Scope]
@@ -23,7 +21,7 @@ Side = tuple[dict[int, list[tuple[int, Floats]]], Scope]
 _SWEEPS = 24
 
 
-def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator) -> Any:
+def matched_records(model: Model, tables: dict[Scope, Integers], rng: np.random.Generator) -> Any:
     """Records in random order, their levels of shape `(size, variables)`, whose tables are exactly
     `tables`, shape `(cells,)` for each clique.
 
@@ -48,7 +46,9 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: Generator)
     return found
 
 
-def exchange(records: Any, model: Model, interactions: Interactions, rng: Generator) -> None:
+def exchange(
+    records: Any, model: Model, interactions: Interactions, rng: np.random.Generator
+) -> None:
     """Change matched records, in place, so that they have an interaction of each pair that no
     clique holds, shape `(levels, levels)`; their clique tables stay.
 
@@ -70,7 +70,7 @@ def exchange(records: Any, model: Model, interactions: Interactions, rng: Genera
         _sweep(records, model, sides, rng)
 
 
-def _sweep(records: Any, model: Model, sides: list[Side], rng: Generator) -> None:
+def _sweep(records: Any, model: Model, sides: list[Side], rng: np.random.Generator) -> None:
     """Pair all records once at each separator."""
     order = rng.permutation(len(records))
     for inside, shared in sides:
@@ -119,7 +119,7 @@ def _key(records: Any, model: Model, shared: Scope) -> Any:
 
 
 def new_tables(
-    model: Model, factors: list[Factor], row: int, size: int, rng: Generator
+    model: Model, factors: list[Factor], row: int, size: int, rng: np.random.Generator
 ) -> dict[Scope, Integers]:
     """Tables of `size` new records with the probabilities of one draw."""
     found: dict[Scope, Integers] = {}

@@ -6,13 +6,11 @@ from opendp_bayes.inference.survey_tables.junction_tree import Scope
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-Generator = np.random.Generator
-
 #: What a cell has at least, and how often the margins of a clique are fitted in turn.
 _LEAST, _ROUNDS = 0.3, 10
 
 
-def starting_tables(model: Model, chains: int, rng: Generator) -> dict[Scope, Integers]:
+def starting_tables(model: Model, chains: int, rng: np.random.Generator) -> dict[Scope, Integers]:
     """Draw consistent clique tables, shape `(chains, cells)` each."""
     (root, _), *others = model.tree.downwards()
     sizes = np.full(chains, model.size) if model.size is not None else _sizes(model, chains, rng)
@@ -30,7 +28,7 @@ def starting_tables(model: Model, chains: int, rng: Generator) -> dict[Scope, In
     return found
 
 
-def _sizes(model: Model, chains: int, rng: Generator) -> Integers:
+def _sizes(model: Model, chains: int, rng: np.random.Generator) -> Integers:
     """Numbers of records about the sum that was drawn with the least noise."""
     look = min(model.looks, key=lambda one: one.std**2 * one.noisy.drawn.size)
     drawn = look.noisy.drawn
