@@ -24,8 +24,8 @@ from opendp_bayes.inference.survey_tables.effects_of_tables import (
 )
 from opendp_bayes.inference.survey_tables.implied_tables import ImpliedTables, fitted
 from opendp_bayes.inference.survey_tables.interactions import (
-    Strengths,
     drawn_interactions,
+    learned_centre,
     open_pairs,
 )
 from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
@@ -179,9 +179,9 @@ def test_the_centre_of_strengths_is_learned(logs: tuple[float, ...]) -> None:
     effects = {
         (0, at): PairEffects((1, 1), none, none, float(np.exp(x))) for at, x in enumerate(logs, 1)
     }
-    found = Strengths.learned(effects)
-    assert found.mean == pytest.approx(mean, abs=1e-6)
-    assert found.std == pytest.approx(np.sqrt(p @ (grid - mean) ** 2), abs=1e-6)
+    centre, std = learned_centre(effects)
+    assert centre == pytest.approx(mean, abs=1e-6)
+    assert std == pytest.approx(np.sqrt(p @ (grid - mean) ** 2), abs=1e-6)
 
 
 # What is drawn.

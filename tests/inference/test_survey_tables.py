@@ -11,7 +11,6 @@ from scipy.special import gammaln, logsumexp
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
-from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.cells import CellPrior, State
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.inference.survey_tables.junction_tree import junction_tree
@@ -321,7 +320,7 @@ def test_rounded_tables_agree() -> None:
     for units in (1, 10, 1000):
         joint = rng.dirichlet(np.full(120, 0.3))
         means = {clique: margin(joint[None], levels, clique)[0] for clique in model.tree.cliques}
-        found = rounded_tables(model, means, units)
+        found = model.rounded(means, units)
         for clique, cells in found.items():
             assert cells.sum() == units
             assert cells.min() >= 0

@@ -4,7 +4,6 @@ learned from the pairs that were measured.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -26,21 +25,13 @@ Interactions = dict[Scope, Floats]
 _STRONGEST = 3.0
 
 
-@dataclass(frozen=True)
-class Strengths:
-    """Law of the logarithm of a pair's strength: normal, with its centre `mean`, which is itself
-    known up to `std`, and the standard deviation between pairs.
+def learned_centre(effects: Mapping[Scope, PairEffects]) -> tuple[float, float]:
+    """Learn the centre of the normal law of the logarithms of pairs' strengths from those of
+    measured pairs, which may be none: its mean, and its standard deviation.
     """
-
-    mean: float
-    std: float
-
-    @classmethod
-    def learned(cls, effects: Mapping[Scope, PairEffects]) -> "Strengths":
-        """Learn it from the strengths of measured pairs, which may be none."""
-        above = [math.log(one.strength) - CENTRE for one in effects.values()]
-        variance = 1 / (BETWEEN**-2 + len(above) * WITHIN**-2)
-        return cls(CENTRE + variance * WITHIN**-2 * sum(above), variance**0.5)
+    above = [math.log(one.strength) - CENTRE for one in effects.values()]
+    variance = 1 / (BETWEEN**-2 + len(above) * WITHIN**-2)
+    return CENTRE + variance * WITHIN**-2 * sum(above), variance**0.5
 
 
 def drawn_interactions(
@@ -53,9 +44,9 @@ def drawn_interactions(
     in which the levels of the two variables differ most in the pairs that were measured.
     """
     effects = measured_effects(model.levels, tuple(model.looks), size)
-    law, half = Strengths.learned(effects), draws // 2
+    (mean, std), half = learned_centre(effects), draws // 2
     directions = _directions(model.levels, effects, half, rng)
-    centre = law.mean + law.std * rng.standard_normal(half)
+    centre = mean + std * rng.standard_normal(half)
     found: Interactions = {}
     for pair in open_pairs(model):
         one, other = (directions[v] for v in pair)

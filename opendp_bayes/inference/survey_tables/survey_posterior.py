@@ -16,7 +16,6 @@ from opendp_bayes.inference.answers.joint_table import (
     positions_among,
 )
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
-from opendp_bayes.inference.survey_tables.agreeing_shares import rounded_tables
 from opendp_bayes.inference.survey_tables.consistent_draws import (
     SETTLED_EFFECTIVE,
     SETTLED_R_HAT,
@@ -203,7 +202,7 @@ class SurveyPosterior:
         units = 10 ** as_size(decimals, "decimals", "decimals")
         tree = self._model.tree
         means = {clique: self._theta(clique).mean(axis=(0, 1)) for clique in tree.cliques}
-        rounded = rounded_tables(self._model, means, units)
+        rounded = self._model.rounded(means, units)
         found = []
         for names in sets:
             scope = self._places(names)
