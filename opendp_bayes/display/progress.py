@@ -1,13 +1,11 @@
 """Report the progress of a computation that takes longer than a second."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
-
-class Progress(Protocol):
-    """Called with the name of a step, how much of it is done, and how much there is."""
-
-    def __call__(self, step: str, done: int, total: int, /) -> None: ...
+#: Called with the name of a step, how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
 
 
 def silent(step: str, done: int, total: int, /) -> None:
