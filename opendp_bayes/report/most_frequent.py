@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 
 from opendp_bayes.display.wording import group_name
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.statements import named, naming, posterior_of
+from opendp_bayes.report.statements import named, naming
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.release import Release
 
@@ -19,14 +17,12 @@ _DRAWS, _SURE = 4000, 0.995
 _MOST_GROUPS, _MOST_CATEGORIES = 30, 100
 
 
-def most_frequent(
-    report: Report, number: int, together: SurveyPosterior | LevelsPosterior | None
-) -> Iterator[str]:
+def most_frequent(report: Report, number: int) -> Iterator[str]:
     """Yield a sentence that names the category of a result, or of each of its groups, which is most
     probably the most frequent one, with the probability that it is, by draws.
 
-    `together` is the posterior of all results, where they have one. Nothing is said of joint
-    tables, of pooled groups, of ordered or discovered categories, and of very many.
+    Nothing is said of joint tables, of pooled groups, of ordered or discovered categories, and of
+    very many.
     """
     specification = report.specification
     result, release = specification.results[number], report.releases[number]
@@ -37,8 +33,7 @@ def most_frequent(
     column = specification.columns[result.columns[0]]
     known = naming(column, result)
     if isinstance(release, Release):
-        posterior = posterior_of(report, number, together)
-        label, probability = _first_of(posterior, release.categories)
+        label, probability = _first_of(report.posterior_of(number), release.categories)
         yield f"Most frequent: {named(known, label)}, with probability {probability}."
     elif len(release) <= _MOST_GROUPS:
         own = specification.columns.get(result.by or "")

@@ -22,7 +22,6 @@ from opendp_bayes.report.statements import (
     limits,
     methods,
     named,
-    posterior_of,
     prior_of,
     promise,
     total,
@@ -120,12 +119,9 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
         undefined=jinja2.StrictUndefined,
     )
     asked = report.specification
-    together = report.posterior() if asked.joint else None
+    together = report.together
     estimates = (
-        [
-            _estimates(result, release)
-            for result, release in zip(asked.results, report.releases, strict=True)
-        ]
+        list(map(_estimates, asked.results, report.releases))
         if together is None
         else _agreeing(report, together)
     )
@@ -133,7 +129,7 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
     if isinstance(together, LevelsPosterior):
         highest = [max(highest)] * len(highest)
     sections = [
-        _section(report, number, of, end, together)
+        _section(report, number, of, end)
         for number, (of, end) in enumerate(zip(estimates, map(_scale, highest), strict=True))
     ]
     return environment.get_template("page.html").render(
@@ -146,7 +142,7 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
         unmatched=unmatched(report, list(map(_shares, report.releases, estimates))),
         promise=promise(report),
         loss=total(report),
-        methods=methods(report, LEVEL, together),
+        methods=methods(report, LEVEL),
         level=f"{100 * LEVEL:.6g} %",
         # In a script element only `<` can end the text.
         document=report.to_json().replace("<", "\\u003c"),
@@ -173,9 +169,7 @@ def _agreeing(
     to the last digit shown.
     """
     sets = [result.columns for result in report.specification.results]
-    alone = [
-        estimate_of(posterior_of(report, number, together), LEVEL) for number in range(len(sets))
-    ]
+    alone = [estimate_of(report.posterior_of(number), LEVEL) for number in range(len(sets))]
     decimals = max(estimate.decimals for estimate in alone)
     if isinstance(together, LevelsPosterior):
         agreeing = together.agreeing_means(decimals)
@@ -202,7 +196,6 @@ def _section(
     number: int,
     estimates: Mapping[Any, Estimate],
     scale: tuple[float, float],
-    together: SurveyPosterior | LevelsPosterior | None,
 ) -> Section:
     """The section of a result, with pictures that end where the `scale` says, and its steps."""
     specification, (end, step) = report.specification, scale
@@ -224,11 +217,11 @@ def _section(
         grouped=result.by is not None,
         tables=tuple(_tables(specification, result, release.categories, cells)),
         ticks=tuple((f"{tick:.6g}", round(100 * tick / end, 3)) for tick in ticks),
-        quantiles=tuple(quantiles(report, number, LEVEL, together)),
+        quantiles=tuple(quantiles(report, number, LEVEL)),
         notes=(
-            *most_frequent(report, number, together),
+            *most_frequent(report, number),
             *limits(specification, result),
-            *([] if together is not None or result.pooled else little_said(known)),
+            *([] if report.together is not None or result.pooled else little_said(known)),
             *unmatched_of(release),
         ),
         epsilon=at_most(release.epsilon),

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.labels import identity, places_of
 from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.statements import named, naming, posterior_of
+from opendp_bayes.report.statements import named, naming
 from opendp_bayes.results.release import Release
 
 #: The levels of the quantiles that are shown.
@@ -37,13 +35,9 @@ class Quantiles:
     ends: tuple[str, str]
 
 
-def quantiles(
-    report: Report, number: int, level: float, together: SurveyPosterior | LevelsPosterior | None
-) -> Iterator[Quantiles]:
+def quantiles(report: Report, number: int, level: float) -> Iterator[Quantiles]:
     """Yield the quantiles of a result whose one column is ordered, with intervals of probability
     `level`. Records without a value, or with another one, are in no order and left out.
-
-    `together` is the posterior of all results, where they have one.
     """
     specification = report.specification
     result, release = specification.results[number], report.releases[number]
@@ -56,7 +50,7 @@ def quantiles(
     own = [one for one in labels if identity(one) not in new or identity(one) in listed]
     if len(own) < 2:
         return
-    posterior = posterior_of(report, number, together)
+    posterior = report.posterior_of(number)
     if len(own) < len(labels):
         posterior = posterior.given(own)
     names = [named(naming(column, result), x) for x in own]

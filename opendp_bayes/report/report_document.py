@@ -54,6 +54,22 @@ class Report(msgspec.Struct, frozen=True, dict=True):
         return posterior_of_tables(named, columns)
 
     @property
+    def together(self) -> SurveyPosterior | LevelsPosterior | None:
+        """The `posterior` of all results, where that is asked for; None where each has its own."""
+        return self.posterior() if self.specification.joint else None
+
+    def posterior_of(self, number: int) -> Any:
+        """The posterior of a result without groups, by its number: that of all results, where they
+        have one, or its own.
+        """
+        if isinstance(self.together, SurveyPosterior):
+            return self.together.marginal(*self.specification.results[number].columns)
+        if self.together is not None:
+            return self.together[self.names[number]]
+        release: Any = self.releases[number]
+        return release.posterior
+
+    @property
     def names(self) -> list[str]:
         """The names of the results in their posterior: the columns, or of those that merge
         categories the heading.

@@ -49,20 +49,6 @@ _MECHANISMS = {
 }
 
 
-def posterior_of(
-    report: Report, number: int, together: SurveyPosterior | LevelsPosterior | None
-) -> Any:
-    """The posterior of a result without groups: that of `together`, the posterior of all results,
-    where they have one.
-    """
-    if together is None:
-        release: Any = report.releases[number]
-        return release.posterior
-    if isinstance(together, SurveyPosterior):
-        return together.marginal(*report.specification.results[number].columns)
-    return together[report.names[number]]
-
-
 def naming(column: Column, result: Result) -> Column:
     """The column with the labels of its categories, which those of merged ones are not."""
     return column if result.merge is None else replace(column, labels=None)
@@ -229,12 +215,8 @@ def promise(report: Report) -> dict[str, str]:
     return said
 
 
-def methods(
-    report: Report, level: float, joint: SurveyPosterior | LevelsPosterior | None = None
-) -> str:
-    """A paragraph for a publication; `joint` is the posterior of all results, where they have
-    one.
-    """
+def methods(report: Report, level: float) -> str:
+    """A paragraph for a publication."""
     said, specification = promise(report), report.specification
     versions = " and ".join(f"{name} {version}" for name, version in report.software.items())
     concentrated = "zero-concentrated " if specification.privacy.rho is not None else ""
@@ -250,8 +232,9 @@ def methods(
         f"{what} were released under {concentrated}differential privacy with"
         f" {versions}. The privacy unit is {said['unit']}: data sets that differ by"
         f" {said['change']} are neighbours. {said['size']} {together} a privacy loss of at most"
-        f" {said['loss']}; bounds are certified and rounded up.{_estimated(listed, level, joint)}"
-        f"{''.join(sentences_of(report, level))}{cleaned}{''.join(_limits(report))}"
+        f" {said['loss']}; bounds are certified and rounded up."
+        f"{_estimated(listed, level, report.together)}{''.join(sentences_of(report, level))}"
+        f"{cleaned}{''.join(_limits(report))}"
     )
 
 

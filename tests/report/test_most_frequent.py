@@ -18,7 +18,7 @@ def of_votes(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Report) -> None:
     """An independent count of draws; at most five standard errors of both apart."""
-    found = list(most_frequent(of_votes, 0, None))
+    found = list(most_frequent(of_votes, 0))
     draws = of_votes.releases[0].posterior.sample(20_000, seed=7)
     share = float((draws[:, 0] > draws[:, 1]).mean())
     name, text = re.fullmatch(r"Most frequent: (.*), with probability (.*)\.", found[0]).groups()  # type: ignore[union-attr]
@@ -27,7 +27,7 @@ def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Repo
     assert abs(stated - max(share, 1 - share)) < 0.06
     assert found[0] in Page(rendered(of_votes)).text["results"]
 
-    (of_groups,) = most_frequent(of_votes, 2, None)
+    (of_groups,) = most_frequent(of_votes, 2)
     groups = re.findall(r"(Clinton|Dole): (\S+) \((?:above )?([\d.]+)\)", of_groups)
     assert [group for group, *_ in groups] == VOTES
     for group, label, probability in groups:
@@ -39,5 +39,5 @@ def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Repo
 
 def test_nothing_is_said_of_the_most_frequent_cell(tmp_path: Path) -> None:
     marriages = of_marriages(tmp_path)
-    (_,) = most_frequent(marriages, 0, None)
-    assert list(most_frequent(marriages, 1, None)) == []
+    (_,) = most_frequent(marriages, 0)
+    assert list(most_frequent(marriages, 1)) == []
