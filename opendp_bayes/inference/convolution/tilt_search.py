@@ -84,10 +84,6 @@ class Tilt:
         """About how much the next tilt differs."""
         return 2 * _APART[1] / self.deviation
 
-    def is_beyond(self, total: Total) -> bool:
-        """True if the mean is no possible number."""
-        return not total.lowest <= self.mean <= total.highest
-
     def reaches(self, end: float) -> bool:
         """True if all sums up to an end are known."""
         near = abs(end - self.mean) < _REACHED * self.deviation
@@ -214,7 +210,8 @@ class TiltSearch:
             step, end = sign * start.step, total.lowest if sign < 0 else total.highest
             while not start.reaches(end):
                 near = self._tilted(start.counts.tilt + step)
-                if near.height(total) < start.height(total) + _RISE or near.is_beyond(total):
+                possible = total.lowest <= near.mean <= total.highest
+                if not possible or near.height(total) < start.height(total) + _RISE:
                     break
                 start, step = near, 2 * step
         return start

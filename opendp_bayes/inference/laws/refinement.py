@@ -60,7 +60,8 @@ def refined(
 
     No cell may hold a mode of the weight in its inside.
     """
-    found, done = _Best.of_none(k), list[Cells]()
+    none = np.full((3, k), NOTHING)
+    found, done = _Best(none[0], np.zeros(k), none[1], none[2]), list[Cells]()
     left, right = _at_both(log_weight, cells.category, cells.first, cells.last)
     while True:
         category, length = cells.category, cells.length
@@ -94,11 +95,6 @@ class _Best:
     place: Floats
     mass: Floats
     moment: Floats
-
-    @classmethod
-    def of_none(cls, k: int) -> "_Best":
-        height, mass, moment = (np.full(k, NOTHING) for _ in range(3))
-        return cls(height, np.zeros(k), mass, moment)
 
     def add(self, cells: Cells, least: Floats, left: Floats, right: Floats) -> None:
         """Cells of masses of `exp(least)` or more, with heights at their ends."""
