@@ -63,8 +63,7 @@ def choose(
     scale = best.mechanism.scale
     records = size or min(round(_MANY * prior.size * max(scale, 1.0)), _MOST_RECORDS)
     k = min(prior.size, _MOST_COMPARED)
-    few = records <= _FEW_RECORDS or records <= 2 * scale * prior.size
-    few = few and k == prior.size
+    few = k == prior.size and records <= max(_FEW_RECORDS, 2 * scale * prior.size)
     fitted = [best]
     for template in _rivals(size, prior, few):
         if noise_only and not Setting(template, size, tuple(prior.tolist())).adds_noise:

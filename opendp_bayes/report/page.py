@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from opendp_bayes.display.wording import at_most, described, listed
+from opendp_bayes.display.wording import described, listed
 from opendp_bayes.inference.estimates import Estimate, estimate_of, noise_aware_estimate
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
@@ -92,9 +92,7 @@ class Section:
     ticks: tuple[tuple[str, float], ...]
     quantiles: tuple[Quantiles, ...]
     notes: tuple[str, ...]
-    epsilon: str
-    rho: str
-    delta: str
+    loss: dict[str, str]
     mechanism: str
     prior: str
     discovered: Discovered | None = None
@@ -141,7 +139,7 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
         copies=copies_section(agreement),
         unmatched=unmatched(report, list(map(_shares, report.releases, estimates))),
         promise=promise(report),
-        loss=total(report),
+        loss=total(report.releases),
         methods=methods(report, LEVEL),
         level=f"{100 * LEVEL:.6g} %",
         # In a script element only `<` can end the text.
@@ -224,9 +222,7 @@ def _section(
             *([] if report.together is not None or result.pooled else little_said(known)),
             *unmatched_of(release),
         ),
-        epsilon=at_most(release.epsilon),
-        rho=at_most(release.rho),
-        delta=at_most(release.delta),
+        loss=total([release]),
         mechanism=described(release.mechanism),
         prior="learned from all tables" if specification.joint else prior_of(release),
     )
@@ -245,9 +241,7 @@ def _section_of_discovery(
         ticks=(),
         quantiles=(),
         notes=(*notes_of(release, LEVEL), *limits(specification, result)),
-        epsilon=at_most(release.epsilon),
-        rho=at_most(release.rho),
-        delta=at_most(release.delta),
+        loss=total([release]),
         mechanism=described(release.discovery.law),
         prior=prior_of(release),
         discovered=discovered(release, LEVEL),

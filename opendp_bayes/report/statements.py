@@ -174,13 +174,13 @@ def prior_of(release: Any) -> str:
     return prior_said(release.prior, learned=learned, ordered=ordered)
 
 
-def total(report: Report) -> dict[str, str]:
-    """The losses of all releases together, as text."""
-    return {name: at_most(_sum(report, name)) for name in ("epsilon", "rho", "delta")}
+def total(releases: Sequence[Any]) -> dict[str, str]:
+    """The losses of some releases together, as text."""
+    return {name: at_most(_sum(releases, name)) for name in ("epsilon", "rho", "delta")}
 
 
-def _sum(report: Report, name: str) -> float:
-    losses = [getattr(release, name) for release in report.releases]
+def _sum(releases: Sequence[Any], name: str) -> float:
+    losses = [getattr(release, name) for release in releases]
     finite = all(map(math.isfinite, losses))
     return float(sum(map(Fraction, losses))) if finite else math.inf
 
@@ -189,7 +189,7 @@ def promise(report: Report) -> dict[str, str]:
     """State the promise in words, with the `factor` of ε, or with the `epsilon` that ρ implies with
     `delta`.
     """
-    privacy, first, sums = report.specification.privacy, report.releases[0], total(report)
+    privacy, first, sums = report.specification.privacy, report.releases[0], total(report.releases)
     said = {
         "loss": f"ε = {sums['epsilon']}" if privacy.rho is None else f"ρ = {sums['rho']}",
         "unit": privacy.unit,
@@ -207,10 +207,10 @@ def promise(report: Report) -> dict[str, str]:
     if privacy.delta is not None:
         said["loss"] += f", δ = {sums['delta']}"
     if privacy.rho is not None:
-        rho, delta = _sum(report, "rho"), _sum(report, "delta") + DELTA
+        rho, delta = _sum(report.releases, "rho"), _sum(report.releases, "delta") + DELTA
         said["epsilon"] = at_most(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
         said["delta"] = at_most(delta)
-    elif (epsilon := _sum(report, "epsilon")) < math.log(1e12):  # else it says nothing
+    elif (epsilon := _sum(report.releases, "epsilon")) < math.log(1e12):  # else it says nothing
         said["factor"] = at_most(math.exp(epsilon))
     return said
 

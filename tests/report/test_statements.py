@@ -281,13 +281,13 @@ def test_the_promise_of_two_results_is_that_of_both_together() -> None:
     pure = of_two("epsilon = 1.0", {"epsilon": 0.25}, {"epsilon": 0.5})
     assert promise(pure)["loss"] == "ε = 0.75"
     assert math.exp(0.75) <= float(promise(pure)["factor"]) <= math.exp(0.75) + 1e-3
-    assert total(pure)["epsilon"] == "0.75"
+    assert total(pure.releases)["epsilon"] == "0.75"
     both = of_two("rho = 1.0", {"rho": 0.25}, {"rho": 0.5})
     assert promise(both)["loss"] == "ρ = 0.75"
     implied = 0.75 + 2 * math.sqrt(0.75 * math.log(1e6))
     assert implied <= float(promise(both)["epsilon"]) <= implied + 1e-2
     assert promise(both)["delta"] == "1e-06"
-    assert total(both)["rho"] == "0.75"
+    assert total(both.releases)["rho"] == "0.75"
     assert "a privacy loss of at most ρ = 0.75; bounds" in methods(both, 0.95)
     box = rendered(both)
     assert "ρ = 0.75" in box[box.index('<div class="promise">') :].partition("</div>")[0]
