@@ -1,6 +1,5 @@
 """Posterior of the true counts of keys, and of their shares, given their noisy counts."""
 
-import math
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -20,8 +19,6 @@ LARGEST_SHIFT, _SURE = 1.0, 0.975
 MANY_SMALL = "many keys near the threshold may be small ones"
 #: Keys are near the threshold up to so many records above it, or a standard deviation.
 _NEAR = 4
-#: Differences between draws below this share of a standard deviation are none.
-_SEEN = 0.02
 
 
 def counts_of_keys(keys: NoisyKeys, *, seed: int | None = 0) -> "CountsOfKeys":
@@ -209,31 +206,3 @@ class CountsOfKeys:
     def warning(self) -> str | None:
         """A warning where many keys near the threshold may be small ones: a rule of thumb."""
         return MANY_SMALL if self.shift > LARGEST_SHIFT else None
-
-    @cached_property
-    def ess(self) -> float:
-        """Effective number of draws of the law of all keys, for that key whose expected count is
-        known worst: by the variance of the means of Markov chains. Near the number of chains they
-        have not met. Infinite where no key needs the law.
-        """
-        law = self.law
-        if law is None or not self._near.noisy.size:
-            return math.inf
-        effective = np.zeros(self._near.noisy.size)
-        for block in self._near.blocks():
-            means = block.means
-            each = [means[law.groups == group] for group in np.unique(law.groups)]
-            found = sum(_effective(some.reshape(-1, law.kept, some.shape[1])) for some in each)
-            seen = means.std(axis=0) > _SEEN * self._std[block.rows]
-            effective[block.rows] = np.where(seen, found, len(means))
-        return float(effective.min())
-
-
-def _effective(of_chains: Floats) -> Floats:
-    """Effective number of draws of values of shape `(chains, draws, rows)`, shape `(rows,)`."""
-    chains, draws, rows = of_chains.shape
-    if chains == 1:
-        return np.ones(rows)
-    between = of_chains.mean(axis=1).var(axis=0, ddof=1)
-    found = chains * of_chains.var(axis=(0, 1)) / np.maximum(between, 1e-300)
-    return np.clip(found, 1.0, chains * draws)
