@@ -1,6 +1,5 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, cast
 
@@ -23,8 +22,6 @@ class Concentrations(Chains):
     They stand for the counts and the prior of other posteriors, and their own prior is 0.
     """
 
-    _counted: Listed
-
     @classmethod
     def of(cls, alike: Floats, counts: Integers) -> "Concentrations":
         """Add κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
@@ -37,9 +34,6 @@ class Concentrations(Chains):
         weights, row = np.full(draws, 1 / draws), np.zeros(draws, dtype=np.int64)
         pairs = zip(every, all_but_one(every), strict=True)
         return BetaMixtures.joined([grouped(a, b, weights, a, b, row)[0] for a, b in pairs])
-
-    def _of(self, part: Callable[[Any], Any]) -> "Concentrations":
-        return Concentrations(part(self.chains), counted=self._counted._of(part))
 
 
 class PooledPosterior(NoiseAwarePosterior):

@@ -123,8 +123,8 @@ class Chains(Listed):
         return Diagnostics.of(expected)
 
     def _of(self, part: Callable[[Any], Any]) -> "Chains":
-        made = Chains(part(self.chains), part(self.prior))
-        return made.noting(disagreement=self.diagnostics.disagreement)
+        counted = None if self._counted is None else self._counted._of(part)
+        return type(self)(part(self.chains), part(self.prior), counted)
 
 
 def warn_of_draws(found: Any, effective: int = FEWEST_EFFECTIVE) -> None:
