@@ -7,9 +7,8 @@ The probabilities given the counts are Dirichlet, so nothing else is needed.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -21,7 +20,6 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
-L = TypeVar("L", bound="Listed")
 
 #: Components of the mixture that the probability of a category is by draws of it.
 _COMPONENTS = 128
@@ -177,11 +175,6 @@ class Listed(Engine):
         """Counts of what `part` makes of arrays whose last axis is the categories'."""
         counted = None if self._counted is None else self._counted._of(part)
         return type(self)(part(self.rows), self._log_weights, part(self.prior), counted)
-
-    def noting(self: L, **found: float | None) -> L:
-        """Note in the diagnostics what checks of the draws say; returns the draws."""
-        self.diagnostics = replace(self.diagnostics, **found)
-        return self
 
     def sample(self, draws: int, rng: Generator) -> Any:
         return self.rows[rng.choice(len(self.rows), size=draws, p=self.weights)]

@@ -9,7 +9,7 @@ of every width, whose shares are adapted to the posterior. `docs/research/comput
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,11 @@ class Weighted(Listed):
         super().__init__(counts, log_weights, prior)
         ess = float(1 / (self.weights**2).sum())
         self.diagnostics = WeightDiagnostics(np.full(prior.size, ess), len(counts))
+
+    def noting(self, *, log_error: float, disagreement: float) -> "Weighted":
+        """Note in the diagnostics what checks of the draws say; returns the draws."""
+        self.diagnostics = replace(self.diagnostics, log_error=log_error, disagreement=disagreement)
+        return self
 
     def _of(self, part: Callable[[Any], Any]) -> "Weighted":
         made = Weighted(part(self.rows), self._log_weights, part(self.prior))
