@@ -13,6 +13,7 @@ from opendp_bayes import (
     Release,
     combine,
 )
+from opendp_bayes.inference.convolution import parts_of_different_records
 from tests.helpers import different_records
 from tests.helpers.combined_releases import brute, worst
 from tests.helpers.releases import promise
@@ -173,3 +174,82 @@ def test_public_numbers_that_a_prior_moves_far_from_what_was_drawn(size, expecte
     assert abs(counts - sum(both_seen)) > 100
     assert posterior.counts.mean()[0] == pytest.approx(counts, abs=1e-6 * spread)
     assert posterior.counts.std()[0] == pytest.approx(spread, rel=1e-6)
+
+
+def by_integral(prior, scale, draws):
+    """Mean and standard deviation of the second of two probabilities, by an integral over it: given
+    the probabilities, each release is a sum over its own counts, every number being as probable.
+    """
+    u = np.linspace(-30, 30, 1201)[:, None]  # its logit
+    logs = [-np.logaddexp(0, u), -np.logaddexp(0, -u)]  # of both probabilities
+    log_density = prior[0] * logs[0][:, 0] + prior[1] * logs[1][:, 0]
+    for drawn in draws:
+        laws = [np.arange(max(int(of + 30 * scale), 40)) for of in drawn]
+        noise = [-np.abs(x - of) / scale for x, of in zip(laws, drawn, strict=True)]
+        ways = special.gammaln(laws[0][:, None] + laws[1] + 1.0)
+        ways = ways - special.gammaln(laws[0] + 1.0)[:, None] - special.gammaln(laws[1] + 1.0)
+        both = ways + noise[0][:, None] + noise[1]
+        for at, (first, second) in enumerate(zip(*logs, strict=True)):
+            rows = (both + second * laws[1]).max(axis=1)
+            inner = np.exp(both + second * laws[1] - rows[:, None]).sum(axis=1)
+            log_density[at] += special.logsumexp(np.log(inner) + rows + first * laws[0])
+    weights = special.softmax(log_density)
+    # Below e^-30 only the prior changes, and it goes down to 0.
+    below = weights[0] / (prior[1] * 0.05)
+    share = np.exp(logs[1][:, 0])
+    mean, square = (np.sum(weights * share**power) / (1 + below) for power in (1, 2))
+    return mean, np.sqrt(square - mean**2)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "scale", "draws"),
+    [
+        (0.1, 5.0, [(60, 25), (55, 20)]),
+        (0.01, 2.0, [(12, 8), (10, 6)]),
+        (0.001, 1.0, [(12, 4), (10, 3)]),
+        (0.004, 0.5, [(12, 2), (10, 1)]),
+        (0.2, 6.0, [(70, 30), (65, 0)]),
+        (1.0, 8.0, [(60, 0), (55, -5)]),
+    ],
+)
+def test_a_category_that_may_be_empty(alpha, scale, draws):
+    """Where next to nothing is a peak, and others are far above it."""
+    mechanism = LaplaceParameters(scale, total="private")
+    found = combine([released(x, mechanism, (1.0, alpha)) for x in draws], records="different")
+    mean, std = by_integral((1.0, alpha), scale, draws)
+    assert found.mean()[1] == pytest.approx(mean, abs=ERROR * std)
+    assert found.std()[1] == pytest.approx(std, rel=2 * ERROR)
+
+
+def test_one_factor_alone_loses_counts(monkeypatch):
+    """Negative control: that of next to nothing, of which the prior makes a peak."""
+
+    def at_one_rate(left, right, _):
+        rate = special.digamma(0.001)
+        one, two = (side + rate * np.arange(side.size) for side in (left, right))
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.convolve(np.exp(one - one.max()), np.exp(two - two.max())))
+        return logs + one.max() + two.max() - rate * np.arange(logs.size)
+
+    monkeypatch.setattr(parts_of_different_records, "log_convolved", at_one_rate)
+    draws = [(12, 4), (10, 3)]
+    found = combine([released(x, LAPLACE, (1.0, 0.001)) for x in draws], records="different")
+    mean, std = by_integral((1.0, 0.001), 1.0, draws)
+    assert abs(found.mean()[1] - mean) > 0.1 * std
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 6), (7, 1), (90, 80), (1200, 900)])
+@pytest.mark.parametrize("rate", [0.0, -900.0, 5.0, -3.0])
+def test_a_convolution_loses_nothing(sizes, rate):
+    sides = [
+        slope * np.arange(size)
+        - special.gammaln(np.arange(size) + 1.0)
+        - np.abs(np.arange(size) - size / 3) / 0.7
+        for size, slope in zip(sizes, (0.5, -2.0), strict=True)
+    ]
+    found = parts_of_different_records.log_convolved(*sides, rate)
+    first, second = sides
+    for total in {0, 1, found.size // 3, found.size - 1} & set(range(found.size)):
+        one = np.arange(max(0, total - second.size + 1), min(total, first.size - 1) + 1)
+        right = special.logsumexp(first[one] + second[total - one])
+        assert found[total] == pytest.approx(right, abs=1e-9)

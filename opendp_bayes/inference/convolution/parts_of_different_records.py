@@ -28,6 +28,9 @@ _STEP, _FAR, _MOST_POINTS = 1.2, 16.0, 1000
 #: The next tilt puts the number of records so many standard deviations beyond what the last serves;
 #: this is tried so often, each time nearer.
 _BEYOND, _MOST_TRIES = 3.0, 30
+#: Logarithms below this are left out, so that no product is too small for a float that is quick;
+#: a sum above `_HELD` has lost nothing that counts to them.
+_LOWEST, _HELD = -340.0, 1e-130
 #: No tilt is steeper.
 _STEEPEST = 60.0
 
@@ -171,18 +174,17 @@ class _Shared:
     ) -> tuple[Integers, Floats]:
         """The sums of a category's counts, and the logarithms of their weights."""
         one, two = counts_of(windows)
-        # A common factor theta^s for the sums s keeps the larger weights where they matter.
-        rate = float(special.digamma(alpha + peak) + tilt[0])
         sides = zip(self.data_sets, self.log_shares, (one, two), strict=True)
         left, right = (
-            each.log_weights(category, counts) + (own_rate + rate) * counts
+            each.log_weights(category, counts) + own_rate * counts
             for each, own_rate, counts in sides
         )
-        top = left.max() + right.max()
-        with np.errstate(divide="ignore"):
-            weights = np.log(np.convolve(np.exp(left - left.max()), np.exp(right - right.max())))
+        # What is far from the peak has a slope of its own, and next to nothing may be a peak.
+        weights = log_convolved(
+            left, right, float(special.digamma(max(alpha + peak, 1.0)) + tilt[0])
+        )
         sums = one[0] + two[0] + np.arange(weights.size)
-        return sums, weights + top - rate * sums + special.gammaln(alpha + sums)
+        return sums, weights + special.gammaln(alpha + sums)
 
     def _solved(
         self, counts: list[list[Integers]], logs: list[Floats], goal: float | None
@@ -213,3 +215,37 @@ class _Shared:
         """Logarithms of the weights of numbers of records."""
         log_weight = special.gammaln(numbers[0] + 2.0)
         return np.asarray(log_weight - special.gammaln(self.prior.sum() + numbers[0]))
+
+
+def log_convolved(left: Floats, right: Floats, rate: float) -> Floats:
+    """Logarithms of the convolution of `exp(left)` and `exp(right)`, both concave; none is lost.
+
+    Floats hold the sums that a factor `exp(rate s)` puts near the largest of them. From the ends of
+    these on, the factor is taken that makes the sums level there, until all are known.
+    """
+    known = np.full(left.size + right.size - 1, -np.inf)
+
+    def convolve(rate: float) -> tuple[int, int]:
+        """Learn some sums, and return the first and the last of all that are known."""
+        one, two = (side + rate * np.arange(side.size) for side in (left, right))
+        one_top, two_top = one.max(), two.max()
+        first, second = (
+            np.where(side > _LOWEST, np.exp(side), 0.0) for side in (one - one_top, two - two_top)
+        )
+        found = np.convolve(first, second)
+        held = np.flatnonzero(found > _HELD)
+        logs = np.log(found[held]) + one_top + two_top - rate * held
+        known[held] = np.maximum(known[held], logs)
+        below, above = np.flatnonzero(known > -np.inf)[[0, -1]].tolist()
+        return below, above
+
+    ends = convolve(rate)
+    if ends[0] == ends[1] and known.size > 1:  # the first slope of a concave side is its largest
+        ends = convolve(-float(max(np.diff(side).max(initial=-np.inf) for side in (left, right))))
+    for side, outermost in enumerate((0, known.size - 1)):
+        end = None
+        while end != ends[side] != outermost:
+            end = ends[side]
+            below = min(end, ends[1] - 1)
+            ends = convolve(float(known[below] - known[below + 1]))
+    return known
