@@ -134,6 +134,9 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
             stable = identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
         else:
             stable = make_stable_lazyframe(domain, metric, plan, MO=output)
+        if stable.output_metric == frame_distance(symmetric_distance()):
+            # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
+            records_of_bounds(stable.map(parts_of(base).d_in))
     except OpenDPException as error:
         if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
             advice = (
@@ -149,9 +152,6 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
         raise ValueError(
             f"query: {advice} OpenDP does not find this plan stable under {metric}: {said}"
         ) from None
-    if stable.output_metric == frame_distance(symmetric_distance()):
-        # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
-        records_of_bounds(stable.map(parts_of(base).d_in))
     return stable, base
 
 
