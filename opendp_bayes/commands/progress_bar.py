@@ -12,8 +12,7 @@ def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
     `quiet` or if that is not a terminal. A step of 0 things has no known end.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
     if quiet or not console.is_terminal:

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
-from opendp_bayes.accounting import exact, profile
-from opendp_bayes.accounting import pairs as pairs_module
+from opendp_bayes.accounting import exact, pairs as pairs_module, profile
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Block,
