@@ -49,8 +49,8 @@ class GaussianPair:
         """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
         value = self._sum(crossing) if self._is_summed else self._integral(crossing)
-        error = Fraction(self.moved * self._error_of_weights)
-        error += 0 if self._is_summed else _OF_INTEGRALS
+        of_weights = 2.0**-52 if self.scale >= ALIKE else 2.0**-44  # relative, for each count
+        error = Fraction(self.moved * of_weights) + (0 if self._is_summed else _OF_INTEGRALS)
         return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
 
     def tail(self, first: int) -> tuple[Fraction, Fraction]:
@@ -76,11 +76,6 @@ class GaussianPair:
     @cached_property
     def _variance(self) -> Fraction:
         return self.moved * Fraction(self.scale) ** 2
-
-    @property
-    def _error_of_weights(self) -> float:
-        """Relative error of the weights, for each count."""
-        return 2.0**-52 if self.scale >= ALIKE else 2.0**-44
 
     @property
     def _log_weights(self) -> Floats:

@@ -199,6 +199,7 @@ class _NoiseWithThreshold(Threshold):
 
     scale: float
     threshold: int
+    _noises: ClassVar[type[DiscreteLaplace | DiscreteGaussian]]
 
     def __post_init__(self) -> None:
         scale = as_scale(self.scale)
@@ -216,9 +217,9 @@ class _NoiseWithThreshold(Threshold):
         object.__setattr__(self, "threshold", as_size(self.threshold, "threshold"))
 
     @property
-    @abstractmethod
-    def noise(self) -> IntegerNoise:
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """The law of Z."""
+        return self._noises(self.scale)
 
     @cached_property
     def masses(self) -> tuple[int, Floats]:
@@ -247,11 +248,7 @@ class LaplaceThreshold(_NoiseWithThreshold):
     """
 
     name: ClassVar[str] = "laplace_threshold"
-
-    @property
-    def noise(self) -> DiscreteLaplace:
-        """The law of Z."""
-        return DiscreteLaplace(self.scale)
+    _noises = DiscreteLaplace
 
 
 @dataclass(frozen=True)
@@ -268,11 +265,7 @@ class GaussianThreshold(_NoiseWithThreshold):
     """
 
     name: ClassVar[str] = "gaussian_threshold"
-
-    @property
-    def noise(self) -> DiscreteGaussian:
-        """The law of Z."""
-        return DiscreteGaussian(self.scale)
+    _noises = DiscreteGaussian
 
 
 #: The laws by their names.
