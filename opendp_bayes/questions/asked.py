@@ -187,8 +187,7 @@ class Asked:
         return self._loss(self.fitted(budget), budget)
 
     def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
-        loss = feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
-        return replace(loss)  # a value that nobody can change for others
+        return feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
 
     def restated(
         self, drawn: ReleasedData, budget: Any, once: str = ""
