@@ -83,7 +83,12 @@ def audit(
     (0.8838, (0, 10), (1, 9))
     """
     setting = Setting.of(mechanism, size, prior)
-    draws = _checked(draws, confidence, deltas)
+    draws = as_size(draws, "draws", "draws")
+    if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
+        raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
+    as_level(confidence, name="confidence")
+    for delta in deltas:
+        as_level(delta, "1e-6", "delta")
     # What others hold, nobody can change for the caches.
     own, exact = deepcopy(setting.mechanism), replace(loss_within(setting, 1, LARGEST_WORK, True))
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
@@ -118,16 +123,6 @@ def audit(
         draws=draws,
         confidence=confidence,
     )
-
-
-def _checked(draws: int, confidence: float, deltas: Sequence[float]) -> int:
-    draws = as_size(draws, "draws", "draws")
-    if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
-        raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
-    as_level(confidence, name="confidence")
-    for delta in deltas:
-        as_level(delta, "1e-6", "delta")
-    return draws
 
 
 def _law_and_pairs(

@@ -254,17 +254,20 @@ def _lines(
     """
     from opendp_bayes.questions.columns import covers
 
-    yield f"title = {_text(f'Report on {title}')}"
-    yield 'text = ""  # where the data are from'
-    yield "# joint = true  # estimate all results together, so that sums agree; needs nulls"
+    yield from (
+        f"title = {_text(f'Report on {title}')}",
+        'text = ""  # where the data are from',
+        "# joint = true  # estimate all results together, so that sums agree; needs nulls",
+        *(() if owned else _reading(reading)),
+        f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ...",
+    )
     if not owned:
-        yield from _reading(reading)
-    yield f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ..."
-    if not owned:
-        yield 'unit = "one record"  # whom or what it protects, in words'
-        yield "# size = 1000  # the number of records, if it is public"
-        yield "# guess_size = 1000  # a guess, for the widths that --dry-run shows"
-        yield '# identifier = "person"  # if a unit has several records; needs rows_per_identifier'
+        yield from (
+            'unit = "one record"  # whom or what it protects, in words',
+            "# size = 1000  # the number of records, if it is public",
+            "# guess_size = 1000  # a guess, for the widths that --dry-run shows",
+            '# identifier = "person"  # if a unit has several records; needs rows_per_identifier',
+        )
     results = []
     unlisted = '; or categories = "discover", which shows the frequent ones and needs delta'
     for name, plain, lines in _columns(schema, listed, unlisted):
@@ -296,24 +299,28 @@ def _facts(
     epsilon: float,
 ) -> Iterator[str]:
     """Write the owner's file; decisions that are left to the owner are comments."""
-    yield "# Facts of the data, which only their owner states. A question may repeat them."
-    yield f"path = {_text(path)}"
-    yield from _reading(reading)
-    yield "# trim = true  # leave out blanks around every text"
-    yield '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column'
-    yield "plugins = []  # mechanisms of installed plugins that a question may name"
-    yield f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most"
-    yield '\n[privacy]\nunit = "one record"  # whom or what it protects, in words'
-    yield "contributions = 1  # the most records of one unit"
-    yield "# size = 1000  # the number of records, if it is public"
-    yield '# identifier = "person"  # whose a record is; contributions are then persons'
-    yield "# most_rows_per_identifier = 1  # goes with identifier"
+    yield from (
+        "# Facts of the data, which only their owner states. A question may repeat them.",
+        f"path = {_text(path)}",
+        *_reading(reading),
+        "# trim = true  # leave out blanks around every text",
+        '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column',
+        "plugins = []  # mechanisms of installed plugins that a question may name",
+        f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most",
+        '\n[privacy]\nunit = "one record"  # whom or what it protects, in words',
+        "contributions = 1  # the most records of one unit",
+        "# size = 1000  # the number of records, if it is public",
+        '# identifier = "person"  # whose a record is; contributions are then persons',
+        "# most_rows_per_identifier = 1  # goes with identifier",
+    )
     allowed = "; or discover = true, which lets questions discover them and needs delta_at_most"
     for _, _, lines in _columns(schema, listed, allowed):
         yield from lines
-    yield f"\n[ledger]\npath = {_text(f'{title}.ledger')}"
-    yield f"total = {{ epsilon = {epsilon!r} }}  # of all runs together"
-    yield '# dataset = "..."  # its name in the ledger, if that keeps several'
+    yield from (
+        f"\n[ledger]\npath = {_text(f'{title}.ledger')}",
+        f"total = {{ epsilon = {epsilon!r} }}  # of all runs together",
+        '# dataset = "..."  # its name in the ledger, if that keeps several',
+    )
 
 
 def _reading(reading: "Mapping[str, Label | None]") -> Iterator[str]:

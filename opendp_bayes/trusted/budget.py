@@ -89,6 +89,15 @@ def as_entry(measure: Measure, loss: Any) -> Loss:
     return Loss.of(MEASURES[name], float(value), float(delta))
 
 
+def identifier_of(metric: Metric) -> Any:
+    """The identifier whose records are one privacy unit, as polars takes it; None where a unit is a
+    number of records.
+    """
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    by_identifier = isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
+    return inner.identifier if by_identifier else None
+
+
 def unit_in_words(metric: Metric, distance: Any) -> str:
     """The privacy unit of a Context, as a ledger tells units apart.
 
@@ -97,14 +106,14 @@ def unit_in_words(metric: Metric, distance: Any) -> str:
     'contributions: 2, identifier: person'
     """
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    by_identifier = isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
     changes = isinstance(inner, ChangeOneIdDistance) or inner in (
         change_one_distance(),
         hamming_distance(),
     )
     bounds = [distance] if not isinstance(metric, FrameDistance) else sorted(map(_bound, distance))
     shown = ", ".join(map(str, bounds))
-    identifier = f", identifier: {_expression(inner.identifier)}" if by_identifier else ""
+    by = identifier_of(metric)
+    identifier = "" if by is None else f", identifier: {_expression(by)}"
     return f"{'changes' if changes else 'contributions'}: {shown}{identifier}"
 
 

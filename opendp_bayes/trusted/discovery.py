@@ -73,11 +73,7 @@ def make_discovery(
     """
     require_features("make_discovery")
     space = descriptor_of(input_domain, KeysSpace, "make_discovered_counts")
-    if input_metric != space.metric:
-        raise ValueError(
-            f"input_metric={input_metric}: must be the metric that belongs to the input domain,"
-            f" {space.metric}."
-        )
+    space.check_metric(input_metric)
     if not isinstance(discovery, Discovery):
         raise TypeError(
             f"discovery={told(discovery)}: must be a Discovery, such as"
