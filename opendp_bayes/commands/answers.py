@@ -234,18 +234,17 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` where groups are to be pooled whose draws are not noise on counts."""
     settings = survey.settings
     for number, result in enumerate(asked.results):
-        if result.heading not in settings:
+        if not result.pooled or result.heading not in settings:
             continue
         setting = settings[result.heading]
-        if result.pooled and not setting.adds_noise:
+        if not setting.adds_noise:
             raise FieldError(
                 ("results", number, "pooled"),
                 f"needs noise on the counts, not {type(setting.mechanism).__name__}; name another,"
                 " as in mechanism = 'laplace_parameters', or leave out pooled.",
             )
-        if result.pooled:
-            with field_errors("results", number, headings=[]):
-                survey.check_pooled(result.heading, setting)
+        with field_errors("results", number):
+            survey.check_pooled(result.heading, setting)
 
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:

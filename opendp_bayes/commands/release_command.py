@@ -13,7 +13,7 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, in_options, option_errors
 from opendp_bayes.commands.output import display, on_a_terminal
 from opendp_bayes.commands.owned import opened_data
-from opendp_bayes.commands.specified import Specified, carried_out, echoed, text_of_results
+from opendp_bayes.commands.specified import Specified, carried_out, echoed
 
 if TYPE_CHECKING:
     from opendp_bayes.report.lines import FieldError
@@ -276,7 +276,7 @@ def release(
     errors = partial(_errors, joint=len(column) > 1, by=groups)
     with errors():
         asked = Specified(specification_of(document, owner=owned.facts), owned, errors)
-    with carried_out(asked, output=output, text_of=text_of_results) as released:
+    with carried_out(asked, output=output) as released:
         if echoed(output, released):
             return
         with waiting("Computing the posterior"):

@@ -15,8 +15,6 @@ from opendp_bayes.commands.specified import (
     carried_out,
     foreseen,
     report_in,
-    report_of,
-    text_of_report,
 )
 from opendp_bayes.commands.synthetic import new_folder, write_copies
 
@@ -168,7 +166,7 @@ def report(
 
 def _made(asked: Specified, kept: Path) -> "Report":
     """The report of data, whose releases are kept."""
-    with carried_out(asked, output=kept, text_of=text_of_report) as released:
+    with carried_out(asked, output=kept, as_report=True) as released:
         for line in released.unmatched():
             say(line)
-        return report_of(released.specification, released.survey)
+        return released.report()

@@ -20,8 +20,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
 from opendp_bayes.questions.discovered_counts import DISCOVER, keys_of
 from opendp_bayes.questions.question import Discoverable
-from opendp_bayes.questions.released_query import AskedQuery
-from opendp_bayes.questions.releasing import promising, releasing
+from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.trusted.boundary import descriptor_of

@@ -31,7 +31,7 @@ from opendp_bayes.questions.question import (
     Recode,
     Unknown,
 )
-from opendp_bayes.questions.released_query import AskedQuery
+from opendp_bayes.questions.releasing import AskedQuery
 from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.results.release import GroupedRelease, Release

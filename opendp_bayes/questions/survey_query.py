@@ -42,7 +42,7 @@ from opendp_bayes.questions.discovery_query import (
 )
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
-from opendp_bayes.questions.released_query import ReleasedQuery
+from opendp_bayes.questions.releasing import ReleasedQuery
 from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.results.release import GroupedRelease, Release
