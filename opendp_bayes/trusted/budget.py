@@ -5,7 +5,6 @@ Context.
 import math
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from opendp.context import Context
@@ -26,7 +25,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.calibration import relative_loss
-from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -148,7 +147,7 @@ def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
     spent = as_tuple(context.current_privacy_loss())
     limits = as_tuple(context.d_out)
     if any(
-        _sum_up(a, b) > limit for a, b, limit in zip(spent, as_tuple(loss), limits, strict=True)
+        sum_up(both) > limit for *both, limit in zip(spent, as_tuple(loss), limits, strict=True)
     ):
         raise ValueError(
             f"query: its privacy loss {loss} exceeds what is left of the Context's budget:"
@@ -156,10 +155,6 @@ def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
             " rounds the sum up. Nothing was released or spent; ask for less, at most about"
             f" {context.remaining_privacy_loss()}."
         )
-
-
-def _sum_up(a: float, b: float) -> float:
-    return round_up(Fraction(a) + Fraction(b)) if math.isfinite(a + b) else math.inf
 
 
 def shown(values: tuple[float, ...]) -> str:

@@ -2,10 +2,9 @@
 threshold, and nothing of what is below it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.thresholds import loss_of_discovery
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Integers, as_distance
+from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.laws import saturated
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import Discovery
@@ -85,7 +84,10 @@ def make_discovery(
             " value, and only there."
         )
     of_rho = is_concentrated(output_measure)
-    loss = _losses(space, discovery, of_rho, delta)
+
+    def loss(d_in: int) -> PrivacyLoss:
+        found = loss_of_discovery(discovery, d_in, space.moved, concentrated=of_rho, delta=delta)
+        return replace(found)  # a value that nobody changes for others
 
     def losses(d_in: int) -> tuple[float, float]:
         found = loss(d_in)
@@ -123,18 +125,6 @@ def make_discovery(
     )
     measurement.accounting = promise.loss.method
     return measurement
-
-
-def _losses(
-    space: KeysSpace, discovery: Discovery, of_rho: bool, delta: float
-) -> Callable[[int], PrivacyLoss]:
-    """The privacy loss at every distance."""
-
-    @lru_cache(maxsize=64)
-    def at(distance: int) -> PrivacyLoss:
-        return loss_of_discovery(discovery, distance, space.moved, concentrated=of_rho, delta=delta)
-
-    return lambda d_in: replace(at(as_distance(d_in)))  # a value that nobody changes for others
 
 
 #: Labels, their noisy counts, the noisy rest, and the noisy counts within each.

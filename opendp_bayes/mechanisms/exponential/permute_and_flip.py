@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.simplex import candidate, candidates
+from opendp_bayes.mathematics.simplex import candidate, candidates, check_enumerable
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -25,7 +25,7 @@ from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
 from opendp_bayes.mechanisms.exponential.scores import (
     Chosen,
     candidate_distances,
-    check_candidates,
+    public_size,
     score_change,
 )
 from opendp_bayes.mechanisms.laws import Flips
@@ -72,7 +72,7 @@ class PermuteAndFlip(Chosen):
         """Raise `ValueError` where the size is private (the candidate set depends on it) or there
         are too many candidates.
         """
-        check_candidates(type(self).__name__, size=size, k=prior.size)
+        check_enumerable(public_size(type(self).__name__, size), prior.size)
 
     def law(self, size: int | None, prior: Floats) -> Flips:
         """Flips of coins, which many and small ones make the exponential mechanism's weights."""

@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.exponential.sensitivity import (
     global_sensitivity,
 )
 from opendp_bayes.mathematics.rounding import round_up, upper_end
-from opendp_bayes.mathematics.simplex import candidate_sums, check_enumerable
+from opendp_bayes.mathematics.simplex import candidate_sums
 from opendp_bayes.mathematics.validation import Floats, Integers, as_distance, as_scale
 
 
@@ -55,15 +55,6 @@ def public_size(user: str, size: int | None) -> int:
             " must be public. Under add/remove neighbours use LaplaceParameters, or state the"
             " privacy unit as changes and pass size=."
         )
-    return size
-
-
-def check_candidates(user: str, *, size: int | None, k: int) -> int:
-    """Return `size`; raise `ValueError` that names `user` where it is private, or where the
-    candidates are too many.
-    """
-    size = public_size(user, size)
-    check_enumerable(size, k)
     return size
 
 
