@@ -149,8 +149,7 @@ def init(
         types = kinds_in(scan_columns(found, list(listed), refuse))
         schema = named_columns(found, named, refuse)
         book = {name: of for name, of in codebook(found).items() if name in schema}
-        for name, of in book.items():
-            schema[name] = replace(schema[name], declared=tuple(of))
+        schema |= {name: replace(schema[name], declared=tuple(of)) for name, of in book.items()}
         if read.path != STANDARD_INPUT:
             found.complete()
         labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}

@@ -243,18 +243,17 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
     records = privacy.guess_size if privacy.size is None else privacy.size
     laws: dict[str, Any] = {name: setting.mechanism for name, setting in query.settings.items()}
     laws |= {name: discovery.law for name, discovery in query.discoveries.items()}
-    summary, rows = query.summarize(privacy.guess_size), []
-    for row in summary.iter_rows(named=True):
-        width = row["interval_width"]
-        rows.append(
-            (
-                row["question"],
-                described(laws[row["question"]]),
-                at_most(row[name]),
-                *([] if delta is None else [at_most(row["delta"])]),
-                "" if width is None else f"{width:.3g}",
-            )
+    summary = query.summarize(privacy.guess_size)
+    rows = [
+        (
+            row["question"],
+            described(laws[row["question"]]),
+            at_most(row[name]),
+            *([] if delta is None else [at_most(row["delta"])]),
+            "" if row["interval_width"] is None else f"{row['interval_width']:.3g}",
         )
+        for row in summary.iter_rows(named=True)
+    ]
     columns = (
         Column("Result", number=False),
         Column("Mechanism", number=False),

@@ -79,8 +79,10 @@ def labelled_column(
             " unknown values."
         )
     values = dict(zip(own, range(len(own)), strict=True))
-    for value, label in (recode or {}).items():
-        values[plain(value)] = _recoded(column, known, value, label, labels)
+    values |= {
+        plain(value): _recoded(column, known, value, label, labels)
+        for value, label in (recode or {}).items()
+    }
     # What reads like the label of nulls is counted there, too: one label means one thing.
     if nulls is not None and not isinstance(nulls, LeftOut) and _may_hold(nulls, known):
         values.setdefault(nulls, numbers[0])

@@ -103,9 +103,7 @@ class AskedQuery(ReleasedQuery[R]):
 
     def _measurement(self, *, drawn: bool) -> Measurement:
         self._settle()
-        measurement: Measurement = self._asked.measurement(parts_of(self).d_out, drawn=drawn)
-        return measurement
+        return self._asked.measurement(parts_of(self).d_out, drawn=drawn)
 
     def _made_of(self, drawn: Any) -> R:
-        made: R = self._asked.restated(drawn, parts_of(self).d_out)
-        return made
+        return self._asked.restated(drawn, parts_of(self).d_out)

@@ -213,10 +213,10 @@ class SurveyQuery(ReleasedQuery[Survey]):
         or a public number of records is guessed.
         """
         self._foresee()
-        rows = []
-        for name, (asked, part) in self._shared().items():
-            row = summary_of(asked, part, guess_size)
-            rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
+        rows = [
+            summary_of(asked, part, guess_size).select(pl.lit(name).alias("question"), pl.all())
+            for name, (asked, part) in self._shared().items()
+        ]
         return pl.concat(rows, how="diagonal").with_columns(*self._together())
 
     def _together(self) -> list[pl.Series]:
@@ -235,11 +235,9 @@ class SurveyQuery(ReleasedQuery[Survey]):
         ]
 
     def __repr__(self) -> str:
-        lines = []
         try:
             self._foresee()
-            for name, (asked, part) in self._shared().items():
-                lines.append(f"{name!r}: {described(asked, part)}")
+            lines = [f"{name!r}: {described(*one)}" for name, one in self._shared().items()]
         except ValueError as error:
             return f"SurveyQuery({error})"
         return "SurveyQuery({{{}}})".format(",\n ".join(lines))

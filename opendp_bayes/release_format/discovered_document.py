@@ -72,8 +72,7 @@ class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(name=name, scale=noise.scale)
 
     def value(self) -> IntegerNoise:
-        noise: IntegerNoise = _NOISES[self.name](self.scale)
-        return noise
+        return _NOISES[self.name](self.scale)
 
 
 class DiscoveredDocument(

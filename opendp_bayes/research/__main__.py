@@ -165,8 +165,7 @@ def _mechanism(
             remedy = f"must be one of {', '.join(accepted)}" if accepted else "it has none"
             fail(f"--parameter {parameter}: is not a parameter of {name}; {remedy}.")
     parameters = {**default_options(kind, size), **parameters}
-    described: Mechanism = kind(scale=1.0 if scale is None else scale, **parameters)
-    return described
+    return kind(scale=1.0 if scale is None else scale, **parameters)
 
 
 def _parameters(settings: list[str]) -> dict[str, float | str]:
