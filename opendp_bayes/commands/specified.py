@@ -144,7 +144,7 @@ def carried_out(
             with refusals_entered(book):
                 survey = query.release()
             carried = Carried(specification, survey, tuple(said))
-            kept.keep((carried.report() if as_report else carried).to_json())
+            kept.keep(carried.report().to_json() if as_report else carried.text())
         yield carried
 
 
@@ -164,7 +164,7 @@ class Carried:
             return self.survey.sheet()
         return replace(self.survey.releases[0].sheet(), title=self.specification.title)
 
-    def to_json(self) -> str:
+    def text(self) -> str:
         """The JSON of one release, or of the survey of several."""
         return (self.survey.releases[0] if len(self.survey) == 1 else self.survey).to_json()
 
@@ -192,7 +192,7 @@ class Carried:
 def echoed(output: Path | None, released: Carried) -> bool:
     """Print the JSON of the releases where the option says so, and tell whether it does."""
     if output == PRINTED:
-        echo(released.to_json())
+        echo(released.text())
         for line in released.unmatched():
             say(line)
     return output == PRINTED
