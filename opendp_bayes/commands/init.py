@@ -161,7 +161,13 @@ def init(
         }
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
-            _without_results(output if json_ else None)
+            problem = (
+                "no column lists its categories, which are public knowledge and never read off the"
+                " data; list those of one or more, as in --categories COLUMN=a,b,c"
+            )
+            if json_:  # which has no comments
+                fail(f"--output {output}: {problem}.")
+            say(f"{problem}, or in the file.")
         if owner is not None:
             where = os.path.relpath(data, owner.parent)
             facts = _facts(where, found.title, schema, labels, reading, epsilon)
@@ -175,19 +181,6 @@ def init(
             echo(text)
         else:
             kept.keep(text)
-
-
-def _without_results(output: Path | None) -> None:
-    """Say what is missing before the specification can be run; exit with it for a file of JSON,
-    which has no comments.
-    """
-    problem = (
-        "no column lists its categories, which are public knowledge and never read off the data;"
-        " list those of one or more, as in --categories COLUMN=a,b,c"
-    )
-    if output is not None:
-        fail(f"--output {output}: {problem}.")
-    say(f"{problem}, or in the file.")
 
 
 def _named(

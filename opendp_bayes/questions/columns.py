@@ -65,7 +65,8 @@ def labelled_column(
     numbers = []
     for name, label in (("nulls", nulls), ("unknown", unknown)):
         if label is not None and not isinstance(label, LeftOut):
-            _check_label(name, label)
+            if type(label) not in (str, int, bool):  # a subclass could print as another label does
+                raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
             if place_of(label, labels) is None:
                 check_new(name, label, labels)
                 labels.append(label)
@@ -234,11 +235,6 @@ def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:
     if known.declared is not None:
         return set(known.declared) <= set(categories)
     return known.kind == "boolean" and len(categories) == 2
-
-
-def _check_label(name: str, label: object) -> None:
-    if type(label) not in (str, int, bool):  # a subclass could print as another label does
-        raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
 
 
 def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:

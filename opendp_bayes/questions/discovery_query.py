@@ -90,7 +90,13 @@ class Discovering:
                 " delta=1e-8), or list the categories."
             )
         if isinstance(self.law, Discovery):
-            self._check_within(self.law, budget)
+            spent = self._in_measure(self._loss(self.law, budget))
+            if any(loss > limit for loss, limit in zip(spent, (value, delta), strict=True)):
+                raise ValueError(
+                    f"mechanism={self.law}: its privacy loss {shown(spent)} exceeds the budget of"
+                    f" the query, {budget}. Raise its scale or threshold, or name its law to have"
+                    " both found."
+                )
             return self.law
         loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
         with interruptible():
@@ -102,15 +108,6 @@ class Discovering:
                 moved=self.space.moved,
                 rest=self.rest,
                 within=self.within,
-            )
-
-    def _check_within(self, discovery: Discovery, budget: Any) -> None:
-        spent = self._in_measure(self._loss(discovery, budget))
-        if any(loss > limit for loss, limit in zip(spent, as_tuple(budget), strict=True)):
-            raise ValueError(
-                f"mechanism={discovery}: its privacy loss {shown(spent)} exceeds the budget of the"
-                f" query, {budget}. Raise its scale or threshold, or name its law to have both"
-                " found."
             )
 
     def loss(self, budget: Any) -> PrivacyLoss:

@@ -83,17 +83,18 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, loss: PrivacyLoss) -> "LossDocument":
         """The loss with null for infinity."""
-        epsilon, rho, spread = (
-            None if bound == math.inf else bound for bound in (loss.epsilon, loss.rho, loss.range)
-        )
-        return cls(epsilon=epsilon, rho=rho, range=spread, delta=loss.delta, method=loss.method)
+        bounds: dict[str, Any] = {
+            name: None if value == math.inf else value for name, value in asdict(loss).items()
+        }
+        return cls(**bounds)
 
     def value(self) -> PrivacyLoss:
         """The loss with infinity for null."""
-        epsilon, rho, spread = (
-            math.inf if bound is None else bound for bound in (self.epsilon, self.rho, self.range)
-        )
-        return PrivacyLoss(epsilon, rho, spread, self.delta, self.method)
+        stated = msgspec.structs.asdict(self).items()
+        bounds: dict[str, Any] = {
+            name: math.inf if value is None else value for name, value in stated
+        }
+        return PrivacyLoss(**bounds)
 
 
 class ReleaseDocument(

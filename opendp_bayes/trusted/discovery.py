@@ -2,7 +2,6 @@
 threshold, and nothing of what is below it.
 """
 
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -141,7 +140,8 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
     listed = dict.fromkeys(space.listed, (0, [0] * k))
     shown: dict[Value, tuple[int, list[int]]] = {}
     hidden = 0
-    for batch in _slices(keys):
+    slices = (part for batch in keys.batches() for part in batch.iter_slices(_AT_A_TIME))
+    for batch in slices:
         values, numbers = batch[KEY], batch[NUMBER].to_numpy().astype(np.int64)
         is_listed = values.is_in(pl.Series(list(listed), dtype=values.dtype).implode()).to_numpy()
         noisy = numbers + law.draws(numbers.size)
@@ -166,11 +166,6 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
         within = tuple(map(tuple, saturated(counts + noises).tolist()))
     rest = None if discovery.rest is None else hidden + int(discovery.rest.draws(1)[0])
     return tuple(every), tuple(number for number, _ in every.values()), rest, within
-
-
-def _slices(keys: CountedKeys) -> Iterator[pl.DataFrame]:
-    for batch in keys.batches():
-        yield from batch.iter_slices(_AT_A_TIME)
 
 
 def _plain(
