@@ -185,6 +185,8 @@ def least_epsilon(profile: Callable[[float], float], delta: float, largest: floa
     def excess(epsilon: float) -> float:
         return math.log(max(profile(epsilon), 1e-320)) - math.log(delta)
 
+    if excess(largest) > 0:  # `delta` is below the least that the excess tells from 0
+        return largest
     # Relative to the root itself: a small ε may have been asked for, and is to be met.
     epsilon = float(
         scipy.optimize.brentq(
