@@ -16,28 +16,33 @@ if sys.version_info < (3, 10):  # noqa: UP036 - a clone is not refused by pip
     )
 
 if TYPE_CHECKING:
-    from opendp_bayes import measurements as m  # noqa: F401
-    from opendp_bayes import mechanisms as mechanisms
-    from opendp_bayes import research as research
-    from opendp_bayes import transformations as t  # noqa: F401
+    from opendp_bayes import (
+        measurements as m,  # noqa: F401
+        mechanisms as mechanisms,
+        research as research,
+        transformations as t,  # noqa: F401
+    )
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
     from opendp_bayes.accounting.profile import privacy_profile as privacy_profile
-    from opendp_bayes.inference import NoiseAwarePosterior as NoiseAwarePosterior
-    from opendp_bayes.inference import noise_aware_posterior as noise_aware_posterior
+    from opendp_bayes.inference import (
+        NoiseAwarePosterior as NoiseAwarePosterior,
+        noise_aware_posterior as noise_aware_posterior,
+    )
     from opendp_bayes.inference.combine import combine as combine
-    from opendp_bayes.mechanisms import GaussianParameters as GaussianParameters
-    from opendp_bayes.mechanisms import KNormParameters as KNormParameters
-    from opendp_bayes.mechanisms import LaplaceParameters as LaplaceParameters
-    from opendp_bayes.mechanisms import Mechanism as Mechanism
+    from opendp_bayes.mechanisms import (
+        GaussianParameters as GaussianParameters,
+        KNormParameters as KNormParameters,
+        LaplaceParameters as LaplaceParameters,
+        Mechanism as Mechanism,
+    )
     from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
     from opendp_bayes.planning.discovery_plan import plan_discovery as plan_discovery
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.questions.left_out import DROP as DROP
     from opendp_bayes.questions.levels import levels as levels
-    from opendp_bayes.questions.posterior_query import enable as enable
-    from opendp_bayes.questions.posterior_query import posterior as posterior
+    from opendp_bayes.questions.posterior_query import enable as enable, posterior as posterior
     from opendp_bayes.questions.survey_query import survey as survey
     from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts

@@ -173,9 +173,15 @@ def smallest_scale(
         else:
             refused = (scale, logarithm)
             if scale >= SCALES[1]:
+                remedy = (
+                    "choose another mechanism, such as LaplaceParameters. One that needs a δ has no"
+                    " finite loss without it: give epsilon and delta"
+                    if math.isinf(value)
+                    else "choose another mechanism or a larger loss, a larger δ where it needs one"
+                )
                 raise ValueError(
                     f"mechanism={setting.mechanism!r}: its privacy loss exceeds what is asked for"
-                    f" at every scale; {_remedy(value)}."
+                    f" at every scale; {remedy}."
                 )
         if allowed and (
             allowed[1] >= -slack
@@ -186,16 +192,6 @@ def smallest_scale(
         scale = min(max(_next(allowed, refused, scale, value, step, slack), SCALES[0]), SCALES[1])
         candidate = candidate.changed(scale=scale)
     return found
-
-
-def _remedy(value: float) -> str:
-    """What to do where the loss at the largest scale is still `value` of what is asked for."""
-    if math.isinf(value):
-        return (
-            "choose another mechanism, such as LaplaceParameters. One that needs a δ has no finite"
-            " loss without it: give epsilon and delta"
-        )
-    return "choose another mechanism or a larger loss, a larger δ where it needs one"
 
 
 def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, slack: float) -> float:

@@ -4,7 +4,7 @@ neighbours, from their probabilities.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import cast
@@ -84,15 +84,7 @@ def bad_pairs(setting: Setting) -> tuple[WorstPair, ...]:
     pairs = pairs_of(setting, 1, LARGEST_WORK)
     if pairs is None or isinstance(pairs, WORST_OF_NOISE):
         return ()
-    return _examine(setting, 1, False).worst
-
-
-@dataclass(frozen=True)
-class _Findings:
-    epsilon: float
-    range: float
-    rho: float
-    worst: tuple[WorstPair, ...]
+    return _examine(setting, 1, False)[1]
 
 
 @lru_cache(maxsize=1024)
@@ -112,7 +104,7 @@ def loss_within(setting: Setting, d_in: int, largest_work: int, renyi: bool) -> 
         return _loss_of_noise(proven, pairs_of(setting, d_in, largest_work), renyi)
     group = min(d_in, largest_group(setting))
     renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK
-    found = [_examine(setting, distance, renyi) for distance in range(1, group + 1)]
+    found = [_examine(setting, distance, renyi)[0] for distance in range(1, group + 1)]
     number, rest = divmod(d_in, group)
     epsilon = min(_repeated([f.epsilon for f in found], number, rest), proven.epsilon)
     spread = min(_repeated([f.range for f in found], number, rest), proven.range)
@@ -150,8 +142,10 @@ def _loss_of_noise(
 
 
 @lru_cache(maxsize=1024)
-def _examine(setting: Setting, distance: int, renyi: bool) -> _Findings:
-    """The largest losses over all pairs at exactly this distance."""
+def _examine(
+    setting: Setting, distance: int, renyi: bool
+) -> tuple[PrivacyLoss, tuple[WorstPair, ...]]:
+    """The largest losses over all pairs at exactly this distance, and the worst pairs."""
     pairs = cast(Pairs, pairs_of(setting, distance, LARGEST_WORK))
     size, prior, law = setting.size, setting.prior, setting.law
     error = Fraction(pairs.log_error)
@@ -165,12 +159,12 @@ def _examine(setting: Setting, distance: int, renyi: bool) -> _Findings:
     else:
         spread, worst, rho = _compared(pairs, renyi)
     certified_range = round_up(Fraction(spread) + 4 * error)
-    return _Findings(
+    loss = PrivacyLoss(
         epsilon=round_up(Fraction(worst[0].epsilon if worst else 0.0) + 2 * error),
         range=certified_range,
         rho=min(rho, round_up(Fraction(certified_range) ** 2 / 8)),
-        worst=worst,
     )
+    return loss, worst
 
 
 def _compared(pairs: Pairs, renyi: bool) -> tuple[float, tuple[WorstPair, ...], float]:

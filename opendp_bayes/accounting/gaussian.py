@@ -48,9 +48,10 @@ class GaussianPair:
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
-        value = self._sum(crossing) if self._is_summed else self._integral(crossing)
-        error = Fraction(self.moved * self._error_of_weights)
-        error += 0 if self._is_summed else _OF_INTEGRALS
+        is_summed = self._variance <= _LARGEST_TABLE**2
+        value = self._sum(crossing) if is_summed else self._integral(crossing)
+        of_weights = 2.0**-52 if self.scale >= ALIKE else 2.0**-44  # relative, for each count
+        error = Fraction(self.moved * of_weights) + (0 if is_summed else _OF_INTEGRALS)
         return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
 
     def tail(self, first: int) -> tuple[Fraction, Fraction]:
@@ -66,21 +67,12 @@ class GaussianPair:
         return max(low, Fraction(0)), high + Fraction(one._tail(last)) + _UNDERFLOW
 
     @property
-    def _is_summed(self) -> bool:
-        return self._variance <= _LARGEST_TABLE**2
-
-    @property
     def _shift(self) -> int:
         return self.moved * self.distance
 
     @cached_property
     def _variance(self) -> Fraction:
         return self.moved * Fraction(self.scale) ** 2
-
-    @property
-    def _error_of_weights(self) -> float:
-        """Relative error of the weights, for each count."""
-        return 2.0**-52 if self.scale >= ALIKE else 2.0**-44
 
     @property
     def _log_weights(self) -> Floats:

@@ -4,6 +4,7 @@ the loss that constructors and calibrations use, with or without δ.
 
 import math
 import sys
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -161,38 +162,41 @@ class Curve:
 
     def epsilon(self, delta: float) -> float:
         """An ε whose δ is at most `delta`, as `PrivacyProfile.epsilon` says."""
-        largest = self._largest(delta)
-        if delta == 0 or self.delta(0.0) <= delta:
-            return largest if delta == 0 else 0.0
-        if not math.isfinite(largest):
-            return math.inf
-
-        def excess(epsilon: float) -> float:
-            return math.log(max(self.delta(epsilon), 1e-320)) - math.log(delta)
-
-        low = largest  # where the profile is zero or small; the root is bracketed by 0 and this
-        if excess(low) > 0:
+        largest = self.loss.epsilon
+        if delta == 0:
             return largest
-        # Relative to the root itself: a small ε may have been asked for, and is to be met.
-        epsilon = float(
-            scipy.optimize.brentq(
-                excess, 0.0, low, xtol=sys.float_info.min, rtol=1e-12, maxiter=200, disp=False
-            )
-        )
-        step = max(1e-11 * epsilon, math.ulp(0.0))
-        while self.delta(epsilon) > delta:
-            epsilon, step = min(epsilon + step, largest), 2 * step
-        return epsilon
+        if self.delta(0.0) <= delta:
+            return 0.0
+        if math.isinf(largest):
+            size = self.setting.size
+            d_in = self.d_in if size is None else min(self.d_in, size)
+            proven = self.setting.proven_loss(d_in, delta)
+            largest = proven.epsilon if proven.delta <= delta else math.inf
+        if math.isinf(largest) or self.delta(largest) > delta:
+            return largest
+        return least_epsilon(self.delta, delta, largest)
 
-    def _largest(self, delta: float) -> float:
-        """An ε whose δ is at most `delta`, from the proven bounds; infinite if there is none."""
-        pure = self.loss.epsilon
-        if math.isfinite(pure) or delta == 0:
-            return pure
-        size = self.setting.size
-        d_in = self.d_in if size is None else min(self.d_in, size)
-        proven = self.setting.proven_loss(d_in, delta)
-        return proven.epsilon if proven.delta <= delta else math.inf
+
+def least_epsilon(profile: Callable[[float], float], delta: float, largest: float) -> float:
+    """An ε, the least up to a part of 1e-11 of itself, whose profile is at most `delta`, as it is
+    at `largest`, but not at 0.
+    """
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(profile(epsilon), 1e-320)) - math.log(delta)
+
+    if excess(largest) > 0:  # `delta` is below the least that the excess tells from 0
+        return largest
+    # Relative to the root itself: a small ε may have been asked for, and is to be met.
+    epsilon = float(
+        scipy.optimize.brentq(
+            excess, 0.0, largest, xtol=sys.float_info.min, rtol=1e-12, maxiter=200, disp=False
+        )
+    )
+    step = max(1e-11 * epsilon, math.ulp(0.0))
+    while profile(epsilon) > delta:
+        epsilon, step = min(epsilon + step, largest), 2 * step
+    return epsilon
 
 
 @lru_cache(maxsize=256)

@@ -39,12 +39,9 @@ def understated(
     if distance == 0 or not setting.is_accounted:
         return ()
     one = loss_within(setting, 1, _LARGEST_WORK, True)
-    if setting.adds_noise:
-        least = setting.proven_loss(distance)
-    elif one.method == "proven":
+    if not setting.adds_noise and one.method == "proven":
         return ()
-    else:
-        least = one
+    least = setting.proven_loss(distance) if setting.adds_noise else one
     of_noise = isinstance(pairs_of(setting, distance, _LARGEST_WORK), WORST_OF_NOISE)
     rho = loss_within(setting, distance, _LARGEST_WORK, True).rho if of_noise else one.rho
     bounds = [

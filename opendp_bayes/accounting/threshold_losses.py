@@ -3,16 +3,14 @@
 """
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
-
-import scipy
+from typing import Literal
 
 from opendp_bayes.accounting.gaussian import GaussianPair
+from opendp_bayes.accounting.profile import least_epsilon
 from opendp_bayes.accounting.threshold_pairs import (
     ONE,
     chance_to_show,
@@ -30,7 +28,7 @@ from opendp_bayes.mechanisms.integer_noise import (
     DiscreteLaplace,
     IntegerNoise,
 )
-from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
+from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import (
     Discovery,
     GaussianThreshold,
@@ -42,7 +40,6 @@ from opendp_bayes.mechanisms.thresholds import (
 #: Neighbours: `"people"`, so many keys' counts move by one record each; `"records"`, counts of any
 #: keys move by so many records in all; both in any directions.
 Moved = Literal["people", "records"]
-_NO_RHO = (math.inf, math.inf, math.inf)
 
 
 def loss_of_discovery(
@@ -79,13 +76,15 @@ def _loss(
     discovery: Discovery, d_in: int, moved: Moved, concentrated: bool, delta: float
 ) -> PrivacyLoss:
     law = discovery.law
-    if isinstance(law, OptimalThreshold):
-        return PrivacyLoss(*_NO_RHO) if concentrated else _optimal_loss(discovery, law, d_in, moved)
-    if isinstance(law, LaplaceThreshold):
-        one = PrivacyLoss(*_NO_RHO) if concentrated else _laplace_loss(law, d_in, moved)
-    else:
-        assert isinstance(law, GaussianThreshold)  # noqa: S101 (there is no other)
+    if isinstance(law, GaussianThreshold):
         one = _gaussian_loss(law, d_in, moved, concentrated, delta)
+    elif concentrated:
+        return NO_BOUND
+    elif isinstance(law, LaplaceThreshold):
+        one = _of_several(1 / Fraction(law.scale), chance_to_show(law, 1), d_in, moved)
+    else:
+        assert isinstance(law, OptimalThreshold)  # noqa: S101 (there is no other)
+        return _optimal_loss(discovery, law, d_in, moved)
     for noise in (discovery.rest, discovery.within):
         if noise is not None:
             other = _noise_loss(noise, d_in)
@@ -112,14 +111,10 @@ def _optimal_loss(
     """
     noises = (discovery.within, discovery.rest)
     if any(isinstance(noise, DiscreteGaussian) for noise in noises):
-        return PrivacyLoss(*_NO_RHO)
+        return NO_BOUND
     of_within, of_rest = (Fraction(0) if one is None else 1 / Fraction(one.scale) for one in noises)
     epsilon = max(Fraction(law.epsilon) + of_within, Fraction(law.decay) + of_rest)
     return _of_several(epsilon, Fraction(law.delta), d_in, moved)
-
-
-def _laplace_loss(law: LaplaceThreshold, d_in: int, moved: Moved) -> PrivacyLoss:
-    return _of_several(1 / Fraction(law.scale), chance_to_show(law, 1), d_in, moved)
 
 
 def _of_several(epsilon: Fraction, delta: Fraction, d_in: int, moved: Moved) -> PrivacyLoss:
@@ -187,7 +182,7 @@ def _least_hidden(law: Threshold, records: int) -> int:
 
 
 def _root(profile: Callable[[float], float], delta: float) -> float:
-    """An ε, the least up to a part of 1e-11 of itself, whose profile is at most `delta`."""
+    """The least ε, about, whose profile is at most `delta`; infinite if there is none."""
     if profile(0.0) <= delta:
         return 0.0
     high = 1.0
@@ -195,14 +190,4 @@ def _root(profile: Callable[[float], float], delta: float) -> float:
         high *= 2
         if high > 2.0**40:
             return math.inf
-
-    def excess_of(epsilon: float) -> float:
-        return math.log(max(profile(epsilon), 1e-320)) - math.log(delta)
-
-    root: Any = scipy.optimize.brentq(
-        excess_of, 0.0, high, xtol=sys.float_info.min, rtol=1e-12, maxiter=200, disp=False
-    )
-    epsilon, step = float(root), 1e-11 * float(root)
-    while profile(epsilon) > delta:
-        epsilon, step = epsilon + step, 2 * step
-    return epsilon
+    return least_epsilon(profile, delta, high)

@@ -104,7 +104,10 @@ def excess(
     if isinstance(law, LaplaceThreshold):
         up, down = up + down, 0  # as bad in both directions
     never, never_falling = (_key(law, records, rises)[1] for rises in (True, False))
-    rounding = _of_rounding(law, records) if isinstance(law, OptimalThreshold) else 0
+    rounding = 0
+    if isinstance(law, OptimalThreshold) and records > 1:
+        # A bound on the total variation between the two laws that `_bounds` tells apart.
+        rounding = len(law.weights) << POINT - BITS + 1
     epsilon = min(epsilon, _LARGEST_OF_ROUNDED if rounding else _LARGEST_EPSILON)
     factor = growth_enclosure(Fraction(epsilon), POINT)[0] * left >> POINT
     seen = power(ONE - never, up) * power(ONE - never_falling, down) >> POINT
@@ -189,11 +192,6 @@ def _bounds(law: OptimalThreshold, records: int) -> tuple[list[int], list[int]]:
     ends = [0, *(chance >> FINE - POINT for chance in law.chances)]
     masses = [after - before for before, after in pairwise(ends)]
     return [mass + _UNKNOWN for mass in masses], [max(0, mass - _UNKNOWN) for mass in masses]
-
-
-def _of_rounding(law: OptimalThreshold, records: int) -> int:
-    """A bound on the total variation between the two laws that `_bounds` tells apart."""
-    return 0 if records == 1 else len(law.weights) << POINT - BITS + 1
 
 
 def _by_loss(outcomes: Iterable[tuple[int, int]]) -> tuple[Outcomes, int]:

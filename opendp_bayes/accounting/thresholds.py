@@ -120,12 +120,9 @@ def _optimal(
     check_smallest_delta(delta)
     one = round_down(Fraction(epsilon) / d_in)
     part = _part(delta, lambda part: delta_of_several(Fraction(one), part, d_in, moved))
-    noises, rates = [], []
-    for share in (rest, within):
-        noise = _laplace_of(Fraction(share) * Fraction(one)) if share else None
-        noises.append(noise)
-        spent = Fraction(0) if noise is None else 1 / Fraction(noise.scale)
-        rates.append(round_down(Fraction(one) - spent))
+    noises = [_laplace_of(Fraction(share) * Fraction(one)) for share in (rest, within)]
+    spent = (Fraction(0) if noise is None else 1 / Fraction(noise.scale) for noise in noises)
+    rates = [round_down(Fraction(one) - each) for each in spent]
     decay, growth = min(rates), rates[1]
     return Discovery(OptimalThreshold(growth, part, decay), *noises)
 
@@ -133,14 +130,14 @@ def _optimal(
 def _laplace(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
     """Within ε by the scale, and within δ by the threshold."""
     of_law, of_rest = _divided(epsilon, rest)
-    scale = _laplace_of(of_law / d_in).scale
+    scale = round_up(d_in / of_law)
 
     def within(threshold: int) -> bool:
         tried = Discovery(LaplaceThreshold(scale, threshold))
         return loss_of_discovery(tried, d_in, moved, concentrated=False).delta <= delta
 
     law = LaplaceThreshold(scale, _least_threshold(within))
-    return Discovery(law, _laplace_of(of_rest / d_in) if rest else None)
+    return Discovery(law, _laplace_of(of_rest / d_in))
 
 
 def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
@@ -167,9 +164,7 @@ def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float
     )
     scale = _best_scale(delta_at, threshold, least)
     scale = _least_scale(lambda s: delta_at(s, threshold) <= delta, least, scale)
-    return Discovery(
-        GaussianThreshold(scale, threshold), _laplace_of(of_rest / d_in) if rest else None
-    )
+    return Discovery(GaussianThreshold(scale, threshold), _laplace_of(of_rest / d_in))
 
 
 def _under_rho(
@@ -214,9 +209,9 @@ def _part(delta: float, total: Callable[[Fraction], float]) -> float:
     return high if total(Fraction(high)) <= delta else low
 
 
-def _laplace_of(epsilon: Fraction) -> DiscreteLaplace:
-    """Noise whose ε for one record is at most this."""
-    return DiscreteLaplace(round_up(1 / epsilon))
+def _laplace_of(epsilon: Fraction) -> DiscreteLaplace | None:
+    """Noise whose ε for one record is at most this; None for an ε of 0, which buys none."""
+    return DiscreteLaplace(round_up(1 / epsilon)) if epsilon else None
 
 
 def _least_threshold(within: Callable[[int], bool], start: int = 1) -> int:

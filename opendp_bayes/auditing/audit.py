@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.accounting.exact import LARGEST_WORK, loss_within, worst_pair
 from opendp_bayes.accounting.profile import curve_of
 from opendp_bayes.auditing.audited_draws import (
@@ -19,7 +18,7 @@ from opendp_bayes.auditing.audited_draws import (
     refutable_under,
     refuted_by,
 )
-from opendp_bayes.auditing.results import Audit, Claim, Fit, LawCheck, Pair
+from opendp_bayes.auditing.results import Audit, Claim, Fit, Pair
 from opendp_bayes.auditing.stated_law import listed, over_all_neighbours, over_pairs
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_positive, as_size
@@ -83,12 +82,25 @@ def audit(
     (0.8838, (0, 10), (1, 9))
     """
     setting = Setting.of(mechanism, size, prior)
-    draws = _checked(draws, confidence, deltas)
+    draws = as_size(draws, "draws", "draws")
+    if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
+        raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
+    as_level(confidence, name="confidence")
+    for delta in deltas:
+        as_level(delta, "1e-6", "delta")
     # What others hold, nobody can change for the caches.
     own, exact = deepcopy(setting.mechanism), replace(loss_within(setting, 1, LARGEST_WORK, True))
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
     worst = None if size is None else worst_pair(setting)
-    law, pairs = _law_and_pairs(setting, worst, progress)
+    law = over_all_neighbours(setting, progress)
+    # Draws are taken for the worst pair of all, or where these are too many for the worst of the
+    # accounting, or typical ones.
+    if law is not None:
+        pairs = [(law.first, law.second)]
+    else:
+        typical = typical_pairs(setting.size, len(setting.prior))
+        pairs = [(worst.first, worst.second)] if worst else typical
+        law = over_pairs(setting, pairs)
     levels = [0.0, *deltas]
     data_sets = [counts for pair in pairs for counts in pair]
     drawn = draws_of(sample or own.sample, data_sets, setting.prior, draws, progress)
@@ -118,30 +130,6 @@ def audit(
         draws=draws,
         confidence=confidence,
     )
-
-
-def _checked(draws: int, confidence: float, deltas: Sequence[float]) -> int:
-    draws = as_size(draws, "draws", "draws")
-    if not _FEWEST_DRAWS <= draws <= _MOST_DRAWS:
-        raise ValueError(f"draws={draws!r}: must be between {_FEWEST_DRAWS} and {_MOST_DRAWS}.")
-    as_level(confidence, name="confidence")
-    for delta in deltas:
-        as_level(delta, "1e-6", "delta")
-    return draws
-
-
-def _law_and_pairs(
-    setting: Setting, worst: WorstPair | None, progress: Progress
-) -> tuple[LawCheck | None, list[Pair]]:
-    """The check of the stated law, and the neighbours to draw for: the worst of all, or where these
-    are too many, the worst of the accounting, or typical ones.
-    """
-    law = over_all_neighbours(setting, progress)
-    if law is not None:
-        return law, [(law.first, law.second)]
-    typical = typical_pairs(setting.size, len(setting.prior))
-    pairs = [(worst.first, worst.second)] if worst else typical
-    return over_pairs(setting, pairs), pairs
 
 
 def _tested(

@@ -182,13 +182,16 @@ class Audit:
 
 def _losses(audit: Audit) -> Table:
     nominal = "–" if audit.nominal is None else f"{audit.nominal:.4g}"
-    rows: list[Row] = [("Nominal, the papers' calibration", nominal, "", "")]
-    for name, loss in (
-        ("Proven, closed form", audit.proven),
-        (f"Exact accounting ({audit.exact.method})", audit.exact),
-    ):
-        rows.append((name, at_most(loss.epsilon), at_most(loss.range), at_most(loss.rho)))
-    rows.append(("Claimed", at_most(audit.epsilon), "", ""))
+    bounds = {"Proven, closed form": audit.proven}
+    bounds[f"Exact accounting ({audit.exact.method})"] = audit.exact
+    rows: list[Row] = [
+        ("Nominal, the papers' calibration", nominal, "", ""),
+        *(
+            (name, at_most(loss.epsilon), at_most(loss.range), at_most(loss.rho))
+            for name, loss in bounds.items()
+        ),
+        ("Claimed", at_most(audit.epsilon), "", ""),
+    ]
     return Table(columns("Privacy loss", "ε", "range", "ρ (zCDP)"), (Body(tuple(rows)),))
 
 
@@ -196,17 +199,17 @@ def _claims(audit: Audit) -> Table:
     def below(epsilon: float | None) -> str:
         return "–" if epsilon is None else f"below {epsilon:.4g}" if epsilon else "none"
 
-    rows: list[Row] = []
-    for claim in audit.claims:
-        refuted = below(claim.refuted)
-        rows.append(
-            (
-                f"{claim.delta:.4g}",
-                at_most(claim.epsilon),
-                Marked(refuted, "bad") if claim.refuted > claim.epsilon else refuted,
-                below(claim.refutable),
-            )
+    rows: list[Row] = [
+        (
+            f"{claim.delta:.4g}",
+            at_most(claim.epsilon),
+            Marked(below(claim.refuted), "bad")
+            if claim.refuted > claim.epsilon
+            else below(claim.refuted),
+            below(claim.refutable),
         )
+        for claim in audit.claims
+    ]
     refuted = f"ε refuted by draws\n({100 * audit.confidence:.6g} % confidence)"
     headings = columns("δ", "ε claimed", refuted, "expected to be\nrefuted")
     return Table(headings, (Body(tuple(rows)),))

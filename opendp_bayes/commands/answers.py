@@ -234,18 +234,17 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` where groups are to be pooled whose draws are not noise on counts."""
     settings = survey.settings
     for number, result in enumerate(asked.results):
-        if result.heading not in settings:
+        if not result.pooled or result.heading not in settings:
             continue
         setting = settings[result.heading]
-        if result.pooled and not setting.adds_noise:
+        if not setting.adds_noise:
             raise FieldError(
                 ("results", number, "pooled"),
                 f"needs noise on the counts, not {type(setting.mechanism).__name__}; name another,"
                 " as in mechanism = 'laplace_parameters', or leave out pooled.",
             )
-        if result.pooled:
-            with field_errors("results", number, headings=[]):
-                survey.check_pooled(result.heading, setting)
+        with field_errors("results", number):
+            survey.check_pooled(result.heading, setting)
 
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
@@ -361,35 +360,29 @@ def _asked(
     """One result as a question."""
     if asked.columns[result.columns[0]].discovered:
         return _discovering(plan, asked, result)
-    labels: dict[str, list[Any]] = {}
     recode = {name: asked.columns[name].recode for name in (*result.columns, result.by) if name}
-    policies: dict[str, dict[str, Any]] = {"nulls": {}, "unknown": {}}
+    labels: dict[str, list[Any]] = {}
+    nulls: dict[str, Any] = {}
+    unknown: dict[str, Any] = {}
     for name in result.columns:
         column, known = asked.columns[name], kinds[name]
-        labels[name] = _categories(name, column, known)
-        covered = covers(known, tuple(labels[name]))
-        nulls, unknown = _policies(name, column, labels[name], covered)
+        own = labels[name] = _categories(name, column, known)
+        covered = covers(known, tuple(own))
+        null, other = _policies(name, column, own, covered)
         if asked.privacy.size is None and not asked.joint:
-            new = [] if nulls is None else [nulls]
-            values = distinct([*labels[name], *new, *column.recode])
-            plan = _without_uncounted(plan, name, values, nulls is None, unknown is None)
+            values = distinct([*own, *([] if null is None else [null]), *column.recode])
+            plan = _without_uncounted(plan, name, values, null is None, other is None)
             # Nothing is left for a bucket that was not asked for, so it may be any category.
-            nulls = labels[name][0] if nulls is None else nulls
-            unknown = labels[name][0] if unknown is None else unknown
+            null, other = (own[0] if label is None else label for label in (null, other))
         else:
-            _check_counts_all(asked, name, nulls is not None, covered or unknown is not None)
-        for policy, label in (("nulls", nulls), ("unknown", unknown)):
-            if label is not None:
-                policies[policy][name] = label
+            _check_counts_all(asked, name, null is not None, covered or other is not None)
+        nulls[name], unknown[name] = null, other
     if not asked.joint:
         plan = _limited(plan, asked.privacy)
-    if result.by is not None:  # whose nulls and other values are in no group, unless they are named
-        column, known = asked.columns[result.by], kinds[result.by]
-        labels[result.by] = _categories(result.by, column, known)
-        grouped = _policies(result.by, column, labels[result.by], covered=True)
-        for policy, label in zip(("nulls", "unknown"), grouped, strict=True):
-            if label is not None:
-                policies[policy][result.by] = label
+    if (by := result.by) is not None:  # whose nulls and others are in no group, unless named
+        column = asked.columns[by]
+        labels[by] = _categories(by, column, kinds[by])
+        nulls[by], unknown[by] = _policies(by, column, labels[by], covered=True)
     of: Any = result.column
     question = Question.of(
         of,
@@ -399,9 +392,9 @@ def _asked(
         categories=labels,
         recode=recode,
         size=asked.privacy.size,
-        nulls=policies["nulls"],
-        unknown=policies["unknown"],
-        merge=_merged(asked, result, labels, policies),
+        nulls=nulls,
+        unknown=unknown,
+        merge=_merged(asked, result, labels, nulls, unknown),
     )
     return ask(plan, question, result.mechanism, noise_only=asked.joint)
 
@@ -457,7 +450,7 @@ def _merged(
     asked: Specification,
     result: Result,
     labels: dict[str, list[Any]],
-    policies: dict[str, dict[str, Any]],
+    *policies: dict[str, Any],
 ) -> Any:
     """Find what a result merges: categories by new labels. So many neighbours are named as the
     report names them, and a new label of nulls or other values is alone.
@@ -471,7 +464,7 @@ def _merged(
         group: own[at * width : (at + 1) * width]
         for at, group in enumerate(neighbours(names, width))
     }
-    new = [given[name] for given in policies.values() if name in given]
+    new = [given[name] for given in policies if given[name] is not None]
     return merge | {label: [label] for label in new if place_of(label, own) is None}
 
 

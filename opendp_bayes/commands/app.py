@@ -13,10 +13,16 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from opendp_bayes.commands import demo, init, report, run, show
-from opendp_bayes.commands import ledger_command as ledger
-from opendp_bayes.commands import plan_command as plan
-from opendp_bayes.commands import release_command as release
+from opendp_bayes.commands import (
+    demo,
+    init,
+    ledger_command as ledger,
+    plan_command as plan,
+    release_command as release,
+    report,
+    run,
+    show,
+)
 from opendp_bayes.commands.errors import fail, plain_warnings
 from opendp_bayes.commands.output import LikeStandardOutput, echo
 from opendp_bayes.trusted.temporary_files import sweep

@@ -2,7 +2,6 @@
 public.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.commands.errors import fail, release_errors
@@ -26,6 +25,11 @@ _PARTIES = (
 )
 _SPECIES = ("Adelie", "Chinstrap", "Gentoo")
 
+#: By title, the columns of the survey that are asked for.
+_QUESTIONS = {
+    "Expected vote, American National Election Study 1996": "vote",
+    "Party identification, same survey": "party",
+}
 _NOTE = (
     "The two questions were put to the same people, so for them ε adds up to 2.\n\nWith so many"
     " records at ε = 1 the noise is small, and the two columns of intervals nearly agree. With"
@@ -68,7 +72,8 @@ def demo() -> None:
             code=1,
         )
     with release_errors(), waiting("Releasing"), deferred_interrupts():
-        releases = dict([*_penguin_releases(penguins), *_survey_releases(survey)])
+        releases = _released(penguins, {"Species of Palmer penguins": "species"}, size=None)
+        releases |= _released(survey, _QUESTIONS, size=survey.height)  # published with the survey
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title) for title, release in releases.items()]
     display(*(part for sheet in sheets for part in (terminal.rendered(sheet), "")), _NOTE)
@@ -98,34 +103,22 @@ def _survey() -> "pl.DataFrame":
     )
 
 
-def _penguin_releases(penguins: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
+def _released(
+    frame: "pl.DataFrame", questions: dict[str, str], *, size: int | None
+) -> "dict[str, Release]":
+    """Releases of columns by their titles; with a public number of records a unit changes one."""
     from opendp.context import unit_of
 
     from opendp_bayes.questions.posterior_query import posterior
     from opendp_bayes.trusted.scanned_frames import on_disk
 
-    with on_disk(penguins) as scan:
-        context = _context(scan, penguins.schema, unit_of(contributions=1), releases=1)
-        yield "Species of Palmer penguins", posterior(context.query(), "species").release()
-
-
-def _survey_releases(survey: "pl.DataFrame") -> Iterator[tuple[str, "Release"]]:
-    from opendp.context import unit_of
-
-    from opendp_bayes.questions.posterior_query import posterior
-    from opendp_bayes.trusted.scanned_frames import on_disk
-
-    size = survey.height  # published with the survey
-    with on_disk(survey) as scan:
-        context = _context(scan, survey.schema, unit_of(changes=1), releases=2)
-        yield (
-            "Expected vote, American National Election Study 1996",
-            posterior(context.query(), "vote", size=size).release(),
-        )
-        yield (
-            "Party identification, same survey",
-            posterior(context.query(), "party", size=size).release(),
-        )
+    unit = unit_of(contributions=1) if size is None else unit_of(changes=1)
+    with on_disk(frame) as scan:
+        context = _context(scan, frame.schema, unit, releases=len(questions))
+        return {
+            title: posterior(context.query(), column, size=size).release()
+            for title, column in questions.items()
+        }
 
 
 def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: int) -> Any:

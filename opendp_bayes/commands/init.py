@@ -149,8 +149,7 @@ def init(
         types = kinds_in(scan_columns(found, list(listed), refuse))
         schema = named_columns(found, named, refuse)
         book = {name: of for name, of in codebook(found).items() if name in schema}
-        for name, of in book.items():
-            schema[name] = replace(schema[name], declared=tuple(of))
+        schema |= {name: replace(schema[name], declared=tuple(of)) for name, of in book.items()}
         if read.path != STANDARD_INPUT:
             found.complete()
         labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}
@@ -162,7 +161,13 @@ def init(
         }
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
         if not any(line.startswith("\n[[results]]") for line in lines):
-            _without_results(output if json_ else None)
+            problem = (
+                "no column lists its categories, which are public knowledge and never read off the"
+                " data; list those of one or more, as in --categories COLUMN=a,b,c"
+            )
+            if json_:  # which has no comments
+                fail(f"--output {output}: {problem}.")
+            say(f"{problem}, or in the file.")
         if owner is not None:
             where = os.path.relpath(data, owner.parent)
             facts = _facts(where, found.title, schema, labels, reading, epsilon)
@@ -176,19 +181,6 @@ def init(
             echo(text)
         else:
             kept.keep(text)
-
-
-def _without_results(output: Path | None) -> None:
-    """Say what is missing before the specification can be run; exit with it for a file of JSON,
-    which has no comments.
-    """
-    problem = (
-        "no column lists its categories, which are public knowledge and never read off the data;"
-        " list those of one or more, as in --categories COLUMN=a,b,c"
-    )
-    if output is not None:
-        fail(f"--output {output}: {problem}.")
-    say(f"{problem}, or in the file.")
 
 
 def _named(
@@ -254,17 +246,20 @@ def _lines(
     """
     from opendp_bayes.questions.columns import covers
 
-    yield f"title = {_text(f'Report on {title}')}"
-    yield 'text = ""  # where the data are from'
-    yield "# joint = true  # estimate all results together, so that sums agree; needs nulls"
+    yield from (
+        f"title = {_text(f'Report on {title}')}",
+        'text = ""  # where the data are from',
+        "# joint = true  # estimate all results together, so that sums agree; needs nulls",
+        *(() if owned else _reading(reading)),
+        f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ...",
+    )
     if not owned:
-        yield from _reading(reading)
-    yield f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ..."
-    if not owned:
-        yield 'unit = "one record"  # whom or what it protects, in words'
-        yield "# size = 1000  # the number of records, if it is public"
-        yield "# guess_size = 1000  # a guess, for the widths that --dry-run shows"
-        yield '# identifier = "person"  # if a unit has several records; needs rows_per_identifier'
+        yield from (
+            'unit = "one record"  # whom or what it protects, in words',
+            "# size = 1000  # the number of records, if it is public",
+            "# guess_size = 1000  # a guess, for the widths that --dry-run shows",
+            '# identifier = "person"  # if a unit has several records; needs rows_per_identifier',
+        )
     results = []
     unlisted = '; or categories = "discover", which shows the frequent ones and needs delta'
     for name, plain, lines in _columns(schema, listed, unlisted):
@@ -296,24 +291,28 @@ def _facts(
     epsilon: float,
 ) -> Iterator[str]:
     """Write the owner's file; decisions that are left to the owner are comments."""
-    yield "# Facts of the data, which only their owner states. A question may repeat them."
-    yield f"path = {_text(path)}"
-    yield from _reading(reading)
-    yield "# trim = true  # leave out blanks around every text"
-    yield '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column'
-    yield "plugins = []  # mechanisms of installed plugins that a question may name"
-    yield f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most"
-    yield '\n[privacy]\nunit = "one record"  # whom or what it protects, in words'
-    yield "contributions = 1  # the most records of one unit"
-    yield "# size = 1000  # the number of records, if it is public"
-    yield '# identifier = "person"  # whose a record is; contributions are then persons'
-    yield "# most_rows_per_identifier = 1  # goes with identifier"
+    yield from (
+        "# Facts of the data, which only their owner states. A question may repeat them.",
+        f"path = {_text(path)}",
+        *_reading(reading),
+        "# trim = true  # leave out blanks around every text",
+        '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column',
+        "plugins = []  # mechanisms of installed plugins that a question may name",
+        f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most",
+        '\n[privacy]\nunit = "one record"  # whom or what it protects, in words',
+        "contributions = 1  # the most records of one unit",
+        "# size = 1000  # the number of records, if it is public",
+        '# identifier = "person"  # whose a record is; contributions are then persons',
+        "# most_rows_per_identifier = 1  # goes with identifier",
+    )
     allowed = "; or discover = true, which lets questions discover them and needs delta_at_most"
     for _, _, lines in _columns(schema, listed, allowed):
         yield from lines
-    yield f"\n[ledger]\npath = {_text(f'{title}.ledger')}"
-    yield f"total = {{ epsilon = {epsilon!r} }}  # of all runs together"
-    yield '# dataset = "..."  # its name in the ledger, if that keeps several'
+    yield from (
+        f"\n[ledger]\npath = {_text(f'{title}.ledger')}",
+        f"total = {{ epsilon = {epsilon!r} }}  # of all runs together",
+        '# dataset = "..."  # its name in the ledger, if that keeps several',
+    )
 
 
 def _reading(reading: "Mapping[str, Label | None]") -> Iterator[str]:

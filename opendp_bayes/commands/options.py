@@ -135,11 +135,6 @@ def prior(text: str) -> list[float] | float:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def prior_or_learned(text: str) -> list[float] | float | str:
-    """The prior of a release, which may be learned."""
-    return text if text in ("auto", "learned") else prior(text)
-
-
 def proportions(text: str | None) -> list[float] | None:
     """Numbers separated by commas, where there are some, that add up to 1 but for rounding."""
     if text is None:

@@ -19,6 +19,7 @@ from typing import Any
 import typer
 
 from opendp_bayes.commands.errors import fail, say
+from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.trusted import removals
 
 #: Exit code of a command that did what it was to do, but could not write its result.
@@ -213,3 +214,25 @@ def _discard_standard_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+@contextmanager
+def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
+    """A progress bar on the terminal's standard error, with the name of the first step; nothing if
+    `quiet` or if that is not a terminal. A step of 0 things has no known end.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield silent
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True) as shown:
+        task = shown.add_task(first, total=None)
+
+        def show(step: str, done: int, total: int, /) -> None:
+            shown.update(task, description=step, completed=done, total=total or None)
+
+        yield show

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opendp_bayes.commands.errors import fail, option_errors
 
@@ -41,9 +41,14 @@ class Owned:
             path = self.given.parent / of.path
             if not (make or path.exists()):
                 return None
+            from opendp_bayes.commands.answers import unit
+
+            own = unit(self.facts.privacy)
             total = {of.total.kind: of.total.value, "delta": of.total.delta or None}
-            with _errors_in(self.given):
-                return Ledger(path, dataset=of.dataset, note=note, unit=_unit(self.facts), **total)
+            try:
+                return Ledger(path, dataset=of.dataset, note=note, unit=own, **total)
+            except (TypeError, ValueError) as error:
+                fail(f"{self.given}: ledger: {error}")
         if self.book is None:
             return None
         if not self.book.exists():
@@ -122,18 +127,3 @@ def fail_missing(option: str, file: Path) -> None:
         f"{option}: is not there. Make it, with a total: `opendp-bayes ledger {file} --dataset NAME"
         " --epsilon 3`."
     )
-
-
-@contextmanager
-def _errors_in(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        fail(f"{path}: ledger: {error}")
-
-
-def _unit(facts: "OwnerFile") -> Any:
-    """The privacy unit of the owner, in OpenDP's terms."""
-    from opendp_bayes.commands.answers import unit
-
-    return unit(facts.privacy)

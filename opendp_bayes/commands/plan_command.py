@@ -9,7 +9,7 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.commands.output import display, echo
+from opendp_bayes.commands.output import bar, display, echo
 
 
 def plan(
@@ -130,7 +130,6 @@ def plan(
         fail("--prior: is missing; give a number for each category, such as --prior 1,1.")
     import msgspec
 
-    from opendp_bayes.commands.progress_bar import bar
     from opendp_bayes.display import terminal
     from opendp_bayes.mathematics.validation import as_prior
     from opendp_bayes.planning import plan as planning

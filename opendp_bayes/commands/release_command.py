@@ -1,8 +1,9 @@
 """`opendp-bayes release`: a question of one result, asked by options, through a specification."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,7 @@ from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, in_options, option_errors
 from opendp_bayes.commands.output import display, on_a_terminal
 from opendp_bayes.commands.owned import opened_data
-from opendp_bayes.commands.specified import Specified, carried_out, echoed, text_of_results
+from opendp_bayes.commands.specified import Specified, carried_out, echoed
 
 if TYPE_CHECKING:
     from opendp_bayes.report.lines import FieldError
@@ -248,7 +249,7 @@ def release(
     result = {
         "column": column if len(column) > 1 else column[0],
         "by": groups,
-        "prior": options.prior_or_learned(prior),
+        "prior": prior if prior in ("auto", "learned") else options.prior(prior),
         "ordered": ordered or None,
         "mechanism": mechanism,
         "rest": rest,
@@ -272,10 +273,10 @@ def release(
         "columns": columns,
         "results": [result],
     }
-    errors = _errors(joint=len(column) > 1, by=groups)
+    errors = partial(_errors, joint=len(column) > 1, by=groups)
     with errors():
         asked = Specified(specification_of(document, owner=owned.facts), owned, errors)
-    with carried_out(asked, output=output, text_of=text_of_results) as released:
+    with carried_out(asked, output=output) as released:
         if echoed(output, released):
             return
         with waiting("Computing the posterior"):
@@ -322,24 +323,20 @@ def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str])
     return found
 
 
-def _errors(*, joint: bool, by: str | None) -> Callable[[], AbstractContextManager[None]]:
-    """Make blocks that report what is wrong with a field of the specification as the option that it
+@contextmanager
+def _errors(*, joint: bool, by: str | None) -> Iterator[None]:
+    """A block that reports what is wrong with a field of the specification as the option that it
     came from, which of a `joint` table names the column.
     """
+    from opendp_bayes.commands.answers import field_errors
+    from opendp_bayes.report.lines import FieldError
 
-    @contextmanager
-    def errors() -> Iterator[None]:
-        from opendp_bayes.commands.answers import field_errors
-        from opendp_bayes.report.lines import FieldError
-
-        with option_errors():
-            try:
-                with field_errors():
-                    yield
-            except FieldError as error:
-                fail(_of_option(error, joint=joint, by=by))
-
-    return errors
+    with option_errors():
+        try:
+            with field_errors():
+                yield
+        except FieldError as error:
+            fail(_of_option(error, joint=joint, by=by))
 
 
 def _of_option(error: "FieldError", *, joint: bool, by: str | None) -> str:

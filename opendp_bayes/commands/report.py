@@ -2,7 +2,7 @@
 
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,8 +15,6 @@ from opendp_bayes.commands.specified import (
     carried_out,
     foreseen,
     report_in,
-    report_of,
-    text_of_report,
 )
 from opendp_bayes.commands.synthetic import new_folder, write_copies
 
@@ -130,7 +128,9 @@ def report(
         return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
+    from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
+    from opendp_bayes.report.page import rendered
 
     try:
         import jinja2  # noqa: F401 - before anything is paid for
@@ -153,8 +153,10 @@ def report(
         if synthetic is not None:
             drawn, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
             agreement = write_copies(made, synthetic, drawn, advice=advice, code=code)
+        with waiting("Computing the posteriors"):
+            content = rendered(made, agreement)
         with written(page.path, advice):
-            page.write(_page(made, agreement).encode())
+            page.write(content.encode())
         number = len(made.releases)
         releases = "" if data is None else f" {kept} keeps the releases."
         echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
@@ -164,15 +166,7 @@ def report(
 
 def _made(asked: Specified, kept: Path) -> "Report":
     """The report of data, whose releases are kept."""
-    with carried_out(asked, output=kept, text_of=text_of_report) as released:
+    with carried_out(asked, output=kept, as_report=True) as released:
         for line in released.unmatched():
             say(line)
-        return report_of(released.specification, released.survey)
-
-
-def _page(made: "Report", agreement: list[dict[str, Any]]) -> str:
-    from opendp_bayes.display.progress import waiting
-    from opendp_bayes.report.page import rendered
-
-    with waiting("Computing the posteriors"):
-        return rendered(made, agreement)
+        return released.report()

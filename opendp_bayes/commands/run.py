@@ -8,13 +8,7 @@ import typer
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail
 from opendp_bayes.commands.output import display
-from opendp_bayes.commands.specified import (
-    asked_in,
-    carried_out,
-    echoed,
-    foreseen,
-    text_of_results,
-)
+from opendp_bayes.commands.specified import asked_in, carried_out, echoed, foreseen
 
 
 def run(
@@ -71,7 +65,7 @@ def run(
     if data is None:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
     asked = asked_in(question, data, ledger, dataset)
-    with carried_out(asked, output=output, text_of=text_of_results) as released:
+    with carried_out(asked, output=output) as released:
         if echoed(output, released):
             return
         with waiting("Computing the posteriors"):

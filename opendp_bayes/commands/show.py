@@ -132,7 +132,8 @@ def show(
         with waiting("Computing the posterior"), kept_beside(file):
             content = None if kind is None else _content_of(whole.to_frame(level), kind)
             if content is not None and output is not None and output != PRINTED:
-                _write(content, output)
+                with closing(NewFile(output)) as new, written(output):
+                    new.write(content)
             if plot is not None:
                 _draw(whole, level, plot)
             if output != PRINTED:
@@ -213,12 +214,6 @@ def _content_of(table: "pl.DataFrame", kind: str) -> bytes:
         with Workbook(content, _WORKBOOK) as book:
             table.write_excel(book, autofit=True, float_precision=6)
     return content.getvalue()
-
-
-def _write(content: bytes, path: Path) -> None:
-    """Write the table to a new file."""
-    with closing(NewFile(path)) as new, written(path):
-        new.write(content)
 
 
 def _as_text(table: "pl.DataFrame") -> "pl.DataFrame":

@@ -120,12 +120,12 @@ def asked_in(
 
 @contextmanager
 def carried_out(
-    asked: Specified, *, output: Path | None, text_of: "Callable[[Specification, Survey], str]"
+    asked: Specified, *, output: Path | None, as_report: bool = False
 ) -> "Iterator[Carried]":
     """A block with the releases of everything that a specification asks for.
 
-    `text_of` makes the JSON of both, which is kept in the file `output`, or is rescued where the
-    block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
+    Their JSON, or with `as_report` that of the report, is kept in the file `output`, or is rescued
+    where the block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
     from opendp_bayes.commands.answers import before_reading
     from opendp_bayes.display.progress import waiting
@@ -143,8 +143,9 @@ def carried_out(
         with release_errors(), waiting("Counting"), deferred_interrupts():
             with refusals_entered(book):
                 survey = query.release()
-            kept.keep(text_of(specification, survey))
-        yield Carried(specification, survey, tuple(said))
+            carried = Carried(specification, survey, tuple(said))
+            kept.keep(carried.report().to_json() if as_report else carried.text())
+        yield carried
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,19 @@ class Carried:
             return self.survey.sheet()
         return replace(self.survey.releases[0].sheet(), title=self.specification.title)
 
+    def text(self) -> str:
+        """The JSON of one release, or of the survey of several."""
+        return (self.survey.releases[0] if len(self.survey) == 1 else self.survey).to_json()
+
+    def report(self) -> "Report":
+        """The specification and its releases as a report, with the versions that made them."""
+        from importlib.metadata import version
+
+        from opendp_bayes.report.report_document import Report
+
+        software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
+        return Report(self.specification, self.survey.releases, software)
+
     def unmatched(self) -> list[str]:
         """Sentences on the results nearly all of whose records are in no category."""
         from opendp_bayes.results.sheets import unmatched_of
@@ -175,15 +189,10 @@ class Carried:
         ]
 
 
-def text_of_results(asked: "Specification", survey: "Survey") -> str:
-    """The JSON of one release, or of the survey of several."""
-    return (survey.releases[0] if len(survey) == 1 else survey).to_json()
-
-
 def echoed(output: Path | None, released: Carried) -> bool:
     """Print the JSON of the releases where the option says so, and tell whether it does."""
     if output == PRINTED:
-        echo(text_of_results(released.specification, released.survey))
+        echo(released.text())
         for line in released.unmatched():
             say(line)
     return output == PRINTED
@@ -210,21 +219,6 @@ def foreseen(asked: Specified) -> "Sheet":
         return _sheet(query, specification, owned.facts)
 
 
-def report_of(asked: "Specification", survey: "Survey") -> "Report":
-    """A specification and its releases as a report, with the versions that made them."""
-    from importlib.metadata import version
-
-    from opendp_bayes.report.report_document import Report
-
-    software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-    return Report(asked, survey.releases, software)
-
-
-def text_of_report(asked: "Specification", survey: "Survey") -> str:
-    """The JSON of a report."""
-    return report_of(asked, survey).to_json()
-
-
 def report_in(path: Path) -> "Report":
     """The report in a file that an earlier run wrote; exits with a message where it is none."""
     from opendp_bayes.report.report_document import Report
@@ -249,18 +243,17 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
     records = privacy.guess_size if privacy.size is None else privacy.size
     laws: dict[str, Any] = {name: setting.mechanism for name, setting in query.settings.items()}
     laws |= {name: discovery.law for name, discovery in query.discoveries.items()}
-    summary, rows = query.summarize(privacy.guess_size), []
-    for row in summary.iter_rows(named=True):
-        width = row["interval_width"]
-        rows.append(
-            (
-                row["question"],
-                described(laws[row["question"]]),
-                at_most(row[name]),
-                *([] if delta is None else [at_most(row["delta"])]),
-                "" if width is None else f"{width:.3g}",
-            )
+    summary = query.summarize(privacy.guess_size)
+    rows = [
+        (
+            row["question"],
+            described(laws[row["question"]]),
+            at_most(row[name]),
+            *([] if delta is None else [at_most(row["delta"])]),
+            "" if row["interval_width"] is None else f"{row['interval_width']:.3g}",
         )
+        for row in summary.iter_rows(named=True)
+    ]
     columns = (
         Column("Result", number=False),
         Column("Mechanism", number=False),

@@ -30,7 +30,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.laws import AdditiveNoise, SimplexNoise, saturated
 from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
-from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.samplers.knorm import knorm_noise
 
 
@@ -126,10 +126,7 @@ class KNormParameters(NoisyCounts):
         """`d_in / scale`, twice that for the range, both tight, and `epsilon^2 / 2` for rho
         (`docs/research/proofs.md`, "K-norm noise").
         """
-        d_in = as_distance(d_in)
-        if d_in == 0:
-            return NO_LOSS
-        epsilon = d_in / Fraction(self.scale)
+        epsilon = as_distance(d_in) / Fraction(self.scale)
         return PrivacyLoss(
             epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
         )

@@ -26,7 +26,7 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts, log_clamped
-from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
 #: What becomes of the number of records n; `LaplaceParameters` says what they mean.
 Total = Literal["remainder", "truncated", "bounded", "private"]
@@ -155,8 +155,6 @@ class LaplaceParameters(NoisyCounts):
         which is at most two by `d_in` each.
         """
         d_in, prior = as_distance(d_in), as_prior(prior)
-        if d_in == 0:
-            return NO_LOSS
         moved = 1 if size is None or (self._keeps_the_last and prior.size == 2) else 2
         each = d_in / Fraction(self.scale)
         epsilon = round_up(moved * each)

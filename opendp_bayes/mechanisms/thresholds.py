@@ -195,6 +195,7 @@ class _NoiseWithThreshold(Threshold):
 
     scale: float
     threshold: int
+    _noises: ClassVar[type[DiscreteLaplace | DiscreteGaussian]]
 
     def __post_init__(self) -> None:
         scale = as_scale(self.scale)
@@ -212,9 +213,9 @@ class _NoiseWithThreshold(Threshold):
         object.__setattr__(self, "threshold", as_size(self.threshold, "threshold"))
 
     @property
-    @abstractmethod
-    def noise(self) -> IntegerNoise:
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """The law of Z."""
+        return self._noises(self.scale)
 
     @cached_property
     def masses(self) -> tuple[int, Floats]:
@@ -243,11 +244,7 @@ class LaplaceThreshold(_NoiseWithThreshold):
     """
 
     name: ClassVar[str] = "laplace_threshold"
-
-    @property
-    def noise(self) -> DiscreteLaplace:
-        """The law of Z."""
-        return DiscreteLaplace(self.scale)
+    _noises = DiscreteLaplace
 
 
 @dataclass(frozen=True)
@@ -264,11 +261,7 @@ class GaussianThreshold(_NoiseWithThreshold):
     """
 
     name: ClassVar[str] = "gaussian_threshold"
-
-    @property
-    def noise(self) -> DiscreteGaussian:
-        """The law of Z."""
-        return DiscreteGaussian(self.scale)
+    _noises = DiscreteGaussian
 
 
 #: The laws by their names.

@@ -10,13 +10,7 @@ from typing import Any
 import numpy as np
 from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
-from opendp.mod import (
-    ChangeOneIdDistance,
-    FrameDistance,
-    Measurement,
-    SymmetricIdDistance,
-    Transformation,
-)
+from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.inference.ways import check_posterior
@@ -44,6 +38,7 @@ from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
     as_tuple,
     delta_of,
+    identifier_of,
     loss_in,
     records_of_unit,
     relative_to_budget,
@@ -105,9 +100,7 @@ class Asked:
         """True if the plan limits the rows of each identifier, as it must where the privacy unit is
         an identifier, or a plan before it did.
         """
-        metric = self.counts.input_metric
-        inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-        return bool(self.kept) or isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
+        return bool(self.kept) or identifier_of(self.counts.input_metric) is not None
 
     def measurement(
         self, budget: Any, counts: Transformation | None = None, *, drawn: bool = False
@@ -187,8 +180,7 @@ class Asked:
         return self._loss(self.fitted(budget), budget)
 
     def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
-        loss = feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
-        return replace(loss)  # a value that nobody can change for others
+        return feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
 
     def restated(
         self, drawn: ReleasedData, budget: Any, once: str = ""

@@ -65,7 +65,8 @@ def labelled_column(
     numbers = []
     for name, label in (("nulls", nulls), ("unknown", unknown)):
         if label is not None and not isinstance(label, LeftOut):
-            _check_label(name, label)
+            if type(label) not in (str, int, bool):  # a subclass could print as another label does
+                raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
             if place_of(label, labels) is None:
                 check_new(name, label, labels)
                 labels.append(label)
@@ -79,8 +80,10 @@ def labelled_column(
             " unknown values."
         )
     values = dict(zip(own, range(len(own)), strict=True))
-    for value, label in (recode or {}).items():
-        values[plain(value)] = _recoded(column, known, value, label, labels)
+    values |= {
+        plain(value): _recoded(column, known, value, label, labels)
+        for value, label in (recode or {}).items()
+    }
     # What reads like the label of nulls is counted there, too: one label means one thing.
     if nulls is not None and not isinstance(nulls, LeftOut) and _may_hold(nulls, known):
         values.setdefault(nulls, numbers[0])
@@ -232,11 +235,6 @@ def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:
     if known.declared is not None:
         return set(known.declared) <= set(categories)
     return known.kind == "boolean" and len(categories) == 2
-
-
-def _check_label(name: str, label: object) -> None:
-    if type(label) not in (str, int, bool):  # a subclass could print as another label does
-        raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
 
 
 def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:

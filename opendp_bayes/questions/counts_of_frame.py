@@ -19,17 +19,12 @@ class CountsOfFrame:
     ----------
     gate : the plan of the query.
     cells : in which the records of its frame are counted.
-    made_by : the constructor that messages name.
+    transformation : the plan and the counts chained, from the frame of the Context.
     """
 
     gate: Gate
     cells: Cells
-    made_by: str
-
-    @property
-    def transformation(self) -> Transformation:
-        """Chain the plan and the counts, from the frame of the Context."""
-        return self.gate.counts(self.cells, self.made_by)
+    transformation: Transformation
 
 
 def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
@@ -44,4 +39,5 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     check_number(query, [one.column for one in every if one.categories is None])
     made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     gate = gate_of(query)
-    return CountsOfFrame(gate, cells_in_frame(*gate.output_space, question), made_by)
+    cells = cells_in_frame(*gate.output_space, question)
+    return CountsOfFrame(gate, cells, gate.counts(cells, made_by))

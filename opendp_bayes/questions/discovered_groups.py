@@ -43,7 +43,7 @@ def discovering_groups(
     recode: Any,
     cells: Any,
     prior: Any,
-    always: Sequence[Any],
+    always: Sequence[Any] | None,
     rest: float | None,
     mechanism: str | Discovery,
 ) -> Discovering:
@@ -87,7 +87,8 @@ def discovering_groups(
     gate = gate_of(query)
     kinds = KindsOfFrame(gate.output_space[0])
     within = cells_of(question, kinds, None)
-    keys = keys_of(group, kinds, always, DROP if of_group is None else of_group, within=within)
+    nulls = DROP if of_group is None else of_group
+    keys = keys_of(group, kinds, always or (), nulls, within=within)
     counts = gate.counts_of_keys(keys, "posterior")
     asked = discovering_in(
         gate.base, counts, mechanism, rest, truncated=gate.limits.any, kept=gate.limits.kept

@@ -20,14 +20,13 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
 from opendp_bayes.questions.discovered_counts import DISCOVER, keys_of
 from opendp_bayes.questions.question import Discoverable
-from opendp_bayes.questions.releasing import converted, promising, releasing
+from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.trusted.boundary import descriptor_of
-from opendp_bayes.trusted.budget import as_tuple, check_query_budget, records_of_unit, shown
+from opendp_bayes.trusted.budget import as_tuple, delta_of, records_of_unit, shown
 from opendp_bayes.trusted.discovery import is_concentrated, make_discovery
-from opendp_bayes.trusted.handed_out import released_by, submitted
-from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.keys import KeysSpace
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import parts_of
@@ -41,7 +40,7 @@ class Discovering:
     Attributes
     ----------
     base : the query with the budget and the Context.
-    counts : from the data of the Context to the counts of all values.
+    chain : from the data of the Context to the counts of all values.
     space : of these counts.
     d_in : the values, or the records, that one privacy unit moves.
     law : the name of a law, `"auto"`, or a `Discovery`.
@@ -52,7 +51,7 @@ class Discovering:
     """
 
     base: Query
-    counts: Transformation
+    chain: Transformation
     space: KeysSpace
     d_in: int
     law: str | Discovery
@@ -78,11 +77,11 @@ class Discovering:
         return len(self.space.listed)
 
     @cached_property
-    def fitted(self) -> Callable[[Any], Discovery]:
+    def settled(self) -> Callable[[Any], Discovery]:
         """The function from a budget to the law that fits it, which is searched for once."""
-        return lru_cache(maxsize=None)(self._fitted)
+        return lru_cache(maxsize=None)(self._settled)
 
-    def _fitted(self, budget: Any) -> Discovery:
+    def _settled(self, budget: Any) -> Discovery:
         value, delta = as_tuple(budget)
         if not delta > 0:
             raise ValueError(
@@ -91,7 +90,13 @@ class Discovering:
                 " delta=1e-8), or list the categories."
             )
         if isinstance(self.law, Discovery):
-            self._check_within(self.law, budget)
+            spent = self._in_measure(self._loss(self.law, budget))
+            if any(loss > limit for loss, limit in zip(spent, (value, delta), strict=True)):
+                raise ValueError(
+                    f"mechanism={self.law}: its privacy loss {shown(spent)} exceeds the budget of"
+                    f" the query, {budget}. Raise its scale or threshold, or name its law to have"
+                    " both found."
+                )
             return self.law
         loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
         with interruptible():
@@ -105,27 +110,17 @@ class Discovering:
                 within=self.within,
             )
 
-    def _check_within(self, discovery: Discovery, budget: Any) -> None:
-        spent = self._in_measure(self._loss(discovery, budget))
-        if any(loss > limit for loss, limit in zip(spent, as_tuple(budget), strict=True)):
-            raise ValueError(
-                f"mechanism={discovery}: its privacy loss {shown(spent)} exceeds the budget of the"
-                f" query, {budget}. Raise its scale or threshold, or name its law to have both"
-                " found."
-            )
-
     def loss(self, budget: Any) -> PrivacyLoss:
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""
-        return self._loss(self.fitted(budget), budget)
+        return self._loss(self.settled(budget), budget)
 
     def _loss(self, discovery: Discovery, budget: Any) -> PrivacyLoss:
-        of_rho = is_concentrated(self.measure)
         found = loss_of_discovery(
             discovery,
             self.d_in,
             self.space.moved,
-            concentrated=of_rho,
-            delta=0.0 if of_rho else as_tuple(budget)[1],
+            concentrated=is_concentrated(self.measure),
+            delta=delta_of(self.measure, budget),
         )
         return replace(found)  # a value that nobody can change for others
 
@@ -140,10 +135,9 @@ class Discovering:
         """The measurement that fits a budget; its attribute `param` is the threshold. It gives what
         the user gets, or with `drawn` what was drawn, for `restated`.
         """
-        discovery = self.fitted(budget)
-        delta = 0.0 if is_concentrated(self.measure) else as_tuple(budget)[1]
-        draws = make_discovery(*self.counts.output_space, self.measure, discovery, delta=delta)
-        found: Any = self.counts >> (draws if drawn else releasing(draws, self._promising(budget)))
+        discovery, delta = self.settled(budget), delta_of(self.measure, budget)
+        draws = make_discovery(*self.chain.output_space, self.measure, discovery, delta=delta)
+        found: Any = self.chain >> (draws if drawn else releasing(draws, self._promising(budget)))
         found.param = discovery.law.threshold
         return found
 
@@ -161,7 +155,7 @@ class Discovering:
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""
-        discovery, loss = self.fitted(budget), self.loss(budget)
+        discovery, loss = self.settled(budget), self.loss(budget)
         law, rest = discovery.law, discovery.rest
         return {
             "column": self.space.column,
@@ -183,7 +177,7 @@ class Discovering:
     def described(self, budget: Any) -> str:
         """Describe the query in one line."""
         return (
-            f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.fitted(budget)},"
+            f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.settled(budget)},"
             f" d_in={self.d_in}, debits={shown(self.spent(budget))} ({self.measure}))"
         )
 
@@ -318,28 +312,13 @@ def check_listed(arguments: Mapping[str, Any]) -> None:
             )
 
 
-class DiscoveryQuery(Query):
+class DiscoveryQuery(AskedQuery[Any]):
     """A query made by `posterior` where values are to be discovered. `resolve` gives the
     measurement, `param` its threshold, `release` the `DiscoveredRelease`, or of groups the
     `DiscoveredGroups`.
     """
 
-    def __init__(self, asked: Discovering) -> None:
-        base = asked.base
-        super().__init__(*parts_of(base)._replace(chain=asked.counts))
-        self._asked = asked
-
-    @deferred_interrupts()
-    def resolve(
-        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
-    ) -> Measurement:
-        """Return the measurement, whose threshold is the least that the budget of the query allows.
-
-        Raises `ValueError` if the query has no budget with δ. The arguments are there because
-        OpenDP's queries have them, and change nothing.
-        """
-        self._fitted()
-        return self._asked.measurement(parts_of(self).d_out)
+    _asked: Discovering
 
     def summarize(self) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
@@ -358,32 +337,13 @@ class DiscoveryQuery(Query):
 
         Raises `ValueError` if the query has no budget with δ.
         """
-        self._fitted()
+        self._settle()
         row = self._asked.summary(parts_of(self).d_out)
         return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})
 
     def __repr__(self) -> str:
         try:
-            self._fitted()
+            self._settle()
         except ValueError as error:
             return f"DiscoveryQuery({error})"
         return self._asked.described(parts_of(self).d_out)
-
-    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Any:
-        """Make the release and debit the Context, as `PosteriorQuery.release` does.
-
-        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
-        not depend on them.
-        """
-        return released_by(self, data, self._released)
-
-    @deferred_interrupts()
-    def _fitted(self) -> None:
-        check_query_budget(parts_of(self).d_out)
-        self._asked.fitted(parts_of(self).d_out)
-
-    def _released(self, context: Context) -> Any:
-        self._fitted()
-        asked, budget = self._asked, parts_of(self).d_out
-        drawn = submitted(context, asked.measurement(budget, drawn=True), parts_of(self).d_in)
-        return converted(drawn, lambda one: asked.restated(one, budget))

@@ -55,7 +55,7 @@ def fit_of(
         if learned:
             setting.check_learnable()
         return setting.mechanism
-    template = _at_scale_one(mechanism, options, space.size)
+    template = _template(mechanism, options, space.size)
     if template is None:
         return lambda loss: choose(
             lambda setting: smallest_scale(setting, loss),
@@ -75,18 +75,22 @@ def fit_of(
 
 def draws_noise(mechanism: str | Mechanism, options: dict[str, Option], space: CountsSpace) -> bool:
     """True if the mechanism of `fit_of` adds noise to the counts, or is open to the choice."""
-    found: Any = mechanism
-    if isinstance(mechanism, str):
-        found = _at_scale_one(mechanism, options, space.size)
+    found = _template(mechanism, options, space.size)
     if found is None:
         return True
-    if not isinstance(found, Mechanism):  # as `fit_of` says
-        return False
-    return Setting.of(found, space.size, np.ones(space.k)).adds_noise
+    # What is no mechanism `fit_of` refuses.
+    is_mechanism = isinstance(found, Mechanism)
+    return is_mechanism and Setting.of(found, space.size, np.ones(space.k)).adds_noise
 
 
-def _at_scale_one(mechanism: str, options: dict[str, Option], size: int | None) -> Mechanism | None:
-    """The mechanism of a name and its options, with a scale of 1; None for `"auto"`."""
+def _template(
+    mechanism: str | Mechanism, options: dict[str, Option], size: int | None
+) -> Mechanism | None:
+    """A mechanism as it is, or that of a name and its options, with a scale of 1; None for
+    `"auto"`.
+    """
+    if not isinstance(mechanism, str):
+        return mechanism
     kind = named_mechanism(mechanism, options)
     if kind is None:
         return None
@@ -128,33 +132,18 @@ def mechanism_for_groups(
     """
     if mechanism == "auto" and options:
         mechanism = usual(None, 2).name
-    if isinstance(mechanism, str):
-        options = {**_private_options(mechanism), **options}
+    if isinstance(mechanism, str) and mechanism != "auto":
+        options = {**default_options(load_mechanism(mechanism), None), **options}
     total = (
         options.get("total") if isinstance(mechanism, str) else getattr(mechanism, "total", None)
     )
-    shown = f"mechanism={told(mechanism)}" if total in (None, "private") else f"total={told(total)}"
-    if not (total in (None, "private") and _noises_every_count(mechanism)):
+    private, usually = total in (None, "private"), _template(mechanism, {}, None)
+    shown = f"mechanism={told(mechanism)}" if private else f"total={told(total)}"
+    noises = isinstance(usually, Mechanism) and noises_every_count(usually)
+    if not (private and (usually is None or noises)):
         raise ValueError(
             f"{shown}: needs a public number of records, and those of the groups are private: a"
             " record may be in any group, and a changed one may move to another. Use"
             " mechanism='auto', or LaplaceParameters(scale, total='private')."
         )
     return mechanism, options
-
-
-def _private_options(name: str) -> dict[str, Option]:
-    """The options of a mechanism by name that a private number of records brings."""
-    return {} if name == "auto" else {**default_options(load_mechanism(name), None)}
-
-
-def _noises_every_count(mechanism: str | Mechanism) -> bool:
-    """True if the mechanism, or the one of that name with its usual options, adds independent noise
-    to every count.
-    """
-    if not isinstance(mechanism, str):
-        return isinstance(mechanism, Mechanism) and noises_every_count(mechanism)
-    if mechanism == "auto":
-        return True
-    parameters: dict[str, Any] = _private_options(mechanism)
-    return noises_every_count(load_mechanism(mechanism)(scale=1.0, **parameters))

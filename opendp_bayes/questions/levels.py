@@ -75,8 +75,10 @@ def levels(
     if merges is None:
         widths, _ = best_levels(len(labels), branching, for_, budget)
         shares = {f"{column} by {w}" if w > 1 else column: share for w, share in widths.items()}
-        for width, name in zip(widths, shares, strict=True):
-            merge[name] = neighbours(labels, width) if width > 1 else None
+        merge |= {
+            name: neighbours(labels, width) if width > 1 else None
+            for width, name in zip(widths, shares, strict=True)
+        }
     else:
         merge |= merges
         shares, _ = best_shares(_partitions(column, labels, branching, merges), for_, budget)

@@ -3,12 +3,11 @@ whose scale fits the budget.
 """
 
 from collections.abc import Sequence
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, overload
 
 import polars as pl
-from opendp.context import Context, Query
+from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
-from opendp.mod import Measurement
 
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.thresholds import Discovery
@@ -32,13 +31,11 @@ from opendp_bayes.questions.question import (
     Recode,
     Unknown,
 )
-from opendp_bayes.questions.releasing import converted
+from opendp_bayes.questions.releasing import AskedQuery
 from opendp_bayes.questions.summary import described, summary_of
-from opendp_bayes.release_format.data import ReleasedData, Value
+from opendp_bayes.release_format.data import Value
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import require_features
-from opendp_bayes.trusted.budget import check_query_budget
-from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.spaces import Prior
@@ -195,70 +192,36 @@ def posterior(
     require_features("posterior")
     query, grouped_by = before_groups(query)
     by = either(grouped_by, by)
+    chosen: Any = mechanism  # a law where categories are discovered
+    given: dict[str, Any] = {
+        "by": by,
+        "prior": prior,
+        "categories": categories,
+        "recode": recode,
+        "nulls": nulls,
+        "unknown": unknown,
+        "cells": cells,
+    }
+    of_listed: dict[str, Any] = {"ordered": ordered, "size": size}
+    of_discovered: dict[str, Any] = {"always": always, "rest": rest}
     if wants_discovery(categories):
-        others: dict[str, Any] = {"by": by, "prior": prior, "ordered": ordered, "recode": recode}
-        others |= {"size": size, "unknown": unknown, "cells": cells, **options}
-        own = {"column": column, "always": always, "nulls": nulls, "rest": rest}
-        return DiscoveryQuery(discovering_by(query, {**own, "mechanism": mechanism, **others}))
+        every = {"mechanism": chosen, **given, **of_listed, **of_discovered, **options}
+        return DiscoveryQuery(discovering_by(query, {"column": column, **every}))
     if asks_for_groups(categories):
-        asked_in_groups: Any = mechanism
-        given_categories: Any = categories
-        check_discovered({"ordered": ordered, "size": size, **options})
+        check_discovered({**of_listed, **options})
         return DiscoveryQuery(
-            discovering_groups(
-                query,
-                column,
-                by=by,
-                categories=given_categories,
-                nulls=nulls,
-                unknown=unknown,
-                recode=recode,
-                cells=cells,
-                prior=prior,
-                always=always or (),
-                rest=rest,
-                mechanism=asked_in_groups,
-            )
+            discovering_groups(query, column, mechanism=chosen, **given, **of_discovered)
         )
-    check_listed({"always": always, "rest": rest})
-    question = Question.of(
-        column,
-        by=by,
-        categories=categories,
-        recode=recode,
-        nulls=nulls,
-        unknown=unknown,
-        prior=prior,
-        ordered=ordered,
-        size=size,
-        cells=cells,
-    )
-    listed: Any = mechanism
-    return PosteriorQuery(ask(query, question, listed, options))
+    check_listed(of_discovered)
+    return PosteriorQuery(ask(query, Question.of(column, **given, **of_listed), chosen, options))
 
 
-class PosteriorQuery(Query, Generic[R]):
+class PosteriorQuery(AskedQuery[R]):
     """A query made by `posterior`. `resolve` gives the measurement, `param` its scale, `release`
     the `Release` or `GroupedRelease`.
     """
 
-    def __init__(self, asked: Asked) -> None:
-        base = asked.base
-        super().__init__(*parts_of(base)._replace(chain=asked.chain))
-        self._asked = asked
-
-    @deferred_interrupts()
-    def resolve(
-        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
-    ) -> Measurement:
-        """Return the measurement, with the smallest scale whose loss is within the budget of the
-        query.
-
-        Raises `ValueError` if the query has no budget or no scale satisfies it. The arguments are
-        there because OpenDP's queries have them, and change nothing.
-        """
-        self._fitted()
-        return self._asked.measurement(parts_of(self).d_out)
+    _asked: Asked
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
@@ -300,38 +263,15 @@ class PosteriorQuery(Query, Generic[R]):
         >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
         [('LaplaceParameters', 2.0, 0.5)]
         """
-        self._fitted()
+        self._settle()
         return summary_of(self._asked, parts_of(self).d_out, guess_size)
 
     def __repr__(self) -> str:
         try:
-            self._fitted()
+            self._settle()
         except ValueError as error:
             return f"PosteriorQuery({error})"
         return described(self._asked, parts_of(self).d_out)
-
-    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
-        """Make the release and debit the Context, after checking that its remaining budget
-        suffices.
-
-        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
-        not depend on them. Ctrl-C stops the search for a scale and the counting at once, with
-        nothing debited. Later it waits for the release, which is debited then, and
-        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
-        """
-        return released_by(self, data, self._released)
-
-    @deferred_interrupts()
-    def _fitted(self) -> None:
-        check_query_budget(parts_of(self).d_out)
-        self._asked.settled(parts_of(self).d_out)
-
-    def _released(self, context: Context) -> R:
-        self._fitted()
-        budget = parts_of(self).d_out
-        measurement = self._asked.measurement(budget, drawn=True)
-        drawn: ReleasedData = submitted(context, measurement, parts_of(self).d_in)
-        return cast(R, converted(drawn, lambda one: self._asked.restated(one, budget)))
 
 
 class _BayesNamespace:

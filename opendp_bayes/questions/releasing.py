@@ -1,15 +1,23 @@
-"""Post-processing, outside of what is trusted: from what a measurement drew to what users get."""
+"""Post-processing, outside of what is trusted: from what a measurement drew to what users get, and
+the queries that they ask for it.
+"""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from opendp.context import Context, Query
 from opendp.core import new_function
 from opendp.mod import Measurement
 
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
+from opendp_bayes.trusted.budget import check_query_budget
+from opendp_bayes.trusted.handed_out import released_by, submitted
+from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.measurements import restated
+from opendp_bayes.trusted.opendp_internals import parts_of
 
 R = TypeVar("R")
 
@@ -32,16 +40,70 @@ def promising(
     return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
 
 
-def converted(drawn: Any, convert: Callable[[Any], R]) -> R:
-    """Make what the user gets of what was drawn, and paid for. Raises `ReleaseError`, which carries
-    it, where that fails.
-    """
-    try:
-        return convert(drawn)
-    except Exception as error:
-        failed = ReleaseError(
-            "the release was made and debited, but nothing could be made of it; what was drawn is"
-            " the attribute drawn of this exception."
-        )
-        failed.drawn = drawn
-        raise failed from error
+class ReleasedQuery(Query, ABC, Generic[R]):
+    """A query whose release is made of what one measurement draws."""
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the measurement, with the smallest scale, or the least threshold, whose loss is
+        within the budget of the query; of a survey the composition of the measurements of all
+        questions, each within its share.
+
+        Raises `ValueError` if the query has no budget, or nothing is within it or a share. The
+        arguments are there because OpenDP's queries have them, and change nothing.
+        """
+        return self._measurement(drawn=False)
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
+        """Make the release and debit the Context, after checking that its remaining budget
+        suffices; of a survey all releases in one measurement, with one debit.
+
+        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
+        not depend on them. Ctrl-C stops the search for a scale and the counting at once, with
+        nothing debited. Later it waits for the release, which is debited then, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
+        """
+        return released_by(self, data, self._released)
+
+    def _released(self, context: Context) -> R:
+        drawn = submitted(context, self._measurement(drawn=True), parts_of(self).d_in)
+        try:
+            return self._made_of(drawn)
+        except Exception as error:
+            failed = ReleaseError(
+                "the release was made and debited, but nothing could be made of it; what was drawn"
+                " is the attribute drawn of this exception."
+            )
+            failed.drawn = drawn
+            raise failed from error
+
+    @abstractmethod
+    def _measurement(self, *, drawn: bool) -> Measurement:
+        """The measurement, of what users get or of what is `drawn`."""
+
+    @abstractmethod
+    def _made_of(self, drawn: Any) -> R:
+        """What the user gets, of what was drawn."""
+
+
+class AskedQuery(ReleasedQuery[R]):
+    """A query with one question: an `Asked` or a `Discovering`."""
+
+    def __init__(self, asked: Any) -> None:
+        super().__init__(*parts_of(asked.base)._replace(chain=asked.chain))
+        self._asked = asked
+
+    @deferred_interrupts()
+    def _settle(self) -> None:
+        """Raise `ValueError` where the budget of the query buys nothing."""
+        check_query_budget(parts_of(self).d_out)
+        self._asked.settled(parts_of(self).d_out)
+
+    def _measurement(self, *, drawn: bool) -> Measurement:
+        self._settle()
+        return self._asked.measurement(parts_of(self).d_out, drawn=drawn)
+
+    def _made_of(self, drawn: Any) -> R:
+        return self._asked.restated(drawn, parts_of(self).d_out)

@@ -1,8 +1,9 @@
 """Divide the budget of a survey among its questions."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, cast, get_args
 
 from opendp_bayes.accounting.calibration import smallest_scale
@@ -112,26 +113,21 @@ class Division:
             return dict(asked), tuple(float(self.share[name]) for name in asked)
         every = {name: one for name, one in asked.items() if isinstance(one, Asked)}  # as checked
         settled = {name: _settled(one, 1 / len(every)) for name, one in every.items()}
-        errors = {name: self._error(one) for name, one in settled.items()}
+        errors = {name: partial(self._error, one) for name, one in settled.items()}
         noise, ratios = {}, None
         if self.error == "total_variation":
             equal = {name: one.fitted(_part(one, 1 / len(every))) for name, one in settled.items()}
             if (together := estimated_together(settled, equal)) is not None:
-                noise = {name: _noise(settled[name]) for name in together.names}
+                noise = {name: partial(_noise, settled[name]) for name in together.names}
                 ratios = together.ratios
         return {**settled}, tuple(solved_shares(errors, noise, ratios).values())
 
-    def _error(self, asked: Asked) -> Callable[[float], float]:
-        """The expected error of a question as a function of its share of the budget."""
-        size = asked.space.size
+    def _error(self, asked: Asked, share: float) -> float:
+        """The expected error of a question at a share of the budget."""
+        size, setting = asked.space.size, asked.fitted(_part(asked, share))
         records = cast(int, self.guess_size) if size is None else size
-
-        def error(share: float) -> float:
-            setting = asked.fitted(_part(asked, share))
-            with interruptible():
-                return balanced_error(asked, setting, records, self.error)
-
-        return error
+        with interruptible():
+            return balanced_error(asked, setting, records, self.error)
 
 
 @dataclass(frozen=True)
@@ -216,15 +212,11 @@ def _joint_tables(questions: Mapping[str, Asked]) -> JointTables | None:
     return JointTables(scopes, {variable: len(labels) for variable, labels in levels.items()})
 
 
-def _noise(asked: Asked) -> Callable[[float], float]:
-    """The variance of the noise of a question as a function of its share of the budget."""
-
-    def variance(share: float) -> float:
-        found = noise_variance(asked.fitted(_part(asked, share)))
-        assert found is not None  # noqa: S101  # as at an equal share
-        return found
-
-    return variance
+def _noise(asked: Asked, share: float) -> float:
+    """The variance of the noise of a question at a share of the budget."""
+    found = noise_variance(asked.fitted(_part(asked, share)))
+    assert found is not None  # noqa: S101  # as at an equal share
+    return found
 
 
 def _settled(asked: Asked, share: float) -> Asked:

@@ -144,9 +144,8 @@ def _where_from(asked: Asked) -> str:
     """Say where the labels of categories and groups are from, of several columns by name."""
     question = asked.question
     given: dict[str, object] = {of.column: of.categories for of in question.variables}
-    for of in question.groups:
-        together = question.combinations
-        given[of.column] = of.categories if together is None else together
+    together = question.combinations
+    given |= {of.column: of.categories if together is None else together for of in question.groups}
     axes = () if asked.frame is None else asked.frame.cells.axes
     boolean = {of.column for of in axes if of.kind == "boolean"}
     return _by_name(

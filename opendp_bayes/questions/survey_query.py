@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from opendp.combinators import make_composition
-from opendp.context import Context, Query
+from opendp.context import Query
 from opendp.core import new_function
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement, Transformation
@@ -42,14 +42,13 @@ from opendp_bayes.questions.discovery_query import (
 )
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
-from opendp_bayes.questions.releasing import converted
+from opendp_bayes.questions.releasing import ReleasedQuery
 from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import guarded, require_features
 from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
-from opendp_bayes.trusted.handed_out import released_by, submitted
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.opendp_internals import parts_of
 
@@ -142,7 +141,7 @@ def survey(
     return made
 
 
-class SurveyQuery(Query):
+class SurveyQuery(ReleasedQuery[Survey]):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
     def __init__(self, asked: Mapping[str, Asked | Discovering], division: Division) -> None:
@@ -155,18 +154,6 @@ class SurveyQuery(Query):
     def questions(self) -> dict[str, Asked]:
         """The questions whose categories are listed, by name."""
         return _listed(self._asked)
-
-    @deferred_interrupts()
-    def resolve(
-        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
-    ) -> Measurement:
-        """Return the composition of the measurements of all questions, each with the smallest scale
-        whose loss is within its share of the budget of the query.
-
-        Raises `ValueError` if the query has no budget or a question finds no scale within its
-        share. The arguments are there because OpenDP's queries have them, and change nothing.
-        """
-        return self._measurement(drawn=False)
 
     def _measurement(self, *, drawn: bool) -> Measurement:
         """The composition of all measurements, of what users get or of what is `drawn`."""
@@ -226,10 +213,10 @@ class SurveyQuery(Query):
         or a public number of records is guessed.
         """
         self._foresee()
-        rows = []
-        for name, (asked, part) in self._shared().items():
-            row = summary_of(asked, part, guess_size)
-            rows.append(row.select(pl.lit(name).alias("question"), pl.all()))
+        rows = [
+            summary_of(asked, part, guess_size).select(pl.lit(name).alias("question"), pl.all())
+            for name, (asked, part) in self._shared().items()
+        ]
         return pl.concat(rows, how="diagonal").with_columns(*self._together())
 
     def _together(self) -> list[pl.Series]:
@@ -248,32 +235,14 @@ class SurveyQuery(Query):
         ]
 
     def __repr__(self) -> str:
-        lines = []
         try:
             self._foresee()
-            for name, (asked, part) in self._shared().items():
-                lines.append(f"{name!r}: {described(asked, part)}")
+            lines = [f"{name!r}: {described(*one)}" for name, one in self._shared().items()]
         except ValueError as error:
             return f"SurveyQuery({error})"
         return "SurveyQuery({{{}}})".format(",\n ".join(lines))
 
-    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> Survey:
-        """Make all releases in one measurement and debit the Context once, after checking that its
-        remaining budget suffices.
-
-        Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
-        not depend on them. Ctrl-C stops everything while a question is still to be counted, with
-        nothing debited. Later it waits for the releases, which are debited then, and
-        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries them.
-        """
-        return released_by(self, data, self._released)
-
-    def _released(self, context: Context) -> Survey:
-        return converted(
-            submitted(context, self._measurement(drawn=True), parts_of(self).d_in), self._survey_of
-        )
-
-    def _survey_of(self, drawn: Any) -> Survey:
+    def _made_of(self, drawn: Any) -> Survey:
         """The survey, of what was drawn for each question."""
         # Rows that no fixed rule keeps are the same in this survey, and in no other release.
         once = ""
@@ -324,7 +293,7 @@ class SurveyQuery(Query):
         for name, (asked, part) in self._shared().items():
             if isinstance(asked, Discovering):
                 with _about(name):
-                    found[name] = asked.fitted(part)
+                    found[name] = asked.settled(part)
         return found
 
     def check_joint(self) -> None:

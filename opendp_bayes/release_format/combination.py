@@ -109,14 +109,10 @@ class Combination:
     @property
     def size(self) -> int | None:
         """The public number of all records; None where that of some is private."""
-        if self.records == "same":
-            return next(iter(self._sizes), None)
         sizes = [release.size for release in self.releases if release.size is not None]
+        if self.records == "same":
+            return next(iter(sizes), None)
         return sum(sizes) if len(sizes) == len(self.releases) else None
-
-    @property
-    def _sizes(self) -> set[int]:
-        return {release.size for release in self.releases if release.size is not None}
 
 
 def check_whole(name: str, release: ReleasedData) -> None:

@@ -12,7 +12,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLapl
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.discovered import DiscoveredData
-from opendp_bayes.release_format.document import LossDocument, Rule, field_of
+from opendp_bayes.release_format.document import Draw, LossDocument, Rule, check_rules, field_of
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import MEASURES, Promise
@@ -20,8 +20,6 @@ from opendp_bayes.release_format.promise import MEASURES, Promise
 NAME: Final = "opendp-bayes discovery"
 VERSION: Final = 1
 _NOISES: dict[str, type[Any]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
-_LARGEST = 2**63 - 1
-_Draw = Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
 _Scale = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -74,8 +72,7 @@ class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return cls(name=name, scale=noise.scale)
 
     def value(self) -> IntegerNoise:
-        noise: IntegerNoise = _NOISES[self.name](self.scale)
-        return noise
+        return _NOISES[self.name](self.scale)
 
 
 class DiscoveredDocument(
@@ -93,7 +90,7 @@ class DiscoveredDocument(
     categories: Annotated[
         list[Value], field_of("The labels that are shown.", extra_json_schema={"uniqueItems": True})
     ]
-    drawn: Annotated[list[_Draw], field_of("The noisy count of each.")]
+    drawn: Annotated[list[Draw], field_of("The noisy count of each.")]
     listed: Annotated[int, field_of("How many of the categories were listed.", ge=0)] = 0
     people: Annotated[bool, field_of("Whether people were counted, and not records.")] = False
     law: Annotated[LawDocument, field_of("Of the noise of each count.")]
@@ -102,7 +99,7 @@ class DiscoveredDocument(
         NoiseDocument | None, field_of("Of counts within each category, which are kept elsewhere.")
     ] = None
     rest: Annotated[
-        _Draw | None, field_of("The noisy number of records of all hidden categories.")
+        Draw | None, field_of("The noisy number of records of all hidden categories.")
     ] = None
     d_in: Annotated[int, field_of("The values or records that one privacy unit moves.", ge=1)]
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
@@ -149,9 +146,7 @@ class DiscoveredDocument(
             document = msgspec.json.decode(without_mark(text), type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a discovery in JSON: {error}") from None
-        for holds, message in document._rules():
-            if not holds:
-                raise ValueError(message)
+        check_rules(document._rules())
         return document
 
     def _rules(self) -> list[Rule]:

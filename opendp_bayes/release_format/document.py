@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.release_format.data import Key, Label, Value
+from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import Promise
@@ -30,6 +30,13 @@ BY_GROUPS = "opendp-bayes grouped release"
 Rule = tuple[bool, str]
 
 
+def check_rules(rules: Sequence[Rule]) -> None:
+    """Raise `ValueError` where fields do not agree with each other."""
+    for holds, message in rules:
+        if not holds:
+            raise ValueError(message)
+
+
 def field_of(description: str, **constraints: Any) -> msgspec.Meta:
     """Description of a field in the JSON schema, and the constraints that msgspec checks."""
     return msgspec.Meta(description=description, **constraints)
@@ -39,7 +46,7 @@ _NUMBERS = {"min_length": 2}
 _DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
 #: Draws and their sum are integers of the machine.
 _LARGEST = 2**63 - 1
-_Draw = Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
+Draw = Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
 _Bound = Annotated[
     Annotated[float, msgspec.Meta(ge=0)] | None, field_of("An upper bound; null is infinite.")
 ]
@@ -76,36 +83,18 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, loss: PrivacyLoss) -> "LossDocument":
         """The loss with null for infinity."""
-        epsilon, rho, spread = (
-            None if bound == math.inf else bound for bound in (loss.epsilon, loss.rho, loss.range)
-        )
-        return cls(epsilon=epsilon, rho=rho, range=spread, delta=loss.delta, method=loss.method)
+        bounds: dict[str, Any] = {
+            name: None if value == math.inf else value for name, value in asdict(loss).items()
+        }
+        return cls(**bounds)
 
     def value(self) -> PrivacyLoss:
         """The loss with infinity for null."""
-        epsilon, rho, spread = (
-            math.inf if bound is None else bound for bound in (self.epsilon, self.rho, self.range)
-        )
-        return PrivacyLoss(epsilon, rho, spread, self.delta, self.method)
-
-
-class Written(Protocol):
-    """The parts of a release, of one posterior or of groups, that a document holds."""
-
-    @property
-    def categories(self) -> tuple[Label, ...]: ...
-    @property
-    def axes(self) -> tuple[str, ...]: ...
-    @property
-    def prior(self) -> tuple[float, ...]: ...
-    @property
-    def mechanism(self) -> Mechanism: ...
-    @property
-    def promise(self) -> Promise: ...
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-    @property
-    def unknown(self) -> tuple[Value | None, ...]: ...
+        stated = msgspec.structs.asdict(self).items()
+        bounds: dict[str, Any] = {
+            name: math.inf if value is None else value for name, value in stated
+        }
+        return PrivacyLoss(**bounds)
 
 
 class ReleaseDocument(
@@ -155,7 +144,7 @@ class ReleaseDocument(
         str, field_of("Which rows were kept; empty where they were drawn for this release.")
     ] = ""
     drawn: Annotated[
-        list[_Draw],
+        list[Draw],
         field_of(
             "What the mechanism drew, one for each category; may be negative. Of groups, one group"
             " after the other, and last for the rows in no group where `size` is public.",
@@ -186,8 +175,10 @@ class ReleaseDocument(
     ] = []
 
     @classmethod
-    def write(cls, release: Written, **fields: Any) -> str:
-        """The JSON of a release, with the fields that only its kind has."""
+    def write(cls, release: Any, **fields: Any) -> str:
+        """The JSON of a release, of one posterior or of groups, with the fields that only its kind
+        has.
+        """
         mechanism, promise = release.mechanism, release.promise
         document = cls(
             format=NAME,
@@ -225,14 +216,8 @@ class ReleaseDocument(
                 document = msgspec.json.decode(without_mark(text), type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a release in JSON: {error}") from None
-        document.check()
+        check_rules([*document._of_labels(), *document._of_entries()])
         return document
-
-    def check(self) -> None:
-        """Raise `ValueError` where fields do not agree with each other."""
-        for holds, message in (*self._of_labels(), *self._of_entries()):
-            if not holds:
-                raise ValueError(message)
 
     def _of_labels(self) -> list[Rule]:
         axes, number = len(self.axes), len(self.groups)

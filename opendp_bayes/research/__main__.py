@@ -8,7 +8,7 @@ import typer
 from opendp_bayes.commands import options
 from opendp_bayes.commands.app import Command
 from opendp_bayes.commands.errors import fail, option_errors
-from opendp_bayes.commands.output import display, echo
+from opendp_bayes.commands.output import bar, display, echo
 
 if TYPE_CHECKING:
     from opendp_bayes.mechanisms import Mechanism
@@ -107,7 +107,6 @@ def audit(
 
     from opendp_bayes.accounting.calibration import calibrate
     from opendp_bayes.auditing import audit as auditing
-    from opendp_bayes.commands.progress_bar import bar
     from opendp_bayes.display import terminal
     from opendp_bayes.mathematics.validation import as_prior
     from opendp_bayes.trusted.measurements import measured_sampler
@@ -166,8 +165,7 @@ def _mechanism(
             remedy = f"must be one of {', '.join(accepted)}" if accepted else "it has none"
             fail(f"--parameter {parameter}: is not a parameter of {name}; {remedy}.")
     parameters = {**default_options(kind, size), **parameters}
-    described: Mechanism = kind(scale=1.0 if scale is None else scale, **parameters)
-    return described
+    return kind(scale=1.0 if scale is None else scale, **parameters)
 
 
 def _parameters(settings: list[str]) -> dict[str, float | str]:

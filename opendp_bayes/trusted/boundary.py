@@ -24,8 +24,8 @@ from opendp_bayes.trusted.opendp_internals import (
     GLOBAL_FEATURES,
     TYPE_OF_TRANSFORMATION,
     PartialConstructor,
+    to_then as to_opendp_then,
 )
-from opendp_bayes.trusted.opendp_internals import to_then as to_opendp_then
 
 _FEATURES = ("contrib", "honest-but-curious")
 S = TypeVar("S", bound="Space")

@@ -5,7 +5,6 @@ Context.
 import math
 import sys
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from opendp.context import Context
@@ -26,7 +25,7 @@ from opendp.mod import (
 )
 
 from opendp_bayes.accounting.calibration import relative_loss
-from opendp_bayes.mathematics.rounding import round_up
+from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.validation import as_distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -89,6 +88,15 @@ def as_entry(measure: Measure, loss: Any) -> Loss:
     return Loss.of(MEASURES[name], float(value), float(delta))
 
 
+def identifier_of(metric: Metric) -> Any:
+    """The identifier whose records are one privacy unit, as polars takes it; None where a unit is a
+    number of records.
+    """
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    by_identifier = isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
+    return inner.identifier if by_identifier else None
+
+
 def unit_in_words(metric: Metric, distance: Any) -> str:
     """The privacy unit of a Context, as a ledger tells units apart.
 
@@ -97,14 +105,14 @@ def unit_in_words(metric: Metric, distance: Any) -> str:
     'contributions: 2, identifier: person'
     """
     inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    by_identifier = isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
     changes = isinstance(inner, ChangeOneIdDistance) or inner in (
         change_one_distance(),
         hamming_distance(),
     )
     bounds = [distance] if not isinstance(metric, FrameDistance) else sorted(map(_bound, distance))
     shown = ", ".join(map(str, bounds))
-    identifier = f", identifier: {_expression(inner.identifier)}" if by_identifier else ""
+    by = identifier_of(metric)
+    identifier = "" if by is None else f", identifier: {_expression(by)}"
     return f"{'changes' if changes else 'contributions'}: {shown}{identifier}"
 
 
@@ -139,7 +147,7 @@ def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
     spent = as_tuple(context.current_privacy_loss())
     limits = as_tuple(context.d_out)
     if any(
-        _sum_up(a, b) > limit for a, b, limit in zip(spent, as_tuple(loss), limits, strict=True)
+        sum_up(both) > limit for *both, limit in zip(spent, as_tuple(loss), limits, strict=True)
     ):
         raise ValueError(
             f"query: its privacy loss {loss} exceeds what is left of the Context's budget:"
@@ -147,10 +155,6 @@ def check_remaining(context: Context, loss: float | tuple[float, ...]) -> None:
             " rounds the sum up. Nothing was released or spent; ask for less, at most about"
             f" {context.remaining_privacy_loss()}."
         )
-
-
-def _sum_up(a: float, b: float) -> float:
-    return round_up(Fraction(a) + Fraction(b)) if math.isfinite(a + b) else math.inf
 
 
 def shown(values: tuple[float, ...]) -> str:

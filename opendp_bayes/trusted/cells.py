@@ -14,7 +14,7 @@ from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind, column_named
-from opendp_bayes.trusted.scanned_frames import EVERY_ROW, require_file
+from opendp_bayes.trusted.scanned_frames import collected, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
 
 
@@ -160,9 +160,5 @@ def counted(
     pl.set_random_seed(secrets.randbits(64))
     if limits.any and len(several) > 1:
         used = {of.column: None for cells in several for of in cells.axes}
-        frame = _collected(frame.select(map(column_named, used))).lazy()
-    return [cells.counts(_collected(cells.groups(frame, types))) for cells in several]
-
-
-def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
-    return frame.collect(engine="streaming", optimizations=EVERY_ROW)
+        frame = collected(frame.select(map(column_named, used))).lazy()
+    return [cells.counts(collected(cells.groups(frame, types))) for cells in several]

@@ -12,12 +12,9 @@ from opendp.metrics import (
     symmetric_distance,
 )
 from opendp.mod import (
-    ChangeOneIdDistance,
     Domain,
-    FrameDistance,
     LazyFrameDomain,
     Metric,
-    SymmetricIdDistance,
     Transformation,
     VectorDomain,
 )
@@ -26,6 +23,7 @@ from opendp.transformations import make_user_transformation
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
+from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kept_rows import RowLimits
@@ -176,8 +174,7 @@ def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], int]:
         return as_distance
     if metric == frame_distance(symmetric_distance()):
         return records_of_bounds
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+    if identifier_of(metric) is not None:
         raise ValueError(
             f"input_metric={metric}: a person may own any number of records. Limit them first, with"
             " `query.truncate_per_group(k)` in a Context, or with a truncating plan in"

@@ -2,10 +2,8 @@
 threshold, and nothing of what is below it.
 """
 
-from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,7 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 
 from opendp_bayes.accounting.thresholds import loss_of_discovery
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Integers, as_distance
+from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.laws import saturated
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import Discovery
@@ -73,11 +71,7 @@ def make_discovery(
     """
     require_features("make_discovery")
     space = descriptor_of(input_domain, KeysSpace, "make_discovered_counts")
-    if input_metric != space.metric:
-        raise ValueError(
-            f"input_metric={input_metric}: must be the metric that belongs to the input domain,"
-            f" {space.metric}."
-        )
+    space.check_metric(input_metric)
     if not isinstance(discovery, Discovery):
         raise TypeError(
             f"discovery={told(discovery)}: must be a Discovery, such as"
@@ -89,7 +83,10 @@ def make_discovery(
             " value, and only there."
         )
     of_rho = is_concentrated(output_measure)
-    loss = _losses(space, discovery, of_rho, delta)
+
+    def loss(d_in: int) -> PrivacyLoss:
+        found = loss_of_discovery(discovery, d_in, space.moved, concentrated=of_rho, delta=delta)
+        return replace(found)  # a value that nobody changes for others
 
     def losses(d_in: int) -> tuple[float, float]:
         found = loss(d_in)
@@ -129,18 +126,6 @@ def make_discovery(
     return measurement
 
 
-def _losses(
-    space: KeysSpace, discovery: Discovery, of_rho: bool, delta: float
-) -> Callable[[int], PrivacyLoss]:
-    """The privacy loss at every distance."""
-
-    @lru_cache(maxsize=64)
-    def at(distance: int) -> PrivacyLoss:
-        return loss_of_discovery(discovery, distance, space.moved, concentrated=of_rho, delta=delta)
-
-    return lambda d_in: replace(at(as_distance(d_in)))  # a value that nobody changes for others
-
-
 #: Labels, their noisy counts, the noisy rest, and the noisy counts within each.
 _Shown = tuple[tuple[Value, ...], tuple[int, ...], int | None, tuple[tuple[int, ...], ...]]
 
@@ -155,7 +140,8 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
     listed = dict.fromkeys(space.listed, (0, [0] * k))
     shown: dict[Value, tuple[int, list[int]]] = {}
     hidden = 0
-    for batch in _slices(keys):
+    slices = (part for batch in keys.batches() for part in batch.iter_slices(_AT_A_TIME))
+    for batch in slices:
         values, numbers = batch[KEY], batch[NUMBER].to_numpy().astype(np.int64)
         is_listed = values.is_in(pl.Series(list(listed), dtype=values.dtype).implode()).to_numpy()
         noisy = numbers + law.draws(numbers.size)
@@ -180,11 +166,6 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
         within = tuple(map(tuple, saturated(counts + noises).tolist()))
     rest = None if discovery.rest is None else hidden + int(discovery.rest.draws(1)[0])
     return tuple(every), tuple(number for number, _ in every.values()), rest, within
-
-
-def _slices(keys: CountedKeys) -> Iterator[pl.DataFrame]:
-    for batch in keys.batches():
-        yield from batch.iter_slices(_AT_A_TIME)
 
 
 def _plain(

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes.trusted.boundary import ContractError
-from opendp_bayes.trusted.plan_gate import COMPARED, ROW_NUMBERS, written
+from opendp_bayes.trusted.plan_gate import COMPARED, ROW_NUMBERS, steps_of, written
 from opendp_bayes.trusted.plan_values import named
 
 #: Steps of a plan after which rows are in the order in which they were.
@@ -47,15 +47,10 @@ class RowLimits:
 
 def _steps(node: Any) -> Iterator[tuple[str, Any]]:
     """Steps of a plan, the last one first, up to one that makes other rows."""
-    step, body = named(node)
-    while step != "DataFrameScan":
-        if step == "IR":
-            step, body = named(body["dsl"])
-            continue
+    for step, body in steps_of(node):
         yield step, body
         if step not in _ROW_BY_ROW:
             return
-        step, body = named(body["input"])
 
 
 def _kept(node: Any) -> str:

@@ -28,7 +28,7 @@ from opendp_bayes.trusted.counting import counted_distance
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.kinds import Kind, column_named, kind_of
-from opendp_bayes.trusted.scanned_frames import EVERY_ROW, on_disk, require_file
+from opendp_bayes.trusted.scanned_frames import collected, on_disk, require_file
 from opendp_bayes.trusted.spaces import CountsSpace, UserSpace
 
 #: Beyond so many values, about, they are counted in parts, by a hash with a key.
@@ -152,7 +152,7 @@ def counted_in_frames(keys: Keys, limits: RowLimits) -> Count:
         pl.set_random_seed(secrets.randbits(64))
         values = _values(frame, keys)
         if limits.any:  # of which every reading may keep others
-            values = _collected(values).lazy()
+            values = collected(values).lazy()
         return CountedKeys(lambda: counted_in_parts(values, keys.within))
 
     return count
@@ -191,7 +191,7 @@ def counted_in_parts(values: pl.LazyFrame, within: Cells | None = None) -> Itera
     are many. Every reading of a frame may give other rows, so that it is counted in one, or written
     to a file of ours first.
     """
-    about = _collected(values.select(pl.col(KEY).approx_n_unique())).item()
+    about = collected(values.select(pl.col(KEY).approx_n_unique())).item()
     if about <= MOST_AT_ONCE:
         yield _counted(values, within)
         return
@@ -203,9 +203,9 @@ def counted_in_parts(values: pl.LazyFrame, within: Cells | None = None) -> Itera
 
 def _counted(values: pl.LazyFrame, within: Cells | None) -> pl.DataFrame:
     if within is None:
-        return _collected(values.group_by(KEY).len(NUMBER))
+        return collected(values.group_by(KEY).len(NUMBER))
     names = [f"value_{at}" for at in range(len(within.axes))]
-    return in_cells(_collected(values.group_by(KEY, *names).len(NUMBER)), within)
+    return in_cells(collected(values.group_by(KEY, *names).len(NUMBER)), within)
 
 
 def in_cells(groups: pl.DataFrame, within: Cells) -> pl.DataFrame:
@@ -242,10 +242,6 @@ def normal_batches(batches: Batches, keys: Keys) -> Iterator[pl.DataFrame]:
             key = _comparable(pl.col(KEY), dtype)
             key = key if keys.nulls is None else key.fill_null(pl.lit(keys.nulls))
             yield batch.select(key, NUMBER).drop_nulls(KEY)
-
-
-def _collected(frame: pl.LazyFrame) -> pl.DataFrame:
-    return frame.collect(engine="streaming", optimizations=EVERY_ROW)
 
 
 def make_counts_of_keys(

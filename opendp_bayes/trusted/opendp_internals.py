@@ -56,14 +56,12 @@ def parts_of(query: Query) -> Parts:
 
 def belongs_to(query: LazyFrameQuery | LazyGroupByQuery) -> Query:
     """The query with the budget and the Context, which a query on a polars frame hides."""
-    found: Query = object.__getattribute__(query, "_query")
-    return found
+    return object.__getattribute__(query, "_query")
 
 
 def plan_of(query: LazyFrameQuery) -> pl.LazyFrame:
     """The plan of a query on a polars frame, which hides it behind polars' own methods."""
-    plan: pl.LazyFrame = object.__getattribute__(query, "polars_plan")
-    return plan
+    return object.__getattribute__(query, "polars_plan")
 
 
 def grouped_plan_of(query: LazyGroupByQuery) -> Any:
@@ -86,11 +84,9 @@ def forget_origin(made: Any) -> None:
 
 def frame_of(domain: Domain) -> pl.LazyFrame:
     """A frame without rows that has the columns of a domain."""
-    frame: pl.LazyFrame = _lazyframe_from_domain(domain)
-    return frame
+    return _lazyframe_from_domain(domain)
 
 
 def domain_of_column(name: str, dtype: pl.DataType) -> Domain:
     """The domain of a column; raises `OpenDPException` or `ValueError` for a type without one."""
-    domain: Domain = _series_domain_from_field((name, dtype))
-    return domain
+    return _series_domain_from_field((name, dtype))

@@ -33,7 +33,7 @@ from opendp_bayes.mathematics.validation import as_positive, as_size
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.promise import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
-from opendp_bayes.trusted.budget import SMOOTHED, name_of
+from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, name_of
 from opendp_bayes.trusted.files import opened_file
 from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
 from opendp_bayes.trusted.kinds import column_named, kind_of
@@ -316,11 +316,11 @@ def check_identifier(
     """Raise `ValueError` where the identifier of a privacy unit is not among the columns, with the
     reason for one that was left out.
     """
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+    identifier = identifier_of(metric)
+    if identifier is None:
         return
-    _check_by_name(inner.identifier, "privacy_unit: its identifier")
-    for name in inner.identifier.meta.root_names():
+    _check_by_name(identifier, "privacy_unit: its identifier")
+    for name in identifier.meta.root_names():
         if name in left_out:
             raise ValueError(f"privacy_unit: identifier={name!r}: {left_out[name]}")
         if name not in columns:

@@ -7,7 +7,7 @@ polars writes a plan as JSON, which names every step, expression and argument, a
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,16 +60,17 @@ def is_kept(name: str, plan: pl.LazyFrame, source: pl.LazyFrame) -> bool:
     """
     node = written(plan)
     rows = _rows(node, _schema(source), frozenset({name}))
-    return name in rows.bounded - rows.stale and not _has_groups(node)
+    has_groups = any(step == "GroupBy" for step, _ in steps_of(node))
+    return name in rows.bounded - rows.stale and not has_groups
 
 
-def _has_groups(node: Any) -> bool:
+def steps_of(node: Any) -> Iterator[tuple[str, Any]]:
+    """The steps of a plan that `check_plan` has passed, the last one first."""
     step, body = named(node)
     while step != "DataFrameScan":
-        if step == "GroupBy":
-            return True
+        if step != "IR":
+            yield step, body
         step, body = named(body["dsl"] if step == "IR" else body["input"])
-    return False
 
 
 def _schema(source: pl.LazyFrame) -> Any:

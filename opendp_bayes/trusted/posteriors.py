@@ -17,11 +17,11 @@ from opendp.transformations import make_user_transformation
 from opendp.typing import RuntimeType
 
 from opendp_bayes.mathematics.rounding import round_up, sqrt_up
-from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
+from opendp_bayes.mathematics.simplex import candidate, check_enumerable, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, as_distance
 from opendp_bayes.mechanisms.exponential.scores import (
     candidate_distances,
-    check_candidates,
+    public_size,
     score_change,
 )
 from opendp_bayes.trusted.boundary import (
@@ -179,7 +179,9 @@ def _scored_space(input_domain: Domain, user: str) -> tuple[PosteriorSpace, int]
     space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
-    return space, check_candidates(user, size=space.size, k=space.k)
+    size = public_size(user, space.size)
+    check_enumerable(size, space.k)
+    return space, size
 
 
 # --- Counts in OpenDP's own spaces

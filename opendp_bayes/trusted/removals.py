@@ -197,14 +197,6 @@ def _is_main() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _lock_for_fork() -> None:
-    _owner.lock.acquire()
-
-
-def _unlock_after_fork() -> None:
-    _owner.lock.release()
-
-
 def _begin_anew() -> None:
     global _owner
     _owner.forget()
@@ -214,5 +206,7 @@ def _begin_anew() -> None:
 _owner = _Owner()
 if sys.platform != "win32":
     os.register_at_fork(
-        before=_lock_for_fork, after_in_parent=_unlock_after_fork, after_in_child=_begin_anew
+        before=lambda: _owner.lock.acquire(),
+        after_in_parent=lambda: _owner.lock.release(),
+        after_in_child=_begin_anew,
     )

@@ -19,6 +19,11 @@ from opendp_bayes.trusted.temporary_files import TemporaryFile, sweep
 EVERY_ROW = pl.QueryOptFlags(predicate_pushdown=False)
 
 
+def collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    """The rows of a frame, read in pieces."""
+    return frame.collect(engine="streaming", optimizations=EVERY_ROW)
+
+
 class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
     """Write a frame to a private temporary file (Arrow for Enum columns alone, otherwise Parquet)
     and scan it from there.

@@ -57,9 +57,20 @@ class UserSpace(ABC):
     def is_member(self, value: Any) -> bool: ...
 
     @property
+    @abstractmethod
+    def metric(self) -> Metric: ...
+
+    @property
     def domain(self) -> Domain:
         space = deepcopy(self)  # OpenDP hands it to anyone, so no map or sampler may read it
         return user_domain(space.identifier, space.is_member, space)
+
+    def check_metric(self, metric: Metric) -> None:
+        if metric != self.metric:
+            raise ValueError(
+                f"input_metric={metric}: must be the metric that belongs to the input domain,"
+                f" {self.metric}."
+            )
 
 
 @dataclass(frozen=True)
@@ -102,13 +113,6 @@ class CountsSpace(UserSpace):
     @property
     def metric(self) -> Metric:
         return user_distance(f"CountsDistance({relation_of(self.size)})", relation_of(self.size))
-
-    def check_metric(self, metric: Metric) -> None:
-        if metric != self.metric:
-            raise ValueError(
-                f"input_metric={metric}: must be the metric that belongs to the input domain,"
-                f" {self.metric}."
-            )
 
     def as_prior(self, prior: Prior) -> tuple[float, ...]:
         """The prior of every category from one number or one for each; `ValueError`/`TypeError` for

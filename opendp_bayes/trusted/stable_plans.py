@@ -18,13 +18,13 @@ from opendp.mod import (
     FrameDistance,
     Metric,
     OpenDPException,
-    SymmetricIdDistance,
     Transformation,
 )
 from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.trusted.boundary import silenced
+from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, records_of_bounds
 from opendp_bayes.trusted.kept_rows import RowLimits
@@ -75,12 +75,10 @@ class Gate:
         otherwise None.
         """
         domain, metric = self.stable.input_space
-        inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-        if not isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+        identifier = identifier_of(metric)
+        if identifier is None or not identifier.meta.is_column():
             return None
-        if not inner.identifier.meta.is_column():
-            return None
-        name = str(inner.identifier.meta.output_name())
+        name = str(identifier.meta.output_name())
         kept = name in self.plan.collect_schema()
         return name if kept and is_kept(name, self.plan, frame_of(domain)) else None
 
@@ -138,7 +136,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
             # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
             records_of_bounds(stable.map(parts_of(base).d_in))
     except OpenDPException as error:
-        if isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance)):
+        if identifier_of(metric) is not None:
             advice = (
                 "with an identifier as the privacy unit, its plan must limit the rows of each, as"
                 " in `context.query().truncate_per_group(3)`."

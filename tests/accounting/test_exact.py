@@ -14,8 +14,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
-from opendp_bayes.accounting import exact, profile
-from opendp_bayes.accounting import pairs as pairs_module
+from opendp_bayes.accounting import exact, pairs as pairs_module, profile
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Block,
@@ -660,7 +659,8 @@ def test_a_loss_holds_for_every_law_within_the_error(
         monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
         for with_renyi in (True, False):
-            found = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, with_renyi)
+            setting = Setting(HellingerExponential(1.0), 1, (1.0, 1.0))
+            found, _ = exact._examine(setting, 1, with_renyi)
             assert Fraction(found.epsilon) >= Fraction(float(np.max(np.abs(ratio)))) - Fraction(
                 1, 2**50
             )
@@ -676,7 +676,7 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
         pairs = Known((-1.0, -2.0), (-2.0, -1.0 - 2.0**-20), error)
         monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
-        found = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, False)
+        found, _ = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, False)
         assert Fraction(found.epsilon) >= 1 + 2 * Fraction(error)
         assert Fraction(found.range) >= 2 - Fraction(1, 2**20) + 4 * Fraction(error)
         assert Fraction(found.rho) >= Fraction(found.range) ** 2 / 8
@@ -696,7 +696,7 @@ def test_the_errors_of_a_loss_of_many_candidates_are_added_exactly(
         pairs = Known((), (), error)
         monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
         exact._examine.cache_clear()
-        loss = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0, 1.0)), 1, False)
+        loss, _ = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0, 1.0)), 1, False)
         assert Fraction(loss.epsilon) >= Fraction(5, 4) + 2 * both
         assert Fraction(loss.range) >= Fraction(5, 2) + 4 * both
         assert Fraction(loss.rho) >= Fraction(loss.range) ** 2 / 8
@@ -731,9 +731,8 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
             for block in pairs.blocks()
         ]
         allowed = alone[2]
-        assert exact._examine(
-            Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True
-        ).rho >= max(alone) * (1 - 1e-12)
+        found, _ = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True)
+        assert found.rho >= max(alone) * (1 - 1e-12)
         between += (second + 2 * error) ** 2 / 8 <= max(alone[:2]) < allowed
     assert between > 0
 
@@ -755,7 +754,7 @@ def test_a_concentrated_loss_of_groups_is_rounded_up(
     mechanism = HellingerExponential(1.0, sensitivity="local")
     for value in np.linspace(0.1, 3.3, 30).tolist():
         for of_pair, spread in ((value, 1e3), (1e6, value)):
-            found = exact._Findings(epsilon=9.0, range=spread, rho=of_pair, worst=None)
+            found = PrivacyLoss(epsilon=9.0, range=spread, rho=of_pair), ()
             monkeypatch.setattr(exact, "_examine", lambda *arguments, found=found: found)
             exact.loss_within.cache_clear()
             rho = Fraction(exact_loss(mechanism, size=5, prior=(1.0, 1.0), d_in=3).rho)

@@ -13,8 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.commands import main as cli
-from opendp_bayes.commands import release_command
+from opendp_bayes.commands import main as cli, release_command
 from opendp_bayes.commands.app import app
 from opendp_bayes.questions.survey_query import SurveyQuery
 from tests.helpers.command_line import run

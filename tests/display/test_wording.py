@@ -5,8 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from opendp_bayes import PrivacyLoss
 from opendp_bayes.display.wording import at_most, described, guarantee

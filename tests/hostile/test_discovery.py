@@ -29,8 +29,7 @@ from opendp_bayes.mechanisms.thresholds import (
 )
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.discovered import DiscoveredRelease
-from opendp_bayes.trusted import discovery as module
-from opendp_bayes.trusted import keys as counting
+from opendp_bayes.trusted import discovery as module, keys as counting
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.keys import CountedKeys, Keys, counted_in_frames
 from opendp_bayes.trusted.plan_gate import is_kept

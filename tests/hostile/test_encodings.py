@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
-from opendp_bayes.trusted import csv_text as text
-from opendp_bayes.trusted import files
+from opendp_bayes.trusted import csv_text as text, files
 from opendp_bayes.trusted.csv_text import copy_records, decoded, header_of
 from opendp_bayes.trusted.encodings import HIDDEN
 from tests.helpers.byte_sequences import MARKED, SLOW, tried

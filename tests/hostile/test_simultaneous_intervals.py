@@ -11,8 +11,7 @@ import pytest
 from scipy import special
 
 import opendp_bayes as ob
-from opendp_bayes.inference.answers import posterior as posteriors
-from opendp_bayes.inference.answers import quantities, simultaneous
+from opendp_bayes.inference.answers import posterior as posteriors, quantities, simultaneous
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.simultaneous import pointwise_level

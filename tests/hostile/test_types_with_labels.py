@@ -205,8 +205,7 @@ def test_only_what_was_asked_for_is_released(opened: Any) -> None:
 
 def test_labels_in_a_type_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: the mistake put back."""
-    from opendp_bayes_engines import engines as opening
-    from opendp_bayes_engines import on_duckdb
+    from opendp_bayes_engines import engines as opening, on_duckdb
 
     for module in (opening, on_duckdb):
         monkeypatch.setattr(module, "column_of", kinds.written_column_of)

@@ -19,8 +19,7 @@ from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.tree_counts import TreeCounts
-from opendp_bayes.inference.levels.weights import Look as LookAtLevel
-from opendp_bayes.inference.levels.weights import Weights
+from opendp_bayes.inference.levels.weights import Look as LookAtLevel, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation

@@ -10,8 +10,7 @@ from scipy.special import logsumexp
 from opendp_bayes import noise_aware_posterior
 from opendp_bayes.inference import ways
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
-from opendp_bayes.inference.sampling import importance
-from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
+from opendp_bayes.inference.sampling import importance, interpolated_normaliser as normaliser
 from opendp_bayes.inference.sampling.importance import Proposals, Weighted, by_importance
 from opendp_bayes.inference.sampling.interpolated_normaliser import (
     LogNormaliser,

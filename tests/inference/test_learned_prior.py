@@ -15,8 +15,7 @@ from scipy import special, stats
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import opendp_bayes as ob
-from opendp_bayes.inference.learned import learned_counts as module
-from opendp_bayes.inference.learned import sweeps as sweeps_module
+from opendp_bayes.inference.learned import learned_counts as module, sweeps as sweeps_module
 from opendp_bayes.inference.learned.drawn_cells import DrawnCells, columns
 from opendp_bayes.inference.learned.intensity_law import SHAPE, STEP, UNIT, IntensityLaw
 from opendp_bayes.inference.learned.margins import SCALES, handed_down, margins_of, nested

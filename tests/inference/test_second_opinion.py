@@ -9,8 +9,7 @@ from scipy import special
 from opendp_bayes import noise_aware_posterior
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
-from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser
-from opendp_bayes.inference.sampling import markov_chain
+from opendp_bayes.inference.sampling import interpolated_normaliser as normaliser, markov_chain
 from opendp_bayes.inference.sampling.second_opinion import climbed, disagreement
 from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers import calibration, oracles

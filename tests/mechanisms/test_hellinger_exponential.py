@@ -10,8 +10,6 @@ from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.exponential import (
     hellinger_exponential,
-)
-from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
 from opendp_bayes.research import global_sensitivity

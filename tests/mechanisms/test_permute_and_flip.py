@@ -19,6 +19,7 @@ from flint import arb
 from scipy.special import gammaln
 
 from opendp_bayes import exact_loss, privacy_profile
+from opendp_bayes.mathematics.simplex import check_enumerable
 from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import HellingerExponential, Mechanism, PermuteAndFlip
 from opendp_bayes.mechanisms.exponential import permute_and_flip
@@ -27,7 +28,7 @@ from opendp_bayes.mechanisms.exponential.permute_and_flip import (
 )
 from opendp_bayes.mechanisms.exponential.scores import (
     candidate_distances,
-    check_candidates,
+    public_size,
     score_change,
     score_error,
 )
@@ -309,13 +310,13 @@ def test_score_change_is_rounded_up() -> None:
 
 
 def test_refuses_what_cannot_be_scored() -> None:
-    assert check_candidates("scores", size=10, k=3) == 10
+    assert public_size("scores", 10) == 10
     with pytest.raises(
         ValueError, match=r"scores: its candidates are .* so the number of records must be public\."
     ):
-        check_candidates("scores", size=None, k=3)
+        public_size("scores", None)
     with pytest.raises(ValueError, match=r"size=1000, 4 categories: enumerating the C"):
-        check_candidates("scores", size=1000, k=4)
+        check_enumerable(1000, 4)
 
 
 # The map.

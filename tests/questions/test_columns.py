@@ -8,8 +8,7 @@ from enum import IntEnum
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from opendp_bayes.questions.columns import labelled_column
 from opendp_bayes.trusted.cells import Cells, counted

@@ -13,8 +13,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from opendp.mod import OpenDPException
 from scipy.special import logsumexp
 

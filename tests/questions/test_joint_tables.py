@@ -10,8 +10,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
 from opendp_bayes.questions.joint_tables import LARGEST_TABLE, check_combinations

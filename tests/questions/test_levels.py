@@ -231,7 +231,7 @@ def test_the_smallest_error_is_that_of_all_levels() -> None:
     division, asked = best._division, best._settled[0]
 
     def mean(shares: Any) -> float:
-        errors = [division._error(one)(shares[name]) for name, one in asked.items()]
+        errors = [division._error(one, shares[name]) for name, one in asked.items()]
         ratios = survey(shares).summarize()["joint_error"].to_numpy()
         return float(np.mean(np.array(errors) * ratios))
 

@@ -7,8 +7,7 @@ from typing import Any
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
 

@@ -84,7 +84,7 @@ def simulated_errors(scale):
 def expected_errors(query):
     """Those that the shares go by."""
     asked = query._settled[0]
-    return {name: query._division._error(one)(query.share[name]) for name, one in asked.items()}
+    return {name: query._division._error(one, query.share[name]) for name, one in asked.items()}
 
 
 def off(errors, expected):
@@ -135,7 +135,7 @@ def test_the_smallest_mean_is_smallest(error):
     division, asked = best._division, best._settled[0]
 
     def mean(shares):
-        return sum(division._error(one)(shares[name]) for name, one in asked.items()) / 3
+        return sum(division._error(one, shares[name]) for name, one in asked.items()) / 3
 
     smallest = mean(best.share)
     assert smallest < mean(dict.fromkeys(asked, 1 / 3))
@@ -177,7 +177,7 @@ def test_a_public_number_of_records_needs_no_guess():
     equal = survey("equal", size=1000)
     division, asked = query._division, query._settled[0]
     means = [
-        np.mean([division._error(one)(shares[name]) for name, one in asked.items()])
+        np.mean([division._error(one, shares[name]) for name, one in asked.items()])
         for shares in (query.share, equal.share)
     ]
     assert means[0] < means[1]
@@ -270,7 +270,7 @@ def test_shares_know_what_tables_tell_each_other():
     division, asked = best._division, best._settled[0]
 
     def mean(shares):
-        errors = [division._error(one)(shares[name]) for name, one in asked.items()]
+        errors = [division._error(one, shares[name]) for name, one in asked.items()]
         rows = overlapping(shares, third="other").summarize()
         return float(np.mean(np.array(errors) * rows["joint_error"].to_numpy()))
 

@@ -12,8 +12,7 @@ import jsonschema
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import opendp_bayes as ob

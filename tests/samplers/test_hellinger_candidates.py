@@ -31,8 +31,7 @@ from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     exponent_error,
 )
 from opendp_bayes.samplers import uniform as sampling
-from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler
-from opendp_bayes.samplers.exponential import terms
+from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler, terms
 from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
 from opendp_bayes.samplers.exponential.terms import blocks, chords
 from opendp_bayes.samplers.uniform import log_uniforms

@@ -11,8 +11,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.questions.counts_of_frame import counts_of_frame
 from opendp_bayes.questions.question import Question
-from opendp_bayes.trusted import plan_kinds
-from opendp_bayes.trusted import stable_plans as query_plan
+from opendp_bayes.trusted import plan_kinds, stable_plans as query_plan
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.stable_plans import stable_plan
 

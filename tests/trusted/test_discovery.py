@@ -346,7 +346,9 @@ def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
     context = context_of(frame, privacy_unit=dp.unit_of(**unit))
     query = ob.posterior(context.query(), "key", categories="discover", nulls=ob.DROP)
     measurement = query.resolve()
-    loss = loss_of_discovery(query._asked.fitted(query._d_out), d_in, "records", concentrated=False)
+    loss = loss_of_discovery(
+        query._asked.settled(query._d_out), d_in, "records", concentrated=False
+    )
     assert measurement.map(query._d_in) == (loss.epsilon, loss.delta)
     assert loss.epsilon <= 1.0
     assert loss.delta <= 1e-8

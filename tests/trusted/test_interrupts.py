@@ -24,9 +24,11 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.questions import asked
-from opendp_bayes.questions import posterior_query as context_module
-from opendp_bayes.questions import survey_query as survey_module
+from opendp_bayes.questions import (
+    asked,
+    posterior_query as context_module,
+    survey_query as survey_module,
+)
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import deferred_interrupts, handler_below, interruptible
 from tests import helpers

@@ -106,7 +106,7 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(
     )
     query = context.query().truncate_per_group(3, keep=keep)
     asked = ob.posterior(query, "x", categories="discover", nulls=ob.DROP)
-    counts = asked._asked.counts
+    counts = asked._asked.chain
     assert (counts.output_domain.descriptor.people, counts.map(1)) == (True, 3)
     found = pl.concat(counts(frame).batches())
     assert found["number"].to_list() == [1] * 600
@@ -125,7 +125,7 @@ def test_a_person_is_counted_once_for_a_value() -> None:
     )
     query = context.query().truncate_per_group(5)
     for nulls, expected in (("a", {"a": 3}), ("none", {"a": 2, "none": 2}), (ob.DROP, {"a": 2})):
-        counts = ob.posterior(query, "x", categories="discover", nulls=nulls)._asked.counts
+        counts = ob.posterior(query, "x", categories="discover", nulls=nulls)._asked.chain
         assert dict(pl.concat(counts(frame.lazy()).batches()).rows()) == expected
 
 

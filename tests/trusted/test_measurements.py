@@ -20,8 +20,7 @@ from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.trusted import measurements
-from opendp_bayes.trusted import measurements as drawing
+from opendp_bayes.trusted import measurements, measurements as drawing
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 PURE, ZCDP = dp.max_divergence(), dp.zero_concentrated_divergence()

@@ -13,8 +13,7 @@ import pytest
 
 from opendp_bayes.trusted import plan_gate, plan_values
 from opendp_bayes.trusted.plan_gate import check_plan
-from tests.helpers import every_expression as every
-from tests.helpers import every_function
+from tests.helpers import every_expression as every, every_function
 
 
 def outcome(expr: pl.Expr) -> str | None:

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import plan_gate, plan_values
-from opendp_bayes.trusted import stable_plans as query_plan
+from opendp_bayes.trusted import plan_gate, plan_values, stable_plans as query_plan
 from opendp_bayes.trusted.plan_gate import check_plan
 from tests.helpers import leaking_plans
 from tests.helpers.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted

@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from opendp_bayes.trusted.boundary import ContractError
 from opendp_bayes.trusted.spaces import CountsSpace, GroupedCountsSpace, PosteriorSpace

@@ -11,21 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.simplex import candidate, candidates
+from opendp_bayes.mathematics.simplex import candidate, candidates, check_enumerable
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
     as_counts,
     as_prior,
-    as_scale,
     as_size,
 )
 from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
     HellingerExponential,
 )
 from opendp_bayes.mechanisms.exponential.scores import (
+    Chosen,
     candidate_distances,
-    check_candidates,
+    public_size,
     score_change,
 )
 from opendp_bayes.mechanisms.laws import Flips
@@ -42,7 +42,7 @@ _NODES = 40
 
 
 @dataclass(frozen=True)
-class PermuteAndFlip:
+class PermuteAndFlip(Chosen):
     """Go through the candidate posteriors in random order; release the first whose coin, of
     probability `exp(-H / scale)`, shows heads.
 
@@ -68,27 +68,15 @@ class PermuteAndFlip:
     scale: float
     name: ClassVar[str] = "permute_and_flip"
 
-    def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
-
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` where the size is private (the candidate set depends on it) or there
         are too many candidates.
         """
-        check_candidates(type(self).__name__, size=size, k=prior.size)
+        check_enumerable(public_size(type(self).__name__, size), prior.size)
 
     def law(self, size: int | None, prior: Floats) -> Flips:
         """Flips of coins, which many and small ones make the exponential mechanism's weights."""
         return Flips(self.scale, HellingerExponential(self.scale).law(size, prior))
-
-    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """Draw as `sample` does, shape `(draws, k)`."""
-        return self.sample(counts, prior, draws)
-
-    def project(self, drawn: Integers, size: int | None) -> Integers:
-        """Return the draw unchanged: it is counts already."""
-        return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given

@@ -23,13 +23,9 @@ from opendp_bayes.mathematics.validation import (
     Integers,
     as_counts,
     as_prior,
-    as_scale,
     as_size,
 )
-from opendp_bayes.mechanisms.exponential.scores import (
-    candidate_distances,
-    public_size,
-)
+from opendp_bayes.mechanisms.exponential.scores import Chosen, candidate_distances, public_size
 from opendp_bayes.mechanisms.laws import ExponentialWeights, Widths
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.samplers.exponential.hellinger_candidates import (
@@ -44,16 +40,10 @@ LARGEST_UNIFORM_SHARE = 0.99
 FEW_CANDIDATES = 1000
 
 
-class PosteriorExponential(Widths):
+class PosteriorExponential(Chosen, Widths):
     """Exponential mechanism over the simplex of candidate posteriors. Subclasses are frozen
     dataclasses with a `scale`, and have a `width` and a `smallest_width`.
     """
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        # A float, whatever number was given.
-        object.__setattr__(self, "scale", as_scale(self.scale))
 
     def law(self, size: int | None, prior: Floats) -> ExponentialWeights:
         """Exponential weights with the width of this mechanism."""
@@ -94,14 +84,6 @@ class PosteriorExponential(Widths):
             f" more of the releases of {type(self).__name__} would be uniform draws from them,"
             f" whatever the data. Use KNormParameters{same_loss} or a smaller scale."
         )
-
-    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """Draw as `sample` does, shape `(draws, k)`."""
-        return self.sample(counts, prior, draws)
-
-    def project(self, drawn: Integers, size: int | None) -> Integers:
-        """Return the draw unchanged: it is counts already."""
-        return drawn
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given

@@ -2,9 +2,11 @@
 of records can move it.
 """
 
+from abc import ABC, abstractmethod
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.exponential.hellinger import (
     distance_from_divergence,
@@ -15,8 +17,32 @@ from opendp_bayes.mathematics.exponential.sensitivity import (
     global_sensitivity,
 )
 from opendp_bayes.mathematics.rounding import round_up, upper_end
-from opendp_bayes.mathematics.simplex import candidate_sums, check_enumerable
-from opendp_bayes.mathematics.validation import Floats, Integers, as_distance
+from opendp_bayes.mathematics.simplex import candidate_sums
+from opendp_bayes.mathematics.validation import Floats, Integers, as_distance, as_scale
+
+
+class Chosen(ABC):
+    """A mechanism that chooses one of the candidates. Subclasses are frozen dataclasses with a
+    `scale`.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        # A float, whatever number was given.
+        object.__setattr__(self, "scale", as_scale(self.scale))
+
+    @abstractmethod
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """`draws` releases, shape `(draws, k)`."""
+
+    def draw(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Draw as `sample` does, shape `(draws, k)`."""
+        return self.sample(counts, prior, draws)
+
+    def project(self, drawn: Integers, size: int | None) -> Integers:
+        """Return the draw unchanged: it is counts already."""
+        return drawn
 
 
 def public_size(user: str, size: int | None) -> int:
@@ -29,15 +55,6 @@ def public_size(user: str, size: int | None) -> int:
             " must be public. Under add/remove neighbours use LaplaceParameters, or state the"
             " privacy unit as changes and pass size=."
         )
-    return size
-
-
-def check_candidates(user: str, *, size: int | None, k: int) -> int:
-    """Return `size`; raise `ValueError` that names `user` where it is private, or where the
-    candidates are too many.
-    """
-    size = public_size(user, size)
-    check_enumerable(size, k)
     return size
 
 

@@ -125,29 +125,21 @@ def _kept(
     if column.kind is Kind.STRING:
         if column.dtype != "String":
             groups = groups.with_columns(held.cast(nw.String))
+        other = max(known, key=len, default="") + "?"  # a text that is no category
         return found(groups, value, known).with_columns(
-            nw.when(held.is_null() | nw.col(FOUND)).then(held).otherwise(nw.lit(_other_text(known)))
+            nw.when(held.is_null() | nw.col(FOUND)).then(held).otherwise(nw.lit(other))
         )
     if column.kind is Kind.INTEGER and column.dtype != "Int64":
         groups = groups.with_columns(held.cast(nw.Int64))
     if column.dtype.startswith("U") and column.kind is Kind.WIDE:
         known = [one for one in known if one >= 0]
     within = nw.when(nw.col(FOUND)).then(held).cast(nw.Int64)
-    other = nw.lit(_other_number(known), dtype=nw.Int64)
-    return found(groups, value, known).with_columns(
-        nw.when(held.is_null() | nw.col(FOUND)).then(within).otherwise(other).alias(value)
-    )
-
-
-def _other_text(known: Sequence[str]) -> str:
-    """A text that is no category."""
-    return max(known, key=len, default="") + "?"
-
-
-def _other_number(known: Sequence[int]) -> int:
-    """A number that is no category."""
     taken = set(known)
-    return next(number for number in range(len(taken) + 1) if number not in taken)
+    number = next(number for number in range(len(taken) + 1) if number not in taken)
+    other_number = nw.lit(number, dtype=nw.Int64)  # one that is no category
+    return found(groups, value, known).with_columns(
+        nw.when(held.is_null() | nw.col(FOUND)).then(within).otherwise(other_number).alias(value)
+    )
 
 
 @contextmanager

@@ -20,8 +20,7 @@ def beneath(frame: Frame) -> Frame:
     }.get(frame.implementation)
     if layer is None:
         return frame
-    below: Frame = nw.from_native(layer(frame.to_native()))
-    return below
+    return nw.from_native(layer(frame.to_native()))
 
 
 def _of_sqlframe(frame: Any) -> Any:

@@ -1,5 +1,7 @@
 """Helpers of the rules: make the term of an expression of other terms, and check terms."""
 
+from collections.abc import Sequence
+
 import narwhals as nw
 
 from opendp_bayes_engines.kinds import INT64, Column, Kind
@@ -22,7 +24,7 @@ def made(
     return Term(expr, column, terms[0].name, reads(terms))
 
 
-def reads(terms: tuple[Term, ...]) -> frozenset[str]:
+def reads(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset[str]().union(*(term.reads for term in terms))
 
 

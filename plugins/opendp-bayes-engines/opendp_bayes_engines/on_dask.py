@@ -125,8 +125,7 @@ class Partitioned:
         add = delayed(_added, pure=False)
         while len(parts) > 1:
             parts = [add(parts[at : at + _TOGETHER]) for at in range(0, len(parts), _TOGETHER)]
-        total: pl.DataFrame = parts[0].compute()
-        return total
+        return parts[0].compute()
 
 
 #: From the frame of a partition to its numbers.
@@ -145,8 +144,7 @@ def _of_partition(part: Any, steps: Sequence[Step], count: Counted) -> pl.DataFr
 
 def _texts(rows: Frame) -> Frame:
     """Files of Dask may hold any bytes as text. As to other readers, these are no data."""
-    texts: Frame = nw.from_native(rows.to_native().cast({KEY: pl.Binary}).cast({KEY: pl.String}))
-    return texts
+    return nw.from_native(rows.to_native().cast({KEY: pl.Binary}).cast({KEY: pl.String}))
 
 
 def _added(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -64,8 +64,7 @@ def _texts(rows: Frame) -> Frame:
     """Spark lets any bytes be a text, of which only characters can be shown."""
     native = rows.to_native()
     valid = _functions(native).make_valid_utf8(KEY)
-    texts: Frame = nw.from_native(native.withColumn(KEY, valid))
-    return texts
+    return nw.from_native(native.withColumn(KEY, valid))
 
 
 def _functions(native: Any) -> Any:

@@ -176,8 +176,7 @@ class EngineQuery(Query):
 
     @property
     def _base_space(self) -> tuple[Domain, Metric]:
-        space: Any = parts_of(self._base).chain
-        return space
+        return parts_of(self._base).chain
 
     def _then(self, step: Step) -> "EngineQuery":
         self._check_ungrouped()

@@ -1,6 +1,6 @@
 """The OpenDP domain of frames, whichever engine they are in, and the transformations of a plan."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,21 +108,14 @@ def make_step(domain: Domain, metric: Metric, step: Step) -> Transformation:
         # A row that changes may leave, enter, or both: the number of rows is private from here on.
         output, per_unit = symmetric_distance(), 2
 
-    def apply(frame: Held) -> Held:
-        return frame.then(step)
-
     return make_user_transformation(
         domain,
         metric,
         FrameSpace(step.schema).domain,
         output,
-        guarded(apply, "the plan"),
-        guarded_map(_times(per_unit), "the plan"),
+        guarded(lambda frame: frame.then(step), "the plan"),
+        guarded_map(lambda d_in: per_unit * as_distance(d_in), "the plan"),
     )
-
-
-def _times(per_unit: int) -> Callable[[Any], int]:
-    return lambda d_in: per_unit * as_distance(d_in)
 
 
 def make_counts(domain: Domain, metric: Metric, question: Question) -> Transformation:

@@ -8,7 +8,7 @@ import narwhals as nw
 
 from opendp_bayes_engines.expressions import read
 from opendp_bayes_engines.kinds import Column, Kind, leaf
-from opendp_bayes_engines.making import condition_of
+from opendp_bayes_engines.making import condition_of, reads
 from opendp_bayes_engines.terms import Term
 
 Frame = nw.LazyFrame[Any]
@@ -56,7 +56,7 @@ class Filter:
             )
         return cls(
             tuple(condition_of(term, "filter") for term in terms),
-            frozenset[str]().union(*(term.reads for term in terms)),
+            reads(terms),
             schema,
             frozenset(schema),
         )
@@ -104,7 +104,7 @@ class WithColumns:
         return cls(
             tuple(_aliased(term, name) for name, term in zip(names, terms, strict=True)),
             only,
-            frozenset[str]().union(*(term.reads for term in terms)),
+            reads(terms),
             result,
             frozenset(result) - moved,
         )

@@ -67,7 +67,7 @@ def literal(value: Any) -> Term:
         raise RefusedError("nan is equal to nothing; use is_null(), which is true for it.")
     if kind is Kind.DATE and value.year < _FIRST_YEAR:
         raise RefusedError(f"{value}: PySpark takes no dates before the year {_FIRST_YEAR}.")
-    if kind is Kind.STRING and (not value.isprintable() or not _encodes(value)):
+    if kind is Kind.STRING and not value.isprintable():
         raise RefusedError(f"{value!r} must consist of printable characters.")
     if kind is Kind.STRING and len(value) > _LONGEST_TEXT:
         raise RefusedError(f"a text of {len(value)} characters: must have at most {_LONGEST_TEXT}.")
@@ -80,11 +80,3 @@ def literal(value: Any) -> Term:
     }
     column = Column(kind, str(types[kind]), nullable=False, limits=limits)
     return Term(nw.lit(value, dtype=types[kind]), column, "literal", value=value)
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

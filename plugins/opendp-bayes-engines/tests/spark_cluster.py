@@ -15,8 +15,7 @@ from typing import Any
 
 import opendp.prelude as dp
 from contexts import two_shares
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as fn
+from pyspark.sql import SparkSession, functions as fn
 
 import opendp_bayes as ob
 

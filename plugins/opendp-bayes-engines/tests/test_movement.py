@@ -14,8 +14,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from contexts import made
-from hypothesis import HealthCheck, Phase, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, assume, given, settings, strategies as st
 from random_plans import TEXTS, Said, conditions, rows, texts
 from sessions import ON_DUCKDB, fill, make_hostile, new
 from test_sessions import sessions_end  # noqa: F401

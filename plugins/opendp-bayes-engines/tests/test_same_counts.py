@@ -9,8 +9,7 @@ import narwhals as nw
 import opendp.prelude as dp
 import pytest
 import random_plans
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from random_plans import ENGINES, Said, conditions, numbers, rows, texts
 
 from opendp_bayes.questions.question import Question, Variable

@@ -9,54 +9,67 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opendp_bayes_smoothed.adversary import adjusted_utility as adjusted_utility
-    from opendp_bayes_smoothed.adversary import database_utility as database_utility
-    from opendp_bayes_smoothed.adversary import divergence as divergence
-    from opendp_bayes_smoothed.adversary import insensitivity as insensitivity
-    from opendp_bayes_smoothed.adversary import likelihood_ratio_test as likelihood_ratio_test
-    from opendp_bayes_smoothed.adversary import log_database_utility as log_database_utility
-    from opendp_bayes_smoothed.adversary import smoothed_utility as smoothed_utility
-    from opendp_bayes_smoothed.adversary import threshold_of as threshold_of
-    from opendp_bayes_smoothed.average import average_profile as average_profile
-    from opendp_bayes_smoothed.average import average_profiles as average_profiles
-    from opendp_bayes_smoothed.average import smoothed_average_delta as smoothed_average_delta
+    from opendp_bayes_smoothed.adversary import (
+        adjusted_utility as adjusted_utility,
+        database_utility as database_utility,
+        divergence as divergence,
+        insensitivity as insensitivity,
+        likelihood_ratio_test as likelihood_ratio_test,
+        log_database_utility as log_database_utility,
+        smoothed_utility as smoothed_utility,
+        threshold_of as threshold_of,
+    )
+    from opendp_bayes_smoothed.average import (
+        average_profile as average_profile,
+        average_profiles as average_profiles,
+        smoothed_average_delta as smoothed_average_delta,
+    )
     from opendp_bayes_smoothed.bounds import sampling_bound as sampling_bound
     from opendp_bayes_smoothed.distributional import distributional_delta as distributional_delta
-    from opendp_bayes_smoothed.distributions import preprocessed as preprocessed
-    from opendp_bayes_smoothed.distributions import vertices as vertices
-    from opendp_bayes_smoothed.election_data import districts as districts
-    from opendp_bayes_smoothed.election_data import elections as elections
+    from opendp_bayes_smoothed.distributions import (
+        preprocessed as preprocessed,
+        vertices as vertices,
+    )
+    from opendp_bayes_smoothed.election_data import districts as districts, elections as elections
     from opendp_bayes_smoothed.expectation import smoothed_value as smoothed_value
     from opendp_bayes_smoothed.framework import (
         make_noisy_sampling_histogram as make_noisy_sampling_histogram,
-    )
-    from opendp_bayes_smoothed.framework import make_sampling_average as make_sampling_average
-    from opendp_bayes_smoothed.framework import make_sampling_histogram as make_sampling_histogram
-    from opendp_bayes_smoothed.framework import smoothed as smoothed
-    from opendp_bayes_smoothed.framework import (
+        make_sampling_average as make_sampling_average,
+        make_sampling_histogram as make_sampling_histogram,
+        smoothed as smoothed,
         then_noisy_sampling_histogram as then_noisy_sampling_histogram,
+        then_sampling_average as then_sampling_average,
+        then_sampling_histogram as then_sampling_histogram,
     )
-    from opendp_bayes_smoothed.framework import then_sampling_average as then_sampling_average
-    from opendp_bayes_smoothed.framework import then_sampling_histogram as then_sampling_histogram
     from opendp_bayes_smoothed.laws import anonymous_profile as anonymous_profile
-    from opendp_bayes_smoothed.losses import SampleRelease as SampleRelease
-    from opendp_bayes_smoothed.losses import SmoothedDP as SmoothedDP
-    from opendp_bayes_smoothed.losses import SmoothedLoss as SmoothedLoss
-    from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram as NoisySamplingHistogram
-    from opendp_bayes_smoothed.mechanisms import SamplingHistogram as SamplingHistogram
-    from opendp_bayes_smoothed.profile import database_profile as database_profile
-    from opendp_bayes_smoothed.profile import log_database_profile as log_database_profile
+    from opendp_bayes_smoothed.losses import (
+        SampleRelease as SampleRelease,
+        SmoothedDP as SmoothedDP,
+        SmoothedLoss as SmoothedLoss,
+    )
+    from opendp_bayes_smoothed.mechanisms import (
+        NoisySamplingHistogram as NoisySamplingHistogram,
+        SamplingHistogram as SamplingHistogram,
+    )
+    from opendp_bayes_smoothed.profile import (
+        database_profile as database_profile,
+        log_database_profile as log_database_profile,
+    )
     from opendp_bayes_smoothed.release import SmoothedRelease as SmoothedRelease
-    from opendp_bayes_smoothed.smoothed_dp import anonymous_delta as anonymous_delta
-    from opendp_bayes_smoothed.smoothed_dp import composed as composed
-    from opendp_bayes_smoothed.smoothed_dp import log_smoothed_delta as log_smoothed_delta
-    from opendp_bayes_smoothed.smoothed_dp import smoothed_delta as smoothed_delta
-    from opendp_bayes_smoothed.smoothed_dp import smoothed_epsilon as smoothed_epsilon
-    from opendp_bayes_smoothed.voting import borda as borda
-    from opendp_bayes_smoothed.voting import copeland as copeland
-    from opendp_bayes_smoothed.voting import of_a_sample as of_a_sample
-    from opendp_bayes_smoothed.voting import plurality as plurality
-    from opendp_bayes_smoothed.voting import rankings as rankings
+    from opendp_bayes_smoothed.smoothed_dp import (
+        anonymous_delta as anonymous_delta,
+        composed as composed,
+        log_smoothed_delta as log_smoothed_delta,
+        smoothed_delta as smoothed_delta,
+        smoothed_epsilon as smoothed_epsilon,
+    )
+    from opendp_bayes_smoothed.voting import (
+        borda as borda,
+        copeland as copeland,
+        of_a_sample as of_a_sample,
+        plurality as plurality,
+        rankings as rankings,
+    )
 
 _HOME = {
     "adversary": (

@@ -17,10 +17,7 @@ def elections() -> list[dict[str, Any]]:
     they were compared with a second printed table in thousands of votes: all are within 0.1 % of
     it, but for 1952 (0.4 %). No figure changes visibly.
     """
-    return [
-        {key: int(value) if value.isdigit() else value for key, value in row.items()}
-        for row in _rows("elections.csv")
-    ]
+    return _rows("elections.csv")
 
 
 def districts() -> list[dict[str, Any]]:
@@ -33,12 +30,12 @@ def districts() -> list[dict[str, Any]]:
     convex hull is that of all: its vertices are DC and Nebraska 3. A transcription of commonly
     printed results, not checked against the canvasses.
     """
-    return [
-        {key: int(value) if value.isdigit() else value for key, value in row.items()}
-        for row in _rows("districts.csv")
-    ]
+    return _rows("districts.csv")
 
 
-def _rows(name: str) -> list[dict[str, str]]:
+def _rows(name: str) -> list[dict[str, Any]]:
     with (files("opendp_bayes_smoothed") / name).open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return [
+            {key: int(value) if value.isdigit() else value for key, value in row.items()}
+            for row in csv.DictReader(file)
+        ]

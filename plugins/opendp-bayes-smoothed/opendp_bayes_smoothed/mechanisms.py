@@ -71,7 +71,7 @@ class SamplingHistogram:
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private, or above 10^9."""
-        _check_size(self, size)
+        _checked_size(self, size)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """All histograms of T records, shape `(c, k)`, and their log-probabilities, shape `(c,)`,
@@ -121,8 +121,7 @@ class SamplingHistogram:
         d_in = as_distance(d_in)
         if d_in == 0:
             return NO_LOSS
-        _check_size(self, size)
-        assert size is not None
+        size = _checked_size(self, size)
         samples = self.samples(size)
         if self.replacement == "without" or d_in >= size:
             drawn = round_up(min(Fraction(1), Fraction(d_in * samples, size)))
@@ -163,7 +162,7 @@ class NoisySamplingHistogram:
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private, or above 10^9."""
-        _check_size(self, size)
+        _checked_size(self, size)
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Raises `ValueError`: the released counts are unbounded."""
@@ -192,8 +191,7 @@ class NoisySamplingHistogram:
         d_in = as_distance(d_in)
         if d_in == 0:
             return NO_LOSS
-        _check_size(self, size)
-        assert size is not None
+        size = _checked_size(self, size)
         each = Fraction(amplified(self.noise_loss, self.samples(size) / size))
         epsilon = d_in * each
         return PrivacyLoss(
@@ -235,7 +233,7 @@ def _check_fields(scale: Any, rate: Any) -> None:
     samples_of(rate, 1)
 
 
-def _check_size(mechanism: SamplingHistogram | NoisySamplingHistogram, size: int | None) -> None:
+def _checked_size(mechanism: SamplingHistogram | NoisySamplingHistogram, size: int | None) -> int:
     name = type(mechanism).__name__
     if size is None:
         raise ValueError(
@@ -244,3 +242,4 @@ def _check_size(mechanism: SamplingHistogram | NoisySamplingHistogram, size: int
         )
     if not 1 <= size <= LARGEST_SIZE:
         raise ValueError(f"size={size}: {name} takes from 1 to {LARGEST_SIZE:.0e} records.")
+    return size

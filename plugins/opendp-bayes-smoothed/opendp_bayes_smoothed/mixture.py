@@ -36,20 +36,23 @@ class Pair:
     b: int
     epsilon: float
 
+    @property
+    def _numbers(self) -> tuple[Integers, Integers, Integers]:
+        """The records of the two categories, all others, and those that are drawn."""
+        both = self.a + self.b
+        return np.array(both), np.array(self.size - both), np.array(self.samples)
+
     def log_pmf(self, s: Integers) -> Floats:
         """Upper bounds on `ln P(s)`."""
-        both, others = np.array(self.a + self.b), np.array(self.size - self.a - self.b)
-        log_p = self.draw.log_pmf(s, both, others, np.array(self.samples))
+        log_p = self.draw.log_pmf(s, *self._numbers)
         return log_p + log_pmf_error(log_p)
 
     def step(self, s: Integers) -> Floats:
         """`P(s + 1) / P(s)`, which falls with s."""
-        both, others = np.array(self.a + self.b), np.array(self.size - self.a - self.b)
-        return self.draw.step(s, both, others, np.array(self.samples))
+        return self.draw.step(s, *self._numbers)
 
     def support(self) -> tuple[int, int]:
-        both, others = np.array(self.a + self.b), np.array(self.size - self.a - self.b)
-        low, high = self.draw.support(both, others, np.array(self.samples))
+        low, high = self.draw.support(*self._numbers)
         return int(low), int(high)
 
     def tail(self, s: Integers) -> Floats:
