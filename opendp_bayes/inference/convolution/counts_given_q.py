@@ -82,7 +82,8 @@ class CountsGivenQ:
         logs = leaves.log_weight(row, self._counts.ravel().astype(np.float64), self.origin)
         self._log_weights = logs.reshape(self._counts.shape)
         self._place()
-        _ = self._beside  # which says at once if its sums are too wide
+        step, self._beside = self._found_beside()  # which says at once if its sums are too wide
+        self.records = _records(step, self._beside)
 
     def _place(self) -> None:
         """Find the logits of q that matter, and take as many as are enough."""
@@ -110,7 +111,8 @@ class CountsGivenQ:
         if not np.all(np.isfinite(self._log_share)):
             raise TooWideError
         ends = self._masses[:, [0, -1]] * np.stack([self._low > 0, self._low >= 0], axis=1)
-        at_ends = (ends[..., None] * self._powers[[0, -1]] / self._norms[:, None]) @ self._share
+        powers = np.exp(np.outer(self._away[[0, -1]], self._tilts))
+        at_ends = (ends[..., None] * powers / self._norms[:, None]) @ self._share
         if np.max(at_ends) > _EDGE:
             raise TooWideError
 
@@ -121,12 +123,12 @@ class CountsGivenQ:
         logs = self._log_weights + tilts[-1] * self._away
         tops = logs.max(axis=1, keepdims=True)
         self._masses, self._last, self._tilts = np.exp(logs - tops), tilts[-1], tilts - tilts[-1]
-        self._powers = np.exp(np.outer(self._away, self._tilts))
-        norms = self._masses @ self._powers
+        powers = self._powers
+        norms = self._masses @ powers
         seen = np.all(norms > _TINY, axis=0)
         self._norms = np.where(seen, norms, 1.0)
         first, second = (
-            (self._masses * self._away**power) @ self._powers / self._norms for power in (1, 2)
+            (self._masses * self._away**power) @ powers / self._norms for power in (1, 2)
         )
         self._means, self._variances = (
             self._low[:, None] + first,
@@ -141,15 +143,21 @@ class CountsGivenQ:
         self._share = special.softmax(self._log_share)
         self._measure = self._share / factor
 
+    @property
+    def _powers(self) -> Floats:
+        """What each logit multiplies the weights of counts by, shape `(length, logits)`; large."""
+        return np.exp(np.outer(self._away, self._tilts))
+
     @cached_property
     def _laws(self) -> Floats:
         """The laws of all counts, shape `(rows, length)`."""
         rest = self._size - self._means + self._concentration
         base, variance = self._measure / self._norms, self._spread - self._variances
         constant, linear = base * (rest * (rest + 1) + variance), base * (2 * rest + 1)
-        found = base @ self._powers.T
+        powers = self._powers.T
+        found = base @ powers
         for each in (linear, constant):
-            found = self._counts * found + each @ self._powers.T
+            found = self._counts * found + each @ powers
         found *= self._masses
         return found / found.sum(axis=1, keepdims=True)
 
@@ -157,18 +165,6 @@ class CountsGivenQ:
     def counts(self) -> CountLaws:
         """The laws of the counts of all rows."""
         return _law_of(self._counts, self._laws)
-
-    @cached_property
-    def records(self) -> CountLaws:
-        """The law of the number of records."""
-        step, beside = self._beside
-        numbers, masses = beside.numbers[-1].astype(np.int64), beside.masses[-1]
-        if step == 1:
-            return _law_of(numbers[None], masses[None])
-        laws = Lattices(numbers[:1], np.array([step]), masses[None])
-        first = numbers[:-1][np.maximum(masses[:-1], masses[1:]) > 1e-16]
-        cells = Cells(np.zeros_like(first), first, first + step - 1)
-        return CountLaws.of(cells, lambda *where: log_or_nothing(laws.density(*where)))
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
@@ -182,7 +178,8 @@ class CountsGivenQ:
             tilts,
             np.sqrt(self._variances @ self._share),
         )
-        every = self._beside[1]
+        every = self._beside
+        del self._beside  # which is large, and used once
         beside = Side(
             *(x[:-1] for x in (every.numbers, every.masses, every.log_tilts, every.deviation))
         )
@@ -192,8 +189,7 @@ class CountsGivenQ:
         known = -log_rising(sizes, self._concentration) - self._last * sizes
         return mixtures_of_pairs(own, beside, self.leaves.prior, self._others, (sizes, known))
 
-    @cached_property
-    def _beside(self) -> tuple[int, Side]:
+    def _found_beside(self) -> tuple[int, Side]:
         """The records beside one category of each row, and in the end those in all categories, on
         lattices with the step that is told.
         """
@@ -293,11 +289,12 @@ class CountsGivenQ:
         pair is drawn, and its counts are weighted by their factors.
         """
         found = np.empty((draws, leaf.size), dtype=np.int64)
+        powers = np.exp(self._away * self._tilts[node])
 
         def put(draw: Integers, columns: Integers, times: int) -> None:
             rows, place = np.unique(leaf[columns], return_inverse=True)
             a = self._counts[rows] + self.leaves.prior[rows, None] if times else np.ones(1)
-            law = self._masses[rows] * self._powers[:, node] * (a if times < 2 else a * (a + 1))
+            law = self._masses[rows] * powers * (a if times < 2 else a * (a + 1))
             at = picked(law, place, rng.random(place.size))
             found[draw, columns] = self._low[rows[place]] + at
 
@@ -340,6 +337,17 @@ def _spread(laws: Floats, step: int) -> Floats:
     for offset, weight in enumerate(cubic(1 + np.arange(step) / step)):
         found[..., offset : offset + points] += parts @ weight
     return found
+
+
+def _records(step: int, beside: Side) -> CountLaws:
+    """The law of the number of records, the last sum on a lattice."""
+    numbers, masses = beside.numbers[-1].astype(np.int64), beside.masses[-1]
+    if step == 1:
+        return _law_of(numbers[None], masses[None])
+    laws = Lattices(numbers[:1], np.array([step]), masses[None])
+    first = numbers[:-1][np.maximum(masses[:-1], masses[1:]) > 1e-16]
+    cells = Cells(np.zeros_like(first), first, first + step - 1)
+    return CountLaws.of(cells, lambda *where: log_or_nothing(laws.density(*where)))
 
 
 def _law_of(numbers: Integers, laws: Floats) -> CountLaws:
