@@ -32,7 +32,7 @@ from opendp_bayes.mechanisms.setting import Setting
 FEASIBLE_WORK = 20_000_000
 #: Groups of records are examined as long as the work for all of them is below this, and there are
 #: at most so many records in them.
-_GROUP_WORK, _LARGEST_GROUP = 5_000_000, 8
+_GROUP_WORK, LARGEST_GROUP = 5_000_000, 8
 #: One pair that stands for all neighbours.
 WORST_OF_NOISE = (NoisePairs, GaussianPair)
 #: Of Laplace noise, the most outcomes of all counts that move, each of which has about as many as
@@ -79,11 +79,11 @@ def all_pairs(setting: Setting, d_in: int) -> list[Pairs | GaussianPair] | None:
 
 
 def largest_group(setting: Setting) -> int:
-    """The largest distance for which all pairs are examined, from 1 to `_LARGEST_GROUP`."""
+    """The largest distance for which all pairs are examined, from 1 to `LARGEST_GROUP`."""
     size, prior = setting.size, setting.prior
     group, total = 1, work_of(size, prior)
     while (
-        group < _LARGEST_GROUP and (total := total + work_of(size, prior, group + 1)) <= _GROUP_WORK
+        group < LARGEST_GROUP and (total := total + work_of(size, prior, group + 1)) <= _GROUP_WORK
     ):
         group += 1
     return group

@@ -22,6 +22,7 @@ from opendp_bayes.mathematics.validation import as_choice, as_distance, as_level
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.thresholds import (
     LARGEST_SCALE,
+    SMALLEST_DELTA,
     SMALLEST_SCALE,
     Discovery,
     GaussianThreshold,
@@ -120,6 +121,12 @@ def _optimal(
     check_smallest_delta(delta)
     one = round_down(Fraction(epsilon) / d_in)
     part = _part(delta, lambda part: delta_of_several(Fraction(one), part, d_in, moved))
+    if part < SMALLEST_DELTA:
+        raise ValueError(
+            f"epsilon={told(epsilon)}, delta={told(delta)}: leave each of {d_in} {moved} a delta of"
+            f" {part:.2g}, which must be at least {SMALLEST_DELTA:g}; ask for a smaller epsilon, or"
+            " a larger delta."
+        )
     noises = [_laplace_of(Fraction(share) * Fraction(one)) for share in (rest, within)]
     spent = (Fraction(0) if noise is None else 1 / Fraction(noise.scale) for noise in noises)
     rates = [round_down(Fraction(one) - each) for each in spent]

@@ -19,6 +19,7 @@ from opendp.measures import (
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
+from opendp_bayes.accounting.pairs import LARGEST_GROUP
 from opendp_bayes.accounting.profile import (
     Accounting,
     curve_of,
@@ -323,8 +324,9 @@ def _losses(setting: Setting, delta: float, accounting: Accounting) -> Callable[
         found = at(as_distance(d_in))
         if not delta:
             return replace(found)  # a value that nobody can change for others
-        nearer = [at(d) for d in (*PROBES, d_in) if d <= d_in]
-        # Nor must an ε that a search has found, which is off by its tolerance.
+        # Nor must an ε that a search has found, which is off by its tolerance: of few records it is
+        # of other pairs at each distance.
+        nearer = [at(d) for d in {*range(LARGEST_GROUP), *PROBES, d_in} if d <= d_in]
         epsilon = max(loss.epsilon for loss in nearer)
         return replace(found, epsilon=epsilon, delta=max(loss.delta for loss in nearer))
 

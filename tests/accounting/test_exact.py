@@ -345,7 +345,7 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
     mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.3), 12, (0.05, 0.2)
     laws = ball_laws(mechanism, size, prior)
     one, two = (exact_loss(mechanism, size=size, prior=prior, d_in=d_in).epsilon for d_in in (1, 2))
-    monkeypatch.setattr(pairs_module, "_LARGEST_GROUP", 2)
+    monkeypatch.setattr(pairs_module, "LARGEST_GROUP", 2)
     exact.loss_within.cache_clear()
     five = exact_loss(mechanism, size=size, prior=prior, d_in=5).epsilon
     profile = privacy_profile(mechanism, size=size, prior=prior, d_in=5)

@@ -15,7 +15,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
-from opendp_bayes.mechanisms import integer_noise, knorm_parameters
+from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_parameters
 from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
@@ -806,3 +806,24 @@ def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monk
     at_size = made.map(SIZE)
     assert made.map(SIZE + 1) == made.map(64) == at_size
     assert at_size[0] < ob.exact_loss(mechanism, size=SIZE, prior=PRIOR, d_in=SIZE).epsilon
+
+
+@pytest.mark.parametrize(
+    ("size", "prior"), [(11, (1e-3, 1e3)), (12, (1e-3, 1e-3)), (9, (1.0, 1.0))]
+)
+def test_an_epsilon_with_delta_never_falls_with_the_distance(size, prior):
+    """Also between distances whose δ is of other pairs, where a search begins elsewhere."""
+    counts = ob.t.make_categorical_counts(
+        dp.vector_domain(dp.atom_domain(T=bool), size=size),
+        dp.hamming_distance(),
+        categories=[True, False],
+        size=size,
+    )
+    mechanism = HellingerExponential(scale=0.5)
+    measurement = (
+        counts
+        >> ob.t.then_dirichlet_multinomial(prior=list(prior))
+        >> ob.m.then_mechanism(dp.approximate(dp.max_divergence()), mechanism, delta=0.3)
+    )
+    found = [measurement.map(d_in)[0] for d_in in range(14)]
+    assert found == sorted(found)
