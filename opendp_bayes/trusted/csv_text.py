@@ -139,7 +139,9 @@ def header_of(text: TextIO) -> tuple[str, str | None]:
 
 def values_of(line: str, separator: str, *, trim: bool) -> list[str]:
     """The values of a record, or the names of a header; raises `csv.Error` where it is neither."""
-    return next(csv.reader([line], delimiter=separator, skipinitialspace=trim), [])
+    # A blank that separates is not one around a value.
+    skipped = trim and separator != " "
+    return next(csv.reader([line], delimiter=separator, skipinitialspace=skipped), [])
 
 
 def _with_plain_ends(lines: str) -> str:

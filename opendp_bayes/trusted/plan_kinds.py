@@ -23,7 +23,7 @@ class Kind:
     of: tuple[str, ...] = ()
 
 
-_DATES, _TIMES = ("Date", "Datetime"), ("Time", "Datetime")
+_DATES, _TIMES, _NUMBERS = ("Date", "Datetime"), ("Time", "Datetime"), ("integer", "float")
 
 
 #: Each row of the result comes from one row; that of an aggregation, from the rows of one group.
@@ -55,13 +55,15 @@ EXPRESSIONS = {
     ),
     "Boolean.IsNull": Kind("`is_null`", "is of one value", by_label=True),
     "Boolean.IsNotNull": Kind("`is_not_null`", "is of one value", by_label=True),
-    "Boolean.IsFinite": Kind("`is_finite`", "is of one value"),
-    "Boolean.IsInfinite": Kind("`is_infinite`", "is of one value"),
-    "Boolean.IsNan": Kind("`is_nan`", "is of one value"),
-    "Boolean.IsNotNan": Kind("`is_not_nan`", "is of one value"),
+    "Boolean.IsFinite": Kind("`is_finite`", "is of one value", of=_NUMBERS),
+    "Boolean.IsInfinite": Kind("`is_infinite`", "is of one value", of=_NUMBERS),
+    "Boolean.IsNan": Kind("`is_nan`", "is of one value", of=_NUMBERS),
+    "Boolean.IsNotNan": Kind("`is_not_nan`", "is of one value", of=_NUMBERS),
     "Boolean.Not": Kind("`~`, `not_`", "is of one value"),
     "Clip": Kind("`clip`", "is of one value and two limits"),
-    "Cut": Kind("`cut` at given breaks", "has the label of one value; its code is that of none"),
+    "Cut": Kind(
+        "`cut` at given breaks", "has the label of one value; its code is that of none", of=_NUMBERS
+    ),
     "FillNull": Kind("`fill_null` with a value", "is one of two values of the row"),
     "Replace": Kind("`replace` by a constant mapping", "is of one value"),
     "ReplaceStrict": Kind("`replace_strict` by a constant mapping", "is of one value"),

@@ -5,6 +5,7 @@ up in `plan_kinds`, and refused by name if it is not there.
 import io
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from opendp_bayes.trusted.plan_kinds import (
 )
 
 _DIVISIONS = ("Divide", "TrueDivide", "FloorDivide", "Modulus")
+_ORDERS, _BITS = ("Lt", "LtEq", "Gt", "GtEq"), ("And", "Or", "Xor")
 #: How polars' namespaces are written by users.
 _SPACES = {"StringExpr": "str", "TemporalExpr": "dt", "ListExpr": "list", "ArrayExpr": "arr"}
 _SPACES |= {"BinaryExpr": "bin", "StructExpr": "struct", "Categorical": "cat", "Boolean": ""}
@@ -113,8 +115,8 @@ def value_of(rows: Rows, node: Any) -> Value:
         raise RefusedError("cut with include_breaks", "")
     if kind in ("Replace", "ReplaceStrict"):
         return _replaced(rows, inputs, arguments)
-    if kind == "StringExpr.Strptime" and arguments[1]["format"] is None:
-        raise RefusedError(kind)
+    if kind == "StringExpr.Strptime":
+        _check_format(arguments)
     if kind == "FillNull" and _any_floats(rows, *inputs) and not _any_floats(rows, node):
         raise RefusedError("fill_null of floats with text", "zero")
     if (of := EXPRESSIONS[kind].of) and (found := _family(rows, inputs[0])) not in of:
@@ -181,9 +183,51 @@ def _binary(rows: Rows, body: Any) -> Value:
     if op not in OPERATORS:
         raise RefusedError(str(op))
     value = _made_of(rows, left, right)
+    _check_operands(rows, op, left, right)
     if op in _DIVISIONS and (op == "TrueDivide" or _any_floats(rows, left, right)):
         raise RefusedError("division with floats", "division")
     return value
+
+
+def _check_operands(rows: Rows, op: str, left: Any, right: Any) -> None:
+    """Check that an operator fails at no values of the types of its operands."""
+    if op not in (*_DIVISIONS, *_ORDERS, *_BITS):
+        return
+    nodes = [node for node in (left, right) if named(node)[0] != "Literal"]
+    types = types_of(rows.plan, nodes) if nodes else []
+    constants = []
+    with suppress(pl.exceptions.PolarsError):  # an infinite number, which polars does not read back
+        for node in (left, right):
+            if named(node)[0] == "Literal":
+                constants.append(pl.select(_as_expression(node)).to_series())
+    types += [each.dtype for each in constants]
+    booleans = [dtype == pl.Boolean for dtype in types]
+    if any(booleans) and (op in _DIVISIONS or (op in _BITS and not all(booleans))):
+        raise RefusedError(f"{op.lower()} of a Boolean", "fails")
+    enums = [dtype for dtype in types if isinstance(dtype, pl.Enum)]
+    if op in _ORDERS and len(enums) == 1:
+        labels = [repr(label) for label in enums[0].categories]
+        if not constants or repr(constants[0].item()) not in labels:
+            raise RefusedError("the order of an Enum and of what is none of its labels", "fails")
+
+
+def _check_format(arguments: Any) -> None:
+    """Check that a format fails at no text, and that times are those of no zone, which leaves some
+    of them out.
+    """
+    dtype, options = arguments
+    if options["format"] is None:
+        raise RefusedError("StringExpr.Strptime")
+    if "inner" in json.dumps(dtype):
+        raise RefusedError("a format with a time zone", "fails")
+    ambiguous = {"Literal": {"Scalar": {"String": "raise"}}}
+    function = {"StringExpr": {"Strptime": [dtype, options | {"strict": False}]}}
+    node = {"Function": {"input": [{"Column": "c"}, ambiguous], "function": function}}
+    try:
+        with silenced():
+            pl.DataFrame({"c": ["2000-01-01 10:00:00", "a"]}).select(_as_expression(node))
+    except pl.exceptions.PolarsError:
+        raise RefusedError(f"the format {options['format']!r}", "fails") from None
 
 
 def _ternary(rows: Rows, body: Any) -> Value:
@@ -236,11 +280,14 @@ def _replaced(rows: Rows, inputs: list[Any], arguments: Any) -> Value:
 
 def _not_plain(node: Any) -> str | None:
     """The type of the values of a constant or a list of constants, unless it is an accepted one."""
-    with silenced():
-        constant = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
-    (dtype,) = pl.select(constant).schema.dtypes()
+    (dtype,) = pl.select(_as_expression(node)).schema.dtypes()
     name = str((dtype.inner if isinstance(dtype, pl.List) else dtype).base_type())
     return None if name in TYPES | {"Null"} else name
+
+
+def _as_expression(node: Any) -> pl.Expr:
+    with silenced():
+        return pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
 
 
 def _type(dtype: Any) -> str:

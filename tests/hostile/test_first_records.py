@@ -135,3 +135,14 @@ def test_polars_reads_the_beginning_of_a_text_otherwise(tmp_path: Path) -> None:
         (tmp_path / "f.csv").write_bytes(text)
         found = pl.read_csv(tmp_path / "f.csv", has_header=False, schema=schema)
         assert found.rows() == [("yes", "1")]
+
+
+def test_a_stray_quote_moves_no_other_record_where_blanks_separate(tmp_path: Path) -> None:
+    """It has its block written anew, in which two blanks are an empty value as before."""
+    path, cleaning, found = tmp_path / "votes.csv", Cleaning(trim=True), []
+    for lines in (["x  yes"] * 50, ["x  yes"] * 50 + ['x "yes"x']):
+        path.write_text("\n".join(["a b", *lines, ""]))
+        with scannable(source(path, " ", cleaning=cleaning)) as read:
+            read.complete()
+            found.append(Counter(read.scan().collect().rows()))
+    assert distance(*found) == 1

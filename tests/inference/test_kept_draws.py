@@ -4,6 +4,7 @@ import math
 import warnings
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -117,7 +118,12 @@ def test_without_a_seed_and_outside_of_a_file_others_are_drawn(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"no archive", b"PK\x03\x04 and nothing", "pickled", "one array"], ids=str
+    "content",
+    [
+        *[b"", b"no archive", b"PK\x03\x04 and nothing"],
+        *["pickled", "one array", "damaged", "one missing", "a text"],
+    ],
+    ids=str,
 )
 def test_a_file_of_another_kind_is_drawn_anew(
     file: Path, drawings: list[int], content: bytes | str
@@ -125,6 +131,22 @@ def test_a_file_of_another_kind_is_drawn_anew(
     beside = file.with_name("survey.json.draws.npz")
     if content == "pickled":  # never read: what it holds would be carried out
         np.savez(beside, **{"key/table 0": np.array([{}], dtype=object)})
+    elif content in ("damaged", "one missing"):
+        with kept_beside(file):
+            answers()
+        drawings.clear()
+        with np.load(beside) as found:
+            arrays = {name: found[name] for name in found.files}
+        if content == "one missing":
+            np.savez_compressed(beside, **dict(list(arrays.items())[1:]))
+        else:
+            written = bytearray(beside.read_bytes())
+            for at in range(100, len(written) - 100, 50):
+                written[at] ^= 255
+            beside.write_bytes(written)
+    elif content == "a text":
+        with ZipFile(beside, "w") as archive:
+            archive.writestr("readme.txt", "none of ours")
     elif content == "one array":
         with beside.open("wb") as opened:
             np.save(opened, np.zeros(3))

@@ -216,3 +216,22 @@ def test_warns_where_draws_are_worth_few(monkeypatch):
     apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]
     apart = apart + np.random.default_rng(0).normal(0, 0.01, apart.shape)
     assert diagnostics_of(apart).r_hat.max() > 1.5
+
+
+@pytest.mark.parametrize(
+    ("drawn", "log_kappa", "mean"),
+    [
+        (((0, 0), (3, 2), (300, 100)), (3.02, 1.49), 0.674),
+        (((6, 2), (3, 2), (3000, 1000), (7, 3), (2, 0)), (3.74, 1.44), 0.707),
+        (((3000, 1000), (3, 2), (1500, 500)), (4.27, 1.83), 0.713),
+    ],
+)
+def test_a_group_that_is_much_larger_leaves_the_tail_of_kappa(drawn, log_kappa, mean):
+    """Figures of a sum over kappa and m, without noise. The group alone decides m, so that the
+    slopes of the groups vanish together where the weight is largest.
+    """
+    found = grouped(drawn, scale=0.05).pooled(ess=1000, seed=0)
+    logs = np.log(found.kappa)
+    assert logs.mean() == pytest.approx(log_kappa[0], abs=0.2)
+    assert logs.std() == pytest.approx(log_kappa[1], abs=0.2)
+    assert found[drawn.index((3, 2))].mean()[0] == pytest.approx(mean, abs=0.01)

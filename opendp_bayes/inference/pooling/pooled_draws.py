@@ -176,13 +176,21 @@ class Target:
         """
         here = np.append(log_kappa, of_m)
         terms = self.terms(here)
-        moved = [self.terms(each) for each in here + _WIDTH * np.eye(here.size)[1:]]
-        slopes = (np.array(moved) - terms) / _WIDTH
+        moved, back = (
+            np.array([self.terms(each) for each in here + width * np.eye(here.size)[1:]])
+            for width in (_WIDTH, -_WIDTH)
+        )
+        slopes = (moved - back) / (2 * _WIDTH)
         shares = self._priors.shares(here)
         slope = slopes.sum(axis=1) + (self._priors.m - self._priors.m.sum() * shares)[:-1]
         every = np.vstack([slopes, -slopes.sum(axis=0)])
         worth = every.var(axis=1) * len(terms) / (1 - shares) + self._priors.m * shares
         information = np.diag(worth[:-1]) - np.outer(worth[:-1], worth[:-1]) / worth.sum()
+        # Terms of few groups cancel, one of which may tell more than all others.
+        curvature = (2 * terms - moved - back).sum(axis=1) / _WIDTH**2
+        curvature += (self._priors.m.sum() * shares * (1 - shares))[:-1]
+        wider = np.sqrt(np.maximum(curvature / np.diag(information), 1.0))
+        information = information * np.outer(wider, wider)
         step = np.linalg.solve(information, slope)
         step /= max(1.0, np.abs(step).max() / _LONGEST)
         of_m = of_m + step

@@ -15,7 +15,6 @@ from pathlib import Path
 from secrets import token_hex
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -49,7 +48,8 @@ class _Kept:
         every = (self._found | self._new).items()
         known = {name[len(key) + 1 :]: values for name, values in every if name.startswith(key)}
         if known:
-            return of_arrays(known)
+            with suppress(KeyError, IndexError, TypeError, ValueError):  # which are not all of ours
+                return of_arrays(known)
         start = perf_counter()
         found = drawn()
         if perf_counter() - start >= _WORTH:
@@ -79,9 +79,10 @@ def _read(path: Path) -> Arrays:
     try:
         with open(path, "rb") as file:  # which numpy leaves open where it fails
             found = np.load(file, allow_pickle=False)
-            return {name: found[name] for name in getattr(found, "files", ())}
-    except (OSError, ValueError, EOFError, BadZipFile):
+            read = {name: found[name] for name in getattr(found, "files", ())}
+    except Exception:  # noqa: BLE001 - zip, zlib and numpy have many for what is damaged
         return {}
+    return {name: values for name, values in read.items() if isinstance(values, np.ndarray)}
 
 
 def _size(arrays: Arrays) -> int:
