@@ -20,7 +20,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 FINE_ORDERS_LESS_ONE = np.concatenate([[2.0**-10], np.geomspace(2.0**-9, 64.0, 300)])
 #: The first two of few orders minus one, and by what each of the next is larger. The last is at
 #: least 30, and so many times the inverse of the largest loss that those beyond do not matter.
-_FIRST_ORDERS, _RATIO, _ENOUGH, _HIGHEST = (2.0**-6, 0.1), 1.5, 40.0, 1e6
+_FIRST_ORDERS, _RATIO, _ENOUGH, _SMALLEST = (2.0**-6, 0.1), 1.5, 40.0, 4e-5
 #: Pairs whose divergences are computed before the others are judged by them.
 _AT_A_TIME = 16
 _ENTRIES = 1 << 20  # of one array of tilted probabilities
@@ -127,7 +127,7 @@ def largest_concentrated(block: Block, log_error: float, known: float) -> float:
 def orders_less_one(largest_ratio: float) -> Floats:
     """Orders minus one that are enough for log-ratios up to this."""
     first, second = _FIRST_ORDERS
-    last = min(max(30.0, _ENOUGH / max(largest_ratio, _ENOUGH / _HIGHEST)), _HIGHEST)
+    last = max(30.0, _ENOUGH / max(largest_ratio, _SMALLEST))
     steps = math.ceil(math.log(last / second) / math.log(_RATIO))
     return np.concatenate([[first], second * _RATIO ** np.arange(steps + 1)])
 

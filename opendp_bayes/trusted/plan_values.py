@@ -193,22 +193,20 @@ def _check_operands(rows: Rows, op: str, left: Any, right: Any) -> None:
     """Check that an operator fails at no values of the types of its operands."""
     if op not in (*_DIVISIONS, *_ORDERS, *_BITS):
         return
-    nodes = [node for node in (left, right) if named(node)[0] != "Literal"]
-    types = types_of(rows.plan, nodes) if nodes else []
-    constants = []
+    literals = [node for node in (left, right) if named(node)[0] == "Literal"]
+    of_rows = [node for node in (left, right) if node not in literals]
+    types = types_of(rows.plan, of_rows) if of_rows else []
+    constants: list[pl.Series] = []
     with suppress(pl.exceptions.PolarsError):  # an infinite number, which polars does not read back
-        for node in (left, right):
-            if named(node)[0] == "Literal":
-                constants.append(pl.select(_as_expression(node)).to_series())
+        constants += [pl.select(_as_expression(node)).to_series() for node in literals]
     types += [each.dtype for each in constants]
     booleans = [dtype == pl.Boolean for dtype in types]
     if any(booleans) and (op in _DIVISIONS or (op in _BITS and not all(booleans))):
         raise RefusedError(f"{op.lower()} of a Boolean", "fails")
     enums = [dtype for dtype in types if isinstance(dtype, pl.Enum)]
-    if op in _ORDERS and len(enums) == 1:
-        labels = [repr(label) for label in enums[0].categories]
-        if not constants or repr(constants[0].item()) not in labels:
-            raise RefusedError("the order of an Enum and of what is none of its labels", "fails")
+    labels = enums[0].categories.to_list() if op in _ORDERS and len(enums) == 1 else None
+    if labels is not None and not (constants and constants[0].item() in labels):
+        raise RefusedError("the order of an Enum and of what is none of its labels", "fails")
 
 
 def _check_format(arguments: Any) -> None:
@@ -240,10 +238,11 @@ def _cast(rows: Rows, body: Any) -> Value:
     value, to = value_of(rows, inner), _type(dtype)
     if value.coded and to not in ("String", "Enum"):
         raise RefusedError(repr(value.name), "codes")
-    if to in ("String", "Enum") and _any_floats(rows, inner):
+    of = _family(rows, inner)
+    if to in ("String", "Enum") and of == "float":
         raise RefusedError(f"cast of a float to {to}", "zero")
     family = re.sub(r"^U?Int\d+$", "integer", re.sub(r"^Float\d+$", "float", to))
-    if not value.coded and (of := _family(rows, inner)) not in CASTS[family] | {"Null"}:
+    if not value.coded and of not in CASTS[family] | {"Null"}:
         raise RefusedError(f"cast of {of} to {to}", "fails")
     return replace(value, coded=False)
 

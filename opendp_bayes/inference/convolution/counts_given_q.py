@@ -179,7 +179,6 @@ class CountsGivenQ:
             np.sqrt(self._variances @ self._share),
         )
         every = self._beside
-        del self._beside  # which is large, and used once
         beside = Side(
             *(x[:-1] for x in (every.numbers, every.masses, every.log_tilts, every.deviation))
         )
@@ -187,7 +186,9 @@ class CountsGivenQ:
         high = own.numbers[:, -1] + beside.numbers[:, -1]
         sizes = np.arange(max(low.min() - 1, 0.0), high.max() + 2)
         known = -log_rising(sizes, self._concentration) - self._last * sizes
-        return mixtures_of_pairs(own, beside, self.leaves.prior, self._others, (sizes, known))
+        found = mixtures_of_pairs(own, beside, self.leaves.prior, self._others, (sizes, known))
+        del self._beside  # which is large, and used once
+        return found
 
     def _found_beside(self) -> tuple[int, Side]:
         """The records beside one category of each row, and in the end those in all categories, on
