@@ -280,13 +280,12 @@ def either(grouped_by: tuple[str, ...], by: Columns | None) -> Columns | None:
 def _marked(
     question: Question, split: Callable[[ReleasedData], GroupedRelease] | None = None
 ) -> Callable[[ReleasedData], Release | GroupedRelease]:
-    """The function from what was drawn to a release, which states the columns and where their
-    unknown values are, and of one posterior whether it learns its prior, and which labels its
-    categories merge; or that from `split`, which makes those of groups.
+    """The function from what was drawn to a release, which states the columns, and of one posterior
+    whether it learns its prior, and which labels its categories merge; or that from `split`, which
+    makes those of groups.
     """
-    unknown = tuple(of.own_unknown for of in question.variables)
     if split is not None:
-        return lambda drawn: replace(split(drawn), columns=question.columns, unknown=unknown)
+        return lambda drawn: replace(split(drawn), columns=question.columns)
     parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
     return partial(
         Release.of,
@@ -294,5 +293,4 @@ def _marked(
         ordered=ordered,
         parts=parts,
         columns=question.columns,
-        unknown=unknown,
     )

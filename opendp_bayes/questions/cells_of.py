@@ -67,14 +67,19 @@ def cells_of(
             " 'missing'."
         )
     asked = tuple(column.axis for column in columns)
+    of_columns: dict[str, Any] = {
+        "axes": axes,
+        "nulls": tuple(column.nulls for column in columns),
+        "unknown": tuple(column.unknown for column in columns),
+    }
     if not question.by:
-        return Cells(asked, index, CountsSpace(labels, size, axes=axes))
+        return Cells(asked, index, CountsSpace(labels, size, **of_columns))
     of_groups = [kinds[_named(name, kinds, "by")] for name in question.by]
     by = groups_of(question, of_groups)
     shape = (*by.index.shape, *index.shape)
     check_cells("by", len(by.groups) * len(labels))
     check_combinations("column", [*question.by, *names], shape)
-    space = GroupedCountsSpace.build(by.groups, labels, size, axes, question.by)
+    space = GroupedCountsSpace.build(by.groups, labels, size, by=question.by, **of_columns)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
     cell = np.where(within < 0, space.k - 1, within * len(labels) + index)
     cell = np.where(index < 0, -1, cell)

@@ -23,11 +23,14 @@ class LabelledColumn:
     """A column with its labels: the categories, then what nulls and other values are counted under.
 
     `number` has for each place of the axis that of its label, or -1 where records are left out.
+    `nulls` and `unknown` are the labels of nulls and other values where these are no categories.
     """
 
     axis: Axis
     labels: tuple[Value, ...]
     number: tuple[int, ...]
+    nulls: Value | None = None
+    unknown: Value | None = None
 
 
 def labelled_column(
@@ -90,7 +93,9 @@ def labelled_column(
     number = list(values.values())
     number += [each for each in dict.fromkeys(numbers) if each not in number]
     axis = Axis(column, known.kind, tuple(values), *map(number.index, numbers))
-    return LabelledColumn(axis, tuple(labels), tuple(number))
+    places = (place_of(label, labels[len(own) :]) for label in (nulls, unknown))
+    new = (None if place is None else labels[len(own) + place] for place in places)
+    return LabelledColumn(axis, tuple(labels), tuple(number), *new)
 
 
 def _recoded(

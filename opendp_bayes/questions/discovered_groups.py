@@ -99,7 +99,6 @@ def discovering_groups(
             " has a posterior of its own."
         )
     numbers = within.space.as_prior(question.prior)
-    unknowns = tuple(of.own_unknown for of in question.variables)
 
     def result(data: DiscoveredData) -> DiscoveredGroups:
         noise = data.discovery.within
@@ -115,7 +114,8 @@ def discovering_groups(
             axes=within.space.axes,
             grouped_by=(group,),
             columns=question.columns,
-            unknown=unknowns,
+            nulls=within.space.nulls,
+            unknown=within.space.unknown,
         )
         return DiscoveredGroups(DiscoveredRelease.of(replace(data, within=())), grouped)
 

@@ -138,6 +138,8 @@ def split_of(space: PosteriorSpace) -> Callable[[ReleasedData], GroupedRelease]:
             axes=space.axes,
             rest=None if space.size is None else release.drawn[-1],
             grouped_by=space.by,
+            nulls=space.nulls,
+            unknown=space.unknown,
         )
 
     return split

@@ -10,7 +10,7 @@ from opendp.mod import Transformation
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.release_format.data import Key, Label, Value
-from opendp_bayes.release_format.labels import place_of, plain
+from opendp_bayes.release_format.labels import plain
 from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.trusted.spaces import Prior
 
@@ -45,16 +45,6 @@ class Variable:
     def __post_init__(self) -> None:
         for name in ("nulls", "unknown"):
             object.__setattr__(self, name, plain(getattr(self, name)))
-
-    @property
-    def own_unknown(self) -> Value | None:
-        """The label under which values that are no category are counted, where it is none itself;
-        None where there is no such label, or the type of the column has all that may occur.
-        """
-        label, given = self.unknown, self.categories
-        if label is None or isinstance(label, LeftOut) or given is None:
-            return None
-        return label if place_of(label, list(map(plain, given))) is None else None
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from opendp_bayes.mathematics.validation import as_choice
-from opendp_bayes.release_format.data import Label, ReleasedData
-from opendp_bayes.release_format.labels import are_same, identity
+from opendp_bayes.release_format.data import Label, ReleasedData, Value
+from opendp_bayes.release_format.labels import are_same, distinct, identity
 
 #: Whether releases are looks at the same records, or of different records.
 Records = Literal["same", "different"]
@@ -100,6 +100,15 @@ class Combination:
     def axes(self) -> Any:
         """The variables of a joint table, those of every release."""
         return self.releases[0].axes
+
+    def unordered_values(self, at: int = 0) -> tuple[Value, ...]:
+        """The labels of a column, by its place, that are in no order in some release."""
+        return tuple(distinct(x for one in self.releases for x in one.unordered_values(at)))
+
+    @property
+    def unordered(self) -> tuple[Label, ...]:
+        """The categories that are in no order in some release."""
+        return tuple(distinct(label for one in self.releases for label in one.unordered))
 
     @property
     def k(self) -> int:

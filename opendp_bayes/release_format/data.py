@@ -9,6 +9,7 @@ import numpy as np
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.release_format.labels import distinct, identity
 from opendp_bayes.release_format.promise import Promise, Promised
 
 #: What a column says of a record.
@@ -42,8 +43,8 @@ class ReleasedData(Promised):
     ordered : the variables along which a learned prior is smooth.
     parts : of merged categories, the labels that each of them stands for; empty where none are.
     columns : those that were counted, also where one was; empty where they are not known.
-    unknown : of each of `columns`, the label under which values that are none of its categories
-        are counted, and no category is; None where there is no such label.
+    nulls, unknown : of each column counted, the label under which nulls, and values that are none
+        of its categories, are counted, and no category is; None where there is no such label.
     """
 
     drawn: tuple[int, ...]
@@ -59,6 +60,7 @@ class ReleasedData(Promised):
     ordered: tuple[str, ...] = ()
     parts: tuple[tuple[Label, ...], ...] = ()
     columns: tuple[str, ...] = ()
+    nulls: tuple[Value | None, ...] = ()
     unknown: tuple[Value | None, ...] = ()
 
     @property
@@ -94,6 +96,24 @@ class ReleasedData(Promised):
         """Values of every cell of a joint table, for each of its axes; empty without axes."""
         cells: Any = self.categories
         return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}
+
+    def unordered_values(self, at: int = 0) -> tuple[Value, ...]:
+        """The labels of a column, by its place, that are in no order: they stand for no value, or
+        for values that are none of its categories.
+        """
+        labels = [of[at] for of in (self.nulls, self.unknown) if of]
+        return tuple(distinct(label for label in labels if label is not None))
+
+    @property
+    def unordered(self) -> tuple[Label, ...]:
+        """The categories that are in no order; none of those of a joint table."""
+        if max(len(self.axes), len(self.nulls)) > 1:
+            return ()
+        values: Any = self.unordered_values()
+        cells = [(value,) for value in values] if self.axes else values
+        every = zip(self.categories, self.parts or ((one,) for one in self.categories), strict=True)
+        known = set(map(identity, cells))
+        return tuple(label for label, part in every if known.issuperset(map(identity, part)))
 
     @property
     def concentration(self) -> Floats:

@@ -130,11 +130,15 @@ class ReleaseDocument(
     columns: Annotated[
         list[str], field_of("The columns that were counted; empty where not known.")
     ] = []
+    nulls: Annotated[
+        list[Value | None],
+        field_of("Of each column, the label of nulls; null where none is for them alone."),
+    ] = []
     unknown: Annotated[
         list[Value | None],
         field_of(
-            "Of each of `columns`, the label of values that are none of its categories; null where"
-            " none is for them alone."
+            "Of each column, the label of values that are none of its categories; null where none"
+            " is for them alone."
         ),
     ] = []
     truncated: Annotated[
@@ -186,6 +190,7 @@ class ReleaseDocument(
             categories=as_lists(release.categories),
             axes=list(release.axes),
             columns=list(release.columns),
+            nulls=list(release.nulls),
             unknown=list(release.unknown),
             prior=list(release.prior),
             mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
@@ -238,10 +243,13 @@ class ReleaseDocument(
                 not self.axes or self.columns in ([], self.axes),
                 f"columns={self.columns!r}: must be the axes, {self.axes!r}, where there are any.",
             ),
-            (
-                len(self.unknown) in (0, len(self.columns)),
-                f"unknown={self.unknown!r}: must be left out, or have a label or null for each of"
-                f" columns={self.columns!r}.",
+            *(
+                (
+                    len(labels) in (0, len(self.columns or self.axes) or 1),
+                    f"{name}={labels!r}: must be left out, or have a label or null for each of"
+                    f" columns={self.columns!r}.",
+                )
+                for name, labels in (("nulls", self.nulls), ("unknown", self.unknown))
             ),
             (
                 len(distinct(as_labels(self.groups))) == number
@@ -298,6 +306,7 @@ class ReleaseDocument(
             "categories": categories,
             "axes": tuple(self.axes),
             "columns": tuple(self.columns),
+            "nulls": tuple(self.nulls),
             "unknown": tuple(self.unknown),
             "prior": tuple(self.prior),
             "mechanism": mechanism,

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from opendp_bayes.release_format.labels import identity, places_of
+from opendp_bayes.inference.answers.ordered import left_out_said
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.statements import named, naming
 from opendp_bayes.results.release import Release
@@ -29,10 +28,11 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Quantiles of a result, and the categories at the ends of their scale."""
+    """Quantiles of a result, the categories at the ends of their scale, and what they leave out."""
 
     rows: tuple[Quantile, ...]
     ends: tuple[str, str]
+    notes: tuple[str, ...]
 
 
 def quantiles(report: Report, number: int, level: float) -> Iterator[Quantiles]:
@@ -43,21 +43,15 @@ def quantiles(report: Report, number: int, level: float) -> Iterator[Quantiles]:
     result, release = specification.results[number], report.releases[number]
     if not result.ordered or len(result.columns) > 1 or not isinstance(release, Release):
         return
-    column = specification.columns[result.columns[0]]
-    listed = places_of(column.listed or ())
-    new = places_of([column.own_unknown, column.counted_nulls, column.counted_unknown])
-    labels: list[Any] = list(release.categories)
-    own = [one for one in labels if identity(one) not in new or identity(one) in listed]
-    if len(own) < 2:
+    if len(release.categories) - len(release.unordered) < 2:
         return
-    posterior = report.posterior_of(number)
-    if len(own) < len(labels):
-        posterior = posterior.given(own)
-    names = [named(naming(column, result), x) for x in own]
-    places, k, rows = places_of(own), len(own), []
-    for at_least, found in posterior.quantiles(_LEVELS).items():
-        ends = [places[identity(label)] for label in found.interval(level)]
-        at, low, high = places[identity(found.category)], *ends
+    column = naming(specification.columns[result.columns[0]], result)
+    every, rows = report.posterior_of(number).quantiles(_LEVELS), []
+    one = every[_LEVELS[0]]
+    names, without = ([named(column, x) for x in of] for of in (one.categories, one.left_out))
+    k = len(names)
+    for at_least, found in every.items():
+        at, (low, high) = int(found.probabilities.argmax()), found.places(level)
         picture = (at + 0.5) / k, low / k, (high - low + 1) / k
         rows.append(
             Quantile(
@@ -67,4 +61,4 @@ def quantiles(report: Report, number: int, level: float) -> Iterator[Quantiles]:
                 *(round(100 * part, 3) for part in picture),
             )
         )
-    yield Quantiles(tuple(rows), (names[0], names[-1]))
+    yield Quantiles(tuple(rows), (names[0], names[-1]), left_out_said(without))

@@ -52,7 +52,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     def __init__(self, of: PooledGroups, promise: Promise, a: Floats, counts: Integers) -> None:
         self.promise = promise
         self._groups, self.categories, self.drawn = of.keys, of.categories, of.noisy.drawn
-        self._a, self._counts = a, counts
+        self._unordered, self._a, self._counts = of.unordered, a, counts
         every = a.reshape(-1, a.shape[-1])
         self.kappa = every.sum(axis=1)
         self.m = every / self.kappa[:, None]
@@ -63,7 +63,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         if place is None:
             raise absent(key, self._groups, ("group", "groups"))
         counts = self._counts[..., place, :]
-        return PooledPosterior(self.categories, Concentrations.of(self._a, counts))
+        concentrations = Concentrations.of(self._a, counts)
+        return PooledPosterior(self.categories, concentrations, self._unordered)
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._groups)

@@ -67,8 +67,9 @@ class Release(ShownAtOnce, InferredRelease):
     parts : of merged categories (`merge=` in a survey), the labels that each of them stands for;
         empty where none are merged.
     columns : those that were counted, also where one was; empty where they are not known.
-    unknown : of each of `columns`, the label under which values that are none of its categories
-        are counted, and no category is; None where there is no such label.
+    nulls, unknown : of each column counted, the label under which nulls, and values that are none
+        of its categories, are counted, and no category is; None where there is no such label.
+        Ordered answers leave them out, as they do `unordered`.
     """
 
     @classmethod
@@ -131,7 +132,7 @@ class Release(ShownAtOnce, InferredRelease):
         keys, categories, places = cells_by(self, columns)
         axes = tuple(name for name in self.axes if name not in columns)
         shares = self.size is not None or self.learned_prior
-        unknown = dict(zip(self.columns, self.unknown, strict=False))
+        kept = [self.axes.index(name) for name in axes]
         made = Release(
             self.drawn,
             categories,
@@ -143,7 +144,8 @@ class Release(ShownAtOnce, InferredRelease):
             learned_prior=self.learned_prior,
             ordered=tuple(name for name in self.ordered if name in axes),
             columns=axes if self.columns else (),
-            unknown=tuple(unknown[name] for name in axes if name in unknown),
+            nulls=tuple(self.nulls[at] for at in kept if self.nulls),
+            unknown=tuple(self.unknown[at] for at in kept if self.unknown),
         )
         releases = (
             replace(
@@ -307,8 +309,8 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
     sizes : the public numbers of records of the groups, where `with_sizes` stated them; otherwise
         None.
     grouped_by : the columns that make the groups; empty where a document does not say.
-    columns, unknown : those that were counted, and the label under which each counts the values
-        that are none of its categories, as of a `Release`.
+    columns, nulls, unknown : those that were counted, and the labels under which each counts nulls,
+        and values that are none of its categories, as of a `Release`.
 
     With a `rest`, the groups are parts of one table, `whole`, whose counts have a public sum: the
     posterior of each group is that of the table, conditional on being in the group. Without, the
@@ -328,6 +330,7 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
     sizes: tuple[int, ...] | None = None
     grouped_by: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    nulls: tuple[Value | None, ...] = ()
     unknown: tuple[Value | None, ...] = ()
 
     def __post_init__(self) -> None:
@@ -380,6 +383,7 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
                 inside=() if self.whole is None else tuple(range(at * k, (at + 1) * k)),
                 group_size=size,
                 columns=self.columns,
+                nulls=self.nulls,
                 unknown=self.unknown,
             )
             for at, (drawn, size) in enumerate(zip(self.drawn, sizes, strict=True))

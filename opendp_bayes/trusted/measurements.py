@@ -280,6 +280,8 @@ def _releasing(
             mechanism=deepcopy(setting.mechanism),
             promise=deepcopy(promise),
             axes=space.axes,
+            nulls=space.nulls,
+            unknown=space.unknown,
         )
 
     return function

@@ -67,6 +67,8 @@ def make_dirichlet_multinomial(
         counts_space.as_prior(prior),
         axes=counts_space.axes,
         by=counts_space.by,
+        nulls=counts_space.nulls,
+        unknown=counts_space.unknown,
     )
 
     def function(value: Any) -> Floats:

@@ -17,7 +17,7 @@ from opendp.mod import Domain, Metric
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_numbers, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
-from opendp_bayes.release_format.data import Key, Label
+from opendp_bayes.release_format.data import Key, Label, Value
 from opendp_bayes.release_format.labels import are_same, distinct, in_order
 from opendp_bayes.trusted.boundary import ContractError
 
@@ -79,14 +79,17 @@ class CountsSpace(UserSpace):
     None (add/remove neighbours).
 
     `axes` are the columns of a joint table, whose labels are tuples; empty where one column is
-    counted. `by` are the columns that make groups. The distance is the number of records changed,
-    or added and removed.
+    counted. `by` are the columns that make groups. `nulls` and `unknown` are, of each column
+    counted, the label of nulls and that of values that are no category, where it is none itself.
+    The distance is the number of records changed, or added and removed.
     """
 
     categories: tuple[Category, ...]
     size: int | None
     axes: tuple[str, ...] = field(default=(), kw_only=True)
     by: tuple[str, ...] = field(default=(), kw_only=True)
+    nulls: tuple[Value | None, ...] = field(default=(), kw_only=True)
+    unknown: tuple[Value | None, ...] = field(default=(), kw_only=True)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -106,9 +109,9 @@ class CountsSpace(UserSpace):
 
     @property
     def _named(self) -> str:
-        axes = f", axes={list(self.axes)!r}" if self.axes else ""
-        by = f", by={list(self.by)!r}" if self.by else ""
-        return f"categories={list(self.categories)!r}, size={self.size}{axes}{by}"
+        named = ((name, getattr(self, name)) for name in ("axes", "by", "nulls", "unknown"))
+        more = "".join(f", {name}={list(of)!r}" for name, of in named if set(of) - {None})
+        return f"categories={list(self.categories)!r}, size={self.size}{more}"
 
     @property
     def metric(self) -> Metric:
@@ -157,11 +160,10 @@ class GroupedCountsSpace(CountsSpace):
         groups: tuple[Key, ...],
         labels: tuple[Label, ...],
         size: int | None,
-        axes: tuple[str, ...] = (),
-        by: tuple[str, ...] = (),
+        **of_columns: Any,
     ) -> "GroupedCountsSpace":
         cells = (Cell(group, label) for group in groups for label in labels)
-        return cls((*cells, NoGroup()), size, axes=axes, by=by)
+        return cls((*cells, NoGroup()), size, **of_columns)
 
     def as_prior(self, prior: Prior) -> tuple[float, ...]:
         """The prior of every cell from that of the categories, the same in each group. That of the

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.quantile_picture import plot_quantiles
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.mathematics.telling import told
@@ -43,6 +44,7 @@ class QuantilePosterior(Shown):
     categories : the labels in order.
     probabilities : the posterior probability of each category to hold the quantile, shape `(k,)`.
     edges : the `k + 1` ends of the bins; None where none were given.
+    left_out : the categories without an order, whose records are not among those of `categories`.
     """
 
     def __init__(
@@ -52,7 +54,9 @@ class QuantilePosterior(Shown):
         probabilities: Floats,
         edges: Floats | None,
         law_of_sums: LawOfSums,
+        left_out: tuple[Label, ...] = (),
     ) -> None:
+        self.left_out = left_out
         self.level, self.categories = level, categories
         self.probabilities, self.edges = probabilities, edges
         self._law_of_sums = law_of_sums
@@ -151,7 +155,8 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
         headings = ["quantile", "category", "probability", "2.5 %", "97.5 %"]
         if next(iter(self.values())).edges is not None:
             headings += ["value", "std", "2.5 %", "97.5 %"]
-        return Sheet((table(headings, [each.row() for each in self.values()]),))
+        rows = [each.row() for each in self.values()]
+        return Sheet((table(headings, rows),), left_out_said(next(iter(self.values())).left_out))
 
 
 def quantiles_of(
@@ -160,8 +165,9 @@ def quantiles_of(
     edges: ArrayLike | None,
     at_least: AtLeast,
     law_of_sums: LawOfSums,
+    left_out: tuple[Label, ...],
 ) -> Quantiles:
-    """The posteriors of quantiles of categories in order.
+    """The posteriors of quantiles of categories in order, without those that are `left_out`.
 
     Raises `ValueError`/`TypeError` for levels that are not between 0 and 1 or there twice, and for
     edges that do not rise or are not one more than the categories.
@@ -174,8 +180,17 @@ def quantiles_of(
     ends = None if edges is None else _edges(edges, len(categories))
     found = _probabilities(at_least, len(categories), np.array(wanted))
     return Quantiles(
-        QuantilePosterior(level, categories, each, ends, law_of_sums)
+        QuantilePosterior(level, categories, each, ends, law_of_sums, left_out)
         for level, each in zip(wanted, found, strict=True)
+    )
+
+
+def left_out_said(unordered: Sequence[Label]) -> tuple[str, ...]:
+    """A sentence on the categories that an ordered answer leaves out; none where there are none."""
+    if not unordered:
+        return ()
+    return (
+        f"Without the records of {listed(list(map(group_name, unordered)), 'and')}, in no order.",
     )
 
 

@@ -28,6 +28,7 @@ from opendp_bayes.inference.answers.ordered import (
     QuantilePosterior,
     Quantiles,
     check_one_variable,
+    left_out_said,
     quantiles_of,
 )
 from opendp_bayes.inference.answers.quantities import (
@@ -52,7 +53,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
-from opendp_bayes.release_format.labels import ByLabel, are_same
+from opendp_bayes.release_format.labels import ByLabel, are_same, place_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,6 +85,8 @@ class NoiseAwarePosterior:
     categories : the labels of the categories: the release's, unless `merged` or `given` made it.
     prior : concentration of the prior of their probabilities.
     axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
+    unordered : the categories that stand for no value, or for values that are no category: labels
+        of `nulls=` and `unknown=` that are not listed. Ordered answers leave them out.
 
     Source: `docs/research/computation.md`.
     """
@@ -94,11 +97,13 @@ class NoiseAwarePosterior:
         engine: Engine,
         categories: tuple[Label, ...] | None = None,
         axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
         on_first_use: Callable[[], None] | None = None,
     ) -> None:
         self.release: ReleasedData | Combination = release
         self.categories = release.categories if categories is None else categories
         self.axes = release.axes if categories is None else axes
+        self.unordered = release.unordered if categories is None else unordered
         self._engine = engine
         #: Called once, before the first answer of this posterior, but of no part of it.
         self._on_first_use = on_first_use
@@ -230,7 +235,11 @@ class NoiseAwarePosterior:
         ('coalition', 'right')
         """
         labels, members = grouped_positions(groups, self.categories)
-        return self._made(self._engine.merged(members), labels)
+        unordered = set(positions_of(self.unordered, self.categories, "unordered"))
+        apart = (
+            label for label, of in zip(labels, members, strict=True) if unordered.issuperset(of)
+        )
+        return self._made(self._engine.merged(members), labels, unordered=tuple(apart))
 
     def dirichlet(self) -> Floats:
         """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
@@ -262,7 +271,8 @@ class NoiseAwarePosterior:
                 " probability of one among itself is 1."
             )
         labels = tuple(self.categories[i] for i in places)
-        return self._made(self._engine.given(places), labels)
+        unordered = tuple(label for label in self.unordered if place_of(label, labels) is not None)
+        return self._made(self._engine.given(places), labels, unordered=unordered)
 
     def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
         """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
@@ -364,36 +374,52 @@ class NoiseAwarePosterior:
         return Quantity(f"odds of {label}", law)
 
     def cumulative(self) -> Quantities:
-        """For ordered categories, the probability of each or one before it. The last one's is 1
-        and left out.
+        """For ordered categories, the probability of each or one before it, among those that have
+        an order (`unordered`). The last one's is 1 and left out.
 
         Raises `ValueError` for the cells of a joint table.
         """
-        check_one_variable(self.axes)
         return self._cumulative
 
     @cached_property
     def _cumulative(self) -> Quantities:
-        k = len(self.categories)
-        mixtures = self._engine.cumulative(np.arange(1, k))
-        behind = self._sums().independent
+        ordered = self._in_order
+        mixtures = ordered._engine.cumulative(np.arange(1, len(ordered.categories)))
+        behind = ordered._sums().independent
         return Quantities(
-            (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
-            for place, label in enumerate(self.categories[:-1])
+            (
+                (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
+                for place, label in enumerate(ordered.categories[:-1])
+            ),
+            left_out_said(self.unordered),
         )
+
+    @cached_property
+    def _in_order(self: N) -> N:
+        """The posterior of the categories that have an order, among themselves."""
+        check_one_variable(self.axes)
+        own = [label for label in self.categories if place_of(label, self.unordered) is None]
+        if len(own) < 2:
+            raise ValueError(
+                f"unordered={list(self.unordered)!r}: stand for no value or for other values, and"
+                f" leave {len(own)} categories in order; must leave at least 2."
+            )
+        return self.given(own) if self.unordered else self
 
     def quantile(self, level: float, *, edges: ArrayLike | None = None) -> QuantilePosterior:
         """A quantile of ordered categories, 0.5 for the median: the first category up to which
         the probabilities sum to at least `level`, with the probability of each to be that one.
 
-        The order is that of `categories`, as they were given to the query. The probabilities are
-        those of the cumulative sums, without draws where the posterior needs none.
+        The order is that of `categories`, as they were given to the query, without those that are
+        `unordered`. The probabilities are those of the cumulative sums, without draws where the
+        posterior needs none.
 
         Parameters
         ----------
         level : between 0 and 1.
-        edges : the ends of the bins that the categories are, `k + 1` rising numbers; the quantile
-            then has a `value` in their units, with the records of a bin spread evenly within it.
+        edges : the ends of the bins that the ordered categories are, one more than these, rising;
+            the quantile then has a `value` in their units, with the records of a bin spread evenly
+            within it.
 
         Raises `ValueError`/`TypeError` for another level, for edges that do not rise or are not one
         more than the categories, and for the cells of a joint table.
@@ -412,21 +438,24 @@ class NoiseAwarePosterior:
 
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
         """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
-        `edges`, the `k + 1` rising ends of the bins, each has a `value` in their units.
+        `edges`, the rising ends of the bins, each has a `value` in their units.
 
         Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
         more than the categories, and for the cells of a joint table.
         """
-        check_one_variable(self.axes)
-        behind = self._effective(self._number, self._sums())
+        ordered = self._in_order
+        behind = ordered._effective(self._number, ordered._sums())
 
         def law_of_sums(groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
             def source(draws: int, seed: int | None) -> Floats:
-                return function(self._drawn_sums(groups, draws, seed))
+                return function(ordered._drawn_sums(groups, draws, seed))
 
             return OfDraws(source, self._number, behind, 0)
 
-        return quantiles_of(self.categories, levels, edges, self._engine.at_least, law_of_sums)
+        at_least = ordered._engine.at_least
+        return quantiles_of(
+            ordered.categories, levels, edges, at_least, law_of_sums, self.unordered
+        )
 
     def quantity(
         self,
@@ -507,8 +536,15 @@ class NoiseAwarePosterior:
             found = found.given(inside)
         if together != [[number] for number in range(len(inside))]:
             found = found.merged(together)
-        axes = tuple(self.axes[place] for place in kept) if len(kept) > 1 else ()
-        return self._made(found, labels, axes)
+        names = tuple(self.axes[place] for place in kept)
+        if len(kept) > 1:
+            return self._made(found, labels, names)
+        return self._made(found, labels, unordered=self._unordered_of(names[0], labels))
+
+    def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
+        """Those of the labels of a variable that are in no order."""
+        values = self.release.unordered_values(self.release.axes.index(variable))
+        return tuple(label for label in labels if place_of(label, values) is not None)
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
@@ -519,9 +555,10 @@ class NoiseAwarePosterior:
         engine: Engine,
         categories: tuple[Label, ...],
         axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
     ) -> N:
         """The posterior of other categories."""
-        return type(self)(self.release, engine, categories, axes)
+        return type(self)(self.release, engine, categories, axes, unordered)
 
     def compare(self, other: "NoiseAwarePosterior") -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,

@@ -97,15 +97,18 @@ class Quantity(Shown):
 class Quantities(Shown, ByLabel[Any, Quantity]):
     """Several quantities by their labels."""
 
-    def __init__(self, quantities: Iterable[tuple[Any, Quantity]]) -> None:
+    def __init__(
+        self, quantities: Iterable[tuple[Any, Quantity]], notes: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(quantities, ("quantity", "quantities"))
+        self._notes = notes
 
     def sheet(self) -> Sheet:
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", "P(> 0)"
         rows = [quantity.row() for quantity in self.values()]
         drawn = min((quantity.draws for quantity in self.values()), default=np.inf)
-        note = f"By {drawn:.0f} effective draws." if np.isfinite(drawn) else ""
-        return Sheet((table(headings, rows),), notes=(note,) if note else ())
+        notes = (f"By {drawn:.0f} effective draws.",) if np.isfinite(drawn) else ()
+        return Sheet((table(headings, rows),), notes=(*notes, *self._notes))
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,

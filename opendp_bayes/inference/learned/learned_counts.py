@@ -142,7 +142,10 @@ def learned_counts(
     Its products of matrices are too small to be shared between threads, whose waiting for each
     other takes twice as long on a quiet machine, and twenty times on a busy one.
     """
-    law, margins = IntensityLaw(table.origin(), table.largest), margins_of(table.variables, ordered)
+    law, margins = (
+        IntensityLaw(table.origin(), table.largest),
+        margins_of(table.variables, ordered, table.apart),
+    )
     sweeps = Sweeps(table, law, margins, _CHAINS, rng)
     with threadpool_limits(1, "blas"):
         drawn, met = _run(sweeps, table.k, rng)

@@ -5,12 +5,13 @@ e on ln λ, in steps of the lattice of `intensity_law`:
 
 - independent: `e ~ N(0, τ²)`;
 - along an ordered variable: `e_1 ~ N(0, 1)` and `e_v - e_(v-1) ~ N(0, τ²)`, a random walk, for each
-  combination of the values of the others.
+  combination of the values of the others. Values that are in no order, such as that of nulls, are
+  walks of one step.
 
 τ is half-Cauchy with scale 1, on 24 points from .037 to 3.7.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -45,7 +46,8 @@ class Margin:
     """One margin of a table: `level`, shape `(k,)`, is the place of each cell's effect in an array
     of `walks` rows of `steps` effects.
 
-    Where `smooth`, a row is a random walk; otherwise all effects are independent.
+    Where `smooth`, a row is a random walk, and the last ones, so many as are `apart`, are walks of
+    one step each; otherwise all effects are independent.
     """
 
     variables: tuple[str, ...]
@@ -53,6 +55,7 @@ class Margin:
     walks: int
     steps: int
     smooth: bool
+    apart: int = 0
 
     @property
     def number(self) -> int:
@@ -122,16 +125,19 @@ class Margin:
         self, places: Integers, log_likelihood: Floats, scale: Floats, rng: np.random.Generator
     ) -> Integers:
         """Choices of a random walk: probabilities forwards, draws backwards."""
-        log_p = [log_likelihood[:, :, 0] - (places[:, :, 0] * STEP) ** 2 / 2]
-        for step in range(1, self.steps):
+        chain = self.steps - self.apart
+        starts = log_likelihood - (places * STEP) ** 2 / 2
+        log_p = [starts[:, :, 0]]
+        for step in range(1, chain):
             away = places[:, :, step - 1, :, None] - places[:, :, step, None, :]
             terms = log_p[-1][..., None] - (away / scale) ** 2 / 2
             top = terms.max(axis=2, keepdims=True)
             arrived = np.log(np.exp(terms - top).sum(axis=2)) + top[:, :, 0]
             log_p.append(arrived + log_likelihood[:, :, step])
         chosen = np.empty(places.shape[:3], dtype=np.int64)
-        chosen[..., -1] = one_of(log_p[-1], rng)
-        for step in range(self.steps - 2, -1, -1):
+        chosen[..., chain:] = one_of(starts[:, :, chain:], rng)
+        chosen[..., chain - 1] = one_of(log_p[-1], rng)
+        for step in range(chain - 2, -1, -1):
             later = np.take_along_axis(places[:, :, step + 1], chosen[..., step + 1, None], axis=-1)
             away = places[:, :, step] - later
             chosen[..., step] = one_of(log_p[step] - (away / scale[..., 0]) ** 2 / 2, rng)
@@ -147,8 +153,9 @@ class Margin:
         """
         squares, _ = self._squares(effects)
         scale = SCALES[tau].reshape(-1, *[1] * (effects.ndim - 2))
-        starts = effects.reshape(*effects.shape[:-1], self.walks, self.steps)[..., 0] * STEP
-        start = (starts**2).sum(axis=-1) / 2 if self.smooth else 0.0
+        walks = effects.reshape(*effects.shape[:-1], self.walks, self.steps)
+        starts = walks[..., [0, *range(self.steps - self.apart, self.steps)]] * STEP
+        start = (starts**2).sum(axis=(-2, -1)) / 2 if self.smooth else 0.0
         return -squares / (2 * scale**2) - start
 
     def _squares(self, effects: Integers) -> tuple[Floats, int]:
@@ -156,16 +163,19 @@ class Margin:
         if not self.smooth:
             return ((effects * STEP) ** 2).sum(axis=-1), self.number
         walks = effects.reshape(*effects.shape[:-1], self.walks, self.steps)
-        steps = np.diff(walks, axis=-1) * STEP
-        return (steps**2).sum(axis=(-2, -1)), self.walks * (self.steps - 1)
+        steps = np.diff(walks[..., : self.steps - self.apart], axis=-1) * STEP
+        return (steps**2).sum(axis=(-2, -1)), self.walks * steps.shape[-1]
 
 
-def margins_of(variables: dict[str, Integers], ordered: Sequence[str]) -> list[Margin]:
+def margins_of(
+    variables: dict[str, Integers], ordered: Sequence[str], apart: Mapping[str, int] | None = None
+) -> list[Margin]:
     """The margins that have effects: every single variable and every pair, but not the table.
 
     `variables` has for each variable the value of every cell, as numbers from 0 on. Where a margin
-    has an `ordered` variable its effects are walks along the first such one. A table of one
-    variable has no effects unless that is ordered.
+    has an `ordered` variable its effects are walks along the first such one, without the last
+    values of it, so many as are `apart` in no order. A table of one variable has no effects unless
+    that is ordered.
     """
     names, found = list(variables), []
     for number in (1, 2):
@@ -181,7 +191,8 @@ def margins_of(variables: dict[str, Integers], ordered: Sequence[str]) -> list[M
                 row = row * sizes[name] + variables[name]
             rows = int(np.prod([sizes[name] for name in others], dtype=np.int64))
             level = row * sizes[along] + variables[along]
-            found.append(Margin(some, level, rows, sizes[along], bool(walked)))
+            last = (apart or {}).get(along, 0) if walked else 0
+            found.append(Margin(some, level, rows, sizes[along], bool(walked), last))
     return found
 
 

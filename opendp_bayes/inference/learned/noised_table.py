@@ -10,7 +10,7 @@ from opendp_bayes.inference.likelihood.envelope import check_bounds, check_same_
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.labels import numbered
+from opendp_bayes.release_format.labels import distinct, identity, numbered
 
 #: Counts further than this from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, are
 #: left out.
@@ -26,12 +26,14 @@ class NoisedTable:
     looks : each draw with its noise, for the same counts.
     size : the public number of records; None if it is private.
     variables : of every variable, in which of its values each cell is, as numbers from 0 on, shape
-        `(k,)`; one variable for a table of one column.
+        `(k,)`; one variable for a table of one column. Values that are in no order come last.
+    apart : of every variable, how many of its values are in no order.
     """
 
     looks: Sequence[DrawnCounts]
     size: int | None
     variables: dict[str, Integers] = field(default_factory=dict)
+    apart: dict[str, int] = field(default_factory=dict)
 
     @property
     def k(self) -> int:
@@ -86,12 +88,23 @@ def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
         looks.append(noise_of("releases", release))
         check_bounds(looks[-1], size)
     check_same_records(looks)
-    return NoisedTable(looks, size, _variables(releases[0]))
+    return NoisedTable(looks, size, *_variables(releases))
 
 
-def _variables(release: ReleasedData) -> dict[str, Integers]:
-    """In which value of each variable every cell is."""
-    columns = release.values_of_axes
-    if not columns:
-        return {"": np.arange(release.k)}
-    return {name: np.array(numbered(values)) for name, values in columns.items()}
+def _variables(releases: Sequence[ReleasedData]) -> tuple[dict[str, Integers], dict[str, int]]:
+    """In which value of each variable every cell is, those in no order last, and how many these
+    are.
+    """
+    variables, apart = {}, {}
+    columns = releases[0].values_of_axes
+    for at, (name, values) in enumerate((columns or {"": releases[0].categories}).items()):
+        unordered = {
+            identity(label)
+            for one in releases
+            for label in (one.unordered_values(at) if columns else one.unordered)
+        }
+        labels = distinct(values)
+        last = np.array([identity(label) in unordered for label in labels])
+        place = np.argsort(np.argsort(last, kind="stable"))
+        variables[name], apart[name] = place[numbered(values)], min(int(last.sum()), last.size - 1)
+    return variables, apart

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.as_table import figure, table
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.answers.by_label import position_of
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
@@ -47,9 +48,10 @@ class LevelPosterior(NoiseAwarePosterior):
         engine: Engine,
         categories: tuple[Label, ...] | None = None,
         axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
         resolution: Callable[[], Floats] | None = None,
     ) -> None:
-        super().__init__(release, engine, categories, axes)
+        super().__init__(release, engine, categories, axes, unordered)
         #: Makes the `resolution` of the categories of a release; those made of others have none.
         self._resolution = resolution
 
@@ -60,7 +62,7 @@ class LevelPosterior(NoiseAwarePosterior):
         found = super().quantiles(levels, edges=edges)
         if self._resolution is not None:
             clear = self._resolution()
-            at = {level: int(one.probabilities.argmax()) for level, one in found.items()}
+            at = {level: position_of(one.category, self.categories) for level, one in found.items()}
             warn_of_blurred({level: float(clear[place]) for level, place in at.items()})
         return found
 

@@ -35,6 +35,7 @@ class PooledGroups:
     sizes : the public numbers of records of the groups, or None.
     size : the public number of all records, or None.
     rest : what was drawn for those in no group; None where there are none.
+    unordered : the categories that are in no order.
     """
 
     keys: tuple[Key, ...]
@@ -43,6 +44,7 @@ class PooledGroups:
     size: int | None
     sizes: tuple[int, ...] | None = None
     rest: DrawnCounts | None = None
+    unordered: tuple[Label, ...] = ()
 
     def __post_init__(self) -> None:
         check_pooled(len(self.keys), len(self.categories))
@@ -103,6 +105,7 @@ def groups_of_release(releases: Mapping[Key, ReleasedData]) -> PooledGroups:
         None if whole is None else whole.size,
         None if first.group_size is None else tuple(one.group_size or 0 for one in each),
         rest,
+        first.unordered,
     )
 
 
@@ -110,9 +113,12 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
     """Groups for `Release.pooled`: the values of the variables `by`, with those of the others as
     categories.
     """
-    keys, categories, places = cells_by(release, [by] if isinstance(by, str) else by)
+    names = [by] if isinstance(by, str) else by
+    keys, categories, places = cells_by(release, names)
     noisy = noise_of("pooled", release).chosen(places)
-    return PooledGroups(keys, categories, noisy, release.size)
+    others = [at for at, name in enumerate(release.axes) if name not in names]
+    unordered = release.unordered_values(others[0]) if len(others) == 1 else ()
+    return PooledGroups(keys, categories, noisy, release.size, unordered=unordered)
 
 
 def cells_by(

@@ -50,8 +50,13 @@ class PooledPosterior(NoiseAwarePosterior):
 
     _engine: Concentrations
 
-    def __init__(self, categories: tuple[Label, ...], concentrations: Concentrations) -> None:
-        super().__init__(cast(Any, None), concentrations, categories)
+    def __init__(
+        self,
+        categories: tuple[Label, ...],
+        concentrations: Concentrations,
+        unordered: tuple[Label, ...] = (),
+    ) -> None:
+        super().__init__(cast(Any, None), concentrations, categories, unordered=unordered)
 
     @property
     def concentration(self) -> Floats:
@@ -62,8 +67,9 @@ class PooledPosterior(NoiseAwarePosterior):
         engine: Engine,
         categories: tuple[Label, ...],
         axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
     ) -> "PooledPosterior":
-        return PooledPosterior(categories, cast(Concentrations, engine))
+        return PooledPosterior(categories, cast(Concentrations, engine), unordered)
 
     def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
         return 0.0

@@ -62,7 +62,11 @@ class ImpliedTables:
             self._before = density / density.mean(axis=1, keepdims=True) / points
         changed = self._before * np.exp(self._change())
         cliques = [model.cells_of(self._levels, clique) for clique in model.tree.cliques]
-        targets = [_sums(places, self._before) for places in cliques]
+        cells = [model.tables[clique].cells for clique in model.tree.cliques]
+        targets = [
+            _sums(places, self._before, number)
+            for places, number in zip(cliques, cells, strict=True)
+        ]
         self._after = fitted(changed, cliques, targets, _ROUNDS, _CLOSE)
 
     def probabilities(self, scope: Scope) -> Floats:
@@ -71,11 +75,12 @@ class ImpliedTables:
         """
         before = probabilities(self._model, self._factors, scope)
         places = self._model.cells_of(self._levels, scope)
-        sums, changed = _sums(places, self._before), _sums(places, self._after)
+        number = before.shape[1]
+        sums, changed = (_sums(places, of, number) for of in (self._before, self._after))
         ratio = np.divide(changed, sums, out=np.ones_like(sums), where=sums > 0)
         parts = [self._model.places(scope, part) for part in self._known(scope)]
         start = np.ascontiguousarray(before.T)
-        targets = [_sums(part, start) for part in parts]
+        targets = [_sums(part, start, int(part.max()) + 1) for part in parts]
         start *= ratio[:, self.stretch]
         return fitted(start, parts, targets, _ROUNDS_OF_TABLES, _CLOSE_IN_TABLES).T
 
@@ -116,7 +121,7 @@ def fitted(
     for _ in range(rounds):
         worst = 0.0
         for places, target in zip(tables, targets, strict=True):
-            sums = _sums(places, weights)
+            sums = _sums(places, weights, len(target))
             worst = max(worst, float(abs(target - sums).sum(axis=0).mean()))
             factors = np.divide(target, sums, out=np.zeros_like(sums), where=sums > 0)
             weights *= factors.take(places, axis=0)
@@ -125,10 +130,12 @@ def fitted(
     return weights
 
 
-def _sums(places: Integers, weights: Floats) -> Floats:
-    """Sums over the points of every cell, shape `(cells, draws)`."""
-    which = sparse.csr_array((np.ones(places.size), (places, np.arange(places.size))))
-    return which @ weights
+def _sums(places: Integers, weights: Floats, cells: int) -> Floats:
+    """Sums over the points of every cell, also of those that no point is in; shape `(cells,
+    draws)`.
+    """
+    entries = np.ones(places.size), (places, np.arange(places.size))
+    return sparse.csr_array(entries, shape=(cells, places.size)) @ weights
 
 
 def _density(model: Model, factors: Sequence[Factor], levels: Integers) -> Floats:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ class NoisyTables:
     labels : those of each variable.
     looks : one for each release.
     size : the public number of records; None where it is private.
+    unordered : of variables by name, the labels that are in no order.
     """
 
     variables: tuple[str, ...]
     labels: tuple[tuple[Label, ...], ...]
     looks: tuple[NoisyTable, ...]
     size: int | None
+    unordered: dict[str, tuple[Label, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -53,13 +55,22 @@ class NoisyTables:
         axes = [release.axes or release.columns or (name,) for name, release in releases]
         variables = tuple(distinct(v for names in axes for v in names))
         labels: dict[str, tuple[Label, ...]] = {}
+        unordered: dict[str, tuple[Label, ...]] = {}
         looks = []
         for (name, release), names in zip(releases, axes, strict=True):
             for at, v in enumerate(names):
                 _settle(labels, v, _labels_of(release, at), name)
+                own = (*unordered.get(v, ()), *release.unordered_values(at))
+                unordered[v] = tuple(distinct(own))
             looks.append(_look(name, release, names, labels, variables))
         size = next((one.size for _, one in releases if one.size is not None), None)
-        found = cls(variables, tuple(labels[v] for v in variables), tuple(looks), size)
+        found = cls(
+            variables,
+            tuple(labels[v] for v in variables),
+            tuple(looks),
+            size,
+            unordered,
+        )
         scopes = [look.scope for look in looks]
         check_cliques(found.levels, scopes, [name for name, _ in releases])
         return found

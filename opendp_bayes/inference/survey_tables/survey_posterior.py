@@ -1,5 +1,6 @@
 """One posterior of all tables of the same records."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -45,6 +46,8 @@ Kind = Literal["population", "predictive"]
 Format = Literal["parquet", "csv"]
 #: Noise of a margin, in records of a level, from which on its intervals hold the truth too rarely.
 _WIDE = 0.2
+#: The most cells of a table that no clique holds, times draws: some copies of it are held.
+_MOST_NUMBERS = 1 << 26
 
 
 class SurveyPosterior:
@@ -77,7 +80,7 @@ class SurveyPosterior:
         self.categories: dict[str, tuple[Label, ...]] = dict(
             zip(noisy.variables, noisy.labels, strict=True)
         )
-        self._draws, self._model = draws, draws.model
+        self._draws, self._model, self._unordered = draws, draws.model, noisy.unordered
         self._factors: list[Factor] = drawn_factors(draws, rng)
         self._interactions, self._rng = interactions, rng.spawn(1)[0]
         self._scopes = tuple(dict.fromkeys(look.scope for look in noisy.looks))
@@ -224,7 +227,15 @@ class SurveyPosterior:
     def _table(self, variables: Names, given: Mapping[str, Value]) -> TablePosterior:
         """The table of some variables given any others or none."""
         scope = (*(self._places(given, "given") if given else ()), *self._places(variables))
-        cells, names = self._cells(scope[len(given) :]), (*given, *variables)
+        names = (*given, *variables)
+        number = math.prod(len(self.categories[name]) for name in names)
+        most = _MOST_NUMBERS // self._draws.size.size
+        if number > most and self._model.tree.holding(scope) is None:
+            raise ValueError(
+                f"variables={list(names)!r}: have {number} cells together, and no clique of the"
+                f" model holds them; must be at most {most}. Ask for fewer variables."
+            )
+        cells = self._cells(scope[len(given) :])
         draws = TableDraws(self._theta(scope), self._draws.counts(scope), names)
         if given:
             shape = [len(self.categories[name]) for name in given]
@@ -232,7 +243,8 @@ class SurveyPosterior:
             first = int(np.ravel_multi_index(at, shape)) * len(cells)
             draws = draws._of(lambda values: values[..., first : first + len(cells)])
         measured = any(set(scope) <= set(known) for known in self._scopes)
-        return TablePosterior(self, draws, cells, variables, given, measured)
+        unordered = self._unordered.get(variables[0], ()) if len(variables) == 1 else ()
+        return TablePosterior(self, draws, cells, variables, unordered, given, measured)
 
     def sample(self, draws: int, seed: int | None = None) -> dict[Names, Floats]:
         """Draws of the probabilities of every clique's table together, arrays of shape `(draws,

@@ -27,6 +27,7 @@ class TablePosterior(NoiseAwarePosterior):
     Attributes
     ----------
     axes : the variables; empty where `merged` or `given` made it.
+    unordered : of one variable, the values that ordered answers leave out, as of a release.
     categories : the values of the variable, or tuples with a value of each of several.
     measured : True where a released table holds all variables that are asked for, those given
         included; False where the answer follows from what the model assumes besides.
@@ -40,10 +41,12 @@ class TablePosterior(NoiseAwarePosterior):
         draws: "TableDraws",
         categories: tuple[Label, ...],
         axes: tuple[str, ...],
+        unordered: tuple[Label, ...],
         given: Mapping[str, Value],
         measured: bool,
     ) -> None:
         self.axes, self.categories, self.measured = axes, categories, measured
+        self.unordered = unordered
         self._survey, self._given = survey, given  # tables of one are drawn together
         self._engine, self._on_first_use = draws, None
 
@@ -88,10 +91,16 @@ class TablePosterior(NoiseAwarePosterior):
         return Comparison(self.categories, laws, draws.independent, draws.source)
 
     def _made(
-        self, engine: Engine, categories: tuple[Label, ...], axes: tuple[str, ...] = ()
+        self,
+        engine: Engine,
+        categories: tuple[Label, ...],
+        axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
     ) -> "TablePosterior":
         draws: Any = engine
-        return TablePosterior(self._survey, draws, categories, axes, self._given, self.measured)
+        return TablePosterior(
+            self._survey, draws, categories, axes, unordered, self._given, self.measured
+        )
 
     @property
     def _number(self) -> int:

@@ -1,0 +1,236 @@
+"""Labels of nulls and of unknown values are in no order: every ordered answer leaves them out and
+says so, through every kind of result and through JSON.
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from scipy import special
+
+import opendp_bayes as ob
+from opendp_bayes.inference.learned.intensity_law import STEP
+from opendp_bayes.inference.learned.margins import SCALES, WIDTH, margins_of
+from opendp_bayes.inference.learned.noised_table import table_of
+from opendp_bayes.results.release import GroupedRelease
+from tests.helpers.releases import promise
+
+AGES = ["18-29", "30-44", "45-64", "65+"]
+PEOPLE = pl.LazyFrame(
+    {
+        "age": ["18-29"] * 100 + ["30-44"] * 100 + ["45-64"] * 200 + [None] * 300 + ["?"] * 50,
+        "sex": ["m", "f", "f"] * 250,
+    }
+)
+LEFT_OUT = ("missing", "other")
+LABELS: dict[str, Any] = {"categories": AGES, "nulls": "missing", "unknown": "other"}
+OF_TABLE: dict[str, Any] = {
+    "categories": {"age": AGES, "sex": ["m", "f"]},
+    "nulls": {"age": "missing", "sex": "m"},
+    "unknown": {"age": "other", "sex": "m"},
+}
+
+
+def context() -> Any:
+    return ob.context(
+        PEOPLE, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=50.0)
+    )
+
+
+def asked(column: Any, **given: Any) -> Any:
+    return ob.posterior(context().query(epsilon=50.0), column, prior=1.0, **given).release()
+
+
+def survey(**questions: Any) -> ob.Survey:
+    return ob.survey(context().query(epsilon=50.0), questions).release()
+
+
+@pytest.fixture(scope="module")
+def release() -> Any:
+    return asked("age", **LABELS)
+
+
+def read_again(result: Any) -> Any:
+    kind = ob.Survey if isinstance(result, ob.Survey) else ob.Release
+    again = kind.from_json(result.to_json())
+    assert again == result
+    return again
+
+
+def by_hand() -> Any:
+    counts = ob.t.make_categorical_counts(
+        dp.lazyframe_domain([dp.series_domain("age", dp.option_domain(dp.atom_domain(T=str)))]),
+        dp.symmetric_distance(),
+        column="age",
+        **LABELS,
+    )
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    make = posterior >> ob.m.then_laplace_parameters(
+        dp.max_divergence(), scale=0.1, total="private"
+    )
+    return make(PEOPLE.select("age"))
+
+
+def levels() -> ob.Survey:
+    half = {"young": AGES[:2], "old": AGES[2:], "missing": ["missing"], "other": ["other"]}
+    of_ages = {"column": "age", **LABELS}
+    return survey(age=of_ages, half={**of_ages, "merge": half})
+
+
+#: Where one column of ages is asked for, each way to its posterior.
+WAYS: dict[str, Callable[[], Any]] = {
+    "one column": lambda: read_again(asked("age", **LABELS)).posterior,
+    "a list of one": lambda: (
+        read_again(
+            asked(["age"], categories={"age": AGES}, nulls="missing", unknown="other")
+        ).posterior
+    ),
+    "by hand": lambda: read_again(by_hand()).posterior,
+    "joint": lambda: read_again(asked(["sex", "age"], **OF_TABLE)).posterior.marginal("age"),
+    "given": lambda: asked(["age", "sex"], **OF_TABLE).posterior.conditional("age", sex="f"),
+    "marginal of a marginal": lambda: (
+        asked(["age", "sex"], **OF_TABLE).posterior.marginal("sex", "age").marginal("age")
+    ),
+    "group": lambda: read_again(asked("age", by="sex", **OF_TABLE))["f"].posterior,
+    "group of a table": lambda: asked(["sex", "age"], **OF_TABLE).by("sex")["f"].posterior,
+    "pooled": lambda: asked("age", by="sex", **OF_TABLE).pooled()["f"],
+    "pooled of a table": lambda: asked(["sex", "age"], **OF_TABLE).pooled("sex")["f"],
+    "combined": lambda: ob.combine(
+        [asked("age", **LABELS) for _ in "ab"], records="same", draws_may_agree=True
+    ),
+    "survey": lambda: read_again(
+        survey(
+            table={"column": ["sex", "age"], **OF_TABLE},
+            sex={"column": "sex", "categories": ["m", "f"], "nulls": "m", "unknown": "m"},
+        )
+    ).posterior.marginal("age"),
+    "level": lambda: read_again(levels()).posterior["age"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_leaves_them_out(way: str) -> None:
+    posterior = WAYS[way]()
+    ages = [(age,) for age in AGES] if way == "a list of one" else AGES
+    left = [(label,) for label in LEFT_OUT] if way == "a list of one" else list(LEFT_OUT)
+    assert list(posterior.unordered) == left
+    found = posterior.quantile(0.6)
+    assert list(found.categories) == ages
+    assert (found.category, list(found.left_out)) == (ages[2], left)
+    assert list(posterior.cumulative()) == ages[:-1]
+    assert posterior.cumulative()[ages[1]].mean() == pytest.approx(0.5, abs=0.03)
+    for shown in (found, posterior.quantiles([0.2, 0.5]), posterior.cumulative()):
+        assert "Without the records of missing and other, in no order." in str(shown)
+    assert posterior.quantile(0.5, edges=[18, 30, 45, 65, 90]).value.mean() == pytest.approx(
+        45, 0.1
+    )
+    with pytest.raises(ValueError, match=r"edges=.*must be 5 finite numbers"):
+        posterior.quantile(0.5, edges=range(7))
+
+
+def test_levels_merge_them_alone() -> None:
+    half = levels().posterior["half"]
+    assert half.unordered == LEFT_OUT
+    assert half.quantile(0.4).categories == ("young", "old")
+    parts = {"young": AGES[:2], "old": [*AGES[2:], *LEFT_OUT]}
+    mixed: Any = survey(half={"column": "age", "merge": parts, **LABELS})["half"]
+    assert mixed.unordered == ()  # part of it is in order
+    assert mixed.posterior.quantile(0.5).category == "old"
+
+
+def test_other_posteriors_keep_what_has_no_order(release: Any) -> None:
+    posterior = release.posterior
+    assert posterior.given(["65+", "missing", "18-29"]).unordered == ("missing",)
+    merged = posterior.merged({"none": ["missing", "other"], "old": ["45-64", "65+"]})
+    assert merged.unordered == ("none",)
+    assert posterior.merged({"rest": ["65+", "other"]}).unordered == ("missing",)
+    assert list(posterior.given(["18-29", "missing"]).categories) == ["18-29", "missing"]
+    with pytest.raises(ValueError, match=r"unordered=.*leave 1 categories in order"):
+        posterior.given(["18-29", "missing"]).quantile(0.5)
+
+
+def test_a_label_that_is_listed_is_in_the_order() -> None:
+    """What a user lists in the order is in it: nulls may stand for the least or the largest."""
+    listed = asked("age", categories=[*AGES, "missing"], nulls="missing", unknown="65+")
+    assert listed.unordered == () == listed.posterior.quantile(0.5).left_out
+    assert listed.posterior.quantile(0.5).category == "45-64"
+    assert listed.posterior.quantile(0.9).category == "missing"
+    of_type = PEOPLE.select(pl.col("age").cast(pl.Enum([*AGES, "?", "missing"])))
+    enum = ob.context(
+        of_type, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=9.0)
+    )
+    for label, unordered in (("missing", ()), ("none", ("none",))):
+        query = ob.posterior(enum.query(epsilon=1.0), "age", nulls=label, prior=1.0)
+        assert query.release().unordered == unordered
+
+
+def test_one_unlisted_label_for_both_is_left_out_once() -> None:
+    both = asked("age", categories=AGES, nulls="none", unknown="none")
+    assert (both.nulls, both.unknown, both.unordered) == (("none",), ("none",), ("none",))
+
+
+def test_the_median_is_that_of_the_records_in_order() -> None:
+    """Against the same draws without these labels, from which private counts hardly differ."""
+    mechanism = ob.LaplaceParameters(3.0, total="private")
+    drawn, prior = (31, 25, 30, 12, 90), (1.0, 2.0, 0.5, 1.5, 1.0)
+    labels = ("a", "b", "c", "d", "missing")
+    with_nulls = ob.Release(drawn, labels, prior, mechanism, promise(None), nulls=("missing",))
+    alone = ob.Release(drawn[:4], labels[:4], prior[:4], mechanism, promise(None))
+    expected = alone.posterior.quantile(0.5).probabilities
+    assert with_nulls.posterior.quantile(0.5).probabilities == pytest.approx(expected, abs=2e-3)
+    # Negative control: they matter where nobody says that they stand for no value.
+    unsaid = ob.Release(drawn, labels, prior, mechanism, promise(None)).posterior.quantile(0.5)
+    assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
+
+
+def test_groups_and_json_keep_them() -> None:
+    groups = asked("age", by="sex", **OF_TABLE)
+    assert isinstance(groups, GroupedRelease)
+    assert (groups.nulls, groups.unknown) == (("missing",), ("other",))
+    assert read_again(groups)["m"].unordered == LEFT_OUT
+    for name in ("nulls", "unknown"):
+        text = groups.to_json().replace(f'"{name}":["', f'"{name}":["x","')
+        with pytest.raises(ValueError, match=f"{name}=.*must be left out, or have a label"):
+            ob.Release.from_json(text)
+
+
+def test_walks_of_a_learned_prior_end_before_them() -> None:
+    mechanism = ob.LaplaceParameters(1.0, total="private")
+    cells = tuple(product(["missing", "a", "b", "c"], ["x", "y"]))
+    axes, nulls = ("v", "w"), ("missing", None)
+    table = ob.Release((1,) * 8, cells, (1.0,) * 8, mechanism, promise(None), axes, nulls=nulls)
+    made = table_of([table], None)
+    assert made.variables["v"].tolist() == [3, 3, 0, 0, 1, 1, 2, 2]
+    assert (made.apart["v"], made.apart["w"]) == (1, 0)
+    margins = {of.variables: of for of in margins_of(made.variables, ["v"], made.apart)}
+    assert (margins["v",].steps, margins["v",].apart, margins["w",].apart) == (4, 1, 0)
+
+
+def test_draws_of_a_walk_and_of_what_is_apart() -> None:
+    """Of three steps in a row and one apart, by listing all: a p-value for each at 1e-6."""
+    rng = np.random.default_rng(5)
+    (margin,) = margins_of({"": np.arange(4)}, [""], {"": 1})
+    places = np.arange(WIDTH)[None, None] - np.array([3, 8, 10, 12])[:, None]
+    heights = rng.normal(0, 1, (1, 4, WIDTH))
+    chains, tau = 40_000, 9
+    every = tuple(np.repeat(of, chains, axis=0) for of in (places, heights))
+    drawn, _ = margin.moved(*every, np.full(chains, tau), rng)
+    grid = np.stack(np.meshgrid(*places[0], indexing="ij"), axis=-1)
+    log_p = margin.log_prior(grid.reshape(1, -1, 4), np.array([tau]))[0]
+    steps = (np.diff(grid[..., :3], axis=-1) * STEP / SCALES[tau]) ** 2
+    starts = (grid[..., [0, 3]] * STEP) ** 2
+    assert log_p == pytest.approx(-(steps.sum(-1) + starts.sum(-1)).reshape(-1) / 2)
+    of_places = sum(np.meshgrid(*heights[0], indexing="ij")).reshape(-1)
+    law = special.softmax(log_p + of_places).reshape((WIDTH,) * 4)
+    for step in range(4):
+        expected = law.sum(axis=tuple(at for at in range(4) if at != step))
+        found = np.bincount(drawn[:, step] - places[0, step, 0], minlength=WIDTH) / chains
+        error = np.sqrt(expected * (1 - expected) / chains) + 1e-9
+        assert np.abs((found - expected) / error).max() < 5.5
+    together = np.corrcoef(drawn[:, 2], drawn[:, 3])[0, 1]
+    assert abs(together) < 5 / np.sqrt(chains)
+    assert np.corrcoef(drawn[:, 1], drawn[:, 2])[0, 1] > 0.1  # negative control
