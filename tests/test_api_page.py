@@ -28,7 +28,7 @@ DOORS = {"Tools for mechanisms": extend, "Tools for measurements": framework}
 #: Parts of the package whose values are what users hold.
 HELD = ("results", "release_format", "inference", "accounting", "planning", "auditing")
 #: Members that are public for other modules only.
-BETWEEN_MODULES = {"source", "has_posterior", "row", "of"}
+BETWEEN_MODULES = {"source", "has_posterior", "row", "of", "unordered_values"}
 
 
 def found(path: str) -> Any:

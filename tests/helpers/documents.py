@@ -183,6 +183,7 @@ def objects() -> dict[str, Any]:
         categories=("yes", "no", True),
         prior=(1.0, 0.5, 2.0),
         columns=("vote",),
+        nulls=("no",),
         unknown=(True,),
     )
     groups = GroupedRelease(

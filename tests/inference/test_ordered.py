@@ -211,7 +211,7 @@ def test_of_a_table_of_a_survey():
     rng = np.random.default_rng(4)
     theta = rng.dirichlet([3.0, 2.0, 1.0, 4.0], (4, 500))
     one = TableDraws(theta)
-    table = TablePosterior(None, one, ("a", "b", "c", "d"), ("income",), {}, True)
+    table = TablePosterior(None, one, ("a", "b", "c", "d"), ("income",), (), {}, True)
     for level in LEVELS:
         found = table.quantile(level, edges=[0, 1, 2, 3, 4])
         flat = np.cumsum(theta.reshape(-1, 4), axis=1)
@@ -221,7 +221,7 @@ def test_of_a_table_of_a_survey():
         of_draws = [np.interp(level, np.append(0.0, row), range(5)) for row in flat]
         assert found.value.mean() == pytest.approx(np.mean(of_draws), abs=1e-9)
         assert 1000 < found.value.draws <= 2000
-    joint = TablePosterior(None, one, tuple("abcd"), ("x", "y"), {}, True)
+    joint = TablePosterior(None, one, tuple("abcd"), ("x", "y"), (), {}, True)
     with pytest.raises(ValueError, match=r"axes=\['x', 'y'\]"):
         joint.quantile(0.5)
 

@@ -62,6 +62,8 @@ def test_every_field_is_in_the_identifier():
         "prior": (3.0, 4.0),
         "axes": ("column",),
         "by": ("g",),
+        "nulls": ("none",),
+        "unknown": ("other",),
     }
     for space in (COUNTS[1], POSTERIORS[0]):
         assert {field.name for field in fields(space)} <= set(other)

@@ -165,7 +165,7 @@ def quantiles_of(
     edges: ArrayLike | None,
     at_least: AtLeast,
     law_of_sums: LawOfSums,
-    left_out: tuple[Label, ...],
+    left_out: tuple[Label, ...] = (),
 ) -> Quantiles:
     """The posteriors of quantiles of categories in order, without those that are `left_out`.
 
