@@ -21,6 +21,11 @@ from opendp_bayes.release_format.data import ReleasedData
 _LEAST_WIDTH = 1e-9
 #: A posterior says little where its standard deviations are above this share of the prior's.
 _LITTLE = 0.9
+#: In place of estimates that a display which comes by itself does not wait for.
+TAKES_LONG = (
+    "The noise-aware posterior of this release takes long: call release.posterior, then show the"
+    " release again. Intervals that ignore the noise are left out, because they are too narrow."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +156,14 @@ def estimate_or_reason(
     """The noise-aware estimate, or a sentence that says why there is none.
 
     Without `wait` there is none that takes seconds (`is_quick`), unless `release.posterior` was
-    computed before: a display that comes by itself, as that of a notebook does, must not take them.
+    computed before, but `TAKES_LONG`: a display that comes by itself, as that of a notebook does,
+    must not take them.
     Raises `ValueError` unless `0 < level < 1`.
     """
     level = as_level(level)
     try:
         if not (wait or release.has_posterior or is_quick(release)):
-            return (
-                "The noise-aware posterior of this release takes long: call release.posterior, then"
-                " show the release again."
-            )
+            return TAKES_LONG
         return noise_aware_estimate(release, level)
     except ValueError as error:
         return f"There is no noise-aware posterior of this release: {error}"

@@ -15,6 +15,7 @@ from opendp_bayes.display.wording import (
 )
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.estimates import (
+    TAKES_LONG,
     Estimate,
     InferredRelease,
     estimate_of,
@@ -39,7 +40,6 @@ _COMMANDS = re.compile(rf"{CONTROLS.pattern}|[\t\n]")
 
 def release_sheet(release: InferredRelease, level: float, *, title: str, wait: bool) -> Sheet:
     """A row for every category, the guarantee, and how to read the intervals; `Release.sheet`."""
-    plug_in = plug_in_estimate(release, level)
     aware = estimate_or_reason(release, level, wait=wait)
     percent = f"{100 * level:.6g} %"
     columns = [*_named(release), _COUNT]
@@ -65,8 +65,9 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     else:
         notes.append(aware)
     notes += unmatched_in(release)
-    columns.append(Column(f"Plug-in {percent}\n(ignores noise)", weight="faint"))
-    cells.append(plug_in.shown(decimals)[1])
+    if aware != TAKES_LONG:
+        columns.append(Column(f"Plug-in {percent}\n(ignores noise)", weight="faint"))
+        cells.append(plug_in_estimate(release, level).shown(decimals)[1])
     table = Table(tuple(columns), (Body(_rows(cells)),))
     return Sheet((table,), tuple(notes), title=title, reading=reading)
 
