@@ -366,7 +366,7 @@ def _asked(
     unknown: dict[str, Any] = {}
     for name in result.columns:
         column, known = asked.columns[name], kinds[name]
-        own = labels[name] = _categories(name, column, known)
+        own = labels[name] = _categories(name, column, known, asked, result)
         covered = covers(known, tuple(own))
         null, other = _policies(name, column, own, covered)
         if asked.privacy.size is None and not asked.joint:
@@ -381,7 +381,7 @@ def _asked(
         plan = _limited(plan, asked.privacy)
     if (by := result.by) is not None:  # whose nulls and others are in no group, unless named
         column = asked.columns[by]
-        labels[by] = _categories(by, column, kinds[by])
+        labels[by] = _categories(by, column, kinds[by], asked, result)
         nulls[by], unknown[by] = _policies(by, column, labels[by], covered=True)
     of: Any = result.column
     question = Question.of(
@@ -468,14 +468,19 @@ def _merged(
     return merge | {label: [label] for label in new if place_of(label, own) is None}
 
 
-def _categories(name: str, column: Column, known: ColumnKind) -> list[Any]:
+def _categories(
+    name: str, column: Column, known: ColumnKind, asked: Specification, result: Result
+) -> list[Any]:
     """The categories that the specification or the type of the column names."""
     if column.listed is None and known.declared is None and known.kind != "boolean":
+        needs = "" if asked.privacy.delta else "; that needs delta under [privacy], such as 1e-8"
+        alone = result.used == [name] and asked.privacy.size is None and not asked.joint
+        discover = f"; or where nobody can, write categories = {DISCOVER!r}{needs}"
         raise FieldError(
             ("columns", name, "categories"),
             f"is missing; a column of type {known.type} does not say publicly which there are. List"
-            " all of them, from what is public and not from the data; or where nobody can, write"
-            f" categories = {DISCOVER!r}.",
+            " all of them, from what is public and not from the data"
+            f"{discover if alone else ''}.",
         )
     try:
         return list(public_values(name, known, column.listed))

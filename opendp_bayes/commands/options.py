@@ -86,7 +86,10 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help=("Write the release to this new JSON file. - prints it instead."),
+        help=(
+            "Write the release to this new JSON file. By default, a new file beside the first"
+            " argument. - prints it instead."
+        ),
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -6,12 +6,14 @@ pipe, the posterior, or the patience of whoever waits for it.
 
 import io
 import os
+import re
 import secrets
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -26,6 +28,27 @@ from opendp_bayes.trusted import removals
 NOT_WRITTEN = 3
 #: In place of a file: its content is printed, and nothing else is.
 PRINTED = Path("-")
+_SHOWN = "`opendp-bayes show` prints it."
+#: Characters of a name that a file gets.
+_LONGEST = 60
+
+
+def beside(file: Path, name: str) -> Path:
+    """A new JSON file in the folder of a file, or in the working directory for standard input, with
+    both names in its own.
+    """
+    stem = "" if file == PRINTED else f"{file.name.partition('.')[0]}-"
+    name = stem + (re.sub(r"\W+", "-", name).strip("-")[:_LONGEST] or "release")
+    ends = chain([""], (f"-{number}" for number in count(2)))
+    names = (file.parent / f"{name}{end}.json" for end in ends)
+    return next(path for path in names if not os.path.lexists(path))
+
+
+def kept_in(path: Path, named: Path | None) -> list[str]:
+    """Say which file keeps a release, unless an option named it."""
+    return (
+        [] if named else [f"{path} keeps the release; `opendp-bayes report {path}` makes a page."]
+    )
 
 
 def on_a_terminal() -> bool:
@@ -86,6 +109,7 @@ class Kept:
         self._file = None if path in (None, PRINTED) else NewFile(path)
         self._unsaved: str | None = None
         self._made = False
+        self._place = ""
 
     def __enter__(self) -> "Kept":
         return self
@@ -100,7 +124,7 @@ class Kept:
         if self._file is not None:
             with written(self._file.path):
                 self._file.write(text.encode() + b"\n")
-            self._unsaved = None
+            self._place = f"it is in {self._file.path}, and {_SHOWN}"
 
     def __exit__(
         self,
@@ -111,7 +135,7 @@ class Kept:
         if isinstance(error, KeyboardInterrupt) and not self._made:
             say("stopped; nothing was released or spent.")
         if self._unsaved is not None and error is not None:
-            say(f"the release was made, and is paid for; {_rescued(self._unsaved)}")
+            say(f"the release was made, and is paid for; {self._place or _rescued(self._unsaved)}")
         if self._file is not None:
             self._file.close()
 
@@ -189,7 +213,7 @@ def _rescued(text: str) -> str:
             except OSError:
                 os.unlink(name)
                 continue
-            return f"it is in {name}, and `opendp-bayes show` prints it."
+            return f"it is in {name}, and {_SHOWN}"
     return f"no file could be written, so it is here: {text}"
 
 

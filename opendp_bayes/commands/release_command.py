@@ -1,7 +1,7 @@
 """`opendp-bayes release`: a question of one result, asked by options, through a specification."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,17 +11,21 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail, in_options, option_errors
-from opendp_bayes.commands.output import display, on_a_terminal
+from opendp_bayes.commands.output import beside, display, kept_in, on_a_terminal
 from opendp_bayes.commands.owned import opened_data
 from opendp_bayes.commands.specified import Specified, carried_out, echoed
 
 if TYPE_CHECKING:
     from opendp_bayes.report.lines import FieldError
 
+#: In place of the categories in a specification: those that private counts show.
+DISCOVER = "discover"
 #: What a specification writes as `nulls = 'missing'` or `epsilon = 1.0`.
 _WRITTEN = re.compile(r"\b([a-z_]+) = '?([^\s';,.]*(?:\.\d+)?)'?")
 
 
+#: How a specification asks for categories that nobody can list, which here is an option.
+_DISCOVERED = re.compile(r"write categories = 'discover'(; that needs delta[^.]*)?")
 #: What leaves records out, in a specification too.
 _DROP = "DROP"
 
@@ -231,10 +235,11 @@ def release(
     column = _asked_for(column or [], discover, {"categories": categories, "by": by})
     owned = opened_data(file, ledger, dataset)
     columns: dict[str, dict[str, Any]] = {name: {} for name in column}
+    alone = column[0] if len(column) == 1 and by is None and size is None else None
     for name, text in _by_column("--categories", categories, column).items():
-        columns[name]["categories"] = options.labels("--categories", text)
+        columns[name]["categories"] = _listed("--categories ", text, alone)
     if discover is not None:
-        columns[discover]["categories"] = "discover"
+        columns[discover]["categories"] = DISCOVER
     if always is not None:
         columns[column[0]]["always"] = options.labels("--always", always)
     for option, given in (("nulls", nulls), ("unknown", unknown)):
@@ -243,9 +248,7 @@ def release(
     groups = None
     if by is not None:
         groups, equals, listed = by.partition("=")
-        columns[groups] = (
-            {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
-        )
+        columns[groups] = {"categories": _listed(f"--by {groups}=", listed)} if equals else {}
     result = {
         "column": column if len(column) > 1 else column[0],
         "by": groups,
@@ -276,12 +279,14 @@ def release(
     errors = partial(_errors, joint=len(column) > 1, by=groups)
     with errors():
         asked = Specified(specification_of(document, owner=owned.facts), owned, errors)
-    with carried_out(asked, output=output) as released:
-        if echoed(output, released):
+    path = output or beside(file, heading)
+    with carried_out(asked, output=path) as released:
+        if echoed(path, released):
             return
         with waiting("Computing the posterior"):
             shown = released.sheet()
-        display(terminal.rendered(shown), *([] if on_a_terminal() else released.said))
+        said = [] if on_a_terminal() else list(released.said)
+        display(terminal.rendered(shown), *said, *kept_in(path, output))
 
 
 def _asked_for(
@@ -298,6 +303,20 @@ def _asked_for(
         if given:
             fail(f"--{option}: does not go with --discover {discover}; leave out one of the two.")
     return [discover]
+
+
+def _listed(before: str, text: str, column: str | None = None) -> list[str]:
+    """The labels in a text; `before` is all that stands before it. Exits with a message where they
+    are to be discovered, which only those of a `column` alone can be.
+    """
+    labels = options.labels(before.rstrip(" "), text)
+    if labels == [DISCOVER]:
+        advice = "list the labels, from what is public and not from the data"
+        if column is not None:
+            advice += f"; or where nobody can, write --discover {column} --delta 1e-8 in place of"
+            advice += " --column and --categories"
+        fail(f"{before}{text}: is one label, named {DISCOVER}; {advice}.")
+    return labels
 
 
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
@@ -354,10 +373,21 @@ def _of_option(error: "FieldError", *, joint: bool, by: str | None) -> str:
             option = f"--{field.replace('_', '-')}"
         case _:
             option = ""
-    problem = in_options(_WRITTEN.sub(_as_option, error.problem))
+    problem = _DISCOVERED.sub(_as_discovery(error.path), error.problem)
+    problem = in_options(_WRITTEN.sub(_as_option, problem))
     if not option:
         return problem
     return f"{option} {problem[1:]}" if problem.startswith("=") else f"{option}: {problem}"
+
+
+def _as_discovery(path: tuple[str | int, ...]) -> Callable[[re.Match[str]], str]:
+    """How options ask for the categories of the column that a path leads to."""
+
+    def option(written: re.Match[str]) -> str:
+        needed = " --delta 1e-8" if written[1] else ""
+        return f"write --discover {path[1]}{needed} in place of --column {path[1]}"
+
+    return option
 
 
 def _as_option(written: re.Match[str]) -> str:

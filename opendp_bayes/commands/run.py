@@ -7,7 +7,7 @@ import typer
 
 from opendp_bayes.commands import options
 from opendp_bayes.commands.errors import fail
-from opendp_bayes.commands.output import display
+from opendp_bayes.commands.output import beside, display, kept_in
 from opendp_bayes.commands.specified import asked_in, carried_out, echoed, foreseen
 
 
@@ -65,9 +65,10 @@ def run(
     if data is None:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
     asked = asked_in(question, data, ledger, dataset)
-    with carried_out(asked, output=output) as released:
-        if echoed(output, released):
+    path = output or beside(question, "released")
+    with carried_out(asked, output=path) as released:
+        if echoed(path, released):
             return
         with waiting("Computing the posteriors"):
             sheet = released.sheet()
-        display(terminal.rendered(sheet))
+        display(terminal.rendered(sheet), *kept_in(path, output))

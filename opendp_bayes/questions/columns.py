@@ -17,6 +17,9 @@ from opendp_bayes.release_format.labels import distinct, look_alike, place_of, p
 from opendp_bayes.trusted.cells import Axis
 from opendp_bayes.trusted.kinds import TYPE_OF, ColumnKind
 
+#: In place of the categories: those that private counts show.
+DISCOVER = "discover"
+
 
 @dataclass(frozen=True)
 class LabelledColumn:
@@ -194,7 +197,14 @@ def _labels(
             f" {'group that is not None' if of_groups else 'category'}."
         )
     check_cells(argument, len(categories))
-    return list(map(plain, categories))
+    labels = list(map(plain, categories))
+    if labels == [DISCOVER]:
+        raise ValueError(
+            f"{argument}={labels!r}: is one category of that name, which a query to discover them"
+            f" does not list. Write {DISCOVER!r} without the list, or give the category another"
+            " name with recode=."
+        )
+    return labels
 
 
 def _check_fits(label: Any, known: ColumnKind, column: str, shown: str) -> None:

@@ -33,9 +33,6 @@ from opendp_bayes.trusted.keys import (
 )
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame
 
-#: In place of a list of categories.
-DISCOVER = "discover"
-
 
 def make_discovered_counts(
     input_domain: Domain,

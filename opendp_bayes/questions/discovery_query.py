@@ -18,7 +18,8 @@ from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
-from opendp_bayes.questions.discovered_counts import DISCOVER, keys_of
+from opendp_bayes.questions.columns import DISCOVER
+from opendp_bayes.questions.discovered_counts import keys_of
 from opendp_bayes.questions.question import Discoverable
 from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
 from opendp_bayes.release_format.discovered import DiscoveredData

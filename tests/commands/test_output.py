@@ -11,9 +11,11 @@ from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands import output
+from opendp_bayes.commands.app import app
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted import files
@@ -99,7 +101,9 @@ def test_with_output_the_release_is_in_that_file(votes: Path) -> None:
     ended = process("release", str(votes), *RELEASE, "-o", "vote.json", stdout=writer)
     os.close(writer)
     assert ended.returncode == 3
-    assert len(ended.stderr.splitlines()) == 2, "with that on the rows of no category"
+    assert len(ended.stderr.splitlines()) == 3, (
+        "with that on the rows of no category, and where it is"
+    )
     assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
 
 
@@ -241,7 +245,7 @@ def test_a_mistake_of_ours_keeps_the_release(votes: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Release, "sheet", fail)
     with pytest.raises(AssertionError):  # `run` wants no exception but an exit
         run("release", votes, *RELEASE, code=1)
-    (kept,) = Path.cwd().glob("opendp-bayes-release-*.json")
+    (kept,) = Path.cwd().glob("*.json")
     assert Release.from_json(kept.read_bytes()).categories == ("a", "b")
 
 
@@ -304,3 +308,42 @@ def test_the_package_runs_as_a_module() -> None:
     ended = process("--version", stdout=subprocess.PIPE)
     assert ended.stdout == f"opendp-bayes {ob.__version__}\n"
     assert ended.stderr == ""
+
+
+def test_without_output_a_release_is_kept_beside_the_data_and_its_name_is_printed(
+    votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for name in ("votes-vote.json", "votes-vote-2.json", "votes-vote-3.json"):
+        shown = run("release", votes, *RELEASE)
+        kept = votes.with_name(name)
+        assert f"{kept} keeps the release" in "".join(shown.split("\n"))
+        assert Release.from_json(kept.read_bytes()).categories == ("a", "b")
+        assert run("show", kept).rstrip() in shown
+    assert not list(elsewhere.iterdir())
+
+
+def test_without_output_a_release_of_standard_input_is_kept_in_the_working_directory(
+    votes: Path,
+) -> None:
+    asked = ["release", "-", *map(str, RELEASE)]
+    result = CliRunner().invoke(app, asked, input=votes.read_bytes())
+    assert result.exit_code == 0, result.output
+    assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
+
+
+def test_the_name_of_a_kept_release_is_one_of_a_file(votes: Path) -> None:
+    for name, expected in (
+        ("../a/b", "votes-a-b.json"),
+        ("a × b", "votes-a-b.json"),
+        ("***", "votes-release.json"),
+        ("x" * 300, f"votes-{'x' * 60}.json"),
+    ):
+        assert output.beside(votes, name) == votes.with_name(expected)
+
+
+def test_a_printed_release_is_kept_nowhere(votes: Path) -> None:
+    run("release", votes, *RELEASE, "-o", "-")
+    assert os.listdir() == ["votes.csv"]
