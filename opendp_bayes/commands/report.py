@@ -38,8 +38,8 @@ def report(
         typer.Argument(
             metavar="SPEC.toml",
             help=(
-                "The specification, in TOML or JSON. Without DATA, the .json file of a report, to"
-                " make its page again."
+                "The specification, in TOML or JSON. Without DATA, the .json file of a release, or"
+                " of a report, to make its page."
             ),
             show_default=False,
         ),
@@ -98,6 +98,7 @@ def report(
     specification or wrong options, 3 if the report was made but could not be written to its file.
 
     With --dry-run, only the names and types of the columns are read. Without DATA, nothing is read.
+    The JSON of a release becomes a page too, which states what the release does.
     `guess_size` under [privacy] is the number of records for which widths are shown.
 
     With --synthetic, all results are estimated together, as with `joint = true`. Every copy is
@@ -116,6 +117,10 @@ def report(
         opendp-bayes report v.toml v.csv -o v.html
 
         opendp-bayes report v.json -o again.html --synthetic copies
+
+        opendp-bayes release v.csv --column vote --categories yes,no --rho 1 -o one.json
+
+        opendp-bayes report one.json -o one.html
     """
     if copies is not None and synthetic is None:
         fail(f"--copies {copies}: needs --synthetic, the folder for them.")

@@ -220,11 +220,13 @@ def foreseen(asked: Specified) -> "Sheet":
 
 
 def report_in(path: Path) -> "Report":
-    """The report in a file that an earlier run wrote; exits with a message where it is none."""
+    """The report in a file that an earlier run wrote, or one of its releases; exits with a message
+    where it is neither.
+    """
     from opendp_bayes.report.report_document import Report
 
     try:
-        return Report.from_json(text_in(path))
+        return Report.read(text_in(path), path.stem)
     except ValueError as error:
         fail(f"{path}: {error}")
 

@@ -1,21 +1,35 @@
 """A report as data: its specification and its releases, as JSON."""
 
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
 
+from opendp_bayes.display.wording import limited
 from opendp_bayes.inference.combine import posterior_of_tables
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.mathematics.rounding import sum_up
+from opendp_bayes.release_format.document import format_of
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.report.problems import problems
-from opendp_bayes.report.specification import DROP, Result, Specification
+from opendp_bayes.report.specification import (
+    DISCOVER,
+    DROP,
+    Column,
+    Privacy,
+    Result,
+    Specification,
+)
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.release import GroupedRelease, Release
-from opendp_bayes.results.survey import SurveyResult, result_from_json
+from opendp_bayes.results.survey import NAME as SURVEY, Survey, SurveyResult, result_from_json
 
 NAME = "opendp-bayes report"
+#: The numbers of a privacy loss, which add up.
+LOSSES = ("epsilon", "rho", "delta")
 VERSION = 1
 
 
@@ -27,6 +41,64 @@ class Report(msgspec.Struct, frozen=True, dict=True):
     specification: Specification
     releases: tuple[SurveyResult, ...]
     software: dict[str, str]
+    #: What the specification was made from, where nobody wrote one.
+    source: SurveyResult | Survey | None = None
+
+    @classmethod
+    def of(cls, source: SurveyResult | Survey, title: str) -> "Report":
+        """Make a report of what was released, with as much of a specification as that states.
+
+        Parameters
+        ----------
+        source : SurveyResult or Survey
+            The release, or the releases of several questions.
+        title : str
+            The title of the report, and the heading of a release alone.
+
+        Raises
+        ------
+        ValueError
+            Where the privacy of the counts is not stated, because a page states it.
+        """
+        named = source if isinstance(source, Survey) else {title: source}
+        columns: dict[str, Column] = {}
+        results = []
+        for heading, release in named.items():
+            if not release.promise.is_stated:
+                raise ValueError(
+                    f"{heading}: is of noisy counts whose privacy is not stated, and a page states"
+                    " it. Show them with `opendp-bayes show`, or make the page of a release."
+                )
+            own = _columns_of(release, heading)
+            by = " × ".join(getattr(release, "grouped_by", ())) or "group"
+            grouped = isinstance(release, GroupedRelease)
+            columns |= own | ({by: Column()} if grouped else {})
+            results.append(
+                Result(
+                    column=next(iter(own)) if len(own) == 1 else list(own),
+                    title=heading,
+                    text=" ".join(limited(release.promise)),
+                    by=by if grouped else None,
+                    ordered=list(getattr(release, "ordered", ())) or None,
+                )
+            )
+        releases = tuple(named.values())
+        specification = Specification(
+            title=title, privacy=_privacy_of(releases), columns=columns, results=results
+        )
+        return cls(specification, releases, {}, source)
+
+    @classmethod
+    def read(cls, text: str | bytes, title: str) -> "Report":
+        """Read a report, or make one of the JSON of a release or a survey, under a title.
+
+        Raises `ValueError` for anything else.
+        """
+        if format_of(text) == NAME:
+            return cls.from_json(text)
+        if format_of(text) == SURVEY:
+            return cls.of(Survey.from_json(text), title)
+        return cls.of(result_from_json(text), title)
 
     def posterior(self) -> SurveyPosterior | LevelsPosterior:
         """One posterior of all results, as tables of the same records; its variables are columns,
@@ -78,7 +150,9 @@ class Report(msgspec.Struct, frozen=True, dict=True):
         return [" × ".join(one.columns) if one.merge is None else one.heading for one in results]
 
     def to_json(self) -> str:
-        """The report as JSON; `Report.from_json` reads it back."""
+        """The report as JSON, or that of its `source`; `Report.read` reads it back."""
+        if self.source is not None:
+            return self.source.to_json()
         document = {
             "format": NAME,
             "version": VERSION,
@@ -109,6 +183,30 @@ class Report(msgspec.Struct, frozen=True, dict=True):
                     " them was changed."
                 )
         return cls(asked, releases, document.software)
+
+
+def _columns_of(release: SurveyResult, heading: str) -> dict[str, Column]:
+    """The columns of a release, with the labels that it states for nulls and unknown values."""
+    if isinstance(release, DiscoveredRelease):
+        listed = list(release.categories[: release.listed])
+        return {release.column: Column(categories=DISCOVER, always=listed)}
+    names = release.columns or release.axes or (heading,)
+    labels = zip_longest(names, release.nulls, release.unknown)
+    return {name: Column(nulls=nulls, unknown=unknown) for name, nulls, unknown in labels}
+
+
+def _privacy_of(releases: Sequence[SurveyResult]) -> Privacy:
+    """The privacy unit and the loss of some releases together."""
+    promise = releases[0].promise
+    loss = {name: sum_up([getattr(one, name) for one in releases]) for name in LOSSES}
+    return Privacy(
+        unit="one record" if promise.d_in == 1 else f"{promise.d_in} records",
+        rho=loss["rho"] if promise.is_concentrated else None,
+        epsilon=None if promise.is_concentrated else loss["epsilon"],
+        delta=loss["delta"] or None,
+        size=promise.size,
+        contributions=promise.d_in,
+    )
 
 
 def _disagreement(asked: Specification, result: Result, release: SurveyResult) -> str:

@@ -67,10 +67,12 @@ def named(column: Column | None, value: Any) -> str:
 
 
 def fates(
-    specification: Specification, result: Result, categories: Sequence[Any]
+    specification: Specification, result: Result, categories: Sequence[Any], asked: bool = True
 ) -> Iterator[tuple[str, tuple[str, Value | None], tuple[str, Value | None]]]:
     """Yield each column of a result, with what becomes of its records without a value and of those
     with another value: "counted", and the label, or "left out", "in no group" or "cannot occur".
+    Where nobody `asked` by this specification, which was made from releases, what these have no
+    label for is "not stated".
 
     `categories` are those of the release, before they were merged.
     """
@@ -85,7 +87,7 @@ def fates(
         left = column.listed is not None and (grouping or (private and column.unknown == DROP))
         otherwise = "in no group" if grouping else "left out"
         without, other = (
-            ("cannot occur" if not can_occur else otherwise, None)
+            ("not stated" if not asked else otherwise if can_occur else "cannot occur", None)
             if label is None
             else ("counted", label)
             for label, can_occur in ((column.counted_nulls, private or grouping), (unknown, left))
@@ -121,13 +123,15 @@ def notes(
     result: Result,
     categories: Sequence[Any],
     called: Callable[[Column, Any], str] = named,
+    asked: bool = True,
 ) -> Iterator[str]:
     """Yield sentences that say where records in no category are counted, and what limits the
-    counts. `categories` are those of the release, and `called` gives their names.
+    counts. `categories` are those of the release, `called` gives their names; `asked` as in
+    `fates`.
     """
     #: By what becomes of the records, the columns without a value, and with another.
     said: dict[str, tuple[list[str], list[str]]] = {}
-    found = list(fates(specification, result, categories))
+    found = list(fates(specification, result, categories, asked))
     for name, *both in found:
         for which, (fate, label) in enumerate(both):
             if fate == "counted":
@@ -135,7 +139,7 @@ def notes(
                 fate = f"counted as “{called(column, label)}”"
                 if not which and _is_another_text(label, column):
                     fate += ", like values that read so"
-            if fate != "cannot occur":
+            if fate not in ("cannot occur", "not stated"):
                 said.setdefault(f"are {fate}", ([], []))[which].append(name)
     if said:
         yield where_counted(said, "Records", say_columns=len(found) > 1)
@@ -219,6 +223,7 @@ def methods(report: Report, level: float) -> str:
     """A paragraph for a publication."""
     said, specification = promise(report), report.specification
     versions = " and ".join(f"{name} {version}" for name, version in report.software.items())
+    versions = f" with {versions}" if versions else ""
     concentrated = "zero-concentrated " if specification.privacy.rho is not None else ""
     together = "All results together have" if len(report.releases) > 1 else "The result has"
     listed = [
@@ -229,8 +234,8 @@ def methods(report: Report, level: float) -> str:
     cleaned = "".join(f" {one}" for one in cleaning_said(specification))
     what = "Category probabilities" if listed else "Counts"
     return (
-        f"{what} were released under {concentrated}differential privacy with"
-        f" {versions}. The privacy unit is {said['unit']}: data sets that differ by"
+        f"{what} were released under {concentrated}differential privacy"
+        f"{versions}. The privacy unit is {said['unit']}: data sets that differ by"
         f" {said['change']} are neighbours. {said['size']} {together} a privacy loss of at most"
         f" {said['loss']}; bounds are certified and rounded up."
         f"{_estimated(listed, level, report.together)}{''.join(sentences_of(report, level))}"
@@ -352,7 +357,7 @@ def _limits(report: Report) -> Iterator[str]:
     """The notes of all results, each with those that it is about, unless it is about all."""
     specification, results = report.specification, report.specification.results
     of_results = [
-        list(notes(specification, result, unmerged(release)))
+        list(notes(specification, result, unmerged(release), asked=report.source is None))
         for result, release in zip(results, report.releases, strict=True)
     ]
     for note in dict.fromkeys(note for of in of_results for note in of):

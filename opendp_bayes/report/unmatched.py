@@ -37,7 +37,7 @@ def unmatched(report: Report, shares: Sequence[Mapping[Any, str]]) -> list[Unmat
     headings: dict[tuple[str, bool], list[str]] = {}
     texts: dict[tuple[str, bool], list[str]] = {}
     for result, release in zip(asked.results, report.releases, strict=True):
-        for name, *both in fates(asked, result, unmerged(release)):
+        for name, *both in fates(asked, result, unmerged(release), report.source is None):
             column, as_group = asked.columns[name], name == result.by
             share = {} if as_group else alone.get(name, {})
             headings.setdefault((name, as_group), []).append(result.heading)
