@@ -36,9 +36,9 @@ def release(
         typer.Argument(
             metavar="FILE",
             help=(
-                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow or .feather file; with the"
-                " extra files .sav, .zsav, .por, .dta, .sas7bdat, .xpt, .xlsx, .xlsm, .xlsb, .xls"
-                " or .ods; - for CSV from standard input; or the owner's data.toml, which leads to"
+                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather, .xlsx, .xlsm,"
+                " .xlsb or .ods file; with the extra files .sav, .zsav, .por, .dta, .sas7bdat, .xpt"
+                " or .xls; - for CSV from standard input; or the owner's data.toml, which leads to"
                 " one."
             ),
             show_default=False,

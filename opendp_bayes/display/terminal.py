@@ -1,7 +1,8 @@
 """A sheet on the terminal, and what is being done, with rich."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from html import escape
@@ -49,8 +50,13 @@ def shown_while(what: str) -> Iterator[None]:
                 yield
         else:
             columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
-            with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as shown:
-                shown.add_task(what, total=None)
+            with ExitStack() as opened:
+                with suppress(OSError):  # a number of its own: libraries may write nothing to its
+                    number = os.dup(console.file.fileno())
+                    kept = open(number, "w", encoding=console.encoding)  # noqa: SIM115
+                    console.file = opened.enter_context(kept)
+                waits = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+                opened.enter_context(waits).add_task(what, total=None)
                 yield
     finally:
         _SHOWN.reset(before)

@@ -7,12 +7,14 @@ package goes through `guarded`; every map through `checked_map`.
 """
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from threading import RLock
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, cast
 
 import numpy as np
@@ -27,6 +29,8 @@ from opendp_bayes.trusted.opendp_internals import (
     to_then as to_opendp_then,
 )
 
+#: The number of standard error.
+_ERRORS = 2
 _FEATURES = ("contrib", "honest-but-curious")
 S = TypeVar("S", bound="Space")
 T = TypeVar("T")
@@ -86,6 +90,8 @@ class _WhileSilenced:
     """
 
     blocks: ClassVar[set[object]] = set()  # running now, in any thread
+    lock: ClassVar[Any] = RLock()
+    errors: ClassVar[int | None] = None  # standard error, while another file stands for it
 
     def match(self, text: str) -> bool:
         return bool(self.blocks)
@@ -96,22 +102,58 @@ _SILENCE = ("ignore", _WhileSilenced(), Warning, None, 0)
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Show no warning while the block runs, whichever thread gives it: polars computes in threads
-    of its own.
+    """Show no warning while the block runs, whichever thread gives it, and nothing that a library
+    writes to standard error by its number, as a panic of polars does: both may show a value.
 
     `warnings.catch_warnings` swaps the filters of the whole process, so that of two threads the
     first to leave would let the other's warnings through, and the second end them for good. One
-    filter that comes first, and matches nothing outside of such blocks, has no such order.
+    filter that comes first, and matches nothing outside of such blocks, has no such order. Standard
+    error comes back with the end of the last block.
     """
     filters = cast(list[Any], warnings.filters)
     if not filters or filters[0] is not _SILENCE:
         filters.insert(0, _SILENCE)
     block = object()
     try:
-        _WhileSilenced.blocks.add(block)
+        with _WhileSilenced.lock:
+            _WhileSilenced.blocks.add(block)
+            if _WhileSilenced.errors is None:
+                with suppress(OSError):  # there is none
+                    _WhileSilenced.errors = _nowhere()
         yield
     finally:
-        _WhileSilenced.blocks.discard(block)
+        with _WhileSilenced.lock:
+            _WhileSilenced.blocks.discard(block)
+            if not _WhileSilenced.blocks:
+                _heard()
+
+
+def _nowhere() -> int:
+    """Let standard error lead nowhere, and return a number for where it led."""
+    kept = os.dup(_ERRORS)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, _ERRORS)
+    os.close(nowhere)
+    return kept
+
+
+def _heard() -> None:
+    """Let standard error lead where it did before."""
+    kept, _WhileSilenced.errors = _WhileSilenced.errors, None
+    if kept is not None:
+        os.dup2(kept, _ERRORS)
+        os.close(kept)
+
+
+def _in_child() -> None:
+    """A forked process has none of the other threads, whose blocks would never end."""
+    _WhileSilenced.lock = RLock()
+    _WhileSilenced.blocks.clear()
+    _heard()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
 
 
 def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:

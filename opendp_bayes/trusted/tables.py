@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -20,6 +21,13 @@ from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.csv_text import FileError
 from opendp_bayes.trusted.kinds import column_named
+from opendp_bayes.trusted.workbooks import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    Row,
+    TooLargeError,
+    opened_workbook,
+)
 
 #: By extension, the function of pyreadstat that reads a file.
 _READERS = {
@@ -58,15 +66,8 @@ _DAY = 86_400_000
 #: Days from 1970 of the first day of the year 1 and the last one of 9999.
 _YEARS = (-719_162, 2_932_896)
 _DAYS_AS, _TIMES_AS = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
-#: Texts of cells as they are read, by what workbooks make of them: a time of OpenDocument, a time
-#: alone, which Excel counts from a day before its first, a day, whose time is its first second, and
-#: a number.
-_AS_READ = {
-    r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)$": "$1 $2",
-    r"^1899-12-31 (\d\d:\d\d:\d\d)$": "$1",
-    r"^(\d{4}-\d\d-\d\d) 00:00:00$": "$1",
-    "^-0$": "0",
-}
+#: The most characters of records of a workbook that are in memory at a time, and in all.
+_BATCH_OF_TEXT, _MOST_TEXT = 1 << 24, 1 << 32
 T = TypeVar("T")
 
 
@@ -114,21 +115,25 @@ def _package(file: str, module: str) -> Any:
 
 def _withheld(read: Callable[[], T], file: str, kind: str) -> T:
     """Read a file, with any error withheld and dropped: it may show a value."""
+    problem = f"cannot be read as {kind}; check that it is what its extension says"
+    if kind != WORKBOOK:
+        problem += (
+            ", and that its text is in the encoding that it says. Another one is named by"
+            " --encoding latin-1, or in a specification encoding = 'latin-1'"
+        )
     try:
         with silenced():
             return read()
     except (KeyboardInterrupt, SystemExit):
         raise
+    except TooLargeError:
+        problem = (
+            f"is larger than a sheet that is read, of at most {MOST_ROWS} rows and {MOST_COLUMNS}"
+            " columns. Leave out what stands far from the table, or save the sheet as CSV"
+        )
     except BaseException:  # noqa: BLE001, S110 - a panic of another library is no Exception
         pass
-    encoding = (
-        ", and that its text is in the encoding that it says. Another one is named by --encoding"
-        " latin-1, or in a specification encoding = 'latin-1'"
-    )
-    raise FileError(
-        f"FILE {file}: cannot be read as {kind}; check that it is what its extension says"
-        f"{'' if kind == WORKBOOK else encoding}."
-    )
+    raise FileError(f"FILE {file}: {problem}.")
 
 
 def statistical_table(
@@ -286,12 +291,13 @@ def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
     An empty row is no record: a sheet ends with its last cell, so that one record there decides how
     many empty rows stand before it.
 
-    Raises `FileError` for a file that cannot be read, a sheet that is not there, and where
-    fastexcel is missing.
+    Raises `FileError` for a file that cannot be read, a sheet that is not there, and where xlrd is
+    missing that reads those of Excel up to 2003.
     """
-    package = _package(file, "fastexcel")
-    book = _withheld(lambda: package.read_excel(str(path)), file, WORKBOOK)
-    names = book.sheet_names
+    if path.suffix.lower() == ".xls":
+        _package(file, "xlrd")
+    book = _withheld(lambda: opened_workbook(path), file, WORKBOOK)
+    names = book.sheets
     if sheet is None and len(names) == 1:
         sheet = names[0]
     if sheet not in names:
@@ -300,20 +306,32 @@ def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
             f" option --sheet, by sheet = {names[0]!r} in a specification or an owner's file, or by"
             f" sheet={names[0]!r} in Python."
         )
-
-    def rows(most: int | None = None) -> pl.DataFrame:
-        load = partial(book.load_sheet, sheet, header_row=None, n_rows=most, dtypes="string")
-        cells = _withheld(lambda: load().to_polars(), file, WORKBOOK)
-        for written, read in _AS_READ.items():
-            cells = cells.with_columns(pl.all().str.replace(written, read))
-        return cells
+    first = _withheld(lambda: next(book.rows(sheet), {}), file, WORKBOOK)
+    named = {column: name for column, name in first.items() if name}
+    if not named:
+        raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
+    header = tuple(named.get(column, "") for column in range(max(named) + 1))
 
     def batches() -> Iterator[pl.DataFrame]:
-        records = rows().slice(1)
-        filled = pl.any_horizontal(pl.all().fill_null("") != "")
-        yield records.filter(filled)
+        records = _in_batches(islice(book.rows(sheet), 1, None), len(header))
+        while (batch := _withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
+            yield batch
 
-    header = rows(1)
-    if header.is_empty():
-        raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
-    return Table(tuple(name or "" for name in header.row(0)), batches)
+    return Table(header, batches)
+
+
+def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:
+    """The records of a sheet of so many columns, as many together as take little memory."""
+    names = list(map(str, range(width)))
+    batch: list[list[str | None]] = []
+    height = size = held = 0
+    for row in rows:
+        batch.append([row.get(column) for column in range(width)])
+        height, held = height + 1, held + width + sum(map(len, filter(None, batch[-1])))
+        if height > MOST_ROWS or size + held > _MOST_TEXT:
+            raise TooLargeError
+        if held > _BATCH_OF_TEXT:
+            yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")
+            batch, size, held = [], size + held, 0
+    if batch:
+        yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")

@@ -238,6 +238,51 @@ def test_the_error_of_a_file_is_shown_which_tells_nothing_of_a_row():
         withheld(read, "reading")
 
 
+def test_what_a_library_writes_to_standard_error_goes_nowhere(capfd):
+    """By the number of the file, as a panic of Rust does, from every thread and block."""
+
+    def wrote(times: int = 200) -> None:
+        for _ in range(times):
+            with silenced():
+                os.write(2, b"secret")
+                with silenced():
+                    os.write(2, b"secret")
+                os.write(2, b"secret")
+
+    threads = [threading.Thread(target=wrote) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with pytest.raises(RuntimeError, match="The cause is withheld"):
+        ob.on_disk(_PANICS)
+    with silenced():
+        child = os.fork()
+        if not child:
+            os.write(2, b"heard in a child,")
+            os._exit(0)
+        os.waitpid(child, 0)
+    os.write(2, b"and afterwards")
+    assert capfd.readouterr().err == "heard in a child,and afterwards"
+    with pytest.raises(pl.exceptions.PanicException):  # the negative control
+        _PANICS.collect()
+    assert "panicked" in capfd.readouterr().err
+
+
+#: A day beyond the calendar, written as text.
+_PANICS = pl.LazyFrame({"day": [2**31 - 1]}, {"day": pl.Int32}).select(
+    pl.col("day").cast(pl.Date).cast(pl.String)
+)
+
+
+def test_without_a_standard_error_nothing_fails():
+    code = (
+        "import os\nfrom opendp_bayes.trusted.boundary import silenced\nos.close(2)\n"
+        "with silenced():\n    print('ran')"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "ran\n"
+
+
 def test_guarded_silences_warnings():
     def callback(value):
         warnings.warn(PRIVATE, stacklevel=1)
