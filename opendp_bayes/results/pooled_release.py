@@ -13,10 +13,13 @@ from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Sheet, Table
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.inference.estimates import estimate_of
-from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
+from opendp_bayes.inference.pooling.pooled_draws import (
+    LARGEST_R_HAT,
+    are_worth,
+    diagnostics_of,
+)
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
-from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import absent, place_of
@@ -30,8 +33,6 @@ if TYPE_CHECKING:
 
 #: The median of the prior of κ, in records, which is log-logistic.
 _MEDIAN = 10.0
-#: Fewer effective draws are warned about, or a larger R-hat.
-_FEWEST_EFFECTIVE, _LARGEST_R_HAT = 50, 1.1
 
 
 class Pooled(Shown, Mapping[Key, PooledPosterior]):
@@ -170,11 +171,12 @@ def pooled(
     with waiting("Estimating the groups together"):
         draws = groups.draws(prior, kappa_prior, effective, np.random.default_rng(seed))
     found = Pooled(groups, promise, *draws)
-    ess, r_hat = found.diagnostics.ess.min(), found.diagnostics.r_hat.max()
-    if ess < min(effective, _FEWEST_EFFECTIVE) or r_hat > _LARGEST_R_HAT:
-        warn(
-            f"the draws of kappa and m are worth few: effective sample size {ess:.0f}, R-hat"
-            f" {r_hat:.3f} (docs: Groups that borrow strength). Ask for more ess, or"
-            " give a narrower kappa_prior.",
+    if not are_worth(draws[0], effective):
+        raise ValueError(
+            f"pooled: the draws of kappa and m are worth {found.diagnostics.ess.min():.0f}"
+            f" independent ones, R-hat {found.diagnostics.r_hat.max():.3f}; they must be worth"
+            f" ess={effective}, with an R-hat of at most {LARGEST_R_HAT}. Merge categories, of"
+            f" which {len(prior)} are too many or too empty, take the posterior of each group, or"
+            " of a joint table the one with prior='learned' (docs: Limits of pooling).",
         )
     return found

@@ -181,14 +181,14 @@ class Release(ShownAtOnce, InferredRelease):
             category. The release's own `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        ess : about how many effective draws of ln κ and of every entry of m are wanted; there are
-            at most 24 times as many draws, or 1600.
+        ess : how many effective draws of ln κ and of every entry of m there are at least; of 4000
+            draws, or 15 times as many as these.
         seed : of the draws; None for another at each call.
 
         Among all numbers of records of the groups that add up to a public `size`, each is equally
         probable before. Raises `ValueError`/`TypeError` for a variable or prior that does not
         fit, and for a release that is no joint table, leaves out cells of it or is not noise on
-        counts. Warns where the draws are worth few.
+        counts, or where so many draws are worth fewer or their R-hat is above 1.01.
 
         Source: `docs/groups.md`.
         """
@@ -465,14 +465,14 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
             category; `prior`, which is for a group alone, is not used.
         kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
             default `scipy.stats.fisk(1, scale=10)`.
-        ess : about how many effective draws of ln κ and of every entry of m are wanted.
+        ess : how many effective draws of ln κ and of every entry of m there are at least.
         seed : of the draws; None for another at each call.
 
         The true counts are unknown, and so are the numbers of records of the groups, except where
         `with_sizes` stated them: among all that agree with public knowledge, each is equally
         probable before. The privacy of the release is not touched. Raises `ValueError`/`TypeError`
-        for priors that are not valid, and where the draw is not noise on counts; warns where the
-        draws are worth few.
+        for priors that are not valid, and where the draw is not noise on counts, or where
+        draws are worth fewer or their R-hat is above 1.01.
 
         Source: `docs/groups.md`.
         """

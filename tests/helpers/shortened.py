@@ -22,10 +22,9 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(concentrations, name, value)
     patch.setattr(learned_counts, "_DROPPED", 20)
     patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
-    for name, value in {"_FIRST": 40, "_ROUNDS": 2, "_CENTRES": 3, "_FEWEST": 10}.items():
+    for name, value in {"_FIRST": 40, "_MOST": 0.5, "_CENTRES": 3, "_FEWEST": 10}.items():
         patch.setattr(pooled_draws, name, value)
-    patch.setattr(pooled_release, "_FEWEST_EFFECTIVE", 0)
-    patch.setattr(pooled_release, "_LARGEST_R_HAT", math.inf)
+    patch.setattr(pooled_release, "are_worth", lambda a, effective: True)
     for name, value in {"_FIRST_RUN": 8, "_DOUBLINGS": 3, "MET": math.inf}.items():
         patch.setattr(consistent_draws, name, value)
     for module in (learned_counts, markov_chain):

@@ -1,6 +1,5 @@
 """Pooled groups: their draws against sums over all counts, and calibrated by simulation."""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -10,9 +9,11 @@ from scipy import special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling import pooled_draws as module
-from opendp_bayes.inference.pooling.pooled_draws import diagnostics_of
+from opendp_bayes.inference.pooling.hyperparameters import Priors
+from opendp_bayes.inference.pooling.pooled_draws import are_worth, diagnostics_of, draws_of
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.results import pooled_release
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.optional import arviz_or_skip
@@ -116,12 +117,11 @@ def test_small_groups_are_drawn_together_and_large_ones_are_not():
     ("m_prior", "kappa_prior"), [(1e-3, None), (0.01, stats.loguniform(1e-30, 1e-10))]
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_groups_of_one_category_each(m_prior, kappa_prior):
+def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
     """Entries of κ m too small for a float: what was not drawn in a group is not in it."""
     drawn = ((40, 0, 1), (1, 60, 2), (-1, 30, 0), (900, 1, 0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few effective draws
-        pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, ess=1)
+    monkeypatch.setattr(pooled_release, "are_worth", lambda a, effective: True)
+    pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, ess=1)
     for group, category in enumerate((0, 1, 1, 0)):
         assert pooled[group].mean()[category] > 0.9
         assert pooled[group].interval()[0][category] > 0.8
@@ -208,14 +208,43 @@ def test_refuses_what_is_no_prior():
         release[0].posterior.sample(0)
 
 
-def test_warns_where_draws_are_worth_few(monkeypatch):
+def test_draws_until_parts_agree():
+    """Of groups that 160 draws are too few for."""
+    for seed in range(3):
+        found = grouped(DRAWN, scale=4.0).pooled(seed=seed).diagnostics
+        assert found.r_hat.max() <= 1.01
+        assert found.ess.min() >= 100
+        assert found.chains * found.draws > 400
+
+
+def test_refuses_where_draws_are_worth_few(monkeypatch):
     monkeypatch.setattr(module, "_FIRST", 16)
-    monkeypatch.setattr(module, "_ROUNDS", 1)
-    with pytest.warns(UserWarning, match="the draws of kappa and m are worth few: effective"):
+    monkeypatch.setattr(module, "_MOST", 0.01)
+    with pytest.raises(ValueError, match=r"draws of kappa and m .* posterior of each group"):
         grouped(DRAWN, scale=20.0).pooled()
     apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]
     apart = apart + np.random.default_rng(0).normal(0, 0.01, apart.shape)
     assert diagnostics_of(apart).r_hat.max() > 1.5
+    assert not are_worth(apart, 1)
+
+
+def test_gives_up_early_where_no_number_of_draws_would_do(monkeypatch):
+    """Where m is on a curve that no proposal follows, long before the most draws."""
+    monkeypatch.setattr(module, "_FEWEST", 100)
+    monkeypatch.setattr(module, "_MOST", 40)
+
+    class Curved:
+        def terms(self, a):
+            m = np.log(a[:-1] / a[-1])
+            return -2000 * (m[1:] - np.sin(3 * m[:-1])) ** 2
+
+        def counts(self, a, rng):
+            return np.zeros((len(a), 1, a.shape[1]), dtype=np.int64), np.zeros(len(a))
+
+    priors, shares = Priors(KAPPA, np.ones(12)), np.full(12, 1 / 12)
+    draws, _ = draws_of(Curved(), priors, shares, 60, np.random.default_rng(0))
+    assert not are_worth(draws, 60)
+    assert draws.shape[0] * draws.shape[1] < 3000
 
 
 @pytest.mark.parametrize(

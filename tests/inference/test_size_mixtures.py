@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
 from opendp_bayes.inference.likelihood import nodes
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.given_sizes import GivenSizes
 from opendp_bayes.inference.pooling.given_total import GivenTotal
 from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
+from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import oracles
 
@@ -74,6 +76,51 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
     monkeypatch.setattr(nodes, "_PLACES", 5)
     monkeypatch.setattr(nodes, "_TIMES", 1)
     assert np.abs(terms()[0] - every).max() > 0.2
+
+
+def all_counts(size, k):
+    """All counts of k categories with such a sum."""
+    if k == 1:
+        return np.array([[size]])
+    rest = [all_counts(size - first, k - 1) for first in range(size + 1)]
+    return np.vstack([np.insert(rows, 0, first, axis=1) for first, rows in enumerate(rest)])
+
+
+def of_all_counts(noise, drawn, size, a):
+    """`ln P(drawn)` of a group of so many records, and the expected counts, by listing them all."""
+    x = all_counts(size, len(a))
+    log_p = (special.gammaln(x + a) - special.gammaln(a) - special.gammaln(x + 1)).sum(axis=1)
+    log_p += special.gammaln(size + 1) - log_rising_factorial(a.sum(), np.array(size))
+    log_p += noise.log_mass(drawn - x).sum(axis=1)
+    return special.logsumexp(log_p), special.softmax(log_p) @ x
+
+
+SIZES = np.array([0, 1, 2, 3, 5, 13, 30])
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("scale", [1.0, 8.0, 40.0])
+@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
+def test_small_groups_of_public_sizes_have_no_more_records_than_they_have(law, scale, k):
+    """Beside a giant one; noise as of K-norm mechanisms is Laplace noise of each count here."""
+    noise, rng = law(scale), np.random.default_rng([k, int(scale)])
+    sizes = np.append(SIZES, 1000)
+    counts = np.array([rng.multinomial(size, rng.dirichlet(np.ones(k))) for size in sizes])
+    drawn = counts + noise.simulate(counts.shape, rng)
+    start = np.array([*map(nearest_counts, np.maximum(drawn, 0), sizes)])
+    evidence = GivenSizes(DrawnCounts.of(drawn, noise), start)
+    for kappa in (1e-6, 0.25, 5.0, 400.0, 1e5):
+        a = kappa * rng.dirichlet(np.arange(1, k + 1))
+        wanted = [
+            of_all_counts(noise, *group, a)[0] for group in zip(drawn[:-1], SIZES, strict=True)
+        ]
+        assert evidence.terms(a)[:-1] == pytest.approx(wanted, abs=1e-7)
+        assert np.isfinite(evidence.terms(a)[-1])
+    counts, log_weights = evidence.counts(np.tile(np.arange(1.0, k + 1), (300, 1)), rng)
+    assert not log_weights.any()
+    assert (counts.sum(axis=2) == sizes).all()
+    expected = of_all_counts(noise, drawn[5], 13, np.arange(1.0, k + 1))[1]
+    assert np.abs(counts[:, 5].mean(axis=0) - expected).max() < LIMIT * 13 / 2 / np.sqrt(300)
 
 
 def frequencies(rows, weights, sets):

@@ -11,6 +11,7 @@ from scipy import stats
 
 from opendp_bayes.inference.unlisted.counts_of_keys import (
     LARGEST_SHIFT,
+    MANY_ALIKE,
     MANY_SMALL,
     CountsOfKeys,
     counts_of_keys,
@@ -26,7 +27,17 @@ from opendp_bayes.mechanisms.thresholds import (
     Threshold,
 )
 from tests.helpers import oracles
-from tests.helpers.worlds_of_keys import NONE, WORLDS, Held, effective, released, run, simulated
+from tests.helpers.worlds_of_keys import (
+    NONE,
+    WORLDS,
+    Held,
+    World,
+    effective,
+    law_of,
+    released,
+    run,
+    simulated,
+)
 
 SMALL = OptimalThreshold(1.0, 0.02, 0.8)
 LAWS = [SMALL, LaplaceThreshold(1.5, 6), GaussianThreshold(2.0, 7)]
@@ -335,12 +346,103 @@ def test_shares_of_certain_counts_are_beta() -> None:
 def test_intensities_of_shown_keys_are_those_of_their_components() -> None:
     law, weights = LaplaceThreshold(0.02, 3), np.array([40.0, 3.0])
     found = CountsOfKeys(NoisyKeys(law, np.array([4]), NONE), given(law, weights))
-    drawn = found._intensities(4000, np.random.default_rng(8))[:, 0]
+    drawn = found._intensities(4000, np.random.default_rng(8))[1][:, 0]
     mean, shape = components()
     chance = weights * stats.nbinom.pmf(4, shape, shape / (shape + mean))
     chance /= chance.sum()
     own = (4 + shape) / (1 + shape / mean)
     assert drawn.mean() == pytest.approx(chance @ own, abs=FAR * drawn.std() / math.sqrt(4000))
+
+
+def test_hidden_intensities_are_as_in_simulations() -> None:
+    """Keys whose counts came out low are hidden: their intensities are larger than their counts."""
+    law, rng, number = SMALL, np.random.default_rng(3), 20_000
+    weights, which, noise = np.array([20.0, 6.0]), [10, 27], 5.0
+    of = known(law, [], 40)
+    mean, shape = of.intensities[which], 256.0
+    records, intensities = np.zeros(number), np.zeros(number)
+    for a, m in zip(weights, mean, strict=True):
+        where = np.repeat(np.arange(number), rng.poisson(a, number))
+        intensity = m * rng.standard_gamma(shape, where.size) / shape
+        counts = rng.poisson(intensity)
+        hidden = (counts == 0) | (counts + simulated(law, counts.size, rng) < law.threshold)
+        records += np.bincount(where, counts * hidden, number)
+        intensities += np.bincount(where, intensity * hidden, number)
+    every = np.zeros((1, of.intensities.size))
+    every[0, which] = weights
+    assert intensities.mean() > 1.02 * records.mean()
+    given_rest = np.cov(records, intensities)
+    told = given_rest[0, 0] + 2 * noise**2  # about the variance of the noise of the rest
+    expected = intensities.mean() + given_rest[0, 1] / told * (40 - records.mean())
+    found = of.everything_else(every)
+    assert found is not None
+    std = math.sqrt(given_rest[1, 1] - given_rest[0, 1] ** 2 / told)
+    assert found[0, 0] == pytest.approx(expected, abs=0.03 * std)
+    assert found[1, 0] == pytest.approx(std, rel=0.03)
+    # Negative control: the intensity of as many records under a flat prior.
+    assert abs(found[0, 0] - 41) > 0.1 * std
+    assert known(law, []).everything_else(every) is None
+
+
+def share_of_everything_else(world: World, number: int) -> tuple[float, float, float, CountsOfKeys]:
+    """The truth, the share of draws that are less, also of those whose intensity of everything
+    else has a flat prior given the rest alone, and the posterior.
+    """
+    rng = np.random.default_rng([number, *world.name.encode()])
+    law, intensities = law_of(world.epsilon, world.delta), world.intensities(rng)
+    counts = rng.poisson(intensities)
+    noisy = counts + simulated(law, counts.size, rng)
+    shown, noise = (counts > 0) & (noisy >= law.threshold), DiscreteLaplace(5 / world.epsilon)
+    rest = int(counts[~shown].sum() + noise.simulate((), rng))
+    keys = NoisyKeys(law, noisy[shown], NONE, rest, noise)
+    found = counts_of_keys(keys, seed=number)
+    truth = float(intensities[~shown].sum() / intensities.sum())
+    assert found.shares_of_all is not None
+    draws = found.shares_of_all.draws(400, rng)[:, -1]
+    own = found._intensities(400, rng)[1].sum(axis=1)
+    flat = rng.standard_gamma(keys.rest_draws(400, rng) + 1.0)
+    return truth, float((draws < truth).mean()), float((flat / (own + flat) < truth).mean()), found
+
+
+def near(low: float, high: float) -> World:
+    """300 keys whose intensities are spread evenly about the threshold."""
+    name = f"300 from {low} to {high}"
+    return World(name, 1, 1e-8, lambda rng: rng.uniform(low, high, 300))
+
+
+def check_everything_else(worlds: Sequence[World], runs: int) -> None:
+    """Where many keys are near the threshold, and no warning is given."""
+    ranks, flat = [], []
+    for world in worlds:
+        for number in range(runs):
+            _, rank, other, found = share_of_everything_else(world, number)
+            if found.warning is None:
+                ranks.append(rank)
+            flat.append(other)
+    held = sum(0.025 < rank < 0.975 for rank in ranks)
+    assert stats.binom.cdf(held, len(ranks), 0.9) > oracles.FALSE_ALARM
+    held = sum(0.025 < rank < 0.975 for rank in flat)
+    assert stats.binom.cdf(held, len(flat), 0.9) < oracles.FALSE_ALARM, "negative control"
+
+
+def test_the_share_of_everything_else_is_held_near_the_threshold() -> None:
+    check_everything_else([near(1, 40), near(5, 35)], 4)
+
+
+@pytest.mark.slow
+def test_the_share_of_everything_else_is_held_in_several_worlds() -> None:
+    worlds = [near(1, 40), near(5, 35), near(10, 30), WORLDS["60 lognormal(3, 1)"]]
+    check_everything_else(worlds, 10)
+
+
+def test_keys_that_are_alike_are_warned_of() -> None:
+    alike = share_of_everything_else(WORLDS["3000 equal, mean 20"], 0)
+    assert alike[3].warning == MANY_ALIKE
+    truth, draws = alike[0], alike[3].shares_of_all
+    assert draws is not None
+    assert draws.mean[-1] == pytest.approx(truth, rel=0.06)
+    without = NoisyKeys(alike[3].keys.law, alike[3].keys.drawn, NONE)
+    assert counts_of_keys(without).warning is None
 
 
 def test_keys_with_the_same_noisy_count_have_the_same_interval() -> None:
@@ -484,7 +586,7 @@ def test_a_crowd_below_the_threshold_is_warned_of() -> None:
     found = counts_of_keys(one.keys)
     assert found.shift > LARGEST_SHIFT
     assert found.warning == MANY_SMALL
-    few = counts_of_keys(released(WORLDS["3000 equal, mean 20"], np.random.default_rng(10)).keys)
+    few = counts_of_keys(released(WORLDS["60 lognormal(3, 1)"], np.random.default_rng(10)).keys)
     assert few.warning is None
     assert counts_of_keys(NoisyKeys(SMALL, NONE, NONE)).shift == 0.0
 

@@ -17,7 +17,7 @@ def nodes_of(
     noisy: DrawnCounts,
     start: Integers,
     depth: float,
-    largest: int | None = None,
+    largest: int | Integers | None = None,
     *,
     every: bool = False,
 ) -> tuple[Integers, Integers, Integers, Floats]:
@@ -25,8 +25,8 @@ def nodes_of(
     of shape `(...)`; the first and last of the integers that each stands for, and the logarithm of
     their number.
 
-    They go as far as the noise has `exp(-depth)` of its largest mass, and up to a `largest` count;
-    with `every` integer a node.
+    They go as far as the noise has `exp(-depth)` of its largest mass, and up to a `largest` count,
+    whose copies stand for none; with `every` integer a node.
     """
     scale, reach = noisy.noise.scale, noisy.noise.reach(depth)
     step = 1 if every else 2 * int(scale / _PLACES / 2) + 1  # odd: nodes are in the middle
@@ -35,6 +35,8 @@ def nodes_of(
     drawn = np.where(noisy.noised, noisy.drawn, start)
     low = np.maximum(np.minimum(drawn, start) - reach * steps // step, 0)
     high = np.maximum(drawn, start) + reach * steps // step
+    if largest is not None:
+        high = np.minimum(high, largest)
     begin = np.maximum(drawn - (drawn - low) // steps * steps, low)  # the kink is a node
     number = int(((high - low) // steps).max()) + 2
     nodes = begin[..., None] + steps[..., None] * np.arange(number)
@@ -42,7 +44,7 @@ def nodes_of(
         small = np.maximum(_growing(int(steps.max())), low[..., None])
         nodes = np.sort(np.concatenate([nodes, small], axis=-1), axis=-1)
     if largest is not None:
-        nodes = np.minimum(nodes, largest)
+        nodes = np.minimum(nodes, np.asarray(largest)[..., None])
     last = np.concatenate([(nodes[..., 1:] + nodes[..., :-1]) // 2, nodes[..., -1:]], axis=-1)
     first = np.concatenate([nodes[..., :1], last[..., :-1] + 1], axis=-1)
     with np.errstate(divide="ignore"):

@@ -10,9 +10,9 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.nodes import nodes_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Counts further than this from what was drawn, `exp(-_DEPTH)` of the noise's largest mass, are
-#: left out.
-_DEPTH = 14.0
+#: Counts further than this from what was drawn, `exp(-DEPTH)` of the noise's largest mass, are
+#: left out by default.
+DEPTH = 14.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,19 @@ class CountedCells:
 
     @classmethod
     def of(
-        cls, noisy: DrawnCounts, start: Integers, *, every: bool = False, factorial: bool = True
+        cls,
+        noisy: DrawnCounts,
+        start: Integers,
+        *,
+        largest: Integers | None = None,
+        depth: float = DEPTH,
+        factorial: bool = True,
     ) -> "CountedCells":
-        """Cells with possible counts to begin with, shape `(G, k)`; with `every` integer a node, or
-        without the `factorial`.
+        """Cells with possible counts to begin with, shape `(G, k)`, as deep in the noise's tails;
+        up to a `largest` count, with every integer a node, or without the `factorial`.
         """
-        nodes, first, last, log_number = nodes_of(noisy, start, _DEPTH, every=every)
+        every = largest is not None
+        nodes, first, last, log_number = nodes_of(noisy, start, depth, largest, every=every)
         log_mass = log_number + noisy.log_mass(nodes, (..., None))
         if not factorial:
             log_mass = log_mass + special.gammaln(nodes + 1.0)

@@ -25,12 +25,14 @@ _POINTS, _LOWEST = 24, 8.0
 _CENTRES, _FINE = 12, 24
 #: Width of differences, and the longest step of a coordinate of m.
 _WIDTH, _LONGEST = 0.02, 1.5
-#: Draws of the first round, how many times as many each of the others has, rounds, and the least
+#: Draws of the first round; how many times as many as are lacking each of the others has; the least
 #: degrees of freedom of what they are drawn from.
-_FIRST, _MORE, _ROUNDS, _DEGREES = 160, 1.2, 6, 5
-#: Effective draws for each that is wanted, some of which the weights of counts cost; the fewest,
-#: so that parts can be compared; draws for each of these at most; the largest R-hat of parts.
-_WORTH, _FEWEST, _MOST, _MET = 1.5, 100, 16, 1.05
+_FIRST, _MORE, _DEGREES = 160, 1.2, 5
+#: Effective draws for each that is asked for, some of which the weights of counts cost; the fewest,
+#: so that parts can be compared; draws for each of these, at most.
+_WORTH, _FEWEST, _MOST = 1.5, 400, 10
+#: The largest R-hat of parts that agree.
+LARGEST_R_HAT = 1.01
 #: The part of the draws that is spread evenly over the grid.
 _EVEN = 0.1
 
@@ -203,13 +205,14 @@ class Target:
 def draws_of(
     evidence: Evidence, priors: Priors, shares: Floats, effective: int, rng: np.random.Generator
 ) -> tuple[Floats, Integers]:
-    """κ m and the counts, `(parts, draws, k)` and `(parts, draws, G, k)`, of about so many
-    effective draws where that can be had; m is about `shares`.
+    """κ m and the counts, `(parts, draws, k)` and `(parts, draws, G, k)`, of so many effective
+    draws whose parts agree, where that can be had; m is about `shares`.
     """
     target, wanted = Target(evidence, priors), max(int(_WORTH * effective), _FEWEST)
+    most = _MOST * wanted
     proposals, rounds = target.proposals(shares), []
     number = _FIRST
-    for _ in range(_ROUNDS):
+    while True:
         number += -number % _PARTS
         drawn = proposals.draw(number, rng)
         rounds.append((proposals, drawn, target.log_density(drawn)))
@@ -219,15 +222,23 @@ def draws_of(
         numbers = np.array([len(each) for _, each, _ in rounds])[:, None]
         log_weights = log_target - special.logsumexp(log_laws, axis=0, b=numbers)
         weights = special.softmax(log_weights)
-        places = _in_parts(log_weights, rng)
-        found = diagnostics_of(concentrations(coordinates[places]))
-        met = found.ess.min() >= wanted and found.r_hat.max() < _MET
-        if met or len(coordinates) >= _MOST * wanted:
-            break
+        worth = 1 / (weights**2).sum() / len(weights)
+        # Without hope where twice as many draws as there may be would be worth too few.
+        spent = len(weights) >= (most / 4 if worth < 1 / (2 * _MOST) else most)
+        a = concentrations(coordinates[_in_parts(log_weights, rng)])
+        if spent or are_worth(a, wanted):
+            found = _with_counts(evidence, a, rng)
+            if spent or are_worth(found[0], effective):
+                return found
         proposals = proposals.refitted(coordinates, weights)
-        lacking = np.clip(_MORE * (wanted * (weights**2).sum() - 1), 0.25, 1.0)
-        number = min(math.ceil(lacking * len(coordinates)), _MOST * wanted - len(coordinates))
-    return _with_counts(evidence, concentrations(coordinates[places]), rng)
+        lacking = np.clip(_MORE * (wanted / len(weights) / worth - 1), 0.25, 1.0)
+        number = min(math.ceil(lacking * len(weights)), most - len(weights))
+
+
+def are_worth(a: Floats, effective: int) -> bool:
+    """Whether κ m, of shape `(parts, draws, k)`, are so many effective draws whose parts agree."""
+    found = diagnostics_of(a)
+    return bool(found.ess.min() >= effective and found.r_hat.max() <= LARGEST_R_HAT)
 
 
 def _in_parts(log_weights: Floats, rng: np.random.Generator) -> Integers:

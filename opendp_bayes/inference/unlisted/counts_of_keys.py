@@ -17,6 +17,11 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_s
 #: prior has them, with such a probability of less, a release says that keys may be small ones.
 LARGEST_SHIFT, _SURE = 1.0, 0.975
 MANY_SMALL = "many keys near the threshold may be small ones"
+#: What it says where keys are so alike that their law is sharper than can be learned.
+MANY_ALIKE = (
+    "many keys have about the same number of records: the share of everything else may be somewhat"
+    " too low, and the sum of those shown too high"
+)
 #: Keys are near the threshold up to so many records above it, or a standard deviation.
 _NEAR = 4
 
@@ -145,7 +150,7 @@ class CountsOfKeys:
     @cached_property
     def shares(self) -> SharesOfKeys:
         """Shares of the keys among themselves."""
-        return SharesOfKeys(self._intensities, self._kinds)
+        return SharesOfKeys(lambda *of: self._intensities(*of)[1], self._kinds)
 
     @cached_property
     def shares_of_all(self) -> SharesOfKeys | None:
@@ -162,17 +167,25 @@ class CountsOfKeys:
 
     def _intensities_of_all(self, number: int, rng: np.random.Generator) -> Floats:
         """Draws of the intensities of all keys, and last of everything else, together."""
-        rest = rng.standard_gamma(self.keys.rest_draws(number, rng) + 1.0)
-        return np.concatenate([self._intensities(number, rng), rest[:, None]], axis=1)
+        laws, found = self._intensities(number, rng)
+        if self.law is None or self.law.everything_else is None:
+            rest = rng.standard_gamma(self.keys.rest_draws(number, rng) + 1.0)
+        else:
+            mean, std = self.law.everything_else[:, laws]
+            shape = (mean / np.maximum(std, 1e-9 * mean)) ** 2
+            rest = self._lattice.unit * mean * rng.standard_gamma(shape) / shape
+        return np.concatenate([found, rest[:, None]], axis=1)
 
-    def _intensities(self, number: int, rng: np.random.Generator) -> Floats:
-        """Draws of the intensities of all keys together, shape `(number, s + l)`."""
+    def _intensities(self, number: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
+        """For each draw, the place of the law of keys, and the intensities of all keys, shape
+        `(number, s + l)`.
+        """
         laws, units = self._draws(number, rng)
         near, law = self._row < self._near.noisy.size, self.law
         found = np.empty(units.shape)
         found[:, ~near] = rng.standard_gamma(np.maximum(self._records(units)[:, ~near], 0) + 1.0)
         if law is None or not near.any():
-            return found
+            return laws, found
         shape, mean = law.shapes, law.intensities
         for one in np.unique(laws):
             chosen = np.ix_(laws == one, near)
@@ -182,7 +195,7 @@ class CountsOfKeys:
             j = picked(masses, n - lowest, rng.random(n.shape))
             drawn = rng.standard_gamma(n + shape[j]) / (1 + shape[j] / mean[j])
             found[chosen] = self._lattice.unit * drawn
-        return found
+        return laws, found
 
     @cached_property
     def shift(self) -> float:
@@ -204,5 +217,10 @@ class CountsOfKeys:
 
     @property
     def warning(self) -> str | None:
-        """A warning where many keys near the threshold may be small ones: a rule of thumb."""
-        return MANY_SMALL if self.shift > LARGEST_SHIFT else None
+        """A warning where many keys near the threshold may be small ones, or where keys are alike
+        and the rest was bought: rules of thumb.
+        """
+        if self.shift > LARGEST_SHIFT:
+            return MANY_SMALL
+        alike = self.keys.rest is not None and self.law is not None and self.law.is_sharp
+        return MANY_ALIKE if alike else None

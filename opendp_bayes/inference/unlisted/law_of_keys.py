@@ -41,6 +41,8 @@ _SMOOTH = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 _SLOPE, _LEVEL = 0.3, 30.0
 #: Intensities are taken as no more than the exponential of this.
 _MOST = 60.0
+#: The intensity of everything else is taken as at least so many of its standard deviations.
+_LEAST = 0.1
 _TINY = 1e-300
 #: Markov chains, the draws kept of each, the moves before the first and from each to the next, the
 #: steps of a move, and which share of the moves should be accepted.
@@ -113,6 +115,8 @@ class LawOfKeys:
     weights : draws of the expected numbers of keys, shape `(draws, j)`.
     groups : which of the draws have the same smoothness, shape `(draws,)`, chain by chain.
     kept : draws of each chain.
+    everything_else : mean and standard deviation of the intensities of all hidden keys together,
+        given each draw and the rest, shape `(2, draws)`; none without the rest.
     """
 
     intensities: Floats
@@ -121,18 +125,27 @@ class LawOfKeys:
     weights: Floats
     groups: Integers
     kept: int = _KEPT
+    everything_else: Floats | None = None
 
     @classmethod
     def learned(cls, keys: NoisyKeys, lattice: Lattice, seed: int | None) -> "LawOfKeys":
         """Learn the law from the keys that were shown, up to the lattice's end, and the rest."""
         known = _Known.of(keys, lattice)
         weights, groups = _draws(known, known.modes(), np.random.default_rng(seed))
-        return cls(known.intensities, _shapes(known.intensities), known.pmf, weights, groups)
+        shapes, else_ = _shapes(known.intensities), known.everything_else(weights)
+        return cls(known.intensities, shapes, known.pmf, weights, groups, everything_else=else_)
 
     @cached_property
     def density(self) -> Floats:
         """Expected number of keys of each count n, shape `(draws, n)`."""
         return self.weights @ self.pmf
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether most draws have the roughest of all smoothnesses, as where keys are alike: the
+        law may be sharper than can be learned.
+        """
+        return bool(np.mean(self.groups == len(_SMOOTH) - 1) > 1 / 2)
 
 
 def _shapes(intensities: Floats) -> Floats:
@@ -165,6 +178,7 @@ class _Known:
     shown: Floats
     hidden: Floats
     hidden_squares: Floats
+    hides: Floats  # the chance that n records are hidden, from none on
     rest: float | None
     variance: float
 
@@ -188,7 +202,8 @@ class _Known:
             return np.asarray(upper[np.clip(noise - first, 0, masses.size)])
 
         start = (threshold + step * group)[:, None]
-        hidden = n * lower[np.clip(threshold - n - first, 0, masses.size)]
+        hides = lower[np.clip(threshold - n - first, 0, masses.size)]
+        hidden = n * hides
         return cls(
             intensities=intensities,
             pmf=pmf,
@@ -197,9 +212,34 @@ class _Known:
             shown=pmf @ (at_least(threshold - n) - at_least(last + 1 - n)),
             hidden=pmf @ hidden,
             hidden_squares=pmf @ (n * hidden),
+            hides=np.where(n > 0, hides, 1.0),
             rest=None if keys.rest is None else keys.rest / lattice.unit,
             variance=(typical_std(keys.rest_noise) / lattice.unit) ** 2 if keys.rest_noise else 0.0,
         )
+
+    def everything_else(self, weights: Floats) -> Floats | None:
+        """Mean and standard deviation of the intensities of all hidden keys together, and of those
+        of no record, given expected numbers of keys and the rest, shape `(2, draws)`.
+
+        Keys are hidden because their noisy counts came out low, so that their intensities are
+        larger than their counts. Given the numbers of keys both have about a normal law together.
+        """
+        if self.rest is None:
+            return None
+        shape = _shapes(self.intensities)[:, None]
+        ratio = 1 / (1 + shape / self.intensities[:, None])
+        n = np.arange(self.hides.size)
+        masses = self.pmf * self.hides
+        masses[:, 0] = (1 - ratio[:, 0]) ** shape[:, 0]
+        intensity = (n + shape) * ratio
+        mean, square, product = (
+            weights @ (masses * value).sum(axis=1)
+            for value in (intensity, intensity * (n + shape + 1) * ratio, intensity * n)
+        )
+        told = weights @ self.hidden_squares + self.variance
+        mean = mean + product / told * (self.rest - weights @ self.hidden)
+        std = np.sqrt(np.maximum(square - product**2 / told, 0.0))
+        return np.stack([np.maximum(mean, _LEAST * std), std])
 
     @cached_property
     def centre(self) -> float:
