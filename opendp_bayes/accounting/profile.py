@@ -183,7 +183,10 @@ def least_epsilon(profile: Callable[[float], float], delta: float, largest: floa
     """
 
     def excess(epsilon: float) -> float:
-        return math.log(max(profile(epsilon), 1e-320)) - math.log(delta)
+        # What is within `delta` is on the far side of the root: near 1 a profile is flat in floats.
+        value = profile(epsilon)
+        logarithm = math.log(max(value, 1e-320)) - math.log(delta)
+        return logarithm if value > delta else min(logarithm, -(2.0**-53))
 
     if excess(largest) > 0:  # `delta` is below the least that the excess tells from 0
         return largest

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from opendp_bayes.accounting.thresholds import loss_of_discovery
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 from opendp_bayes.release_format.data import Value
@@ -187,14 +186,13 @@ class DiscoveredDocument(
         ]
 
     def values(self) -> dict[str, Any]:
-        """The arguments of `DiscoveredRelease`; `ValueError` for a loss that is too small."""
+        """The arguments of `DiscoveredRelease`."""
         noises = (self.rest_noise, self.within_noise)
         rest, within = (None if noise is None else noise.value() for noise in noises)
         discovery = Discovery(self.law.value(), rest, within)
         promise = Promise(
             None, self.d_in, self.loss.value(), self.measure, self.truncated, self.kept
         )
-        _check_loss(discovery, promise)
         return {
             "column": self.column,
             "categories": tuple(self.categories),
@@ -205,23 +203,3 @@ class DiscoveredDocument(
             "promise": promise,
             "people": self.people,
         }
-
-
-def _check_loss(discovery: Discovery, promise: Promise) -> None:
-    """Raise `ValueError` where the loss is less than that of `d_in` values with a record each."""
-    of_rho = promise.is_concentrated
-    least = loss_of_discovery(
-        discovery,
-        promise.d_in,
-        "people",
-        concentrated=of_rho,
-        delta=0.0 if of_rho else promise.delta,
-    )
-    name = "rho" if of_rho else "epsilon"
-    stated, bound = getattr(promise.loss, name), getattr(least, name)
-    if stated < bound * (1 - 1e-9) or promise.delta < least.delta * (1 - 1e-9):
-        raise ValueError(
-            f"loss: {name}={stated!r}, delta={promise.delta!r} cannot be, because {discovery.law}"
-            f" has at least {bound:.6g} and {least.delta:.3g}; the document was changed, or its"
-            " loss is another release's."
-        )

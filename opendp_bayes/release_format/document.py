@@ -9,9 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import numpy as np
 
-from opendp_bayes.accounting.stated import understated
 from opendp_bayes.mathematics.telling import depth_told
-from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
@@ -301,7 +299,6 @@ class ReleaseDocument(
         else:
             mechanism.check(size=self.size, prior=prior)
             check_counts(mechanism, self.drawn, self.size)
-        check_loss(promise, mechanism, prior)
         shared = {
             "categories": categories,
             "axes": tuple(self.axes),
@@ -375,16 +372,6 @@ def _of_one_row(text: str | bytes) -> dict[str, Any]:
 def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:
     """Labels from JSON, which has lists for tuples."""
     return tuple(tuple(value) if isinstance(value, list) else value for value in values)
-
-
-def check_loss(promise: Promise, mechanism: Mechanism, prior: Floats) -> None:
-    """Raise `ValueError` where the mechanism loses more than is stated."""
-    setting = Setting.of(mechanism, promise.size, prior)
-    for name, stated, least in understated(promise.loss, setting, promise.d_in):
-        raise ValueError(
-            f"loss.{name}={stated!r}: cannot be, because {mechanism!r} has at least {least:.6g} at"
-            f" d_in={promise.d_in}; the document was changed, or its loss is another release's."
-        )
 
 
 def check_ordered(ordered: Sequence[str], learned: bool, axes: Sequence[str]) -> None:

@@ -284,8 +284,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         """Read a release written by `to_json`, checking its format, version and every constraint on
         its values.
 
-        Raises `ValueError` that names the field and what is wrong with it, also for a loss below
-        what the law loses at least.
+        Raises `ValueError` that names the field and what is wrong with it.
         """
         return cls(**DiscoveredDocument.read(text).values())
 

@@ -271,8 +271,8 @@ class Release(ShownAtOnce, InferredRelease):
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
         not choose what code is loaded. Raises `ValueError` that names the field and what is wrong
-        with it. Version 1 is refused, which does not hold what was drawn, and so is a loss below
-        what the mechanism loses at least, where that is computed in an instant.
+        with it. Version 1 is refused, which does not hold what was drawn. A file is as good as who
+        gives it: no loss is compared with the mechanism.
         """
         document = ReleaseDocument.read(text)
         return (GroupedRelease if document.groups else Release)(**document.values())

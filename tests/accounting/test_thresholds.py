@@ -161,6 +161,18 @@ def test_the_rest_of_other_laws_is_paid_apart() -> None:
     assert of_rho.law.scale == pytest.approx(math.sqrt(3 / 0.5), rel=1e-15)
 
 
+@pytest.mark.parametrize("gap", [2.0**-53, 2.0**-40, 0.01])
+@pytest.mark.parametrize(("d_in", "moved"), [(5, "records"), (65, "people")])
+def test_a_budget_is_met_where_delta_is_near_one(gap: float, d_in: int, moved: Any) -> None:
+    """Where the profile is flat in floats: of all ε that have this δ, the least is stated."""
+    found = fitted_discovery(
+        "gaussian_threshold", epsilon=1.0, delta=1 - gap, d_in=d_in, moved=moved, rest=0.3
+    )
+    loss = loss_of_discovery(found, d_in, moved, concentrated=False, delta=1 - gap)
+    assert loss.epsilon <= 1.0
+    assert loss.delta <= 1 - gap
+
+
 def test_many_keys_a_person() -> None:
     for keys in (65, 1000):
         found = fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=keys, moved="people")

@@ -71,16 +71,6 @@ def test_values_of_axes_are_those_of_each_column() -> None:
     }
 
 
-@pytest.mark.parametrize("release", [TABLE, replace(TABLE, learned_prior=False, ordered=())])
-@pytest.mark.parametrize(("path", "value"), [("d_in", 4), ("loss.epsilon", 0.7), ("loss.rho", 0.2)])
-def test_a_loss_that_is_too_small_is_refused_of_a_learned_prior_too(
-    release: ob.Release, path: str, value: float
-) -> None:
-    """And at the distance that is stated: ε = .75 is that of three records, and not of four."""
-    with pytest.raises(ValueError, match=r"loss\.\w+=[\d.]+: cannot be, because LaplaceParam"):
-        ob.Release.from_json(edited(release, path, value))
-
-
 @pytest.mark.parametrize(
     ("release", "path", "value", "message"),
     [
@@ -159,8 +149,6 @@ PUBLIC = replace(
 @pytest.mark.parametrize(
     ("release", "path", "value", "message"),
     [
-        (GROUPS, "loss.epsilon", 0.2, r"loss\.epsilon=0\.2: cannot be"),
-        (GROUPS, "d_in", 2, r"loss\.\w+=0\.\d+: cannot be"),
         (PUBLIC, "drawn", [3, 1, 0, 4, -2, 11, 3], "must be at least 0"),
         (PUBLIC, "drawn", [3, 1, 0, 4, 2, 13, -3], "must be at least 0"),
         (GROUPS, "groups", ["n", ["m", 1], "s"], "all values or all lists of one length"),
@@ -189,23 +177,6 @@ def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
     sizes = {"s": 8, "n": 5, "m": 3}
     sized = made.with_sizes(sizes)
     assert {group: sum(one.counts) for group, one in sized.items()} == sizes
-
-
-def test_the_loss_of_groups_is_that_of_all_cells_and_the_rest() -> None:
-    """Of five, with the prior of each group in turn, by a mechanism whose loss depends on it."""
-    mechanism = ob.mechanisms.HellingerExponential(1.0)
-    loss = ob.exact_loss(mechanism, size=3, prior=[0.5, 2.0, 0.5, 2.0, 1.0])
-    few = replace(
-        PUBLIC,
-        groups=("n", "s"),
-        drawn=((1, 0), (0, 1)),
-        prior=(0.5, 2.0),
-        promise=Promise(3, 1, loss, "MaxDivergence"),
-        rest=1,
-    )
-    assert ob.Release.from_json(few.to_json()) == few
-    with pytest.raises(ValueError, match=r"loss\.epsilon=.*: cannot be"):
-        ob.Release.from_json(edited(few, "loss.epsilon", 0.99 * loss.epsilon))
 
 
 def test_groups_that_python_takes_for_equal_make_different_releases() -> None:
