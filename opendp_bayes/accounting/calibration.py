@@ -18,6 +18,7 @@ from opendp_bayes.accounting.profile import (
     curve_of,
     delta_from_bounds,
     feasible_loss,
+    spends_no_delta,
 )
 from opendp_bayes.accounting.thorough import thorough
 from opendp_bayes.mathematics.validation import (
@@ -67,7 +68,8 @@ def calibrate(
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
     epsilon, delta, rho : the privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone
         (ε = 0), or `rho` (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between
-        0 and 1.
+        0 and 1. With both, exponential mechanisms whose proven bound has no use for `delta` take
+        the scale of `epsilon` alone.
     accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
         proven bound otherwise; `"proven"` always uses the proven bound; `"thorough"` computes the
         loss also where that takes minutes, for `epsilon` alone and `d_in` of 1.
@@ -267,6 +269,8 @@ def _by_profile(
     # for.
     epsilon *= 1 - 1e-9
     if accounting == "exact" and setting.is_accounted:
+        if epsilon and spends_no_delta(setting, d_in, delta):
+            return feasible_loss(setting, d_in=d_in, renyi=False).epsilon / epsilon
         return curve_of(setting, d_in).delta(epsilon) / delta
     proven, pure = setting.proven_loss(d_in, delta), setting.proven_loss(d_in)
     with_delta = proven.epsilon / epsilon if epsilon and proven.delta <= delta else math.inf

@@ -14,7 +14,11 @@ from opendp_bayes import KNormParameters, LaplaceParameters, calibrate, exact_lo
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
 from opendp_bayes.accounting.profile import Curve, delta_from_bounds
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+)
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.research import hellinger_distance
 from tests.helpers.sweeps import some_of
@@ -32,7 +36,7 @@ MECHANISMS: list[Any] = [
 TARGETS: list[dict[str, float]] = [
     {"epsilon": 1.0},
     {"rho": 0.1},
-    {"epsilon": 0.5, "delta": 1e-3},
+    {"epsilon": 0.5, "delta": 1e-5},
     {"delta": 0.1},
     {"epsilon": 0.05},
     {"epsilon": 1.0, "delta": 1e-9},
@@ -65,6 +69,25 @@ def within(
         if "rho" in target
         else bool(loss.epsilon <= target["epsilon"])
     )
+
+
+@pytest.mark.parametrize("mechanism", [*MECHANISMS[:3], PermuteAndFlip(1.0)], ids=str)
+def test_exponential_mechanisms_take_the_scale_of_epsilon(
+    mechanism: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no profile is computed, at every step, for the fifth digit of the scale."""
+    pure = calibrate(mechanism, size=30, prior=BETA_ONE, epsilon=1.0, tune=False)
+    asked = {"size": 30, "prior": BETA_ONE, "epsilon": 1.0, "delta": 1e-6}
+    with monkeypatch.context() as patched:
+        patched.setattr(Curve, "delta", None)
+        found = calibrate(mechanism, **asked, tune=False)
+        with pytest.raises(TypeError, match="not callable"):
+            calibrate(LaplaceParameters(1.0), **asked)
+    assert pure.scale <= found.scale <= pure.scale * (1 + 1e-8)
+    profile = privacy_profile(found, size=30, prior=BETA_ONE)
+    assert profile(1.0) == 0.0
+    least = replace(found, scale=(1 - 1e-4) * found.scale)
+    assert privacy_profile(least, size=30, prior=BETA_ONE)(1.0) > 1e-6
 
 
 @pytest.mark.parametrize(
