@@ -8,6 +8,7 @@ import pytest
 from scipy import special
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, combine
+from opendp_bayes.inference.answers.quantities import Quantities
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers import brute_force
 
@@ -61,9 +62,37 @@ def test_finite_moments_near_the_edge(release):
 
 def test_an_infinite_mean_is_shown_beside_a_median(release):
     found = release(LaplaceParameters(0.3), (500, 400), 900, (1.0, 1.0)).posterior.ratio("a", "b")
-    heading, row = repr(found).splitlines()[:2]
+    heading, row, note = repr(found).splitlines()[:3]
     assert heading.split()[1:4] == ["mean", "std", "median"]
-    assert row.split()[3:6] == ["inf", "inf", f"{found.median():.3f}"]
+    assert row.split()[3:6] == ["none", "none", f"{found.median():.3f}"]
+    assert note.startswith("A mean of a / b does not exist")
+    assert found.missing == note
+    one = release(LaplaceParameters(0.3), (500, 400), 900, (1.0, 1.5)).posterior.ratio("a", "b")
+    assert one.missing.startswith("A standard deviation of a / b does not exist")
+    assert repr(one).splitlines()[1].split()[3:5] == [f"{one.mean():.3f}", "none"]
+    assert release(LaplaceParameters(0.3), (5, 4), 9, (1.0, 3.0)).posterior.odds("a").missing == ""
+
+
+def test_a_table_shows_the_probability_that_may_be_other_than_one(release):
+    """Of each number that is positive for certain, that of being above 0 is always 1."""
+    posterior = release(LaplaceParameters(1.5), (30, 80, 50), 160, (1.0,) * 3).posterior
+    shown = {
+        "P(> 1)": [posterior.ratio("a", "c"), posterior.odds("b")],
+        "P(> 0.5)": [posterior["b"], *posterior.cumulative().values()],
+        "P(> 0)": [posterior.difference("b", "c"), posterior.quantity(lambda p: p["a"] - p["b"])],
+        "": [posterior.quantile(0.5, edges=[0, 1, 2, 3]).value],
+    }
+    for heading, quantities in shown.items():
+        for one in quantities:
+            first, row = repr(Quantities([(one.label, one)])).splitlines()[:2]
+            assert heading in first if heading else "P(>" not in first
+            if heading:
+                above = float(heading[4:-1])
+                share = (one.sample(40_000, seed=1) > above).mean()
+                assert float(row.split()[-1]) == pytest.approx(share, abs=0.01)
+                assert one.probability() == one.probability(above)
+    merged = release(LaplaceParameters(1.5), (30, 80, 50), 160, (1.0,) * 3).posterior.odds("b")
+    assert 0.01 < merged.probability().value < 0.99
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class LearnedPosterior(NoiseAwarePosterior):
                 return np.random.default_rng(seed).choice(values, draws)
 
             behind = min(self._engine.independent, values.size)
-            return Quantity(label, OfDraws(source, values.size, behind, 0))
+            return Quantity(label, OfDraws(source, values.size, behind, 0), None)
 
         return Quantities((label, quantity(label, v)) for label, v in self._engine.learned.items())
 

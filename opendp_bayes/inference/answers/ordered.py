@@ -105,7 +105,7 @@ class QuantilePosterior(Shown):
         groups = [group for group in (*own, range(last, len(self.categories))) if len(group)]
         edges = self.edges[[0, *(group[-1] + 1 for group in groups)]]
         law = self._law_of_sums(groups, lambda shares: _interpolated(shares, edges, self.level))
-        return Quantity(f"quantile {self.level:g}", law)
+        return Quantity(f"quantile {self.level:g}", law, None)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
         """Row of a table: level, most probable category and its probability, interval of

@@ -361,7 +361,7 @@ class NoiseAwarePosterior:
         among = self._engine.given(places)
         mixture = among.probabilities[0]
         law = OfMixture(mixture, among.independent, self._smallest(places[1:], mixture))
-        return Quantity(f"{first} / {second}", law)
+        return Quantity(f"{first} / {second}", law, 1.0)
 
     def odds(self, label: Label) -> Quantity:
         """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together. Raises
@@ -371,7 +371,7 @@ class NoiseAwarePosterior:
         others = [other for other in range(len(self.categories)) if other != place]
         mixture, behind = self._marginals[place], self._engine.independent
         law = OfMixture(mixture, behind, self._smallest(others, mixture))
-        return Quantity(f"odds of {label}", law)
+        return Quantity(f"odds of {label}", law, 1.0)
 
     def cumulative(self) -> Quantities:
         """For ordered categories, the probability of each or one before it, among those that have
@@ -388,7 +388,7 @@ class NoiseAwarePosterior:
         behind = ordered._sums().independent
         return Quantities(
             (
-                (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind)))
+                (label, Quantity(f"up to {label}", OfMixture(mixtures[place], behind), 0.5))
                 for place, label in enumerate(ordered.categories[:-1])
             ),
             left_out_said(self.unordered),

@@ -29,10 +29,12 @@ class Quantity(Shown):
     Attributes
     ----------
     label : what it is.
+    above : the number that `probability` compares it with: 1 of a ratio or of odds, 0.5 of a
+        probability, 0 of others; None where no number divides it.
     """
 
-    def __init__(self, label: Any, law: "OfMixture | OfDraws") -> None:
-        self.label, self._law = label, law
+    def __init__(self, label: Any, law: "OfMixture | OfDraws", above: float | None = 0.0) -> None:
+        self.label, self.above, self._law = label, above, law
 
     @property
     def standard_error(self) -> float:
@@ -71,10 +73,11 @@ class Quantity(Shown):
         """Posterior probability of being at most each value, elementwise."""
         return self._law.cdf(values)
 
-    def probability(self, above: float = 0.0) -> Probability:
-        """The posterior probability that it is larger than a number, with the standard error of
-        the simulation: 0 where nothing is simulated. That of a sign is the default.
+    def probability(self, above: float | None = None) -> Probability:
+        """The posterior probability that it is larger than a number, which is its `above` unless
+        given, with the standard error of the simulation: 0 where nothing is simulated.
         """
+        above = (self.above or 0.0) if above is None else above
         share = 1 - float(self._law.cdf(above))
         return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
 
@@ -83,15 +86,27 @@ class Quantity(Shown):
         return self._law.sample(as_size(draws, "draws", "draws"), seed)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
-        """Row of a table: label, mean, std, median, interval, probability of being above 0."""
+        """Row of a table: label, mean, std, median, interval, and the probability of being above
+        its number, where it has one.
+        """
         lower, upper = self.interval(level)
         spread = self.std() if np.isfinite(self.std()) else (upper - lower) / 4
-        numbers = self.mean(), self.std(), self.median(), lower, upper
-        shown = (figure(value, spread) for value in numbers)
-        return str(self.label), *shown, f"{self.probability().value:.3f}"
+        moments = (self.mean(), self.std())
+        shown = ["none" if np.isposinf(value) else figure(value, spread) for value in moments]
+        shown += [figure(value, spread) for value in (self.median(), lower, upper)]
+        share = () if self.above is None else (f"{self.probability().value:.3f}",)
+        return str(self.label), *shown, *share
 
     def sheet(self) -> Sheet:
         return Quantities([(self.label, self)]).sheet()
+
+    @property
+    def missing(self) -> str:
+        """A sentence on the moments that it does not have; empty where it has both."""
+        if np.isfinite(self.std()):
+            return ""
+        what = "standard deviation" if np.isfinite(self.mean()) else "mean"
+        return f"A {what} of {self.label} does not exist, as what it is divided by may be near 0."
 
 
 class Quantities(Shown, ByLabel[Any, Quantity]):
@@ -104,11 +119,14 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         self._notes = notes
 
     def sheet(self) -> Sheet:
-        headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", "P(> 0)"
-        rows = [quantity.row() for quantity in self.values()]
-        drawn = min((quantity.draws for quantity in self.values()), default=np.inf)
-        notes = (f"By {drawn:.0f} effective draws.",) if np.isfinite(drawn) else ()
-        return Sheet((table(headings, rows),), notes=(*notes, *self._notes))
+        every = list(self.values())
+        above = [f"P(> {every[0].above:g})"] if every and every[0].above is not None else []
+        headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", *above
+        notes = [quantity.missing for quantity in every if quantity.missing]
+        drawn = min((quantity.draws for quantity in every), default=np.inf)
+        if np.isfinite(drawn):
+            notes.append(f"By {drawn:.0f} effective draws.")
+        return Sheet((table(headings, [one.row() for one in every]),), notes=(*notes, *self._notes))
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,
@@ -132,6 +150,9 @@ class CategoryPosterior(Quantity):
     """
 
     _law: "OfMixture"
+
+    def __init__(self, label: Any, law: "OfMixture") -> None:
+        super().__init__(label, law, 0.5)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal-tailed", "highest density"] = "equal-tailed"

@@ -61,7 +61,7 @@ class TablePosterior(NoiseAwarePosterior):
         values = self._survey.concentration
         draws = TableDraws(values.reshape(*self._engine.chains.shape[:2], 1))
         law = OfDraws(lambda *of: draws.source(*of)[:, 0], values.size, draws.independent, 0)
-        return Quantities([("concentration", Quantity("concentration", law))])
+        return Quantities([("concentration", Quantity("concentration", law, None))])
 
     def marginal(self, *variables: str) -> "TablePosterior":
         """The table of some of the variables, which `SurveyPosterior.marginal` has too."""
