@@ -33,6 +33,8 @@ from opendp_bayes.report.specification import (
     as_text,
 )
 from opendp_bayes.report.statements import cleaning_said, named, notes
+from opendp_bayes.trusted.account import Kind, Loss
+from opendp_bayes.trusted.budget import as_entry, unit_in_words
 from opendp_bayes.trusted.files import (
     Cleaning,
     Source,
@@ -42,8 +44,8 @@ from opendp_bayes.trusted.files import (
     schema_of,
 )
 from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in
-from opendp_bayes.trusted.ledger import Ledger
-from opendp_bayes.trusted.opening import check_room, context
+from opendp_bayes.trusted.opendp_internals import parts_of
+from opendp_bayes.trusted.opening import context
 from opendp_bayes.trusted.spaces import groups_and_labels
 
 #: An error of the library: the argument that it is about, its value, and what is wrong.
@@ -192,9 +194,20 @@ def typed_label(label: Label, known: ColumnKind, path: tuple[str, ...]) -> Label
     return label
 
 
-def survey_of(
-    frame: pl.LazyFrame, asked: Specification, ledger: Ledger | None = None
-) -> SurveyQuery:
+def budget_of(privacy: Privacy) -> tuple[Loss, str]:
+    """The budget of all results as a ledger enters it, and the privacy unit that it is for."""
+    kind: Kind = "epsilon" if privacy.rho is None else "rho"
+    value = float(getattr(privacy, kind))
+    return Loss.of(kind, value, float(privacy.delta or 0)), unit_in_words(*unit(privacy))
+
+
+def loss_of_release(survey: SurveyQuery) -> Loss:
+    """What the release of all results costs, as a ledger enters it."""
+    parts = parts_of(survey)
+    return as_entry(parts.output_measure, survey.resolve().map(parts.d_in))
+
+
+def survey_of(frame: pl.LazyFrame, asked: Specification) -> SurveyQuery:
     """All results as one survey, by their headings, in a Context of a frame that has their columns,
     whose whole budget it is.
 
@@ -209,7 +222,6 @@ def survey_of(
             privacy_unit=unit(privacy),
             privacy_loss=loss_of(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta),
             split_evenly_over=1,
-            ledger=ledger,
         )
     query: Any = opened.query()
     if asked.joint:  # by one plan, so that all results are of the same rows
@@ -223,7 +235,7 @@ def survey_of(
     guess = None if privacy.share == "weights" else privacy.guess_size
     with field_errors("privacy", headings=list(questions)):
         survey = SurveyQuery(questions, Division(share, "total_variation", guess))
-        check_room(survey)
+        survey.resolve()
         _check_pooled(survey, asked)
         if asked.joint:
             _check_joint(survey, asked)

@@ -113,7 +113,7 @@ def _as_json(accounts: "dict[str, Account]") -> str:
             "spent": account.spent,
             "remaining": account.remaining,
             "unit": account.unit,
-            "entries": [{"entry": entry, "remaining": left} for entry, left in account.entries],
+            "entries": [{"entry": entry, "remaining": left} for entry, left in account.lines()],
         }
         for account in accounts.values()
     ]

@@ -133,7 +133,7 @@ class Kept:
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(error, KeyboardInterrupt) and not self._made:
-            say("stopped; nothing was released or spent.")
+            say("stopped; nothing was released.")
         if self._unsaved is not None and error is not None:
             say(f"the release was made, and is paid for; {self._place or _rescued(self._unsaved)}")
         if self._file is not None:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opendp_bayes.commands.errors import fail, option_errors
+import typer
+
+from opendp_bayes.commands.errors import fail, option_errors, say
 
 if TYPE_CHECKING:
     from opendp_bayes.report.owner_file import OwnerFile
     from opendp_bayes.trusted.files import Source
-    from opendp_bayes.trusted.ledger import Ledger
+    from opendp_bayes.trusted.ledger import Intent, Ledger
 
 
 @dataclass(frozen=True)
@@ -77,26 +79,27 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
 
 
 @contextmanager
-def readable(found: "Source", ledger: "Ledger | None") -> "Iterator[Source]":
-    """A source that can be read more than once (`files.scannable`); enters in the ledger where its
-    first lines cannot be read.
-    """
+def readable(found: "Source", intent: "Intent") -> "Iterator[Source]":
+    """A source that can be read more than once (`files.scannable`), whose first lines are read."""
     from opendp_bayes.trusted.files import scannable
 
     with ExitStack() as opened:
-        with refusals_entered(ledger):
+        with reading(intent):
             source = opened.enter_context(scannable(found))
+        intent.is_reading = False
         yield source
 
 
 @contextmanager
-def refusals_entered(ledger: "Ledger | None") -> Iterator[None]:
-    """A block that reads data; enters in the ledger that it failed, whatever the reason."""
+def reading(intent: "Intent") -> Iterator[None]:
+    """A block that reads data: where it fails, the release is spent, and a message says so."""
+    intent.is_reading = True
     try:
         yield
+    except typer.Exit:  # which a message went before
+        raise
     except BaseException:
-        if ledger is not None:
-            ledger.enter_refusal()
+        say(f"data may have been read, so this counts as spent: {intent.loss}.")
         raise
 
 

@@ -1,7 +1,7 @@
 """Carry out a specification, for `release`, `report` and `run`, or foresee what it will cost."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from opendp_bayes.commands.owned import (
     Owned,
     opened_data,
     readable,
-    refusals_entered,
+    reading,
     specification_errors,
     text_in,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opendp_bayes.report.specification import Specification
     from opendp_bayes.results.survey import Survey
     from opendp_bayes.trusted.files import Source
-    from opendp_bayes.trusted.ledger import Ledger
+    from opendp_bayes.trusted.ledger import Intent
 
 #: What nobody sees without paying.
 NOT_SEEN = (
@@ -62,9 +62,24 @@ class Specified:
                 specification.sheet,
             )
 
-    def query(
-        self, found: "Source | None", book: "Ledger | None"
-    ) -> "tuple[Specification, SurveyQuery]":
+    @contextmanager
+    def entered(self, *, dry: bool = False) -> "Iterator[Intent]":
+        """A block with the whole budget, which is entered in the ledger, if there is one, before
+        data are opened; of a `dry` run, which is to release nothing, in a ledger that is there, and
+        where it fails while data are read. Exits with a message where there is no room.
+        """
+        from opendp_bayes.commands.answers import budget_of, field_errors
+        from opendp_bayes.trusted.ledger import Intent
+
+        book = self.owned.ledger(self.specification.title, make=not dry)
+        loss, unit = budget_of(self.specification.privacy)
+        entered = nullcontext(Intent(loss)) if book is None else book.entered(loss, unit, dry=dry)
+        with ExitStack() as opened:
+            with self.errors(), field_errors("privacy"):
+                intent = opened.enter_context(entered)
+            yield intent
+
+    def query(self, found: "Source | None") -> "tuple[Specification, SurveyQuery]":
         """The specification with its labels in the types of the columns of a file, or of its
         categories where there is none, and the survey that it asks. Exits with a message for what
         does not fit.
@@ -80,7 +95,7 @@ class Specified:
                 specification = answers.as_in(found, specification)
                 frame = answers.frame_of(found, specification)
             specification = answers.typed(specification, frame)
-            return specification, answers.survey_of(frame, specification, book)
+            return specification, answers.survey_of(frame, specification)
 
 
 def asked_in(
@@ -127,24 +142,26 @@ def carried_out(
     Their JSON, or with `as_report` that of the report, is kept in the file `output`, or is rescued
     where the block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
-    from opendp_bayes.commands.answers import before_reading
+    from opendp_bayes.commands.answers import before_reading, loss_of_release
     from opendp_bayes.display.progress import waiting
-    from opendp_bayes.trusted.interrupts import deferred_interrupts
+    from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
 
     found = asked.source()
-    book = asked.owned.ledger(asked.specification.title)
-    with Kept(output) as kept, readable(found, book) as opened:
-        specification, query = asked.query(opened, book)
-        said = list(before_reading(opened, query, specification))
-        for line in said:
-            say(line)
-        with refusals_entered(book), waiting("Reading"):
-            opened.complete()
-        with release_errors(), waiting("Counting"), deferred_interrupts():
-            with refusals_entered(book):
-                survey = query.release()
-            carried = Carried(specification, survey, tuple(said))
-            kept.keep(carried.report().to_json() if as_report else carried.text())
+    with Kept(output) as kept:
+        with deferred_interrupts():
+            with asked.entered() as intent, interruptible(), readable(found, intent) as opened:
+                specification, query = asked.query(opened)
+                said = list(before_reading(opened, query, specification))
+                for line in said:
+                    say(line)
+                intent.loss = loss_of_release(query)
+                with reading(intent), waiting("Reading"):
+                    opened.complete()
+                with reading(intent), release_errors(), waiting("Counting"), deferred_interrupts():
+                    survey = query.release()
+            with release_errors():
+                carried = Carried(specification, survey, tuple(said))
+                kept.keep(carried.report().to_json() if as_report else carried.text())
         yield carried
 
 
@@ -209,10 +226,11 @@ def foreseen(asked: Specified) -> "Sheet":
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
     owned = asked.owned
-    book = owned.ledger(asked.specification.title, make=False)
-    with ExitStack() as opened:
-        found = None if owned.path is None else opened.enter_context(readable(asked.source(), book))
-        specification, query = asked.query(found, book)
+    with asked.entered(dry=True) as intent, ExitStack() as opened:
+        found = None
+        if owned.path is not None:
+            found = opened.enter_context(readable(asked.source(), intent))
+        specification, query = asked.query(found)
         for line in [] if found is None else labelled_by_type(found, specification):
             say(line)
     with option_errors(), deferred_interrupts(), waiting("Computing the widths"):

@@ -61,9 +61,9 @@ class ReleasedQuery(Query, ABC, Generic[R]):
         suffices; of a survey all releases in one measurement, with one debit.
 
         Raises `ReleaseError`, a `RuntimeError`, if reading the data fails, with a message that does
-        not depend on them. Ctrl-C stops the search for a scale and the counting at once, with
-        nothing debited. Later it waits for the release, which is debited then, and
-        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
+        not depend on them. A failure is debited like the release. Ctrl-C stops the search for a
+        scale at once, with nothing debited, and the counting, which is debited. Later it waits for
+        the release, and `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
         """
         return released_by(self, data, self._released)
 

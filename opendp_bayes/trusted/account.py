@@ -1,30 +1,27 @@
-"""Accounts of data sets: totals and losses as the lines of a ledger, added up exactly.
+"""Accounts of data sets: totals and losses as the entries of a ledger, added up exactly.
 
-A ledger is a text of JSON lines. A line sets the total of a data set or says what was spent on it;
-the last total counts. Order is that of the lines, whatever their times say.
+An entry sets the total of a data set, or says what a release of it costs and what became of that;
+the last total counts. Order is that of the entries, whatever their times say.
 """
 
-import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 import msgspec
 
 from opendp_bayes.mathematics.rounding import round_down, round_up
-from opendp_bayes.mathematics.telling import depth_told, told
-from opendp_bayes.mathematics.validation import each_once
+from opendp_bayes.mathematics.telling import told
 
-VERSION = 1
-#: How every line begins, and so the part of one that a crash left.
-_START = b'{"ledger":'
-_ONCE = each_once("", "nobody knows which of the two holds, so keep the larger")
-#: A line stays so short that it is written in one piece, and a table of them readable.
+#: The longest name and note, so that a table of them is readable.
 LONGEST = 200
 Kind = Literal["epsilon", "rho"]
+#: What an entry is: a total, or a release that has not ended, was made, failed after data may have
+#: been read, or was refused before.
+State = Literal["total", "open", "spent", "failed", "refused"]
 #: A privacy unit as `unit_in_words` writes it.
 _UNIT = re.compile(r"(contributions|changes): (\d+)(?:, identifier: (.+))?")
 
@@ -88,50 +85,36 @@ class Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         return f"{'ε' if self.kind == 'epsilon' else 'ρ'} = {self.value:.6g}{delta}"
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A line of a ledger: either the `total` of a data set, or a loss that was `spent` on it, or
-    that a release was `refused` after its data were read.
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An entry of a ledger.
 
     Attributes
     ----------
-    ledger : version of the format.
     at : time in UTC by the clock of the machine, for readers alone.
-    dataset : name that the user gave the data.
-    unit : the privacy unit that losses are for.
+    state : what it is.
+    loss : the total, or the loss of a release.
+    unit : the privacy unit that losses are for; of a total it may be empty.
     note : purpose in the user's words.
     """
 
-    ledger: int
     at: str
-    dataset: str
-    total: Loss | None = None
-    spent: Loss | None = None
-    refused: bool = False
+    state: State
+    loss: Loss
     unit: str = ""
     note: str = ""
 
-
-class _Version(msgspec.Struct):
-    ledger: int
+    @property
+    def is_paid(self) -> bool:
+        """True for what counts as spent: a release without an end may have been handed out."""
+        return self.state in ("open", "spent", "failed")
 
 
 @dataclass(frozen=True)
 class Account:
-    """Sum of the losses of one data set, and its total.
-
-    Attributes
-    ----------
-    total : as the last entry set it.
-    unit : the privacy unit of all that is spent; None while neither a total nor a loss has one.
-    entries : the lines of the data set, each with what was left after it; None in place of a torn
-        one.
-    """
+    """The entries of one data set, of which the first is a total, and what they add up to."""
 
     dataset: str
-    total: Loss
-    unit: str | None = None
-    entries: tuple[tuple[Entry | None, Loss], ...] = ()
-    _spent: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    entries: tuple[Entry, ...]
 
     def __str__(self) -> str:
         unit = "" if self.unit is None else f", for {unit_said(self.unit)}"
@@ -139,22 +122,37 @@ class Account:
         return f"{self.dataset}: {self.spent} of {self.total} is spent, {left}."
 
     @property
+    def total(self) -> Loss:
+        """The total that was set last."""
+        return next(entry.loss for entry in reversed(self.entries) if entry.state == "total")
+
+    @property
+    def unit(self) -> str | None:
+        """The privacy unit of all losses; None while neither a total nor a loss has one."""
+        return next((entry.unit for entry in self.entries if entry.unit), None)
+
+    @property
     def spent(self) -> Loss:
         """The sum of the losses, rounded up."""
-        value, delta = self._spent
+        value, delta = self._sums[-1]
         return Loss.of(self.total.kind, round_up(value), round_up(delta))
 
     @property
     def remaining(self) -> Loss:
         """The total less what was spent, rounded down, and at least 0."""
-        left = (max(limit - spent, Fraction(0)) for limit, spent in self._limits())
-        value, delta = (round_down(part) + 0.0 for part in left)  # no -0.0
-        return Loss.of(self.total.kind, value, delta)
+        return _left(self.total, self._sums[-1])
 
     @property
-    def refusals(self) -> int:
-        """The number of releases that were refused after data were read."""
-        return sum(entry is not None and entry.refused for entry, _ in self.entries)
+    def failures(self) -> int:
+        """The number of releases that failed after data may have been read, or have no end."""
+        return sum(entry.state in ("open", "failed") for entry in self.entries)
+
+    def lines(self) -> Iterator[tuple[Entry, Loss]]:
+        """Every entry with what was left after it."""
+        total = self.entries[0].loss
+        for entry, sums in zip(self.entries, self._sums, strict=True):
+            total = entry.loss if entry.state == "total" else total
+            yield entry, _left(total, sums)
 
     def check_unit(self, unit: str) -> None:
         """Raise `LedgerError` where losses are for another privacy unit."""
@@ -171,14 +169,15 @@ class Account:
         left.
         """
         self.check_unit(unit)
-        added = loss.within(self.total.kind) if loss.is_sound else None
+        total, added = self.total, loss.within(self.total.kind) if loss.is_sound else None
         if added is None:
             raise LedgerError(
                 f"a loss of {loss} cannot be added in the ledger, which keeps {self.dataset!r} in"
-                f" {self.total.kind}. Give the Context a finite privacy loss in"
-                f" {self.total.kind}, or keep the ledger in rho, which takes both."
+                f" {total.kind}. Give the Context a finite privacy loss in"
+                f" {total.kind}, or keep the ledger in rho, which takes both."
             )
-        if any(s + a > limit for (limit, s), a in zip(self._limits(), added, strict=True)):
+        limits = Fraction(total.value), Fraction(total.delta)
+        if any(map(lambda a, b, limit: a + b > limit, self._sums[-1], added, limits)):
             left = self.remaining
             advice = f"; ask for at most {left.exactly}"
             if not left.value:
@@ -187,56 +186,27 @@ class Account:
                 advice += ", without a delta: none of that is left"
             raise LedgerError(
                 f"this release, of {loss}, would exceed what the ledger has left for"
-                f" {self.dataset!r} of its total of {self.total}. Nothing was released or spent"
+                f" {self.dataset!r} of its total of {total}. Nothing was released or spent"
                 f"{advice}."
             )
 
-    def with_entry(self, entry: Entry | None) -> "Account":
-        """The account after one more entry. None is a torn line, of which nobody knows what it
-        said: it counts as all that was left.
-        """
-        after = self
-        if entry is None:
-            value, delta = map(max, self._limits())
-            after = replace(self, _spent=(value, delta))
-        elif entry.total is not None:
-            after = replace(self, total=entry.total, unit=entry.unit or self.unit)
-        elif entry.spent is not None:
-            added = entry.spent.within(self.total.kind) or (Fraction(0), Fraction(0))
-            spent = self._spent[0] + added[0], self._spent[1] + added[1]
-            after = replace(self, unit=entry.unit, _spent=spent)
-        return replace(after, entries=(*self.entries, (entry, after.remaining)))
-
-    def _limits(self) -> tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]:
-        """The total and what was spent, of ε or ρ and of δ."""
-        value, delta = self._spent
-        return (Fraction(self.total.value), value), (Fraction(self.total.delta), delta)
+    @property
+    def _sums(self) -> list[tuple[Fraction, Fraction]]:
+        """What was spent after each entry."""
+        value = delta = Fraction(0)
+        sums = []
+        for entry in self.entries:
+            if entry.is_paid:
+                added = entry.loss.within(self.total.kind) or (Fraction(0), Fraction(0))
+                value, delta = value + added[0], delta + added[1]
+            sums.append((value, delta))
+        return sums
 
 
-def accounts_of(text: bytes) -> dict[str, Account]:
-    """Add up the lines of a ledger, by data set.
-
-    A line that a crash cut off counts as all that was left of every data set before it, until a
-    later line sets a higher total. Raises `LedgerError`, with the number of the line, for anything
-    else that this package does not write, a name twice in one object among them.
-    """
-    accounts: dict[str, Account] = {}
-    for number, entry in _entries(text):
-        if entry is None:
-            accounts = {name: one.with_entry(None) for name, one in accounts.items()}
-            continue
-        if entry.dataset not in accounts:
-            if entry.total is None:
-                raise LedgerError(f"line {number}: is about {entry.dataset!r}, which has no total.")
-            accounts[entry.dataset] = Account(entry.dataset, entry.total)
-        _check_kind(number, accounts[entry.dataset], entry)
-        accounts[entry.dataset] = accounts[entry.dataset].with_entry(entry)
-    return accounts
-
-
-def line_of(entry: Entry) -> bytes:
-    """The entry as a line, with its line feed."""
-    return msgspec.json.encode(entry) + b"\n"
+def _left(total: Loss, spent: tuple[Fraction, Fraction]) -> Loss:
+    value, delta = Fraction(total.value) - spent[0], Fraction(total.delta) - spent[1]
+    parts = (round_down(max(part, Fraction(0))) + 0.0 for part in (value, delta))  # no -0.0
+    return Loss.of(total.kind, *parts)
 
 
 def unit_said(unit: str) -> str:
@@ -267,61 +237,3 @@ def as_name(value: object, argument: str) -> str:
             f"{argument}={value[:LONGEST]!r}: must be one line of 1 to {LONGEST} characters."
         )
     return value
-
-
-def _entries(text: bytes) -> Iterator[tuple[int, Entry | None]]:
-    """The lines with their numbers, None for one that was cut off."""
-    for number, line in enumerate(text.split(b"\n"), start=1):
-        whole = line.strip(b"\0 \r")
-        if not whole and (not line or line.isspace()):
-            continue
-        try:
-            with depth_told(f"line {number}", LedgerError):
-                version = msgspec.json.decode(whole, type=_Version).ledger
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            if not (whole.startswith(_START) or _START.startswith(whole)):
-                raise LedgerError(
-                    f"line {number}: is no line of a ledger; name a file that ob.Ledger or"
-                    " `opendp-bayes ledger` made."
-                ) from None
-            yield number, None
-            continue
-        if version != VERSION:
-            raise LedgerError(
-                f"line {number}: is of version {version} of the format, and this package reads"
-                f" version {VERSION}. Use the package version that wrote it, or a newer one."
-            )
-        yield number, _entry(number, whole)
-
-
-def _entry(number: int, line: bytes) -> Entry:
-    try:
-        entry = msgspec.json.decode(line, type=Entry)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise LedgerError(f"line {number}: is no line of a ledger: {error}.") from None
-    try:
-        json.loads(line, object_pairs_hook=_ONCE, parse_int=str)
-    except ValueError as error:
-        raise LedgerError(f"line {number}: {error}") from None
-    losses = [loss for loss in (entry.total, entry.spent) if loss is not None]
-    if len(losses) != int(not entry.refused) or not all(loss.is_sound for loss in losses):
-        raise LedgerError(
-            f"line {number}: must have either total or spent, with either epsilon or rho, finite"
-            " and at least 0, not -0.0, and a delta below 1 if any, or else refused."
-        )
-    return entry
-
-
-def _check_kind(number: int, account: Account, entry: Entry) -> None:
-    loss = entry.total or entry.spent
-    if entry.total is not None and entry.total.kind != account.total.kind:
-        problem = f"sets a total in {entry.total.kind}"
-    elif loss is not None and loss.within(account.total.kind) is None:
-        problem = f"spends in {loss.kind}"
-    elif (entry.spent is not None or entry.unit) and account.unit not in (None, entry.unit):
-        problem = f"goes by the unit {entry.unit}, after {account.unit},"
-    else:
-        return
-    raise LedgerError(
-        f"line {number}: {problem} on {account.dataset!r}, which is kept in {account.total.kind}."
-    )

@@ -44,9 +44,10 @@ class ContractError(ValueError):
 
 
 class ReleaseError(RuntimeError):
-    """A release failed while data were read. The message does not depend on the data.
+    """A release failed while data were read, and is paid for. The message does not depend on the
+    data.
 
-    Where it failed after it had been debited, `drawn` is what was drawn.
+    Where it failed after it had been drawn, `drawn` is what was drawn.
     """
 
     drawn: Any = None

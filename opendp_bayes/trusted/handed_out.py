@@ -1,5 +1,6 @@
 """Hand out a Context's queryable, through which every release goes, and its answers. A measurement
-is submitted to it with one debit, and one entry in its ledger.
+is submitted to it with one debit, and one entry in its ledger, both before data are read: whatever
+fails afterwards is paid for.
 
 OpenDP's objects remember what made them: a queryable the frame, an answer the queryable. They are
 handed out without, so that no public name leads from a Context to its data, or around its ledger.
@@ -14,8 +15,10 @@ from threading import Lock, RLock
 from typing import Any, TypeVar
 
 import polars as pl
+from opendp.combinators import make_adaptive_composition
 from opendp.context import Context, Query
 from opendp.extras.polars import OnceFrame
+from opendp.measurements import make_user_measurement
 from opendp.mod import (
     Measurement,
     OdometerQueryable,
@@ -28,11 +31,14 @@ from opendp_bayes.trusted.account import Loss
 from opendp_bayes.trusted.boundary import ReleaseError, withheld
 from opendp_bayes.trusted.budget import (
     as_entry,
+    as_tuple,
     check_remaining,
+    name_of,
+    shown,
     unit_in_words,
 )
 from opendp_bayes.trusted.interrupts import deferred_interrupts
-from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.ledger import Intent, Ledger
 from opendp_bayes.trusted.opendp_internals import (
     BUSY,
     RAISED_BY_CALLBACK,
@@ -63,7 +69,7 @@ def debit_of(context: Context) -> Callable[[Measurement], tuple[Loss, str]]:
 
 def handed_out_queryable(context: Context, ledger: Ledger | None, alive: Any = None) -> Any:
     """The queryable of a Context that was just made, which enters each release in the ledger before
-    it is handed out. `alive` is kept for as long as anybody has it or an answer of it.
+    data are read. `alive` is kept for as long as anybody has it or an answer of it.
     """
     shares, consumed = context.d_mids, context.d_mids_consumed
 
@@ -71,15 +77,19 @@ def handed_out_queryable(context: Context, ledger: Ledger | None, alive: Any = N
         if shares:  # which a Context counts after its queryable has answered
             consumed.append(shares.pop(0))  # type: ignore[arg-type]
 
-    if ledger is None:
-        return _asked(context.queryable, alive, spent=spent)
-    debit = debit_of(context)
-    return _asked(context.queryable, alive, lambda query: ledger.entered(*debit(query)), spent)
+    queryable: Any = context.queryable
+    if not isinstance(queryable, _Asked):  # as that of a Context within another is
+        queryable = _asked(queryable, alive, deepcopy(context.d_in))
+    if ledger is not None:
+        debit = debit_of(context)
+        queryable._entered = lambda query: ledger.entered(*debit(query))
+    queryable._spent = spent
+    return queryable
 
 
-def handed_out(answer: Any, alive: Any = None) -> Any:
+def handed_out(answer: Any, alive: Any = None, lock: Any = None) -> Any:
     """An answer of OpenDP's as it may be handed out: without the queryable that gave it, a frame to
-    be collected once, and a queryable that answers in like manner.
+    be collected once, and a queryable that answers in like manner, under the lock of that one.
 
     Raises `ValueError` for a LazyFrame, and for frames and queryables in collections.
     """
@@ -87,7 +97,7 @@ def handed_out(answer: Any, alive: Any = None) -> Any:
     if isinstance(answer, OnceFrame):
         return _keeping(alive, AnsweredFrame(answer))
     if isinstance(answer, (Queryable, OdometerQueryable)):
-        return _asked(answer, alive)
+        return _asked(answer, alive, lock=lock)
     _check_answer(answer)
     return answer
 
@@ -110,6 +120,9 @@ def _check_answer(answer: Any) -> None:
         _check_answer(item)
 
 
+_COLLECTING = "query: collecting its answer, which was debited when it was released,"
+
+
 class AnsweredFrame(OnceFrame):
     """The answer to a query of OpenDP's own on a frame, which is collected once."""
 
@@ -125,7 +138,7 @@ class AnsweredFrame(OnceFrame):
         """
         if self._collect is None:
             raise ValueError("query: its answer was collected already; keep what collect() gave.")
-        answer: pl.DataFrame = handed_out(withheld(self._collect, "query: collecting its answer"))
+        answer: pl.DataFrame = handed_out(withheld(self._collect, _COLLECTING))
         self._collect = None
         return answer
 
@@ -138,22 +151,29 @@ class AnsweredFrame(OnceFrame):
 
 
 class _Asked:
-    """A queryable of the class that OpenDP looks for, which answers one question at a time."""
+    """A queryable of the class that OpenDP looks for, which answers one question at a time. It is
+    debited before data are read, and answers within the block `_entered`; `_spent` is told of what
+    is debited and not handed out.
+    """
 
-    _answer: Callable[[Any], Any]
+    _answer: Callable[[Any, Any], Any]
+    _entered: Callable[[Measurement], AbstractContextManager[Intent]] = staticmethod(
+        lambda query: nullcontext(Intent(Loss()))
+    )
+    _spent: Callable[[], None] = staticmethod(lambda: None)
 
     def __call__(self, query: Any) -> Any:
         with lock_of(self):
-            return self._answer(query)
+            return self._answer(self, query)
 
 
 class _AskedQueryable(_Asked, Queryable):
-    def __init__(self, queryable: Queryable, answer: Callable[[Any], Any]) -> None:
+    def __init__(self, queryable: Queryable, answer: Callable[[Any, Any], Any]) -> None:
         self.query_type, self._answer = queryable.query_type, answer
 
 
 class _AskedOdometer(_Asked, OdometerQueryable):
-    def __init__(self, queryable: OdometerQueryable, answer: Callable[[Any], Any]) -> None:
+    def __init__(self, queryable: OdometerQueryable, answer: Callable[[Any, Any], Any]) -> None:
         of: Any = queryable
         self._shown, self._answer = repr(queryable), answer
         self._loss: Any = lambda d_in: of.privacy_loss(d_in)  # a bound method tells its object
@@ -169,33 +189,89 @@ class _AskedOdometer(_Asked, OdometerQueryable):
 
 
 def _asked(
-    queryable: Queryable | OdometerQueryable,
-    alive: Any,
-    entered: Callable[[Measurement], AbstractContextManager[None]] = lambda query: nullcontext(),
-    spent: Callable[[], None] = lambda: None,
+    queryable: Queryable | OdometerQueryable, alive: Any, distance: Any = None, lock: Any = None
 ) -> Any:
-    """A queryable as it may be handed out, whose answers are made within the block `entered`.
-    `spent` is told of an answer that is debited and not handed out.
-    """
+    """A queryable as it may be handed out; `distance` is that of its Context, if it has one."""
     process = os.getpid()
     forget_origin(queryable)
 
-    def answer(query: Any) -> Any:
+    def answer(asked: _Asked, query: Any) -> Any:
         _check_question(query, process)
         is_debited = False
         try:
-            with entered(query):
-                given = queryable(query)
+            with deferred_interrupts(), asked._entered(query) as intent:
+                run = debited(queryable, query, distance)
                 is_debited = True
-            return handed_out(given, alive)
+                intent.is_reading = True
+                released = run()
+            return handed_out(released, alive, lock_of(asked))
         except BaseException:
             if is_debited:
-                spent()
+                asked._spent()
             raise
 
-    if isinstance(queryable, OdometerQueryable):
-        return _keeping(alive, _AskedOdometer(queryable, answer))
-    return _keeping(alive, _AskedQueryable(queryable, answer))
+    handed = (
+        _AskedOdometer(queryable, answer)
+        if isinstance(queryable, OdometerQueryable)
+        else _AskedQueryable(queryable, answer)
+    )
+    if lock is not None:
+        _LOCKS[handed] = lock
+    return _keeping(alive, handed)
+
+
+#: A filter of OpenDP's in this measure fails at every queryable that it gives.
+_NOT_NESTED = "Approximate(ZeroConcentratedDivergence)"
+
+
+def debited(ask: Callable[[Any], Any], query: Measurement, d_in: Any) -> Callable[[], Any]:
+    """Debit a measurement, and return the function that gives its answer, or raises `ReleaseError`
+    for whatever failed.
+
+    OpenDP debits a measurement after it has run, and a filter refuses one after it has run. So what
+    is asked for first is a compositor of this measurement alone, at the distance `d_in`, which
+    reads nothing. Where there can be none, what is asked for is a measurement that never fails, but
+    answers that this one has: so it is debited or refused alike.
+    """
+    cost = "It is paid for all the same, as the release would have been"
+    if d_in is not None:
+        loss = query.map(d_in)
+        cost += f": {shown(as_tuple(loss))} ({query.output_measure})"
+    if d_in is None or name_of(query.output_measure) == _NOT_NESTED:
+        outcome = ask(_never_failing(query))
+    else:
+        spaces = *query.input_space, query.output_measure
+        compositor = ask(make_adaptive_composition(*spaces, d_in, [loss]))
+        outcome = None
+
+    def answer() -> Any:
+        given, problem = outcome or _outcome(compositor, query)
+        if problem:
+            raise ReleaseError(f"{problem} {cost}.")
+        return given
+
+    return answer
+
+
+def _never_failing(query: Measurement) -> Any:
+    """The measurement of the outcome of another one."""
+    spaces = *query.input_space, query.output_measure
+    return make_user_measurement(*spaces, lambda data: _outcome(query, data), query.map)
+
+
+def _outcome(ask: Callable[[Any], Any], question: Any) -> tuple[Any, str]:
+    """An answer, or what is said where there is none."""
+    try:
+        return ask(question), ""
+    except BaseException as error:  # noqa: BLE001 - polars promises no kind
+        message = RAISED_BY_CALLBACK.search(str(error))
+    return None, _WITHHELD if message is None else message[1]
+
+
+_WITHHELD = (
+    "query: it failed while data were read. The cause is withheld, because it may show a value; run"
+    " the same plan on public data to see it."
+)
 
 
 def _check_question(query: Any, process: int) -> None:
@@ -224,14 +300,17 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     """Release a measurement on the data of the Context and debit it, after checking that the
     remaining budget suffices.
 
-    Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, with a
-    message that does not depend on them. Of several threads one at a time is answered: between the
-    check and the debit there must be no other, or a filter would refuse everything after.
+    Raises `ValueError` where it does not, and `ReleaseError` if reading the data fails, which is
+    debited, with a message that does not depend on them. Of several threads one at a time is
+    answered: between the check and the debit there must be no other, or a filter would refuse
+    everything after.
     """
     try:
         with lock_of(context.queryable):
             check_remaining(context, measurement.map(d_in))
-            return context(measurement)
+            if isinstance(context.queryable, _Asked):
+                return context(measurement)
+            return debited(context, measurement, d_in)()
     except OpenDPException as error:
         if BUSY in str(error):
             raise ValueError(
@@ -252,10 +331,7 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
                 " earlier share, which another release took. Nothing was released or spent; ask"
                 " again, with a new `context.query()`."
             ) from None
-        ours = RAISED_BY_CALLBACK.search(str(error))
-        if ours is None:
-            raise
-        raise ReleaseError(ours[1]) from None
+        raise
 
 
 S = TypeVar("S")

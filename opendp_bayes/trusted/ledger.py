@@ -1,34 +1,62 @@
-"""`Ledger`: what was spent on which data set, in a file that is kept across runs.
+"""`Ledger`: what was spent on which data set, in a file that is kept across runs: a database of
+SQLite, which locks it, and completes an entry or leaves none of it.
 
-An entry is on the disk before its release is handed out, so that whatever a crash leaves behind
-counts at least what was handed out. The lock of the file lets one release happen at a time.
+A release is entered with its whole loss, on the disk, before data are read, and settled afterwards.
+So whatever a crash leaves behind counts at least what was handed out, and nothing is locked
+meanwhile.
 """
 
+import errno
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from opendp.mod import Metric
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.trusted.account import (
-    VERSION,
     Account,
     Entry,
     Kind,
     LedgerError,
     Loss,
-    accounts_of,
+    State,
     as_name,
 )
 from opendp_bayes.trusted.boundary import Unchanging
 from opendp_bayes.trusted.budget import unit_in_words
 from opendp_bayes.trusted.interrupts import deferred_interrupts
-from opendp_bayes.trusted.ledger_file import locked, text_of
+
+#: In the head of every ledger's file, where SQLite has a place for them.
+_APPLICATION, _VERSION = 0x6F706462, 1
+#: Numbers are texts with every digit. The order is that of their numbers.
+_TABLE = """create table entry (number integer primary key, dataset text not null, at text not null,
+ state text not null, kind text not null, value text not null, delta text not null,
+ unit text not null, note text not null)"""
+#: The least bytes of a database that has anything in it, and what SQLite says of other files.
+_SMALLEST, _NO_DATABASE = 512, "file is not a database"
+#: Seconds that a process waits for others, none of which needs more than milliseconds.
+_PATIENCE = 60.0
+
+
+@dataclass
+class Intent:
+    """A release that is entered and has not ended.
+
+    Attributes
+    ----------
+    loss : what it costs; whoever makes it may lower it.
+    is_reading : whether data may have been read, so that a failure from now on is paid for.
+    """
+
+    loss: Loss
+    is_reading: bool = False
 
 
 class Ledger(Unchanging):
@@ -37,7 +65,7 @@ class Ledger(Unchanging):
 
     Parameters
     ----------
-    path : the file, one JSON object a line. It is made if a total is given and it is not there.
+    path : the file, a database of SQLite. It is made if a total is given and it is not there.
     dataset : your name of the data. Give the same name to the same people's records, whichever file
         or frame holds them. By default the only one in the file, or for a new file its name
         without the extension.
@@ -52,9 +80,9 @@ class Ledger(Unchanging):
     is lost to rounding. A ledger in ρ takes ε too, as ε²/2. All losses of a data set are for one
     privacy unit.
 
-    A release holds the file locked from before its data are read until its entry is on the disk.
-    Others wait; Ctrl-C ends the wait. Whatever name leads to the file, it is one ledger; a copy of
-    it is another, with the same rest.
+    A release is entered before its data are read. It counts as spent where it is made, where it
+    fails afterwards, and where its process ends before it says what became of it. Whatever name
+    leads to the file, it is one ledger; a copy of it is another, with the same rest.
 
     Raises `LedgerError`, a `ValueError`, for a file that cannot be used, and `ValueError` or
     `TypeError` for arguments that do not fit it.
@@ -87,32 +115,26 @@ class Ledger(Unchanging):
         mine.update(path=Path(path).resolve(), note=as_name(note, "note") if note else "")
         given = None if dataset is None else as_name(dataset, "dataset")
         total, words = _as_total(epsilon, rho, delta), "" if unit is None else _as_words(unit)
-        if total is None:
-            accounts = self._accounts()
-            mine["dataset"] = self._named(accounts, given)
-            if words:
-                self._account(accounts).check_unit(words)
-            return
-        with locked(self.path, new=True) as file:
-            accounts = _accounts_of(self.path, file.text)
-            found = given or self._only(accounts) or as_name(self.path.stem, "dataset")
-            mine["dataset"] = found
-            known = accounts.get(self.dataset)
-            if known is None:
-                file.append(Entry(VERSION, _now(), self.dataset, total=total, unit=words))
+        with _transaction(self.path, write=total is not None, new=total is not None) as database:
+            accounts = _accounts(database)
+            mine["dataset"] = found = given or self._only(accounts)
+            if total is not None and found not in accounts:
+                mine["dataset"] = found or as_name(self.path.stem, "dataset")
+                self._enter(database, Entry(_now(), "total", total, words))
                 return
+            account = self._account(accounts)
             if words:
-                known.check_unit(words)
-            if known.total != total:
+                account.check_unit(words)
+            if total not in (None, account.total):
                 raise ValueError(
                     f"{total.kind}={total.value}: the total of {self.dataset!r} in {self.path} is"
-                    f" {known.total}. Leave it out, or change the total by `set_total`."
+                    f" {account.total}. Leave it out, or change the total by `set_total`."
                 )
 
     @property
     def account(self) -> Account:
         """Account of the data set, read anew from the file."""
-        return self._account(self._accounts())
+        return self._account(read_accounts(self.path))
 
     @property
     def total(self) -> Loss:
@@ -121,7 +143,7 @@ class Ledger(Unchanging):
 
     @property
     def spent(self) -> Loss:
-        """Sum of what was spent, rounded up."""
+        """Sum of what was spent, rounded up; of releases that have no end, too."""
         return self.account.spent
 
     @property
@@ -143,57 +165,65 @@ class Ledger(Unchanging):
         Raises `ValueError` for a total that is missing or in the other of the two.
         """
         total = _as_total(epsilon, rho, delta)
-        with locked(self.path) as file:
-            account = self._account(_accounts_of(self.path, file.text))
+        with _transaction(self.path) as database:
+            account = self._account(_accounts(database))
             if total is None or total.kind != account.total.kind:
                 raise ValueError(
                     f"{account.total.kind}=None: must be given, because {self.path} keeps"
                     f" {self.dataset!r} in it."
                 )
-            file.append(Entry(VERSION, _now(), self.dataset, total=total))
+            self._enter(database, Entry(_now(), "total", total))
 
     def check(self, loss: Loss, unit: str) -> None:
         """Raise `LedgerError` where a release of this loss would be refused now."""
         self.account.check(loss, unit)
 
     @contextmanager
-    def entered(self, loss: Loss, unit: str) -> Iterator[None]:
-        """Enter a loss after the block, which makes a release of it, and before that is handed out.
+    def entered(self, loss: Loss, unit: str, *, dry: bool = False) -> Iterator[Intent]:
+        """Enter a loss, let the block make a release of it, and enter what became of that. A `dry`
+        block is to make none, so that what it has entered is spent where it fails alone.
 
         Raises `LedgerError` before the block where the loss would exceed the total, and after it
-        where the entry cannot be written: then the release is not to be handed out. Nothing is
-        entered where the block fails.
+        where the entry is gone or cannot be written: then the release is not to be handed out.
         """
-        with deferred_interrupts(), locked(self.path) as file:
-            self._account(_accounts_of(self.path, file.text)).check(loss, unit)
-            yield
-            file.append(Entry(VERSION, _now(), self.dataset, spent=loss, unit=unit, note=self.note))
-
-    def enter_refusal(self) -> None:
-        """Enter that a release was refused after its data were read, which spends nothing."""
-        with deferred_interrupts(), locked(self.path) as file:
-            self._account(_accounts_of(self.path, file.text))
-            file.append(Entry(VERSION, _now(), self.dataset, refused=True, note=self.note))
+        with _transaction(self.path) as database:
+            self._account(_accounts(database)).check(loss, unit)
+            number = self._enter(database, Entry(_now(), "open", loss, unit, self.note))
+        intent, state = Intent(loss), "failed"
+        try:
+            yield intent
+            state = "refused" if dry else "spent"
+        finally:
+            if not intent.is_reading and state == "failed":
+                state = "refused"
+            with _transaction(self.path) as database:
+                settled = database.execute(
+                    "update entry set state = ?, kind = ?, value = ?, delta = ?"
+                    " where number = ? and dataset = ? and state = 'open'",
+                    [state, *_texts(intent.loss), number, self.dataset],
+                ).rowcount
+            if not settled:
+                raise LedgerError(
+                    f"ledger {self.path}: was replaced since the release was entered, so it is not"
+                    " handed out. Let nothing but this package write there, and ask again."
+                )
 
     def __repr__(self) -> str:
         return f"Ledger {self.path.name}, {self.account}"
 
-    def _accounts(self) -> dict[str, Account]:
-        with locked(self.path) as file:
-            return _accounts_of(self.path, file.text)
+    def _enter(self, database: sqlite3.Connection, entry: Entry) -> int | None:
+        return database.execute(
+            "insert into entry (dataset, at, state, kind, value, delta, unit, note)"
+            " values (?, ?, ?, ?, ?, ?, ?, ?)",
+            [self.dataset, entry.at, entry.state, *_texts(entry.loss), entry.unit, entry.note],
+        ).lastrowid
 
     def _account(self, accounts: dict[str, Account]) -> Account:
-        self._named(accounts, self.dataset)
-        return accounts[self.dataset]
-
-    def _named(self, accounts: dict[str, Account], dataset: str | None) -> str:
-        """The name of a data set in the file, the only one by default."""
-        found = dataset or self._only(accounts)
-        if found in accounts:
-            return found
+        if self.dataset in accounts:
+            return accounts[self.dataset]
         raise LedgerError(
-            f"ledger {self.path}: has no data set {found!r}, but {_listed(accounts)}. Check the"
-            " name, or set up the data set by giving its total."
+            f"ledger {self.path}: has no data set {self.dataset!r}, but {_listed(accounts)}. Check"
+            " the name, or set up the data set by giving its total."
         )
 
     def _only(self, accounts: dict[str, Account]) -> str | None:
@@ -210,14 +240,154 @@ def read_accounts(path: Path) -> dict[str, Account]:
 
     Raises `LedgerError` for a file that is no ledger.
     """
-    return _accounts_of(path, text_of(path))
+    with _transaction(path, write=False) as database:
+        return _accounts(database)
 
 
-def _accounts_of(path: Path, text: bytes) -> dict[str, Account]:
+# --- the database
+
+
+@contextmanager
+def _transaction(
+    path: Path, *, write: bool = True, new: bool = False
+) -> Iterator[sqlite3.Connection]:
+    """A block that reads a ledger and, with `write`, writes all that it enters or nothing.
+
+    The journal's folder is synchronised too (`extra`): a journal that a power failure brought back
+    would undo an entry. Raises `LedgerError` for what is no ledger, and where the system fails.
+    """
+    with deferred_interrupts(), _errors(path):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not new:
+            path.stat()
+        elif not path.exists():
+            path.touch()  # with the rights that the user has set
+        if 0 < path.stat().st_size < _SMALLEST:  # which SQLite takes for an empty one
+            raise sqlite3.DatabaseError(_NO_DATABASE)
+        where = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(
+            sqlite3.connect(where, uri=True, timeout=_PATIENCE, isolation_level=None)
+        ) as database:
+            database.execute("pragma synchronous = extra")
+            database.execute("begin immediate" if write else "begin")
+            if new and _one(database, "select count(*) from sqlite_master") == 0:
+                database.execute(_TABLE)
+                database.execute(f"pragma application_id = {_APPLICATION}")
+                database.execute(f"pragma user_version = {_VERSION}")
+            _check(database)
+            yield database
+            database.execute("commit")
+
+
+def _check(database: sqlite3.Connection) -> None:
+    """Raise for a database that is no ledger, has another version or is damaged."""
+    if _one(database, "pragma application_id") != _APPLICATION:
+        raise _UnusableFileError(_NO_LEDGER)
+    if (version := _one(database, "pragma user_version")) != _VERSION:
+        raise _UnusableFileError(
+            f"is of version {version} of the format, and this package reads version {_VERSION}. Use"
+            " the package version that wrote it, or a newer one."
+        )
+    if (problem := _one(database, "pragma quick_check(1)")) != "ok":
+        raise _UnusableFileError(
+            f"is damaged ({problem}); nobody knows what was spent. {_START_ANEW}"
+        )
+
+
+_NO_LEDGER = "is no ledger; name a file that ob.Ledger or `opendp-bayes ledger` made."
+_START_ANEW = (
+    "Make a new one under another name, with a total that is surely left of the one before."
+)
+
+
+class _UnusableFileError(Exception):
+    """What is wrong with a file, without its name."""
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Raise `LedgerError` with the name of a file for what is wrong with it, or goes wrong."""
     try:
-        return accounts_of(text)
-    except LedgerError as error:
-        raise LedgerError(f"ledger {path}: {error}") from None
+        yield
+        return
+    except _UnusableFileError as error:
+        problem = str(error)
+    except FileNotFoundError as error:
+        problem = _unusable(error.strerror)
+        if path.parent.exists():
+            problem += " A ledger is made by giving it a total, as in epsilon=3.0."
+    except OSError as error:
+        problem = _unusable(error.strerror)
+    except sqlite3.Error as error:
+        problem = _unusable(str(error))
+        if problem == _unusable(_NO_DATABASE):
+            with path.open("rb") as file:
+                is_text = file.read(10) == b'{"ledger":'
+            problem = _OF_LINES if is_text else _NO_LEDGER
+    raise LedgerError(f"ledger {path}: {problem}")
+
+
+_OF_LINES = f"is a text with a line for each entry, which no version reads any more. {_START_ANEW}"
+
+
+def _unusable(reason: str | None) -> str:
+    return f"cannot be used ({reason}), so nothing is released."
+
+
+def _accounts(database: sqlite3.Connection) -> dict[str, Account]:
+    """The accounts of all data sets, in the order in which they were set up.
+
+    Raises, with the number of the entry, for what this package does not write.
+    """
+    entries: dict[str, list[Entry]] = {}
+    for number, dataset, *row in database.execute(
+        "select number, dataset, at, state, kind, value, delta, unit, note from entry"
+        " order by number"
+    ):
+        known = entries.setdefault(dataset, [])
+        try:
+            entry = _entry(row)
+            _check_entry(known, entry)
+        except (TypeError, ValueError) as error:
+            raise _UnusableFileError(f"is damaged: entry {number} {error}. {_START_ANEW}") from None
+        known.append(entry)
+    return {dataset: Account(dataset, tuple(known)) for dataset, known in entries.items()}
+
+
+def _entry(row: list[Any]) -> Entry:
+    at, state, kind, value, delta, unit, note = row
+    if not all(type(text) is str for text in row) or state not in get_args(State):
+        raise ValueError("has values that this package does not write")
+    loss = Loss.of(kind, float(value), float(delta))
+    if not loss.is_sound or [kind, value, delta] != _texts(loss):
+        raise ValueError(
+            "must have either epsilon or rho, finite and at least 0, and a delta below 1"
+        )
+    return Entry(at, state, loss, unit, note)
+
+
+def _check_entry(known: list[Entry], entry: Entry) -> None:
+    """Raise `ValueError` for an entry that does not go with those before it."""
+    if not known and entry.state != "total":
+        raise ValueError("is about a data set that has no total")
+    kind = (known or [entry])[0].loss.kind
+    unit = next((earlier.unit for earlier in known if earlier.unit), entry.unit)
+    if entry.loss.within(kind) is None or (entry.state == "total" and entry.loss.kind != kind):
+        raise ValueError(f"is in {entry.loss.kind} on a data set that is kept in {kind}")
+    if entry.unit != unit and (entry.is_paid or entry.unit):
+        raise ValueError(f"goes by the unit {entry.unit}, after {unit}")
+
+
+def _texts(loss: Loss) -> list[str]:
+    return [loss.kind, repr(loss.value), repr(loss.delta)]
+
+
+def _one(database: sqlite3.Connection, query: str) -> Any:
+    return database.execute(query).fetchone()[0]
+
+
+# --- arguments
 
 
 def _as_total(epsilon: Any, rho: Any, delta: Any) -> Loss | None:

@@ -35,10 +35,10 @@ from opendp_bayes.release_format.promise import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
 from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, name_of
 from opendp_bayes.trusted.files import opened_file
-from opendp_bayes.trusted.handed_out import debit_of, handed_out_queryable
+from opendp_bayes.trusted.handed_out import handed_out_queryable
 from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
-from opendp_bayes.trusted.opendp_internals import domain_of_column, parts_of
+from opendp_bayes.trusted.opendp_internals import domain_of_column
 from opendp_bayes.trusted.scanned_frames import Scanned, scanned
 
 #: OpenDP counts rows, two for each change, in 32 bits.
@@ -204,7 +204,8 @@ def context(
     margins : what is publicly known of the data, as in OpenDP (`docs/guarantee.md`, "Margins and
         invariants").
     ledger : a `Ledger`, in which every release of the Context, also of OpenDP's own queries, is
-        entered before it is handed out. It refuses, before data are read, what it has no room for.
+        entered before it is handed out, and every one that fails while data are read. It refuses,
+        before data are read, what it has no room for.
     labels : of a file of SPSS or Stata, whether codes become their value labels, as text; of SAS,
         the path of the catalogue that has them. A value label is a public fact of the code book;
         one that was made from the data is the data.
@@ -278,15 +279,6 @@ def _frame(given: Any, labels: Any, sheet: Any) -> Scanned:
         if value is not None:
             raise ValueError(f"{name}={told(value)}: is for files; leave it out for a frame.")
     return scanned(given)
-
-
-def check_room(query: Query) -> None:
-    """Raise `LedgerError` where the ledger of the query's Context would refuse its release now, and
-    what else `resolve` raises. Reads no data.
-    """
-    measurement, context = query.resolve(), parts_of(query).context
-    if isinstance(context, CheckedContext) and context.ledger is not None:
-        context.ledger.check(*debit_of(context)(measurement))
 
 
 def opening_arguments(

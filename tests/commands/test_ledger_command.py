@@ -39,8 +39,7 @@ def test_keeps_account_of_releases_and_reports():
     assert remaining() == 2 - release.epsilon
     run("report", "s.toml", "votes.csv", "-o", "p.html", "--ledger", "b")
     assert remaining() == 0.25
-    entries = [entry for entry, _ in ob.Ledger("b").account.entries]
-    assert [entry.note for entry in entries] == ["", "vote", "The vote"]
+    assert [entry.note for entry in ob.Ledger("b").account.entries] == ["", "vote", "The vote"]
 
 
 @pytest.mark.usefixtures("_unread")
@@ -57,18 +56,25 @@ def test_refuses_before_the_records_are_read(command):
     assert remaining("b") == 0.5
 
 
-def test_refuses_what_another_process_spent_meanwhile(monkeypatch):
+def test_another_process_cannot_spend_it_meanwhile(monkeypatch):
     from opendp_bayes.trusted.files import Source
 
     run("ledger", "b", "--epsilon", 1)
+    complete, refused = Source.complete, []
 
-    def complete(self: Source) -> None:
-        with ob.Ledger("b").entered(ob.Ledger("b").total, "contributions: 1"):
-            pass
+    def meanwhile(self: Source) -> None:
+        with (
+            pytest.raises(ob.LedgerError, match="would exceed") as caught,
+            ob.Ledger("b").entered(ob.Ledger("b").total, "contributions: 1"),
+        ):
+            raise AssertionError
+        refused.append(caught.value)
+        complete(self)
 
-    monkeypatch.setattr(Source, "complete", complete)
-    message = run(*RELEASE, "--epsilon", 1, code=1)
-    assert "would exceed what the ledger has left" in message
+    monkeypatch.setattr(Source, "complete", meanwhile)
+    run(*RELEASE, "--epsilon", 1)
+    assert len(refused) == 1
+    assert remaining("b") == 0.0
 
 
 def test_shows_every_data_set():
@@ -100,7 +106,7 @@ def test_shows_every_data_set():
     assert "panel" not in run("ledger", "b", "--dataset", "census")
     first, second = json.loads(run("ledger", "b", "--json"))
     assert (first["unit"], second["total"]) == ("contributions: 1", {"rho": 1.0, "delta": 1e-6})
-    assert first["entries"][1]["entry"]["spent"] == {"epsilon": 1.0}
+    assert first["entries"][1]["entry"]["loss"] == {"epsilon": 1.0}
 
 
 def test_sets_and_changes_totals():
@@ -120,9 +126,9 @@ def test_sets_and_changes_totals():
         ((*RELEASE, "--epsilon", 1), "--ledger b: is not there. Make it, with a total: `opendp-b"),
         (
             ("ledger", "votes.csv"),
-            "ledger votes.csv: line 1: is no line of a ledger; name a file that ob.Ledger or",
+            "ledger votes.csv: is no ledger; name a file that ob.Ledger or",
         ),
-        (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: line 1: is no line of a"),
+        (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: is no ledger; name"),
         (("report", "p.json", "--ledger", "b"), "--ledger b: is for a report from data"),
         (("report", "p.json", "--dataset", "x"), "--dataset x: is for a report from data"),
     ],

@@ -4,7 +4,6 @@
 """
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import singledispatch
@@ -13,7 +12,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import opendp.prelude as dp
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms import (
@@ -32,7 +30,6 @@ from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification import Specification
 from opendp_bayes.report.specification_text import read_owner_file, read_specification
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.trusted.account import Loss
 from opendp_bayes_smoothed import SamplingHistogram, SmoothedDP, SmoothedRelease
 from tests.helpers.sources import ROOT
 
@@ -283,16 +280,7 @@ def texts() -> dict[str, str]:
         "owner.toml": OWNER,
         "owner_of_public_size.toml": OWNER_OF_PUBLIC_SIZE,
     }
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "votes.ledger"
-        ledger = ob.Ledger(path, epsilon=3.0, delta=1e-6, unit=dp.unit_of(contributions=2))
-        with ob.Ledger(path, note="a first look").entered(Loss(epsilon=0.5), UNIT):
-            pass
-        with ledger.entered(Loss(epsilon=0.25, delta=1e-7), UNIT):
-            pass
-        ledger.enter_refusal()
-        ledger.set_total(epsilon=4.0, delta=1e-6)
-        return found | {path.name: path.read_text(encoding="utf-8")}
+    return found
 
 
 _BY_FORMAT = {
@@ -308,8 +296,6 @@ _BY_FORMAT = {
 def read(path: Path) -> Any:
     """What a file holds, by its reader; of JSON that nothing reads, its shape."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ledger":
-        return ob.Ledger(path, dataset="votes")
     if path.name.startswith("owner"):
         return read_owner_file(text)
     if path.suffix == ".toml" or path.name.startswith("question"):
@@ -391,14 +377,6 @@ def _(read: SmoothedRelease) -> Any:
 @says.register(OwnerFile)
 def _(read: Any) -> Any:
     return msgspec.to_builtins(read)
-
-
-@says.register
-def _(read: ob.Ledger) -> Any:
-    account = read.account
-    losses = (account.total, account.spent, account.remaining)
-    entries = [(entry and entry.note, str(left)) for entry, left in account.entries]
-    return [str(account), account.unit, account.refusals, entries, *map(str, losses)]
 
 
 @says.register

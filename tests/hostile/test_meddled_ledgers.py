@@ -1,188 +1,236 @@
 """Whoever meddles with the file of a ledger, or the folder it is in, makes nobody spend more."""
 
-import json
 import os
+import random
 import signal
+import sqlite3
 import stat
+import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import ledger_file
-from opendp_bayes.trusted.account import LedgerError, Loss, accounts_of
+from opendp_bayes.trusted import ledger as module
+from opendp_bayes.trusted.account import LedgerError, Loss
 from opendp_bayes.trusted.ledger import read_accounts
-from opendp_bayes.trusted.ledger_file import locked
-from tests.helpers.checked_apart import checked_apart
 
-TOTAL = b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}'
-START = b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b",'
 UNIT = "contributions: 1"
 LOSS = Loss.of("epsilon", 0.75, 0.0)
 
 
-def spent(*lines: bytes) -> float:
-    return accounts_of(b"\n".join((TOTAL, *lines)) + b"\n")["b"].spent.value
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A ledger with a total and a release."""
+    path = tmp_path / "b.ledger"
+    with ob.Ledger(path, epsilon=3.0).entered(LOSS, UNIT):
+        pass
+    return path
+
+
+def meddle(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+#: Version 1 of the format, in which every later version reads what was spent.
+VERSION_1 = (
+    "create table entry (number integer primary key, dataset text not null, at text not null,"
+    " state text not null, kind text not null, value text not null, delta text not null,"
+    " unit text not null, note text not null)",
+    "pragma application_id = 1869636706",
+    "pragma user_version = 1",
+    *(
+        "insert into entry (dataset, at, state, kind, value, delta, unit, note) values"  # noqa: S608
+        f" ('votes', '2026-01-02T03:04:05Z', {entry})"
+        for entry in (
+            "'total', 'epsilon', '3.0', '1e-06', 'contributions: 2', ''",
+            "'spent', 'epsilon', '0.5', '0.0', 'contributions: 2', 'a first look'",
+            "'failed', 'epsilon', '0.25', '1e-07', 'contributions: 2', ''",
+            "'open', 'epsilon', '0.125', '0.0', 'contributions: 2', ''",
+            "'refused', 'epsilon', '0.0625', '0.0', 'contributions: 2', ''",
+            "'total', 'epsilon', '4.0', '1e-06', '', ''",
+        )
+    ),
+)
+
+
+def test_version_1_is_read(tmp_path: Path) -> None:
+    meddle(tmp_path / "votes.ledger", *VERSION_1)
+    ledger = ob.Ledger(tmp_path / "votes.ledger", dataset="votes")
+    assert repr(ledger) == (
+        "Ledger votes.ledger, votes: ε = 0.875, δ = 1e-07 of ε = 4, δ = 1e-06 is spent, ε = 3.125,"
+        " δ = 9e-07 is left, for 2 records added or removed."
+    )
+    assert ledger.account.failures == 2
+    with ledger.entered(Loss(epsilon=3.125), "contributions: 2"):
+        pass
+    assert ledger.remaining.epsilon == 0.0
 
 
 @pytest.mark.parametrize(
-    "rest",
+    ("statement", "message"),
     [
-        b'"spent":{"epsilon":2.5},"spent":{"epsilon":0.001},"unit":"u"}',
-        b'"spent":{"epsilon":2.5},"sp\\u0065nt":{"epsilon":0.001},"unit":"u"}',
-        b'"spent":{"epsilon":2.5,"epsilon":0.001},"unit":"u"}',
-        b'"spent":{"epsilon":2.5,"delta":0.5,"delta":0.0},"unit":"u"}',
-        b'"spent":{"epsilon":2.5},"unit":"u","unit":"v"}',
-        b'"spent":{"epsilon":2.5},"unit":"u","dataset":"c"}',
-        b'"total":{"epsilon":3.0},"total":{"epsilon":300.0}}',
-        b'"refused":true,"refused":true}',
-        b'"spent":{"epsilon":2.5},"unit":"u","ledger":1}',
+        ("update entry set value = '-0.75' where number = 2", "entry 2 must have either epsilon"),
+        ("update entry set value = '-0.0' where number = 2", "entry 2 must have either epsilon"),
+        ("update entry set value = 'inf' where number = 2", "entry 2 must have either epsilon"),
+        ("update entry set value = 'nan' where number = 2", "entry 2 must have either epsilon"),
+        ("update entry set value = '0.750' where number = 2", "entry 2 must have either epsilon"),
+        ("update entry set value = 'x' where number = 2", "entry 2 could not convert"),
+        ("update entry set value = x'30' where number = 2", "entry 2 has values that this"),
+        ("update entry set delta = '1.0' where number = 2", "entry 2 must have either epsilon"),
+        ("update entry set kind = 'rho' where number = 2", "entry 2 is in rho on a data set"),
+        ("update entry set kind = 'rho' where number = 1", "entry 2 .*|is in|kept in"),
+        ("update entry set kind = 'zeta' where number = 2", "entry 2 "),
+        ("update entry set state = 'free' where number = 2", "entry 2 has values that this"),
+        ("update entry set dataset = 'c' where number = 2", "entry 2 is about a data set that has"),
+        ("update entry set dataset = x'00' where number = 2", "entry 2 "),
+        ("update entry set unit = '' where number = 3", "entry 3 goes by the unit "),
+        ("update entry set unit = 'changes: 1' where number = 3", "entry 3 goes by the unit chan"),
+        ("delete from entry where number = 1", "entry 2 is about a data set that has no total"),
+        ("alter table entry rename to entries", "no such table: entry"),
+        ("pragma user_version = 2", "is of version 2 of the format, and this package reads versi"),
+        ("pragma user_version = 0", "is of version 0 of the format, and this package reads versi"),
+        ("pragma application_id = 0", "is no ledger; name a file that ob.Ledger or"),
     ],
 )
-def test_a_name_twice_in_one_object_is_refused(rest):
-    """Of the two, readers take the one or the other: a loss of 2.5 counted as one of 0.001."""
-    with pytest.raises(LedgerError, match=r"line 2: '\w+' is there twice .* keep the larger"):
-        spent(START + rest)
+def test_what_this_package_does_not_write_is_refused(
+    path: Path, statement: str, message: str
+) -> None:
+    with ob.Ledger(path).entered(LOSS, UNIT):
+        pass
+    meddle(path, statement)
+    if statement.startswith("update entry set kind = 'rho' where number = 1"):
+        assert ob.Ledger(path).spent.rho == 2 * 0.75**2 / 2  # is sound: a ledger in ρ takes ε
+        return
+    for ask in (lambda: ob.Ledger(path), lambda: read_accounts(path)):
+        with pytest.raises(LedgerError, match=rf"ledger .*b\.ledger: .*{message}"):
+            ask()
 
 
-def test_what_is_there_once_is_read():
-    """The negative control, with blanks and an order that this package does not write."""
-    line = json.dumps({"unit": "u", "spent": {"epsilon": 2.5}, **json.loads(START[:-1] + b"}")})
-    assert spent(line.encode()) == 2.5
+def test_a_damaged_file_is_refused_or_says_the_same(path: Path) -> None:
+    """Whatever bytes are overwritten, no reader is told in other words than a ledger's."""
+    whole, rng, refused = path.read_bytes(), random.Random(1), 0
+    for _ in range(200):
+        damaged = bytearray(whole)
+        at = rng.randrange(len(damaged))
+        damaged[at : at + 16] = rng.randbytes(16)
+        path.write_bytes(damaged[: rng.choice([len(damaged), len(damaged), at])])
+        try:
+            list(read_accounts(path)["b"].lines())
+        except (LedgerError, KeyError):
+            refused += 1
+    assert refused > 50
 
 
-@pytest.mark.parametrize("number", [b"-0.0", b"-0e5", b"-1e-400"])
-@pytest.mark.parametrize("field", ["spent", "total", "delta"])
-def test_a_negative_zero_is_refused(number, field):
-    loss = {
-        "spent": b'"spent":{"epsilon":%b},"unit":"u"}',
-        "total": b'"total":{"epsilon":%b}}',
-        "delta": b'"spent":{"epsilon":0.5,"delta":%b},"unit":"u"}',
-    }[field]
-    with pytest.raises(LedgerError, match=r"line 2: .* at least 0, not -0\.0"):
-        spent(START + loss % number)
-    assert spent(START + (loss % b"0.0")) <= 0.5
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"vote\nyes\n" * 100, "is no ledger; name a file that ob.Ledger or"),
+        (b"x", "is no ledger; name a file that ob.Ledger or"),
+        (
+            b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}\n' * 9,
+            "is a text with a line for each entry, which no version reads any more. Make a new one",
+        ),
+    ],
+)
+def test_a_file_of_others_is_refused_and_stays(tmp_path: Path, text: bytes, message: str) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(text)
+    asks = (
+        lambda: ob.Ledger(path),
+        lambda: ob.Ledger(path, epsilon=1.0),
+        lambda: read_accounts(path),
+    )
+    for ask in asks:
+        with pytest.raises(LedgerError, match=message):
+            ask()
+        assert path.read_bytes() == text
+        assert os.listdir(tmp_path) == ["people.csv"]
 
 
-def test_a_line_of_many_brackets_is_refused():
-    for end in (b"", b"]" * 100_000 + b"}"):
-        with pytest.raises(LedgerError, match="line 2: has objects or lists too deep"):
-            spent(b'{"ledger":1,"x":' + b"[" * 100_000 + end)
+def test_a_database_of_others_is_refused_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "people.db"
+    meddle(path, "create table person (name text)", "insert into person values ('Ada')")
+    before = path.read_bytes()
+    for total in ({}, {"epsilon": 1.0}):
+        with pytest.raises(LedgerError, match="is no ledger"):
+            ob.Ledger(path, **total)  # type: ignore[arg-type]
+        assert path.read_bytes() == before
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no fork")
-def test_who_removes_locks_lets_four_processes_spend_no_more_than_the_total(tmp_path):
-    done = checked_apart("sabotaged", tmp_path, 4)
-    assert done.returncode == 0, done.stderr
+def test_an_empty_file_becomes_a_ledger_by_a_total_alone(tmp_path: Path) -> None:
+    path = tmp_path / "b.ledger"
+    path.touch()
+    with pytest.raises(LedgerError, match="is no ledger"):
+        ob.Ledger(path)
+    assert ob.Ledger(path, epsilon=1.0).remaining.epsilon == 1.0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no fork")
-def test_a_lock_beside_the_ledger_would(tmp_path):
-    """Negative control."""
-    done = checked_apart("sabotaged", tmp_path, 4, "broken")
-    assert done.returncode == 1
-    assert "handed out for" in done.stderr or "was spent" in done.stderr
-
-
-def test_nothing_lies_beside_a_ledger(tmp_path):
+def test_nothing_lies_beside_a_ledger_while_a_release_is_made(tmp_path: Path) -> None:
     with ob.Ledger(tmp_path / "b.ledger", epsilon=1.0).entered(LOSS, UNIT):
         assert os.listdir(tmp_path) == ["b.ledger"]
     assert os.listdir(tmp_path) == ["b.ledger"]
 
 
+def test_no_lock_is_held_while_a_release_is_made(path: Path) -> None:
+    with ob.Ledger(path).entered(LOSS, UNIT), ob.Ledger(path).entered(LOSS, UNIT):
+        assert ob.Ledger(path).spent.epsilon == 2.25
+        with (
+            pytest.raises(LedgerError, match=r"at most epsilon=0\.75"),
+            ob.Ledger(path).entered(Loss(epsilon=0.8), UNIT),
+        ):
+            raise AssertionError
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
-def test_all_names_of_a_file_are_one_ledger(tmp_path):
-    """Of two hard links each used to have a lock, and both could spend the same rest."""
+def test_all_names_of_a_file_are_one_ledger(tmp_path: Path) -> None:
     path, other, link = (tmp_path / f"{name}.ledger" for name in "bcd")
     ledger = ob.Ledger(path, epsilon=1.0)
     os.link(path, other)
     link.symlink_to(other)
-    refused = []
-
-    def enter(name: Path) -> None:
-        try:
-            with ob.Ledger(name).entered(LOSS, UNIT):
-                pass
-        except LedgerError as error:
-            refused.append(str(error))
-
     with ob.Ledger(other).entered(LOSS, UNIT):
-        waiting = [threading.Thread(target=enter, args=(name,)) for name in (path, other, link)]
-        for thread in waiting:
-            thread.start()
-    for thread in waiting:
-        thread.join()
-    assert len(refused) == 3
-    assert all("would exceed" in message for message in refused)
+        for name in (path, other, link):
+            with (
+                pytest.raises(LedgerError, match="would exceed"),
+                ob.Ledger(name).entered(LOSS, UNIT),
+            ):
+                raise AssertionError
     assert ledger.spent == read_accounts(link)["b"].spent == LOSS
 
 
-def replaced(path: Path) -> None:
-    """Put a copy in the place of a file, as editors do."""
-    copy = path.with_suffix(".copy")
-    copy.write_bytes(path.read_bytes())
-    copy.replace(path)
+@pytest.mark.parametrize("name", ["a b.ledger", "a?mode=memory.ledger", "a%20#.ledger", "ä.ledger"])
+def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
+    ob.Ledger(tmp_path / name, epsilon=1.0, dataset="a")
+    assert os.listdir(tmp_path) == [name]
+    assert ob.Ledger(tmp_path / name).remaining.epsilon == 1.0
 
 
-def test_what_a_ledger_that_was_replaced_meanwhile_cannot_enter_is_not_handed_out(tmp_path):
-    path = tmp_path / "b.ledger"
-    handed_out = []
+def test_what_a_ledger_that_was_replaced_meanwhile_cannot_settle_is_not_handed_out(
+    tmp_path: Path,
+) -> None:
+    path, handed_out = tmp_path / "b.ledger", []
+    ledger = ob.Ledger(path, epsilon=1.0)
+    before = path.read_bytes()
 
     def release() -> None:
         with ob.Ledger(path).entered(LOSS, UNIT):
-            replaced(path)
+            path.with_suffix(".copy").write_bytes(before)
+            path.with_suffix(".copy").replace(path)
         handed_out.append(LOSS)
 
-    ledger = ob.Ledger(path, epsilon=1.0)
-    with pytest.raises(LedgerError, match=r"was replaced .* not handed out.* nothing is entered"):
+    with pytest.raises(LedgerError, match=r"was replaced since .* not handed out"):
         release()
     assert (handed_out, ledger.spent.value) == ([], 0.0)
 
 
-def test_who_waited_for_a_ledger_that_was_replaced_enters_in_the_new_one(tmp_path, monkeypatch):
-    path, take = tmp_path / "b.ledger", ledger_file._take
-    ledger, old_one_is_open = ob.Ledger(path, epsilon=1.0), threading.Event()
-
-    def taking(number: int) -> None:
-        if threading.current_thread() is waiting:
-            old_one_is_open.set()
-        take(number)
-
-    def enter() -> None:
-        with ledger.entered(LOSS, UNIT):
-            pass
-
-    waiting = threading.Thread(target=enter)
-    monkeypatch.setattr(ledger_file, "_take", taking)
-
-    def release() -> None:
-        with ob.Ledger(path).entered(LOSS, UNIT):
-            waiting.start()
-            assert old_one_is_open.wait(600.0)
-            replaced(path)
-
-    with pytest.raises(LedgerError, match="was replaced"):
-        release()
-    waiting.join()
-    assert ledger.spent == LOSS
-
-
-def test_what_somebody_wrote_without_the_lock_stops_the_release(tmp_path):
-    path = tmp_path / "b.ledger"
-
-    def release() -> None:
-        with ledger.entered(LOSS, UNIT), path.open("ab") as file:
-            file.write(START + b'"spent":{"epsilon":0.5},"unit":"contributions: 1"}\n')
-
-    ledger = ob.Ledger(path, epsilon=1.0)
-    with pytest.raises(LedgerError, match="written to since"):
-        release()
-    assert ledger.spent.value == 0.5
-
-
-def test_a_copy_is_another_ledger(tmp_path):
+def test_a_copy_is_another_ledger(tmp_path: Path) -> None:
     """Nobody can know it: `docs/budgets.md` says so."""
     first = ob.Ledger(tmp_path / "b.ledger", epsilon=1.0)
     (tmp_path / "c.ledger").write_bytes((tmp_path / "b.ledger").read_bytes())
@@ -195,48 +243,8 @@ def test_a_copy_is_another_ledger(tmp_path):
 # --- what the system is asked for
 
 
-def test_an_entry_and_the_name_of_a_new_ledger_are_on_the_disk_before_it_goes_on(
-    tmp_path, monkeypatch
-):
-    synced, fsync = [], os.fsync
-
-    def seen(number: int) -> None:
-        synced.append(os.fstat(number).st_ino)
-        fsync(number)
-
-    monkeypatch.setattr(os, "fsync", seen)
-    path = tmp_path / "b.ledger"
-    ledger = ob.Ledger(path, epsilon=1.0)
-    assert set(synced) == {path.stat().st_ino, tmp_path.stat().st_ino}
-    synced.clear()
-    with ledger.entered(LOSS, UNIT):
-        assert synced == []
-    assert synced == [path.stat().st_ino]
-
-
-def test_a_disk_that_takes_a_line_in_pieces_takes_all_or_none_of_it(tmp_path, monkeypatch):
-    write, left = os.write, [1000]
-
-    def pieces(number: int, line: bytes) -> int:
-        if not left[0]:
-            raise OSError(28, os.strerror(28))
-        left[0] -= 1
-        return write(number, line[:7])
-
-    path = tmp_path / "b.ledger"
-    monkeypatch.setattr(os, "write", pieces)
-    ledger = ob.Ledger(path, epsilon=1.0)
-    with ledger.entered(LOSS, UNIT):
-        pass
-    assert ledger.spent.epsilon == 0.75
-    before, left[0] = path.read_bytes(), 3
-    with pytest.raises(LedgerError, match="cannot be written"):
-        ledger.set_total(epsilon=2.0)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="has other rights")
-def test_who_may_read_a_ledger_is_what_the_user_has_set(tmp_path):
+def test_who_may_read_a_ledger_is_what_the_user_has_set(tmp_path: Path) -> None:
     """Others who release from the same data share it."""
     before = os.umask(0o007)
     try:
@@ -246,7 +254,7 @@ def test_who_may_read_a_ledger_is_what_the_user_has_set(tmp_path):
     assert stat.S_IMODE((tmp_path / "b.ledger").stat().st_mode) == 0o660
 
 
-def test_a_ledger_that_is_not_there_is_made_by_a_total_alone(tmp_path):
+def test_a_ledger_that_is_not_there_is_made_by_a_total_alone(tmp_path: Path) -> None:
     path = tmp_path / "b.ledger"
     for ask in (lambda: ob.Ledger(path), lambda: read_accounts(path)):
         with pytest.raises(LedgerError, match="A ledger is made by giving it a total"):
@@ -254,48 +262,80 @@ def test_a_ledger_that_is_not_there_is_made_by_a_total_alone(tmp_path):
         assert not path.exists()
 
 
-def test_a_ledger_is_read_between_two_entries(tmp_path):
-    """Half of a line would count as all that is left."""
-    path = tmp_path / "b.ledger"
-    ob.Ledger(path, epsilon=1.0)
-    found: list[float] = []
-    reader = threading.Thread(
-        target=lambda: found.append(read_accounts(path)["b"].remaining.value), daemon=True
+def test_every_entry_is_on_the_disk_before_it_goes_on(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite is asked to wait for the disk, and for the folder in which its journal was."""
+    asked: list[str] = []
+    transaction = module._transaction
+
+    @contextmanager
+    def watched(*arguments: object, **options: bool) -> Iterator[sqlite3.Connection]:
+        with transaction(*arguments, **options) as database:  # type: ignore[arg-type]
+            asked.append(database.execute("pragma synchronous").fetchone()[0])
+            asked.append(database.execute("pragma journal_mode").fetchone()[0])
+            yield database
+
+    monkeypatch.setattr(module, "_transaction", watched)
+    with ob.Ledger(path).entered(LOSS, UNIT):
+        assert asked[-2:] == [3, "delete"]
+    assert asked == [3, "delete"] * 3
+
+
+@contextmanager
+def held(path: Path, seconds: float) -> Iterator[None]:
+    """Another process holds the lock for so long."""
+    program = (
+        "import sqlite3, sys, time; d = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "d.execute('begin exclusive'); print('now', flush=True); time.sleep(float(sys.argv[2]))"
     )
-    with locked(path) as file:
-        os.write(file.number, START[:30])
-        reader.start()
-        reader.join(0.3)
-        assert found == []
-        os.ftruncate(file.number, len(file.text))
-    reader.join(60.0)
-    assert found == [1.0]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, path, str(seconds)], stdout=subprocess.PIPE
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"now\n"
+        yield
+        child.kill()
 
 
-def test_a_child_that_has_the_file_open_does_not_keep_its_lock(tmp_path):
-    fcntl = pytest.importorskip("fcntl")
-    path = tmp_path / "b.ledger"
-    ob.Ledger(path, epsilon=1.0)
-    with locked(path) as file:
-        of_child = os.dup(file.number)  # as a process has it that is forked here
-    with path.open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(of_child)
+def test_a_ledger_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with held(path, 1.0), ob.Ledger(path).entered(LOSS, UNIT):
+        pass
+    assert ob.Ledger(path).spent.epsilon == 1.5
+    monkeypatch.setattr(module, "_PATIENCE", 0.1)
+    with held(path, 60.0), pytest.raises(LedgerError, match="database is locked"):
+        ob.Ledger(path)
 
 
-def test_ctrl_c_ends_the_wait_for_a_ledger_that_somebody_holds(tmp_path):
-    """And enters nothing. Where it did not, the lock would be given back after three seconds."""
-    fcntl = pytest.importorskip("fcntl")
-    path = tmp_path / "b.ledger"
-    ledger = ob.Ledger(path, epsilon=1.0)
-    with path.open() as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        strike = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
-        give_back = threading.Timer(3.0, fcntl.flock, (other, fcntl.LOCK_UN))
-        strike.start()
-        give_back.start()
-        with pytest.raises(KeyboardInterrupt), ledger.entered(LOSS, UNIT):
-            pass
-        give_back.cancel()
-        give_back.join()
-    assert ledger.spent.epsilon == 0.0
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+def test_a_process_that_is_killed_has_spent_what_it_had_entered(path: Path) -> None:
+    program = (
+        "import os, signal, sys, opendp_bayes as ob\n"
+        "from opendp_bayes.trusted.account import Loss\n"
+        "with ob.Ledger(sys.argv[1]).entered(Loss(epsilon=1.0), 'contributions: 1'):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    account = ob.Ledger(path).account
+    assert (account.entries[-1].state, account.spent.epsilon) == ("open", 1.75)
+
+
+def test_threads_wait_for_each_other(path: Path) -> None:
+    refused = []
+
+    def enter() -> None:
+        try:
+            with ob.Ledger(path).entered(LOSS, UNIT):
+                time.sleep(0.01)
+        except LedgerError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=enter) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 3
+    assert all("would exceed" in message for message in refused)
+    assert ob.Ledger(path).remaining.epsilon == 0.0

@@ -1,9 +1,10 @@
 """A stranger's question chooses from what the owner of the data allows, and what fails after data
-were read is counted.
+were read is paid for.
 """
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,8 +43,10 @@ def asked(*, top: str = "", privacy: str = "", result: str = "") -> str:
     return "question.toml"
 
 
-def refusals() -> int:
-    return read_accounts(Path("votes.ledger"))["votes"].refusals
+def spent() -> tuple[int, float]:
+    """How many releases have failed, and what all have spent."""
+    account = read_accounts(Path("votes.ledger"))["votes"]
+    return account.failures, account.spent.value
 
 
 def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
@@ -53,7 +56,7 @@ def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
     message = run("run", asked(), "data.toml", code=2)
     assert "would exceed what the ledger has left for 'votes'" in message
     account = read_accounts(Path("votes.ledger"))["votes"]
-    assert (account.unit, account.refusals) == ("contributions: 1", 0)
+    assert (account.unit, account.failures) == ("contributions: 1", 0)
 
 
 @pytest.mark.parametrize(
@@ -115,21 +118,53 @@ def test_the_total_of_the_ledger_is_the_owners(owner: Path) -> None:
     )
 
 
-def test_what_fails_after_data_were_read_is_counted(owner: Path) -> None:
+def test_what_fails_after_data_were_read_is_paid_for(owner: Path) -> None:
     """An owner who is wrong about the number of records, or about the text."""
-    wrong = OWNER.replace("[privacy]", "[privacy]\nsize = 61")
+    wrong = OWNER.replace("[privacy]", "[privacy]\nsize = 61").replace("30000", "50000")
     Path("data.toml").write_text(wrong)
-    for number in (1, 2):
-        run("run", asked(result="prior = 1"), "data.toml", code=1)
-        assert refusals() == number
-    assert "2 releases were refused after data were read" in run("ledger", "votes.ledger")
+    message = run("run", asked(result="prior = 1"), "data.toml", code=1)
+    assert "the public number that was declared" in message
+    assert "so this counts as spent" not in message, "the release says it"
+    assert spent() == (1, pytest.approx(15000, rel=0.01))
+    assert "1 release has failed after data were read" in run("ledger", "votes.ledger")
     Path("votes.csv").write_bytes(b"vote,town\na,x\n\xff,y\n")
-    run("run", asked(), "data.toml", code=2)
-    assert refusals() == 3
-    account = read_accounts(Path("votes.ledger"))["votes"]
-    assert account.spent.epsilon == 0
+    message = run("run", asked(), "data.toml", code=2)
+    assert "data may have been read, so this counts as spent: ε = 15000." in message
+    assert spent() == (2, pytest.approx(30000, rel=0.01))
     run("release", "data.toml", "--column", "vote", "--epsilon", 1, code=2)
-    assert refusals() == 4
+    assert spent() == (3, pytest.approx(30001, rel=0.01))
+    run("report", asked(), "data.toml", "-o", "page.html", code=2)
+    assert spent() == (4, pytest.approx(45001, rel=0.01))
+    message = run("run", asked(), "data.toml", code=2)
+    assert "would exceed what the ledger has left" in message
+    assert spent() == (4, pytest.approx(45001, rel=0.01))
+
+
+def test_what_is_refused_before_records_are_read_costs_nothing(owner: Path) -> None:
+    Path("votes.csv").write_text("town\nx\n")
+    assert "vote" in run("run", asked(), "data.toml", code=2)
+    assert spent() == (0, 0.0)
+    (entry,) = read_accounts(Path("votes.ledger"))["votes"].entries[1:]
+    assert entry.state == "refused"
+    assert "not spent" in run("ledger", "votes.ledger")
+
+
+def test_what_crashes_a_reader_is_spent(owner: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a dry run, once there is a ledger: an intent is there before data are opened."""
+    from opendp_bayes.trusted import files
+
+    run("run", asked(), "data.toml", "-o", "-")
+    header_of, states = files.header_of, []
+
+    def header(text: Any) -> Any:
+        states.append(read_accounts(Path("votes.ledger"))["votes"].entries[-1].state)
+        return header_of(text)
+
+    monkeypatch.setattr(files, "header_of", header)
+    run("run", asked(), "data.toml", "--dry-run")
+    assert spent() == (0, pytest.approx(15000, rel=0.01))
+    run("run", asked(), "data.toml", "-o", "-")
+    assert states == ["open", "open"]
 
 
 def test_a_dry_run_shows_who_states_what_and_makes_no_ledger(owner: Path) -> None:

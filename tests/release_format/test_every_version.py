@@ -124,8 +124,6 @@ def classes_with(method: str) -> set[str]:
 def loaded(path: Path) -> Any:
     """A file of the corpus as plain values."""
     text = path.read_text("utf-8")
-    if path.suffix == ".ledger":
-        return [json.loads(line) for line in text.splitlines()]
     return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
 
 
@@ -181,9 +179,7 @@ def test_every_mechanism_and_law_has_a_file() -> None:
 
 def test_every_field_has_a_value_in_a_file() -> None:
     found = list(structs())
-    assert {"ReleaseDocument", "Entry", "Specification", "OwnerFile"} <= {
-        one.__name__ for one in found
-    }
+    assert {"ReleaseDocument", "Specification", "OwnerFile"} <= {one.__name__ for one in found}
     missing = {
         one.__name__: names
         for one in found

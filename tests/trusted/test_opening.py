@@ -15,7 +15,7 @@ import pytest
 from opendp.context import Context
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.opening import CheckedContext, check_room
+from opendp_bayes.trusted.opening import CheckedContext
 
 Bound = dp.polars.Bound
 DATA = pl.DataFrame(
@@ -444,22 +444,3 @@ def test_a_context_over_data_of_ones_own_is_checked_like_any():
     for unit in ("contributions", "changes"):
         with pytest.raises(ValueError, match="identifier='person' is not a column of the frame"):
             own_data(privacy_unit=dp.unit_of(**{unit: 1}, identifier="person"))
-
-
-def test_a_ledger_without_room_is_found_before_anything_is_released(tmp_path):
-    """Nor is it asked about a Context of OpenDP's own, which has none."""
-    votes = pl.LazyFrame({"vote": [True]})
-    ledger = ob.Ledger(tmp_path / "budget.ledger", epsilon=1.5)
-    for share, room in ((0.5, True), (2.0, False)):
-        of = opened(votes, loss=dp.loss_of(epsilon=share), split_evenly_over=1, ledger=ledger)
-        query = ob.posterior(of.query(), "vote", nulls=False)
-        if room:
-            check_room(query)
-            continue
-        with pytest.raises(ob.LedgerError, match="would exceed what the ledger has left"):
-            check_room(query)
-    assert ledger.spent.epsilon == 0.0
-    alone = dp.Context.compositor(
-        data=votes, privacy_unit=UNIT, privacy_loss=LOSS, split_evenly_over=1
-    )
-    check_room(ob.posterior(alone.query(), "vote", nulls=False))
