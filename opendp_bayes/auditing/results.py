@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from opendp_bayes.display import notebook
+from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import (
     Body,
     Cell,
@@ -164,6 +164,9 @@ class Audit:
             conclusion=_verdict(self),
         )
 
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(), width=80)
+
     def _repr_html_(self) -> str:
         """The tables that notebooks show."""
         return notebook.rendered(self.sheet())
@@ -210,7 +213,7 @@ def _claims(audit: Audit) -> Table:
         )
         for claim in audit.claims
     ]
-    refuted = f"ε refuted by draws\n({100 * audit.confidence:.6g} % confidence)"
+    refuted = f"ε refuted\n({100 * audit.confidence:.6g} % confidence)"
     headings = columns("δ", "ε claimed", refuted, "expected to be\nrefuted")
     return Table(headings, (Body(tuple(rows)),))
 

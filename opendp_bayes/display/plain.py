@@ -4,12 +4,13 @@ import textwrap
 
 from opendp_bayes.display.sheet import MOST_ROWS, Body, Cell, Sheet, Table, parts, shortened
 
-#: Columns that sentences are wrapped at.
+#: Columns that sentences are wrapped at, those of the last column of a table too.
 _WIDTH = 100
 
 
-def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
-    """Everything on the sheet but how to read it; of its tables so many `rows` at most.
+def rendered(sheet: Sheet, rows: int = MOST_ROWS, width: int = _WIDTH) -> str:
+    """Everything on the sheet but how to read it; of its tables so many `rows` at most, with
+    sentences wrapped at `width`.
 
     >>> from opendp_bayes.display.sheet import Body, columns
     >>> table = Table(columns("category", "mean"), (Body((("yes", "0.25"), ("no", "0.75"))),))
@@ -19,20 +20,22 @@ def rendered(sheet: Sheet, rows: int = MOST_ROWS) -> str:
     yes       0.25
     no        0.75
     """
-    lines = [text for text in (sheet.title, sheet.lead) if text]
+    whole = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = [whole.fill(text) for text in (sheet.title, sheet.lead) if text]
     for table in shortened(sheet, rows).tables:
-        lines += _lines(table)
+        lines += _lines(table, width)
     below = ["".join(map(_text, parts(note))) for note in sheet.notes]
     below += (f"{name} cannot be used. {reason}" for name, reason in sheet.refused)
     if sheet.conclusion is not None:
         below.append(f"{sheet.conclusion.word}: {sheet.conclusion.text}")
-    whole = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, *map(whole.fill, below)])
 
 
-def _lines(table: Table) -> list[str]:
+def _lines(table: Table, width: int) -> list[str]:
     heading = [column.heading.replace("\n", " ") for column in table.columns]
     rows = [row for body in table.bodies for row in _rows(body)]
+    if not table.columns[-1].number and len(heading) > 1:
+        rows = _wrapped(heading, rows, width)
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     lines = [
         "  ".join(
@@ -42,6 +45,16 @@ def _lines(table: Table) -> list[str]:
         for row in (heading, *rows)
     ]
     return [*lines, table.rest] if table.left else lines
+
+
+def _wrapped(heading: list[str], rows: list[list[str]], width: int) -> list[list[str]]:
+    """The rows with the sentences of their last cells in as many lines as they need."""
+    others = [max(map(len, column)) + 2 for column in zip(heading, *rows, strict=True)][:-1]
+    found = []
+    for *cells, last in rows:
+        first, *more = textwrap.wrap(last, max(width - sum(others), 20)) or [""]
+        found += [[*cells, first], *([*[""] * len(cells), line] for line in more)]
+    return found
 
 
 def _rows(body: Body) -> list[list[str]]:

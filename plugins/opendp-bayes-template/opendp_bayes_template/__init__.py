@@ -8,13 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes import PrivacyLoss
-from opendp_bayes.mathematics.simplex import candidates, check_enumerable
-from opendp_bayes.mathematics.validation import as_counts, as_prior, as_scale
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
+from opendp_bayes.extend import (
+    NO_LOSS,
+    ExactCategorical,
+    as_counts,
+    as_prior,
+    as_scale,
+    candidates,
     certified_loss,
+    check_enumerable,
+    weight_error,
 )
-from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
-from opendp_bayes.samplers.exponential.categorical import ExactCategorical, weight_error
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.mathematics.simplex import candidates
+from opendp_bayes.extend import candidates
+from opendp_bayes.research import audit
 
 
 def _brute_force_loss(mechanism: ob.Mechanism, size: int, k: int) -> float:
@@ -34,7 +35,19 @@ def test_loss_never_exceeds_the_bound(size: int, k: int, scale: float) -> None:
     assert _brute_force_loss(kind(0.4 * scale), size, k) > bound
 
 
+def test_an_audit_passes() -> None:
+    """Draws of the mechanism as users get them, against what it claims and the law it states."""
+    found = audit(ob.load_mechanism("hamming_exponential")(2.0), size=12, prior=[1.0, 1.0])
+    assert found.passed, f"\n{found}"
+    # Negative control: the same draws do not pass for half the loss.
+    least = audit(
+        ob.load_mechanism("hamming_exponential")(0.5), size=12, prior=[1.0, 1.0], epsilon=1.0
+    )
+    assert not least.passed
+
+
 def test_installed_package_serves_a_context() -> None:
+    dp.enable_features("contrib", "honest-but-curious")
     assert distribution("opendp-bayes-template").version
     assert "hamming_exponential" in ob.research.available_mechanisms()
     frame = pl.LazyFrame({"vote": pl.Series(["a", "b"] * 50, dtype=pl.Enum(["a", "b"]))})
