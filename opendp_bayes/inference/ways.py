@@ -130,6 +130,10 @@ class ByWeights(Way):
                 f" at most {LARGEST_LIST} are listed. Let it state its law, or ask for fewer"
                 " categories (docs: Extending, The law)."
             )
+        if foreseen:  # whether it can be enumerated, tried on a data set of public facts
+            for one in self.likelihoods:
+                if isinstance(one, Tabulated):
+                    _check_enumerated(one, mechanism)
 
     def exact(self, records_prior: Any = None) -> Engine | None:
         prior, size, k = self.prior, self.size, self.prior.size
@@ -148,6 +152,17 @@ class ByWeights(Way):
 
     def _log_likelihood(self, counts: Integers) -> Floats:
         return np.asarray(sum(one.log_likelihood(counts) for one in self.likelihoods))
+
+
+def _check_enumerated(likelihood: Tabulated, mechanism: str) -> None:
+    """Raise `ValueError` where a mechanism cannot tell how likely a release is."""
+    try:
+        likelihood.log_likelihood(likelihood.drawn[None, :])
+    except ValueError as error:
+        raise ValueError(
+            f"mechanism={mechanism!r}: {str(error).rstrip('.')}, so that its release would have no"
+            " posterior. For counts without one, call its constructor."
+        ) from None
 
 
 def way_of(likelihoods: Sequence[Likelihood], prior: Floats, size: int | None) -> Way:
