@@ -23,6 +23,7 @@ from opendp_bayes.release_format.labels import distinct, place_of, twins
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes.report.lines import FieldError
 from opendp_bayes.report.owner_file import OwnerFile, OwnersPrivacy
+from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import (
     DISCOVER,
     DROP,
@@ -42,6 +43,7 @@ from opendp_bayes.trusted.files import (
     name_in_plan,
     scan_columns,
     schema_of,
+    understood,
 )
 from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.opendp_internals import parts_of
@@ -75,36 +77,71 @@ def cleaning_of(asked: Specification | OwnerFile) -> Cleaning:
 
 def as_in(found: Source, asked: Specification) -> Specification:
     """The specification for a file: where all its values are text, whole numbers among the labels
-    are texts, too, and columns with value labels have these as their categories, unless given.
+    are texts, too, codes that the file describes are its value labels, and columns with value
+    labels have these as their categories, unless given.
+
+    Raises `FieldError` for a code that is the label of another one, and for what is one value.
     """
     if not found.is_text:
         return asked
+    columns = {name: _column_in(found, name, of, asked) for name, of in asked.columns.items()}
     book = codebook(found)
-    columns = {
-        name: replace(
-            column,
-            categories=_as_text(column.categories) or book.get(name),
-            always=_as_text(column.always),
-            recode=_as_text(column.recode),
-            nulls=_as_text(column.nulls),
-            unknown=_as_text(column.unknown),
-        )
-        for name, column in asked.columns.items()
-    }
+    for name, column in columns.items():
+        if column.categories is None and name in book:
+            columns[name] = replace(column, categories=book[name])
     results = [
-        replace(of, merge=_as_text(of.merge)) if isinstance(of.merge, dict) else of
-        for of in asked.results
+        replace(of, merge=_merge_in(found, of.columns, of.merge, ("results", number, "merge")))
+        if isinstance(of.merge, dict)
+        else of
+        for number, of in enumerate(asked.results)
     ]
-    return replace(asked, columns=columns, results=results)
+    codes = list(map(as_text, asked.null_values))
+    return replace(asked, columns=columns, results=results, null_values=codes)
 
 
-def _as_text(label: Any) -> Any:
-    """A label, or all labels of a list or a table, with whole numbers as text."""
-    if isinstance(label, dict):
-        return {name: _as_text(one) for name, one in label.items()}
-    if isinstance(label, list):
-        return list(map(_as_text, label))
-    return str(label) if type(label) is int else label
+def _column_in(found: Source, name: str, column: Column, asked: Specification) -> Column:
+    """A column of a specification with its values as the records of a file have them."""
+
+    def read(field: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(field, one) for one in value]
+        return value if value is None else _understood(found, name, value, ("columns", name, field))
+
+    fields = ("always", "null_values", "nulls", "unknown")
+    made: dict[str, Any] = {field: read(field, getattr(column, field)) for field in fields}
+    general = [(code, read("null_values", code)) for code in asked.null_values]
+    made["null_values"] += [label for code, label in general if label != as_text(code)]
+    made["categories"] = DISCOVER if column.discovered else read("categories", column.listed)
+    made["recode"] = {}
+    for value, label in column.recode.items():
+        if (key := read("recode", value)) in made["recode"]:
+            raise FieldError(
+                ("columns", name, "recode"),
+                f"{value!r}: is {key!r} by the file, which is there too; leave out one of them.",
+            )
+        made["recode"][key] = read("recode", label)
+    return replace(column, **made)
+
+
+def _merge_in(
+    found: Source, columns: Sequence[str], merge: dict[str, Any], path: tuple[str | int, ...]
+) -> dict[str, Any]:
+    """What a result merges, with the values of its columns as the records have them."""
+
+    def read(part: Any) -> Any:
+        if not isinstance(part, list):
+            return _understood(found, columns[0], part, path)
+        both = zip(columns, part, strict=False)
+        return [_understood(found, name, one, path) for name, one in both] + part[len(columns) :]
+
+    return {label: list(map(read, parts)) for label, parts in merge.items()}
+
+
+def _understood(found: Source, name: str, value: Label, path: tuple[str | int, ...]) -> Label:
+    try:
+        return understood(found, name, value)
+    except ValueError as error:
+        raise FieldError(path, str(error)) from None
 
 
 def frame_without_data(asked: Specification) -> pl.LazyFrame:
@@ -156,7 +193,10 @@ def typed(asked: Specification, frame: pl.LazyFrame) -> Specification:
         }
         categories = None if column.listed is None else own
         columns[name] = replace(column, categories=categories, **policies)
-    return replace(asked, columns=columns)
+    made = replace(asked, columns=columns)
+    for where, problem in problems(made):  # of what is one value as the file has it
+        raise FieldError(where, problem)
+    return made
 
 
 def _typed_discovered(name: str, column: Column, known: ColumnKind) -> Column:

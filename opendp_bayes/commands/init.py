@@ -66,6 +66,7 @@ def init(
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    glob: options.Glob = False,
     epsilon: Annotated[
         float, typer.Option(help="The budget ε to write down.", rich_help_panel=options.PRIVACY)
     ] = 1.0,
@@ -133,7 +134,7 @@ def init(
         as_positive(epsilon, "epsilon")
         json_ = output is not None and output.suffix.lower() == ".json"
         listed = _listed(categories or [])
-        read = source(data, separator, encoding, sheet=sheet)
+        read = source(data, separator, encoding, sheet=sheet, glob=glob)
         if not listed and read.kind in LABELLED:
             read = replace(read, cleaning=Cleaning(labels=True))
         named = _named(read, column or [], listed, header)
@@ -157,6 +158,7 @@ def init(
             "separator": separator,
             "encoding": encoding,
             "sheet": sheet,
+            "glob": glob or None,
             "labels": bool(book) or None,
         }
         lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))

@@ -46,6 +46,14 @@ Sheet = Annotated[
         help="The sheet of a workbook; it may be left out where there is one.", rich_help_panel=DATA
     ),
 ]
+Glob = Annotated[
+    bool,
+    typer.Option(
+        "--glob",
+        help="FILE stands for all files of Parquet that match it, as in 'data/*.parquet'.",
+        rich_help_panel=DATA,
+    ),
+]
 Epsilon = Annotated[
     float | None,
     typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY),
@@ -160,9 +168,11 @@ def proportions(text: str | None) -> list[float] | None:
 
 
 def labels(option: str, listed: str) -> list[str]:
-    """The labels in a text with commas between them; `option` is all that stands before it."""
+    """The labels in a text with commas between them, without blanks around each; `option` is all
+    that stands before it.
+    """
     before = option if option.endswith("=") else f"{option} "
-    texts = next(csv.reader([listed], skipinitialspace=True), [])
+    texts = [text.strip() for text in next(csv.reader([listed], skipinitialspace=True), [])]
     if not texts or "" in texts:
         fail(
             f"{before}{listed!r}: must be labels separated by commas, none of them empty, such as"

@@ -34,13 +34,15 @@ _LONGEST = 60
 
 
 def beside(file: Path, name: str) -> Path:
-    """A new JSON file in the folder of a file, or in the working directory for standard input, with
-    both names in its own.
+    """A new JSON file in the folder of a file, or of the files that match a pattern, or in the
+    working directory for standard input, with both names in its own.
     """
-    stem = "" if file == PRINTED else f"{file.name.partition('.')[0]}-"
-    name = stem + (re.sub(r"\W+", "-", name).strip("-")[:_LONGEST] or "release")
+    stem = "" if file == PRINTED else re.sub(r"[*?\[\]]", "", file.name.partition(".")[0])
+    called = re.sub(r"\W+", "-", name).strip("-")[:_LONGEST] or "release"
+    name = f"{stem}-{called}" if stem else called
     ends = chain([""], (f"-{number}" for number in count(2)))
-    names = (file.parent / f"{name}{end}.json" for end in ends)
+    folder = next((of for of in file.parents if of.is_dir()), file.parent)
+    names = (folder / f"{name}{end}.json" for end in ends)
     return next(path for path in names if not os.path.lexists(path))
 
 

@@ -37,9 +37,9 @@ def release(
             metavar="FILE",
             help=(
                 "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather, .xlsx, .xlsm,"
-                " .xlsb or .ods file; with the extra files .sav, .zsav, .por, .dta, .sas7bdat, .xpt"
-                " or .xls; - for CSV from standard input; or the owner's data.toml, which leads to"
-                " one."
+                " .xlsb or .ods file, or a folder of .parquet files; with the extra files .sav,"
+                " .zsav, .por, .dta, .sas7bdat, .xpt or .xls; - for CSV from standard input; or the"
+                " owner's data.toml, which leads to one."
             ),
             show_default=False,
         ),
@@ -116,6 +116,7 @@ def release(
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    glob: options.Glob = False,
     prior: Annotated[
         str,
         typer.Option(
@@ -244,7 +245,7 @@ def release(
         columns[column[0]]["always"] = options.labels("--always", always)
     for option, given in (("nulls", nulls), ("unknown", unknown)):
         for name, text in _by_column(f"--{option}", given, column).items():
-            columns[name][option] = text
+            columns[name][option] = text.strip()
     groups = None
     if by is not None:
         groups, equals, listed = by.partition("=")
@@ -272,6 +273,7 @@ def release(
         "separator": separator,
         "encoding": encoding,
         "sheet": sheet,
+        **({"glob": True} if glob else {}),  # which an owner may have stated
         "privacy": {name: value for name, value in privacy.items() if value is not None},
         "columns": columns,
         "results": [result],

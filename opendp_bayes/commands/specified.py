@@ -60,6 +60,7 @@ class Specified:
                 specification.encoding,
                 cleaning_of(specification),
                 specification.sheet,
+                glob=specification.glob,
             )
 
     @contextmanager

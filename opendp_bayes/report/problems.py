@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator
+from itertools import chain
+from typing import Any
 
 from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
 from opendp_bayes.release_format.labels import distinct, place_of
@@ -28,14 +30,17 @@ def problems(found: Specification) -> Iterator[Problem]:
     yield from _problems_of_privacy(found.privacy)
     if found.privacy.share != "weights" and any(result.share != 1 for result in found.results):
         yield ("privacy", "share"), "finds the shares; leave out share of the results."
+    if found.trim:
+        yield from _problems_of_blanks(found)
     for key, column in found.columns.items():
         for code in (*found.null_values, *column.null_values):
-            if place_of(code, column.listed or column.always) is not None:
-                yield (
-                    ("columns", key, "categories"),
-                    f"{code!r} is also in null_values, by which it is no value; leave it out of"
-                    " one of them.",
-                )
+            for field in ("categories", "always", "recode"):
+                if place_of(code, _values(column, field)) is not None:
+                    yield (
+                        ("columns", key, field),
+                        f"{code!r} is also in null_values, by which it is no value; leave it out of"
+                        " one of them.",
+                    )
         for field, problem in _problems_of_column(column):
             yield ("columns", key, field), problem
     for number, result in enumerate(found.results):
@@ -50,6 +55,34 @@ def problems(found: Specification) -> Iterator[Problem]:
     for number, heading in enumerate(headings):
         if heading in headings[:number]:
             yield ("results", number), f"{heading!r} is there already; give it another title."
+
+
+def _values(column: Column, field: str) -> list[Any]:
+    """The values of its column that a field names."""
+    given = column.listed if field == "categories" else getattr(column, field)
+    return list(given) if isinstance(given, (list, dict)) else [given]
+
+
+def _problems_of_blanks(found: Specification) -> Iterator[Problem]:
+    """Yield each value that can never be there, since blanks around values are left out."""
+    named: list[tuple[tuple[str | int, ...], Any]]
+    named = [(("null_values",), value) for value in found.null_values]
+    for key, column in found.columns.items():
+        for field in ("categories", "always", "recode", "null_values", "nulls", "unknown"):
+            named += [(("columns", key, field), value) for value in _values(column, field)]
+        named += [(("columns", key, "recode"), label) for label in column.recode.values()]
+    for number, result in enumerate(found.results):
+        if isinstance(result.merge, dict):
+            for one in chain.from_iterable(result.merge.values()):
+                values = one if isinstance(one, list) else [one]
+                named += [(("results", number, "merge"), value) for value in values]
+    for path, value in named:
+        if isinstance(value, str) and value != value.strip():
+            yield (
+                path,
+                f"{value!r}: has blanks around it, which trim leaves out of the file; write"
+                f" {value.strip()!r}.",
+            )
 
 
 def problems_of_size(found: Specification) -> Iterator[Problem]:

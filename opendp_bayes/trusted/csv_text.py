@@ -163,18 +163,31 @@ def copy_records(
     text: TextIO, copy: BinaryIO, separator: str, *, trim: bool, keep_blank: bool
 ) -> None:
     """Append the rest of a text to a copy in UTF-8, in which every line ends with LF, and every
-    quote begins or ends a value or is doubled. Lines without a character are left out, unless they
-    are to be kept.
+    quote begins or ends a value or is doubled. Lines of blanks alone are left out, or are to be
+    kept, without a character.
 
     Raises `_QuotesError` where lines end between quotes that do not begin and end a value: one
     would let thousands of lines be read as part of its own. Raises `UnicodeError` for bytes that do
     not fit.
     """
+    blank = re.compile(rf"^[^\S\n{re.escape(separator)}]+$", re.MULTILINE)
     for lines in _whole_records(text):
-        content = lines.encode(UTF_8)
+        content = _emptied(lines, blank).encode(UTF_8)
         if _QUOTE in content and not _are_plain(content, separator):
-            content = _written(lines, separator, trim=trim).encode(UTF_8)
+            content = _written(content.decode(UTF_8), separator, trim=trim).encode(UTF_8)
         copy.write(content if keep_blank else _without_blank(content))
+
+
+def _emptied(lines: str, blank: re.Pattern[str]) -> str:
+    """Lines, those of blanks alone without a character, but not within quotes."""
+    if not blank.search(lines):
+        return lines
+    quotes, parts = 0, []
+    for line in lines.split("\n"):
+        parts.append("" if quotes % 2 == 0 and blank.fullmatch(line) else line)
+        quotes += line.count('"')
+    ends = "" if parts[-1] == line else "\n"  # of a line that the text does not end
+    return "\n".join(parts) + ends
 
 
 def _whole_records(text: TextIO) -> Iterator[str]:

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from glob import glob as matching
 from os import PathLike
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 import polars as pl
 
@@ -80,6 +81,8 @@ _WIDE, _BEYOND = (pl.UInt64, pl.Int128, pl.UInt128), -(2**63)
 _PIPED = "standard input"
 #: What a copy of text begins with, in place of names.
 _FIRST_LINE = b"_\n"
+_NEVER = "can never be a value"
+_REMEDY = "write it as the file has it, or leave it out."
 #: Ends with what is wrong about a column: its name, and the problem.
 Refuse = Callable[[str, str], NoReturn]
 
@@ -112,6 +115,7 @@ class Source:
     Attributes
     ----------
     path : where it is; of text, in `scannable`, where its records are copied to.
+    parts : of Parquet in several files, these.
     name : what messages call it.
     extension : in `EXTENSIONS`.
     separator : between the values of a line of CSV; None for that of the file.
@@ -133,6 +137,7 @@ class Source:
     table: Table | None = None
     cleaning: Cleaning = Cleaning()
     sheet: str | None = None
+    parts: tuple[Path, ...] = ()
 
     @property
     def title(self) -> str:
@@ -154,9 +159,9 @@ class Source:
         return self.kind in ("CSV", WORKBOOK)
 
     def scan(self) -> pl.LazyFrame:
-        """All columns; nothing is read yet. Of two with one name, the first."""
+        """All columns; nothing is read yet."""
         if self.kind == "Parquet":
-            return pl.scan_parquet(self.path, glob=False)
+            return _parquet(list(self.parts) or self.path)
         if self.kind == "Arrow IPC":
             return pl.scan_ipc(self.path, glob=False)
         # Every value is read as text: inferring types would look at the data. A line with too many
@@ -174,11 +179,12 @@ class Source:
             raise_if_empty=False,
             glob=False,
         )
-        places: dict[str, int] = {}
-        for at, name in enumerate(self.header):
-            if name or self.kind != WORKBOOK:
-                places.setdefault(name, at)
-        return scan.select(pl.col(str(at)).alias(name) for name, at in places.items())
+        nameless = self.kind == WORKBOOK or self.header.count("") > 1
+        return scan.select(
+            pl.col(str(at)).alias(name)
+            for at, name in enumerate(self.header)
+            if name or not nameless
+        )
 
     def complete(self) -> None:
         """Copy the records of text before anything is released.
@@ -205,13 +211,19 @@ def source(
     encoding: str | None = None,
     cleaning: Cleaning = Cleaning(),
     sheet: str | None = None,
+    *,
+    glob: bool = False,
 ) -> Source:
-    """Choose how to read FILE by its extension; standard input is CSV.
+    """Choose how to read FILE by its extension; standard input is CSV, and a folder is Parquet, as
+    are all files whose paths match FILE where it is a `glob`.
 
     Raises `FileError` for an unknown extension and a path that is no file, and raises
     `ValueError` for what does not go with such a file.
     """
-    name = path.name.lower()
+    parts: tuple[Path, ...] = ()
+    if glob or path.is_dir():
+        parts = _parts_of(path, glob=glob)
+    name = parts[0].name.lower() if parts else path.name.lower()
     known = (extension for extension in EXTENSIONS if name.endswith(extension))
     extension = ".csv" if path == STANDARD_INPUT else next(known, "")
     if name.endswith(_OF_R):
@@ -225,9 +237,9 @@ def source(
             f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
             " Convert the file, or rename it to what it is."
         )
-    if path != STANDARD_INPUT and not path.is_file():
+    if path != STANDARD_INPUT and not parts and not path.is_file():
         raise FileError(f"FILE {path}: is not a file; check the path.")
-    found = Source(path, path.name, extension, cleaning=cleaning, sheet=sheet)
+    found = Source(path, path.name, extension, cleaning=cleaning, sheet=sheet, parts=parts)
     catalogued = isinstance(cleaning.labels, str)
     for option, given, kinds in (
         ("separator", separator, ("CSV",)),
@@ -261,12 +273,14 @@ def scannable(found: Source) -> Iterator[Source]:
     that what is wrong about options and columns is found before the records have come.
     """
     if not found.is_text:
+        _check_alike(found)
         yield found
         return
     if found.kind != "CSV":
         table = _table(found)
+        called = tuple(map(str.strip, table.header)) if found.cleaning.trim else table.header
+        _check_differ(found, called)
         with TemporaryFile() as copy:
-            called = tuple(map(str.strip, table.header)) if found.cleaning.trim else table.header
             yield replace(found, path=copy, separator=",", header=called, table=table)
         return
     piped = found.path == STANDARD_INPUT
@@ -293,8 +307,67 @@ def scannable(found: Source) -> Iterator[Source]:
                 f"FILE {'-: standard input' if piped else f'{found.name}:'} cannot be read as CSV;"
                 " its first line must name the columns."
             )
+        _check_differ(found, names)
         copy = opened.enter_context(TemporaryFile())
         yield replace(found, path=copy, separator=separator, header=tuple(names), rest=text)
+
+
+def _parquet(path: Path | list[Path]) -> pl.LazyFrame:
+    """The columns that are in files of Parquet: none is made of their paths, and no part of a file
+    is left out by what its footer says of the values.
+    """
+    return pl.scan_parquet(path, glob=False, hive_partitioning=False, use_statistics=False)
+
+
+def _parts_of(path: Path, *, glob: bool) -> tuple[Path, ...]:
+    """The files of Parquet in a folder, or those whose paths match a pattern, in order; names that
+    begin with a point or an underscore are those of programs.
+    """
+    if glob:
+        found = [Path(one) for one in matching(str(path), recursive=True)]
+    else:
+        found = [one for one in path.rglob("*") if one.suffix.lower() == ".parquet"]
+    parts = [
+        one
+        for one in found
+        if one.is_file() and not any(of.startswith((".", "_")) for of in _below(one, path))
+    ]
+    if any(one.suffix.lower() != ".parquet" for one in parts):
+        raise FileError(
+            f"FILE {path}: glob=True is for files of Parquet alone, and others match; end it with"
+            " .parquet."
+        )
+    if not parts:
+        raise FileError(
+            f"FILE {path}: {'matches' if glob else 'is a folder, and holds'} no file of Parquet;"
+            " check the path."
+        )
+    return tuple(sorted(parts))
+
+
+def _below(part: Path, path: Path) -> tuple[str, ...]:
+    """The names of a part, without those of the folder that was named."""
+    return part.relative_to(path).parts if part.is_relative_to(path) else (part.name,)
+
+
+def _check_alike(found: Source) -> None:
+    """Raise `FileError` unless all parts have the same columns, in the same types and order."""
+    first = schema_of(found)
+    for part in found.parts[1:]:
+        if list(schema_of(replace(found, parts=(part,))).items()) != list(first.items()):
+            raise FileError(
+                f"FILE {found.name}: not all its files have the same columns, in the same types and"
+                " order; write them anew, alike."
+            )
+
+
+def _check_differ(found: Source, names: Sequence[str]) -> None:
+    """Raise `FileError` for two columns of one name. Which it is, is not said: without a header, it
+    is somebody's value.
+    """
+    named = [name for name in names if name]
+    if len(set(named)) < len(named):
+        raise FileError(f"FILE {found.name}: two of its columns have one name; rename all but one.")
 
 
 def _table(found: Source) -> Table:
@@ -305,14 +378,44 @@ def _table(found: Source) -> Table:
     return statistical_table(found.path, found.name, found.kind, found.encoding, labels=labels)
 
 
+def _labels(found: Source, column: str) -> dict[str, str]:
+    """The value labels of a column by their codes as text, as values are read."""
+    labels = {} if found.table is None else found.table.labels.get(column, {})
+    trim = found.cleaning.trim
+    return {code: label.strip() if trim else label for code, label in labels.items()}
+
+
+def understood(found: Source, column: str, value: Value) -> Value:
+    """A value that somebody names, as the records have it: where all values are text, a whole
+    number is text, too, and a code that the file describes is its label.
+
+    Raises `ValueError` for a text that is a code, and the label of another one.
+    """
+    if not found.is_text or isinstance(value, bool):
+        return value
+    labels, text = _labels(found, column), str(value)
+    label = labels.get(text, text)
+    if label != text and isinstance(value, str) and text in labels.values():
+        raise ValueError(
+            f"{told(value)}: is a code, and the label of another one; write the code that is meant"
+            " as a whole number."
+        )
+    return label
+
+
+def null_codes(found: Source, column: str, of: type[Value] = str) -> list[Value]:
+    """The values of a column of such a type that stand for none."""
+    how = found.cleaning
+    codes = (*how.of_columns.get(column, ()), *how.null_values)
+    return [understood(found, column, code) for code in codes if found.is_text or type(code) is of]
+
+
 def codebook(found: Source) -> dict[str, list[str]]:
     """The value labels of columns by name, in the order of their codes, as values are read."""
-    labels = {} if found.table is None else found.table.labels
-    how, book = found.cleaning, {}
-    for name, of in labels.items():
-        none = (*how.null_values, *how.of_columns.get(name, ()))
-        own = [label.strip() if how.trim else label for label in of]
-        book[name] = distinct([label for label in own if label not in none])
+    book = {}
+    for name in {} if found.table is None else found.table.labels:
+        none = null_codes(found, name)
+        book[name] = distinct([of for of in _labels(found, name).values() if of not in none])
     return book
 
 
@@ -321,6 +424,7 @@ def opened_file(
     *,
     labels: bool | str | PathLike[str] = False,
     sheet: str | None = None,
+    glob: bool = False,
 ) -> tuple[pl.LazyFrame, on_disk | None]:
     """The frame of a file, and the copy that it is read from where there is one. Types are those
     that the file states: text, where it states none.
@@ -329,11 +433,10 @@ def opened_file(
     """
     try:
         how = labels if isinstance(labels, bool) else str(Path(labels).absolute())
-        found = source(Path(path), None, cleaning=Cleaning(labels=how), sheet=sheet)
-        if not found.is_text:
-            schema_of(found)
-            return found.scan(), None
+        found = source(Path(path), None, cleaning=Cleaning(labels=how), sheet=sheet, glob=glob)
         with scannable(found) as opened:
+            if not opened.is_text:
+                return opened.scan(), None
             opened.complete()
             text = opened.scan()
             file = on_disk(text if opened.table is None else opened.table.typed(text))
@@ -368,6 +471,7 @@ def scan_columns(
     if identifier is not None and schema[identifier] in _WIDE:
         types[identifier] = pl.String()
     values = {name: _value(found, name, of, refuse) for name, of in types.items()}
+    _check_codes(found, schema, columns, refuse)
     if identifier is not None:  # whose codes are persons
         values[identifier] = _text(found, identifier, types[identifier])
     values |= {name_in_plan(name): of for name, of in values.items()}
@@ -388,20 +492,48 @@ def _text(found: Source, name: str, dtype: pl.DataType) -> pl.Expr:
 
 def _value(found: Source, name: str, dtype: pl.DataType, refuse: Refuse) -> pl.Expr:
     """The values of a column in a type, without those that stand for none."""
-    given, of = found.cleaning.of_columns.get(name, ()), TYPE_OF[kind_of(dtype).kind]
-    if found.is_text:
-        given = tuple(map(str, given))
-    for code in given:
-        if type(code) is not of:
+    of = TYPE_OF[kind_of(dtype).kind]
+    for code in found.cleaning.of_columns.get(name, ()):
+        if type(code) is not of and not found.is_text:
             refuse(name, f"null_values={told(code)}: must be {of.__name__}, as the column is.")
-    general = found.cleaning.null_values
-    codes = [*given, *(code for code in general if type(code) is of or found.is_text)]
+    codes = null_codes(found, name, of)
     if isinstance(dtype, pl.Enum):
         dtype = pl.Enum([label for label in dtype.categories if label not in codes])
     value = _text(found, name, dtype)
     if isinstance(dtype, pl.Enum) or not codes:
         return value
     return pl.when(~value.is_in([of(code) for code in codes])).then(value)
+
+
+def _check_codes(found: Source, schema: pl.Schema, columns: Sequence[str], refuse: Refuse) -> None:
+    """Refuse a code for no value that can never be there, by what the file says of its columns."""
+    how = found.cleaning
+    for name in columns:
+        for code in how.of_columns.get(name, ()):
+            if not _can_be(found, schema, name, code):
+                refuse(name, f"null_values={told(code)}: {_NEVER} in this column; {_REMEDY}")
+    for code in how.null_values:
+        if not any(_can_be(found, schema, name, code) for name in schema):
+            problem = f"null_values={told(code)}: {_NEVER} in any of its columns; {_REMEDY}"
+            raise FileError(f"FILE {found.name}: {problem}")
+
+
+def _can_be(found: Source, schema: pl.Schema, name: str, code: Value) -> bool:
+    """False if the description of a column says that no value of it is this one."""
+    if found.is_text:
+        form = None if found.table is None else found.table.forms.get(name)
+        labels, text = _labels(found, name), str(code)
+        known = form is None or re.fullmatch(form, text) is not None
+        return known or text in labels.values() or text in labels
+    dtype: Any = schema[name]
+    if type(code) is not TYPE_OF.get(_kind_in_file(dtype).kind):
+        return False
+    if isinstance(dtype, pl.Enum):
+        return code in dtype.categories
+    if isinstance(code, int):
+        least, most = pl.select(least=dtype.min(), most=dtype.max()).row(0)
+        return bool(least <= code <= most)
+    return True
 
 
 def name_in_plan(name: str) -> str:
@@ -445,12 +577,6 @@ def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> 
             )
         known = ", ".join(map(repr, schema))
         refuse(column, f"is not in {found.name}; must be one of {known}.")
-    if (number := found.header.count(column)) > 1:
-        refuse(
-            column,
-            f"is the name of {number} columns in the first line of {found.name}; rename all but"
-            " one.",
-        )
 
 
 def _near(column: str, schema: pl.Schema) -> str:

@@ -180,6 +180,7 @@ def context(
     ledger: Ledger | None = None,
     labels: bool | str | PathLike[str] = False,
     sheet: str | None = None,
+    glob: bool = False,
 ) -> CheckedContext:
     """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
 
@@ -210,6 +211,8 @@ def context(
         the path of the catalogue that has them. A value label is a public fact of the code book;
         one that was made from the data is the data.
     sheet : of a workbook, the name of the sheet; it may be left out where there is one.
+    glob : whether a path stands for all files of Parquet that match it, as in "data/*.parquet". The
+        path of a folder stands for all that are in it. No column is made of their paths.
 
     Raises `ValueError`/`TypeError` for anything else, `ImportError` where narwhals is missing, and
     `RuntimeError`, without a cause, for a frame that cannot be read. Reads no rows of a LazyFrame.
@@ -238,7 +241,7 @@ def context(
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    found = _frame(data, labels, sheet)
+    found = _frame(data, labels, sheet, glob)
     schema, domains, left_out = found.frame.collect_schema(), {}, dict(found.left_out)
     for name, dtype in schema.items():
         try:
@@ -264,7 +267,7 @@ def context(
     )
 
 
-def _frame(given: Any, labels: Any, sheet: Any) -> Scanned:
+def _frame(given: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
     """The frame, or that of a file."""
     if isinstance(given, (str, PathLike)):
         if not isinstance(labels, (bool, str, PathLike)):
@@ -273,9 +276,11 @@ def _frame(given: Any, labels: Any, sheet: Any) -> Scanned:
             )
         if not isinstance(sheet, str | None):
             raise TypeError(f"sheet={told(sheet)}: must be the name of a sheet, or None.")
-        given, file = opened_file(given, labels=labels, sheet=sheet)
+        if not isinstance(glob, bool):
+            raise TypeError(f"glob={told(glob)}: must be True or False.")
+        given, file = opened_file(given, labels=labels, sheet=sheet, glob=glob)
         return replace(scanned(given), file=file)
-    for name, value in (("labels", labels or None), ("sheet", sheet)):
+    for name, value in (("labels", labels or None), ("sheet", sheet), ("glob", glob or None)):
         if value is not None:
             raise ValueError(f"{name}={told(value)}: is for files; leave it out for a frame.")
     return scanned(given)

@@ -211,6 +211,11 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
 
 def _advice(given: Any) -> str:
     """A sentence on how a frame is made of what is none."""
+    if type(given).__module__ == "pyarrow._dataset":
+        return (
+            " Give the path of its folder, or of its files with glob=True, as in"
+            " ob.context('data/*.parquet', glob=True, ...)."
+        )
     tables = ("__arrow_c_stream__", "__arrow_c_array__", "__array__")
     if isinstance(given, (dict, list)) or any(hasattr(given, name) for name in tables):
         return " Make one of it first, as in pl.DataFrame(...)."

@@ -17,7 +17,6 @@ from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
 
-from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.csv_text import FileError
 from opendp_bayes.trusted.kinds import column_named
@@ -66,6 +65,14 @@ _DAY = 86_400_000
 #: Days from 1970 of the first day of the year 1 and the last one of 9999.
 _YEARS = (-719_162, 2_932_896)
 _DAYS_AS, _TIMES_AS = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
+#: What values look like that are read as text.
+_NUMBERS, _DAYS = r"-?(0|[1-9]\d*)(\.\d*[1-9])?(e-?\d+)?", r"\d{4}-\d\d-\d\d"
+_FORMS: dict[pl.DataType, str] = {
+    pl.Int64(): _NUMBERS,
+    pl.Float64(): _NUMBERS,
+    pl.Date(): _DAYS,
+    pl.Datetime("ms"): rf"{_DAYS} \d\d:\d\d:\d\d",
+}
 #: The most characters of records of a workbook that are in memory at a time, and in all.
 _BATCH_OF_TEXT, _MOST_TEXT = 1 << 24, 1 << 32
 T = TypeVar("T")
@@ -80,14 +87,16 @@ class Table:
     header : the names of its columns in their order; "" for one without a name.
     batches : reads the records, all values as text.
     types : of columns by name, as the file describes them; all others are text.
-    labels : of columns by name, the value labels in the order of their codes, without those of
-        codes that stand for no value.
+    labels : of columns by name, the value labels by their codes, as text and in order, without
+        those of codes that stand for no value.
+    forms : of columns by name whose values are no texts, the pattern that each value matches.
     """
 
     header: tuple[str, ...]
     batches: Callable[[], Iterator[pl.DataFrame]]
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
 
     def typed(self, text: pl.LazyFrame) -> pl.LazyFrame:
         """The columns in their types, row by row; what does not fit is null."""
@@ -159,17 +168,20 @@ def statistical_table(
     named = codecs.lookup(encoding).name.upper() if encoding else None
     options: dict[str, Any] = {} if portable else {"encoding": named}
     reader = getattr(package, _READERS[path.suffix.lower()])
+    options |= {"output_format": "dict"}  # the usual one is a frame of pandas
     read = partial(reader, str(path), disable_datetime_conversion=True, **options)
     # So that what stands for no value is described, which of a portable file it is not.
     ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
     described = _withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
     if isinstance(labels, str):
-        read_labels = partial(package.read_sas7bcat, str(path.parent / labels), encoding=named)
+        catalogue = str(path.parent / labels)
+        options = {"output_format": "dict", "encoding": named}
+        read_labels = partial(package.read_sas7bcat, catalogue, **options)
         described.variable_value_labels = _of_catalogue(read_labels, labels, described, file)
     columns = [_Column.described(kind, described, name) for name in described.column_names]
 
     def batch(start: int) -> pl.DataFrame:
-        records, _ = read(output_format="dict", row_offset=start, row_limit=_BATCH)
+        records, _ = read(row_offset=start, row_limit=_BATCH)
         return pl.DataFrame([one.text(records[one.name], labels=bool(labels)) for one in columns])
 
     def batches() -> Iterator[pl.DataFrame]:
@@ -178,12 +190,13 @@ def statistical_table(
             yield (rows := _withheld(partial(batch, start), file, kind))
             start, height = start + _BATCH, rows.height
 
-    coded = {one.name: one.labels for one in columns if labels and one.labels}
+    coded = {one.name: one.coded for one in columns if labels and one.labels}
     return Table(
         tuple(described.column_names),
         batches,
         {one.name: one.type for one in columns if one.name not in coded},
-        {name: tuple(distinct(of.values())) for name, of in coded.items()},
+        coded,
+        {one.name: _FORMS[one.type] for one in columns if one.type in _FORMS},
     )
 
 
@@ -242,9 +255,17 @@ class _Column:
             (code.rstrip(" ") if isinstance(code, str) else code): label
             for code, label in described.variable_value_labels.get(name, {}).items()
             if isinstance(code, str) == (stored == "string")  # Stata's .a is 'a'
+            and label.strip()
             and not any(each["lo"] <= code <= each["hi"] for each in missing)
         }
+        labels = {code: labels[code] for code in sorted(labels)}
         return cls(name, kind, of, 32 if stored == "float" else 64, labels)
+
+    @property
+    def coded(self) -> dict[str, str]:
+        """The labels by their codes as text."""
+        codes = self.text(list(self.labels), labels=False)
+        return dict(zip(codes, self.labels.values(), strict=True))
 
     def text(self, values: list[Any], *, labels: bool) -> pl.Series:
         """Values as text, each by itself."""

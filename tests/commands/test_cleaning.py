@@ -1,5 +1,6 @@
 """What the owner of a file says of its values: blanks, texts that stand for none, empty lines."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.commands.app import app
-from opendp_bayes.report.specification import Specification
+from opendp_bayes.report.lines import SpecificationError
+from opendp_bayes.report.specification import Column, Specification
 from opendp_bayes.report.specification_text import read_specification
 from tests.helpers.command_line import run
 
@@ -263,3 +265,75 @@ def test_the_owner_alone_says_what_is_recoded(tmp_path: Path) -> None:
         + RESULT.format(column="vote")
     )
     assert "for the owner of the data to state" in run("run", asked.question, owner, code=2)
+
+
+# --- Blanks around values, and values that are two things
+
+#: By the field, what a specification says that names a value there.
+NAMED = {
+    "categories": "categories = [{}]",
+    "always": 'categories = "discover"\nalways = [{}]',
+    "recode": 'categories = ["a"]\nrecode = {{ {} = "a" }}',
+    "null_values": 'categories = ["a"]\nnull_values = [{}]',
+    "nulls": 'categories = ["a"]\nnulls = {}',
+    "unknown": 'categories = ["a"]\nunknown = {}',
+}
+
+
+def test_every_field_of_a_column_that_names_values_is_here() -> None:
+    of_values = {
+        name
+        for name in Column.__struct_fields__
+        if name != "labels"  # what the report calls them
+    }
+    assert of_values == set(NAMED)
+
+
+@pytest.mark.parametrize("field", [*NAMED, "of all", "targets", "merge"])
+def test_a_value_with_blanks_around_it_is_refused_where_they_are_left_out(
+    field: str, tmp_path: Path
+) -> None:
+    head, merge, value = "", "", '" yes"'
+    column = NAMED.get(field, 'categories = ["a", "b"]').format(value)
+    if field == "of all":
+        head = f"null_values = [{value}]\n"
+    elif field == "targets":
+        column = f'categories = ["a"]\nrecode = {{ b = {value} }}'
+    elif field == "merge":
+        merge = f'merge = {{ x = ["a", {value}], y = ["b"] }}\n'
+
+    def document(trim: str) -> str:
+        delta = "delta = 1e-8\n" if field == "always" else ""
+        return (
+            f"title = 'T'\n{trim}{head}[privacy]\nepsilon = 1.0\n{delta}[columns.vote]\n{column}\n"
+            f"[[results]]\ncolumn = 'vote'\n{merge}"
+        )
+
+    with pytest.raises(SpecificationError, match="' yes': has blanks around it, which trim leaves"):
+        read_specification(document("trim = true\n"))
+    assert read_specification(document(""))
+
+
+@pytest.mark.parametrize("field", ["categories", "always", "recode"])
+@pytest.mark.parametrize("where", ["of all", "of the column"])
+def test_a_code_for_no_value_is_nothing_else(field: str, where: str, tmp_path: Path) -> None:
+    column, delta = NAMED[field].format('"yes"'), "delta = 1e-8\n" if field == "always" else ""
+    codes = 'null_values = ["yes"]\n'
+    of_all, of_column = (codes, "") if where == "of all" else ("", codes)
+    with pytest.raises(SpecificationError, match="'yes' is also in null_values, by which it is no"):
+        read_specification(
+            f"title = 'T'\n{of_all}[privacy]\nepsilon = 1.0\n{delta}[columns.vote]\n{of_column}"
+            f"{column}\n[[results]]\ncolumn = 'vote'\n"
+        )
+
+
+def test_blanks_around_labels_of_options_are_left_out_in_every_list(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("vote,region\nyes,n\nno,s\n,n\nelse,n\n")
+    asked = ("--column", "vote", "--categories", " yes , no ", "--nulls", " none ")
+    made = json.loads(
+        run("release", path, *asked, "--unknown", " rest ", "--epsilon", "1e5", "-o", "-")
+    )
+    assert made["categories"] == ["yes", "no", "none", "rest"]
+    grouped = ("--by", "region= n , s ", "--unknown", "DROP", "--epsilon", "1e5", "-o", "-")
+    assert '" n' not in run("release", path, *asked, *grouped)

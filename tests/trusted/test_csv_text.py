@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from opendp_bayes.trusted.csv_text import FileError, header_of
-from opendp_bayes.trusted.files import scan_columns, scannable, schema_of, source
+from opendp_bayes.trusted.files import Cleaning, scan_columns, scannable, schema_of, source
 
 
 def refuse(column: str, problem: str) -> NoReturn:
@@ -49,7 +49,7 @@ FILES = {
     "blank lines": ("v,w\n\na,1\n\n\nb,2\n\n", [("a", "1"), ("b", "2")]),
     "records without values": ("v,w\n,\n\n,\n", [(None, None), (None, None)]),
     "a blank line within quotes": ('v,w\n"a\n\nb",1\n\n', [("a\n\nb", "1")]),
-    "a line of blanks": ("v,w\n  \na,1\n", [("  ", None), ("a", "1")]),
+    "a line of blanks": ("v,w\n  \na,1\n", [("a", "1")]),
     "CRLF": ('v,w\r\n\r\na,1\r\n"",2\r\n\r\n', [("a", "1"), (None, "2")]),
     "CR": ("v,w\ra,1\r\rb,2\r", [("a", "1"), ("b", "2")]),
     "CR after a header of LF": ("v,w\na,1\rb,2\nc,3\n", [("a", "1"), ("b", "2"), ("c", "3")]),
@@ -109,7 +109,8 @@ def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path: Pa
             assert record or any(each.count("\n") > 1 for each in records)
             continue
         assert not record
-        oracle = [next(by_csv("v,w\n" + each.removesuffix("\n")), None) for each in records]
+        filled = [each.removesuffix("\n") for each in records if each.strip()]
+        oracle = [next(by_csv(f"v,w\n{each}"), None) for each in filled]
         assert found == [values for values in oracle if values is not None]
     assert 20 < refused < 180
 
@@ -150,11 +151,10 @@ def test_a_separator_that_the_file_names_has_to_be_one(path: Path) -> None:
         read(path, "sep=é\nvéw\n")
 
 
-def test_a_column_whose_name_stands_twice_is_refused_where_it_is_asked_for(path: Path) -> None:
-    text = "v,v,w,v_duplicated_0\na,b,c,d\n"
-    assert read(path, text, "w", "v_duplicated_0") == [("c", "d")]
-    with pytest.raises(ValueError, match="v: is the name of 2 columns in the first line of votes"):
-        read(path, text, "v")
+def test_a_file_with_two_columns_of_one_name_is_refused(path: Path) -> None:
+    assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
+    with pytest.raises(FileError, match=r"votes\.csv: two of its columns have one name; rename"):
+        read(path, "v,v,w\na,b,c\n", "w")
 
 
 @pytest.mark.parametrize("content", ['size in "\nv\n', "\n\n", ""])
@@ -168,3 +168,24 @@ def test_a_quote_that_nothing_ends_is_not_read_to_the_end_of_the_file() -> None:
     assert len(header_of(text)[0]) < 2**20 + 10
     assert header_of(io.StringIO('\ufeff\n"a\nb",c\n1,2\n')) == ('"a\nb",c', None)
     assert header_of(io.StringIO("")) == ("", None)
+
+
+LINES_OF_BLANKS = {
+    "blanks": (",", "v,w\n  \n \t \n\u00a0\na,1\n", [("a", "1")]),
+    "in quotes": (",", 'v,w\n"  ",1\n"x\n  \ny",2\n  \n', [("  ", "1"), ("x\n  \ny", "2")]),
+    "of tabs that separate": ("\t", "v\tw\n\t\n  \na\t1\n", [(None, None), ("a", "1")]),
+    "of blanks that separate": (" ", "v w\n \n\t\na 1\n", [(None, None), ("a", "1")]),
+    "ends of Windows": (",", "v,w\r\n  \r\na,1\r\n", [("a", "1")]),
+    "the last one": (",", "v\na\n   ", [("a",)]),
+}
+
+
+@pytest.mark.parametrize("name", LINES_OF_BLANKS)
+def test_a_line_of_blanks_alone_is_a_blank_line(path: Path, name: str) -> None:
+    separator, content, wanted = LINES_OF_BLANKS[name]
+    assert read(path, content, separator=separator) == wanted
+    kept = read(path, content, separator=separator, cleaning=Cleaning(keep_blank=True))
+    number = {"blanks": 3}.get(name, 1)
+    nothing = (None,) * len(wanted[0])
+    assert kept.count(nothing) == number + wanted.count(nothing)
+    assert [row for row in kept if row != nothing] == [row for row in wanted if row != nothing]

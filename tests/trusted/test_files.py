@@ -274,3 +274,105 @@ def test_whole_numbers_beyond_64_bits_are_other_values_and_not_none(kind, tmp_pa
         "none": 1,
         "other": 2,
     }
+
+
+# --- Files of Parquet together
+
+
+@pytest.mark.parametrize("how", ["a folder", "a pattern"])
+def test_files_of_parquet_are_read_together_and_no_column_is_made_of_their_paths(folder, how):
+    """Beside files of programs, and others."""
+    (folder / "_SUCCESS").touch()
+    (folder / "_metadata.parquet").write_bytes(b"of a program")
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "x.parquet").write_bytes(b"of a program")
+    (folder / "notes.txt").touch()
+    path = folder if how == "a folder" else folder / "region=*" / "**" / "*.parquet"
+    glob = how == "a pattern"
+    context = opened(path, glob=glob)
+    assert ob.posterior(context.query(), "vote", **VOTES).release().drawn == (8, 10, 15, 20)
+    with pytest.raises(ValueError, match="region"):
+        ob.posterior(opened(path, glob=glob).query(), "region", **VOTES)
+    asked = ("--column", "vote", "--categories", "no,yes", "--nulls", "none", "--epsilon", "1e5")
+    made = run("release", path, *asked, *(["--glob"] if glob else []), "-o", "-")
+    assert ob.Release.from_json(made).counts == (8, 10, 15, 20)
+    named = ("--column", "region", *asked[2:])
+    said = run("release", path, *named, *(["--glob"] if glob else []), code=2)
+    assert "'region'" in said
+
+
+def opened(path, **how):
+    return ob.context(
+        path,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=400.0),
+        split_evenly_over=1,
+        **how,
+    )
+
+
+def test_a_pattern_is_one_where_that_is_asked_for(tmp_path):
+    for name in ("data[1]", "data1", "data2"):
+        pl.DataFrame({"vote": [name]}).write_parquet(tmp_path / f"{name}.parquet")
+    path = tmp_path / "data[1].parquet"
+    assert [source(path, None).scan().collect().item()] == ["data[1]"]
+    found = source(path, None, glob=True)
+    assert found.scan().collect()["vote"].to_list() == ["data1"]
+    question = tmp_path / "q.toml"
+    question.write_text(
+        "title = 'T'\nglob = true\n[privacy]\nepsilon = 1e5\n[columns.vote]\n"
+        "categories = ['data1', 'data2']\nunknown = 'DROP'\n[[results]]\ncolumn = 'vote'\n"
+    )
+    made = ob.Release.from_json(run("run", question, tmp_path / "data?.parquet", "-o", "-"))
+    assert made.counts == (1, 1)
+
+
+def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(tmp_path):
+    def refused(path, **how):
+        with pytest.raises(ValueError, match=r"^data=") as raised:
+            opened(path, **how)
+        return str(raised.value)
+
+    assert "is a folder, and holds no file of Parquet" in refused(tmp_path)
+    assert "matches no file of Parquet" in refused(tmp_path / "*.parquet", glob=True)
+    pl.DataFrame({"vote": ["yes"]}).write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("vote\nyes\n")
+    assert "is for files of Parquet alone" in refused(tmp_path / "*", glob=True)
+    assert opened(tmp_path)
+    pl.DataFrame({"vote": [1]}).write_parquet(tmp_path / "c.parquet")
+    assert "not all its files have the same columns" in refused(tmp_path)
+    with pytest.raises(TypeError, match=r"^glob=1: must be True or False"):
+        opened(tmp_path, glob=1)
+    with pytest.raises(ValueError, match=r"^glob=True: is for files"):
+        opened(pl.DataFrame({"vote": ["a"]}), glob=True)
+
+
+def test_a_dataset_of_pyarrow_is_refused_with_what_to_write_instead(folder):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    with pytest.raises(TypeError, match=r"Give the path of its folder, or of its files with glob="):
+        opened(dataset.dataset(folder))
+
+
+@pytest.mark.parametrize("where", ["a file", "a folder", "a scan"])
+def test_a_wrong_footer_changes_no_count(tmp_path, where):
+    """The least and largest values and the number of nulls of a footer are not those of the values:
+    by them polars would leave parts out.
+    """
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    values = ["aaaa", "bbbb", "cccc"] * 10
+    pq.write_table(pa.table({"vote": values}), path, use_dictionary=False, compression="none")
+    content = path.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    wrong = content[begin:].replace(b"cccc", b"aaaa").replace(b"aaaa", b"zzzz")
+    assert wrong != content[begin:]
+    path.write_bytes(content[:begin] + wrong)
+    keeps = pl.col("vote") != "bbbb"
+    asked = {"categories": ["aaaa", "cccc"], "nulls": "none", "unknown": "other"}
+    frame = {"a file": path, "a folder": tmp_path, "a scan": pl.scan_parquet(path)}[where]
+    query = opened(frame).query().filter(pl.col("vote") < "bbbb")
+    assert ob.posterior(query, "vote", **asked).release().drawn == (10, 0, 0, 0)
+    query = opened(frame).query().filter(keeps)
+    assert ob.posterior(query, "vote", **asked).release().drawn == (10, 10, 0, 0)
+    # By polars alone, the negative control.
+    assert pl.scan_parquet(path).filter(pl.col("vote") < "bbbb").collect().height == 0

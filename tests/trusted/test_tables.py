@@ -458,17 +458,175 @@ def test_one_of_several_sheets_is_named(tmp_path):
 
 
 def test_a_header_that_may_be_a_record_is_not_shown(tmp_path):
-    path = workbook(tmp_path / "x.xlsx", {"S": [["secret", "secret", 5], ["yes", "no", 6]]})
+    path = workbook(tmp_path / "x.xlsx", {"S": [["secret", "hidden", 5], ["yes", "no", 6]]})
     message = run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
     assert "is not in the first row of x.xlsx, which must name the columns" in message
     assert "secret" not in message
-    message = run("release", path, "--column", "secret", "--categories", "yes,no", *SURE, code=2)
-    assert "is the name of 2 columns in the first line of x.xlsx; rename all but one." in message
     assert "its first line may be a record" in run("init", path, code=2)
     plain = workbook(tmp_path / "z.xlsx", {"S": [["vote"], ["secret"]]})
     assert "[columns.vote]\n# categories = []" in run("init", plain, "--header")
     empty = workbook(tmp_path / "y.xlsx", {"S": []})
     assert "its first row must name the columns" in run("init", empty, "--header", code=2)
+
+
+# --- Codes that the file describes
+
+CODED = {
+    "vote": {3.0: "green", 1.0: "red", 2.0: "blue", -1.0: "no answer", -2.0: "refused", 4.0: " "},
+    "party": {"b": "Blue", "a": "Ann's", "c": ""},
+}
+
+
+def coded(path: Path) -> Path:
+    """Codes of numbers and of texts, whose labels are not written in their order; of the code 4 and
+    of 'c' the label is blank.
+    """
+    votes = [1.0, 2.0, 2.0, 3.0, 3.0, 3.0, -1.0, -1.0, -2.0, 4.0, 4.0, None]
+    people = pd.DataFrame({"vote": votes, "party": ["a", "b", "c", *["b"] * 9]})
+    if path.suffix == ".dta":
+        labels = {"vote": {int(code): label for code, label in CODED["vote"].items()}}
+        people["vote"] = people["vote"].astype("Int64")
+        pyreadstat.write_dta(people, str(path), variable_value_labels=labels)
+    else:
+        pyreadstat.write_sav(people, str(path), variable_value_labels=CODED)
+    return path
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta"])
+def test_labels_are_in_the_order_of_their_codes_and_a_blank_one_is_none(tmp_path, extension):
+    path = coded(tmp_path / f"x.{extension}")
+    found = asked_of(path, "labels = true", "vote", 'nulls = "none"')
+    assert found == {
+        "refused": 1, "no answer": 2, "red": 1, "blue": 2, "green": 3, "none": 1, "other": 2
+    }  # fmt: skip
+    assert list(found)[:5] == ["refused", "no answer", "red", "blue", "green"]
+    assert texts(path, labels=True)["vote"].to_list().count("4") == 2  # and not null
+
+
+def test_labels_of_a_catalogue_are_in_the_order_of_their_codes(of_others):
+    for machine in ("linux", "win"):
+        of_others(f"test_formats_{machine}.sas7bcat")
+        path, head = (
+            of_others(f"test_data_{machine}.sas7bdat"),
+            "labels = 'test_formats_{}.sas7bcat'",
+        )
+        for column in ("SEXA", "SEXB"):
+            assert list(asked_of(path, head.format(machine), column))[:2] == ["Male", "Female"]
+
+
+#: By the list that names codes: the lines of a specification, and the counts.
+UNDERSTOOD: dict[str, tuple[str, str, dict[str, int]]] = {
+    "categories": ("", "categories = [2, 1, 4]", {"blue": 2, "red": 1, "4": 2, "other": 6}),
+    "texts": ("", 'categories = ["2", "red"]', {"blue": 2, "red": 1, "other": 8}),
+    "null_values": (
+        "",
+        'null_values = [-1, "-2"]\nnulls = "none"',
+        {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2},
+    ),
+    "null_values of all": (
+        'null_values = [-1, "refused"]\n',
+        'nulls = "none"',
+        {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2},
+    ),
+    "recode": (
+        "",
+        'categories = [1, 2]\nrecode = {"3" = 2, "4" = "red", "-1" = "2"}',
+        {"red": 3, "blue": 7, "other": 1},
+    ),
+    "nulls and unknown": (
+        "",
+        "categories = [1, 2]\nnulls = 1\nunknown = 2",
+        {"red": 2, "blue": 10},
+    ),
+}
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta"])
+@pytest.mark.parametrize("name", UNDERSTOOD)
+def test_a_code_that_the_file_describes_is_understood_as_its_label(name, extension, tmp_path):
+    head, column, wanted = UNDERSTOOD[name]
+    path = coded(tmp_path / f"x.{extension}")
+    assert asked_of(path, f"labels = true\n{head}", "vote", column) == wanted
+
+
+def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(tmp_path):
+    path = coded(tmp_path / "x.sav")
+    question = path.with_name("question.toml")
+    head = 'title = "T"\nlabels = true\n[privacy]\nepsilon = 1e5\ndelta = 1e-8\n'
+
+    def asked(rest: str) -> Any:
+        question.write_text(head.replace("\ndelta = 1e-8", "") + rest)
+        return json.loads(run("run", question, path, "-o", "-"))
+
+    found = asked(
+        '[columns.vote]\ncategories = [1, 2]\nunknown = "DROP"\n[columns.party]\ncategories = ["b"]'
+        '\n[[results]]\ncolumn = "vote"\nby = "party"\n'
+    )
+    assert "Blue" in json.dumps(found, ensure_ascii=False)
+    found = asked(
+        "[columns.vote]\ncategories = [1, 2, 3]\nunknown = 'DROP'\n[[results]]\n"
+        'column = "vote"\nmerge = { a = [1, "2"], b = [3] }\n'
+    )
+    assert found["drawn"][:2] == [3, 3]
+    question.write_text(
+        head + '[columns.vote]\ncategories = "discover"\nalways = [1]\n[[results]]\ncolumn = "vote"'
+    )
+    assert "red" in run("run", question, path, "-o", "-")
+
+
+#: What is refused before a record is read: a code that can never be there, and what is one value.
+NEVER: dict[str, tuple[str, str, str]] = {
+    "a text of numbers": ("", 'null_values = ["NA"]', "null_values='NA': can never be a value in"),
+    "a point": ("", 'null_values = ["-9.0"]', "null_values='-9.0': can never be a value in this"),
+    "a category": ("null_values = [1]", "categories = [2, 'red']", "'red' is also in null_values"),
+    "recoded": ("", 'null_values = [1]\nrecode = { "red" = 2 }', "'red' is also in null_values"),
+    "twice": ("", "categories = [1, 'red']", "must all be different"),
+    "recoded twice": ("", 'recode = { "1" = 2, red = 3 }', "'red': is 'red' by the file, which is"),
+}
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_what_can_never_be_there_or_is_one_value_is_refused(name, tmp_path):
+    head, column, message = NEVER[name]
+    path = coded(tmp_path / "x.sav")
+    said = asked_of(path, f"labels = true\n{head}", "vote", column, code=2)
+    assert message in " ".join(said.split())
+
+
+def test_a_text_that_is_a_code_and_the_label_of_another_one_is_refused(tmp_path):
+    path = tmp_path / "x.sav"
+    people = pd.DataFrame({"vote": [1.0, 2.0, 2.0]})
+    pyreadstat.write_sav(people, str(path), variable_value_labels={"vote": {1: "2", 2: "two"}})
+    said = asked_of(path, "labels = true", "vote", 'categories = ["2"]', code=2)
+    assert "'2': is a code, and the label of another one; write the code" in " ".join(said.split())
+    found = asked_of(path, "labels = true", "vote", "categories = [1, 2]")
+    assert found == {"2": 1, "two": 2, "other": 0}
+    said = asked_of(path, 'labels = true\nnull_values = ["NA"]', "vote", code=2)
+    assert "FILE x.sav: null_values='NA': can never be a value in any of its columns" in said
+
+
+def test_two_columns_of_one_name_are_refused_by_every_door(tmp_path):
+    people = tmp_path / "x.csv"
+    people.write_text("secret,vote,secret\na,yes,b\n")
+    book = workbook(tmp_path / "x.xlsx", {"S": [["secret", "vote", "secret"], ["a", "yes", "b"]]})
+    blanks = tmp_path / "y.csv"
+    blanks.write_text("vote, vote\nyes,no\n")
+    for path in (people, book):
+        with pytest.raises(
+            ValueError, match=r"two of its columns have one name; rename all"
+        ) as raised:
+            opened(path)
+        assert "secret" not in str(raised.value)
+        for command in (("release", path, "--column", "vote", "--categories", "yes", *SURE),
+                        ("init", path, "--column", "vote")):  # fmt: skip
+            said = run(*command, code=2)
+            assert "two of its columns have one name" in " ".join(said.split())
+            assert "secret" not in said
+    assert "two of its columns" in asked_of(blanks, "trim = true", "vote", code=2)
+    assert asked_of(blanks, "", "vote", 'categories = ["yes"]') == {"yes": 1, "other": 0}
+    nameless = tmp_path / "z.csv"
+    nameless.write_text("vote,,\nyes,1,2\n")
+    assert counts(nameless, "vote", ["yes"]) == (1, 0, 0)
 
 
 # --- Specifications, the owner's file, init

@@ -1,0 +1,146 @@
+"""What the pages say of an extra, by what is installed, and nothing of the repository: the name of
+an extra and an archive of files. Without them, print the extras that this Python can have.
+"""
+# ruff: noqa: S101, S603, T201
+
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from importlib.metadata import metadata
+from pathlib import Path
+
+import opendp.prelude as dp
+import polars as pl
+
+import opendp_bayes as ob
+
+dp.enable_features("contrib", "honest-but-curious")
+os.environ["MPLBACKEND"] = "agg"
+
+
+def counts(data: object, column: str, categories: list[object], **how: object) -> tuple[int, ...]:
+    """The counts of the labels, of nulls and of others, with hardly any noise."""
+    context = ob.context(
+        data,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1e5),
+        split_evenly_over=1,
+        **how,
+    )
+    asked = {"categories": categories, "nulls": "none", "unknown": "rest"}
+    return ob.posterior(context.query(), column, **asked).release().counts
+
+
+def command(*given: object) -> str:
+    """What the command prints."""
+    arguments = [sys.executable, "-m", "opendp_bayes", *map(str, given)]
+    return subprocess.check_output(arguments, text=True)
+
+
+def release() -> ob.Release:
+    context = ob.context(
+        pl.LazyFrame({"vote": ["yes"] * 620 + ["no"] * 310 + [None] * 70}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    question = {"categories": ["yes", "no"], "nulls": "missing", "unknown": "missing"}
+    return ob.posterior(context.query(), "vote", **question).release()
+
+
+def csv() -> Path:
+    Path("votes.csv").write_text("vote\nyes\nno\nyes\n")
+    return Path("votes.csv")
+
+
+def core() -> None:
+    votes = pl.DataFrame({"vote": ["yes", "no", "yes"]})
+    votes.write_parquet("votes.parquet")
+    votes.write_ipc("votes.arrow")
+    Path("votes.csv.gz").write_bytes(gzip.compress(csv().read_bytes()))
+    Path("folder").mkdir()
+    votes.write_parquet("folder/a.parquet")
+    for file in ("votes.csv", "votes.csv.gz", "votes.parquet", "votes.arrow", "folder"):
+        assert counts(file, "vote", ["yes", "no"]) == (2, 1, 0, 0), file
+    for file in ("libreoffice_1900.xlsx", "libreoffice_1900.ods"):
+        assert counts(file, "what", ["whole"])[0] == 1, file
+    assert counts("issues.xlsb", "1", ["2", "ab"], sheet="issue6") == (1, 1, 0, 1)
+    assert release().posterior.to_frame().height == 3
+
+
+def files() -> None:
+    for extension in ("sav", "zsav", "por", "dta", "sas7bdat", "xpt"):
+        label, text = ("MYLABL", "MYCHAR") if extension in ("por", "xpt") else ("mylabl", "mychar")
+        path = f"sample.{extension}"
+        assert counts(path, text, ["a", "b"]) == (1, 1, 0, 3), path
+        # Stata alone states that its numbers are whole; of others the command reads texts.
+        if extension == "dta":
+            assert counts(path, label, [1, 2]) == (3, 2, 0, 0)
+        if extension in ("sav", "zsav", "por", "dta"):
+            assert counts(path, label, ["Male", "Female"], labels=True) == (3, 2, 0, 0)
+    catalogue = {"labels": "test_formats_win.sas7bcat"}
+    assert counts("test_data_win.sas7bdat", "SEXA", ["Male", "Female"], **catalogue)[:2] == (2, 1)
+    assert counts("issues.xls", "1", ["2", "ab"], sheet="issue6") == (1, 1, 0, 1)
+    assert "pandas" not in sys.modules
+
+
+def cli() -> None:
+    question = ("--column", "vote", "--categories", "yes,no", "--epsilon", "1")
+    assert "yes" in command("release", csv(), *question)
+
+
+def report() -> None:
+    made = command("init", csv(), "--categories", "vote=yes,no")
+    Path("survey.toml").write_text(made)
+    command("report", "survey.toml", csv(), "-o", "survey.html")
+    assert "<html" in Path("survey.html").read_text("utf-8")
+
+
+def demo() -> None:
+    assert "ε" in command("demo")
+
+
+def xlsx() -> None:
+    Path("votes.json").write_text(release().to_json())
+    command("show", "votes.json", "-o", "table.xlsx")
+    assert zipfile.is_zipfile("table.xlsx")
+
+
+def plot() -> None:
+    release().plot().figure.savefig("votes.png")
+    assert Path("votes.png").stat().st_size > 1000
+
+
+def frames() -> None:
+    import pyarrow as pa
+
+    assert counts(pa.table({"vote": ["yes", "no", "yes"]}), "vote", ["yes", "no"])[:2] == (2, 1)
+    Path("votes.csv.zst").write_bytes(pa.compress(csv().read_bytes(), "zstd", asbytes=True))
+    assert counts("votes.csv.zst", "vote", ["yes", "no"])[:2] == (2, 1)
+
+
+def arviz() -> None:
+    assert release().posterior.to_arviz(draws=10) is not None
+
+
+def composition() -> None:
+    from opendp_bayes.research import privacy_loss_distribution
+
+    mechanism = ob.LaplaceParameters(scale=1.0, total="private")
+    assert privacy_loss_distribution(mechanism, size=None, prior=[1.0, 1.0])
+
+
+if len(sys.argv) == 1:
+    extras = metadata("opendp-bayes").get_all("Provides-Extra") or []
+    print(*(name for name in extras if name != "arviz" or sys.version_info >= (3, 11)))
+else:
+    name, archive = sys.argv[1], zipfile.ZipFile(sys.argv[2])
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        archive.extractall()
+        globals()[name]()  # of an extra that nothing is said of there is none
+        os.chdir("/")
+    print(f"{name}: does what its page says")
