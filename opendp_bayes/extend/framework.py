@@ -20,6 +20,7 @@ from opendp_bayes.trusted.keys import Keys, counted_in_parts
 from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.opening import CheckedContext
 from opendp_bayes.trusted.spaces import PosteriorSpace
+from opendp_bayes.trusted.temporary_files import TemporaryFile
 
 __all__ = [
     "Axis",
@@ -29,6 +30,7 @@ __all__ = [
     "Keys",
     "PosteriorSpace",
     "Question",
+    "TemporaryFile",
     "counted_in_parts",
     "counting",
     "counting_values",

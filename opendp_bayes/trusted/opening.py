@@ -189,8 +189,8 @@ def context(
     data : a polars LazyFrame, which is read when something is released; the path of a file that
         the command reads, such as "survey.sav" (`docs/files.md`, "Files"); or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
-        else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask, Ibis and SQLFrame are
-        for `opendp_bayes_engines.context`. Data in memory are written to a private temporary file
+        else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask and Ibis are for
+        `opendp_bayes_engines.columns`. Data in memory are written to a private temporary file
         (`on_disk`), which is there for as long as the Context. Integers of 8 and 16 bits are
         widened, and what pandas and Arrow take for categories becomes text, because it may be read
         off the data. Columns of types that OpenDP does not know are left out; `left_out` of the

@@ -180,8 +180,8 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
         raise ValueError(f"data={kind}: two columns have one name; rename them.")
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(
-            f"data={kind}: is a frame of an engine, which counts itself; open it by"
-            " `opendp_bayes_engines.context`, with the same arguments (pip install"
+            f"data={kind}: is a frame of an engine; open what"
+            " `opendp_bayes_engines.columns(frame, [...])` writes of it (pip install"
             " opendp-bayes-engines)."
         )
     left_out: dict[str, str] = {}

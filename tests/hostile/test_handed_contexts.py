@@ -85,7 +85,7 @@ def is_data(value: Any) -> bool:
     """True for a frame, and for what a Context over an engine holds for one."""
     name = type(value).__module__.split(".")[0]
     return (name == "polars" and isinstance(value, (pl.LazyFrame, pl.DataFrame))) or hasattr(
-        value, "groups"
+        value, "combinations"
     )
 
 

@@ -271,8 +271,8 @@ MESSAGES = {
     "a frame of an engine": (
         {"frame": duckdb.sql("SELECT 'a' AS vote")},
         TypeError,
-        "data=duckdb.DuckDBPyRelation: is a frame of an engine, which counts itself; open it by"
-        " `opendp_bayes_engines.context`, with the same arguments (pip install"
+        "data=duckdb.DuckDBPyRelation: is a frame of an engine; open what"
+        " `opendp_bayes_engines.columns(frame, [...])` writes of it (pip install"
         " opendp-bayes-engines).",
     ),
     "two columns of one name": (

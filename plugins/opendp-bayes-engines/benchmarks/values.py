@@ -37,7 +37,8 @@ def ours(engine: str, frame: Any, limit: int) -> Callable[[], Iterator[pl.DataFr
 
     import opendp_bayes as ob
     from opendp_bayes_engines import context
-    from opendp_bayes_engines.engines import held
+    from opendp_bayes_engines.opening import table_of
+    from opendp_bayes_engines.tables import Rows
 
     dp.enable_features("contrib", "honest-but-curious")
     if engine == "core":
@@ -53,7 +54,7 @@ def ours(engine: str, frame: Any, limit: int) -> Callable[[], Iterator[pl.DataFr
     if limit:
         query = query.truncate_per_group(limit)
     counts, _ = query.counts_of_values("vote", always=[], nulls=ob.DROP)
-    data = held(frame)[0]
+    data = Rows(table_of(frame))
     return lambda: counts(data).batches()
 
 

@@ -1,14 +1,18 @@
-"""Frames of Spark, DuckDB, Dask, Ibis and SQLFrame for `opendp_bayes`: records are counted where
-they are, and no more than the counts leaves the engine.
+"""Tables of DuckDB, Dask, Ibis and Spark for `opendp_bayes`: their columns in a private file, or
+counted where they are.
 
     import opendp_bayes as ob
     import opendp_bayes_engines as engines
 
-    context = engines.context(frame, privacy_unit=..., privacy_loss=..., split_evenly_over=1)
-    query = context.query().filter(nw.col("age") >= 18)
+    frame = engines.columns(table, ["age", "vote"])
+    context = ob.context(frame, privacy_unit=..., privacy_loss=..., split_evenly_over=1)
+
+    context = engines.context(table, privacy_unit=..., privacy_loss=..., split_evenly_over=1)
+    query = context.query().filter(("age", ">=", 18))
     ob.posterior(query, "vote", categories=["no", "yes"], ...).release()
 """
 
 from opendp_bayes_engines.query import EngineContext, EngineQuery, context
+from opendp_bayes_engines.writing import columns
 
-__all__ = ["EngineContext", "EngineQuery", "context"]
+__all__ = ["EngineContext", "EngineQuery", "columns", "context"]

@@ -1,38 +1,26 @@
-"""Kinds of values that a column of a frame may hold, whichever engine the frame is in."""
+"""Types of columns in which engines and polars have the same values, and how these are carried.
 
-from dataclasses import dataclass, replace
-from enum import Enum
+Within an engine, text is its bytes, so that no collation applies, and a date the number of its days
+from 1970-01-01, so that no calendar does.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
-import narwhals as nw
-from narwhals.dtypes import DType
+import polars as pl
 
+from opendp_bayes.extend import told
 from opendp_bayes.extend.framework import ColumnKind
 
-#: What a 64-bit signed integer holds. Arithmetic is accepted where its results are proved to fit.
-INT64 = (-(2**63), 2**63 - 1)
-
-_INTEGERS: dict[type[DType], tuple[int, int]] = {
-    nw.Int8: (-(2**7), 2**7 - 1),
-    nw.Int16: (-(2**15), 2**15 - 1),
-    nw.Int32: (-(2**31), 2**31 - 1),
-    nw.Int64: INT64,
-    nw.UInt8: (0, 2**8 - 1),
-    nw.UInt16: (0, 2**16 - 1),
-    nw.UInt32: (0, 2**32 - 1),
-}
-
-
-class Kind(Enum):
-    """The kinds of values that mean the same in every engine, and OTHER for everything else."""
-
-    BOOLEAN = "boolean"
-    INTEGER = "integer"
-    WIDE = "integer beyond 64 bits"
-    STRING = "string"
-    DATE = "date"
-    FLOAT = "float"
-    OTHER = "other"
+_EPOCH = date(1970, 1, 1)
+#: Days of the years 1 to 9999, which Python has. Other dates are null.
+DAYS = ((date.min - _EPOCH).days, (date.max - _EPOCH).days)
+_KINDS: dict[Any, Any] = {pl.Boolean: "boolean", pl.Int64: "integer", pl.String: "text"}
+#: Types that are counted within an engine.
+_COUNTED = (*_KINDS, pl.Date)
 
 
 @dataclass(frozen=True)
@@ -41,74 +29,90 @@ class Column:
 
     Attributes
     ----------
-    kind : of its values.
-    dtype : its type in the words of narwhals, without what it holds: an Enum within a list has
-        labels, too.
-    nullable : whether it may hold nulls; a float may hold NaN, which counts as a null.
-    limits : the smallest and the largest value that an INTEGER can have.
-    categories : the public labels, where the caller wrote them into the type.
-    copies : texts of the data, or constants, that one value of a STRING joins at most: it is no
-        longer than so many of them.
+    type : str
+        The engine's name of its type, without what the type holds: labels of an Enum may be data.
+    dtype : a type of polars, or None
+        In which polars has the same values; None where it has none.
     """
 
-    kind: Kind
-    dtype: str
-    nullable: bool = True
-    limits: tuple[int, int] = INT64
-    categories: tuple[str, ...] | None = None
-    copies: int = 1
+    type: str
+    dtype: Any = None
 
     @property
     def known(self) -> ColumnKind:
-        """What a question is told of the column."""
-        kinds: dict[Kind, Any] = {
-            Kind.BOOLEAN: "boolean",
-            Kind.INTEGER: "integer",
-            Kind.WIDE: "integer",  # a category is within 64 bits, so any other value is unknown
-            Kind.STRING: "text",
-        }
-        kind = kinds.get(self.kind, "other")
-        # An Enum of an engine is text: its labels are not known.
-        name = "String" if kind == "text" and self.categories is None else self.dtype
-        return ColumnKind(kind, name, self.nullable, self.categories)
+        """What a question knows of the column."""
+        return ColumnKind(_KINDS.get(self.dtype, "other"), str(self.dtype))
 
 
-def column_of(dtype: DType) -> Column:
-    """Describe a column of a narwhals type, by what does not depend on the data.
+Schema = Mapping[str, Column]
 
-    The labels of an Enum do: engines and pandas make one of whatever values there are.
+
+def schema_of(columns: Iterable[tuple[Any, Column]]) -> dict[str, Column]:
+    """The columns by name, without those whose names differ in nothing but case: engines do not
+    always tell them apart.
     """
-    name = dtype.base_type().__name__
-    for integer, limits in _INTEGERS.items():
-        if dtype == integer:
-            return Column(Kind.INTEGER, name, limits=limits)
-    kinds: dict[type[DType], Kind] = {
-        nw.Boolean: Kind.BOOLEAN,
-        nw.UInt64: Kind.WIDE,
-        nw.Int128: Kind.WIDE,
-        nw.String: Kind.STRING,
-        nw.Categorical: Kind.STRING,
-        nw.Enum: Kind.STRING,
-        nw.Date: Kind.DATE,
-        nw.Float32: Kind.FLOAT,
-        nw.Float64: Kind.FLOAT,
-    }
-    return Column(next((kind for of, kind in kinds.items() if dtype == of), Kind.OTHER), name)
+    listed = [(name, column) for name, column in columns if isinstance(name, str)]
+    names = Counter(name.casefold() for name, _ in listed)
+    return {name: column for name, column in listed if names[name.casefold()] == 1}
 
 
-def written_column_of(dtype: DType) -> Column:
-    """Describe a column of polars, whose Enums have the labels that somebody wrote."""
-    column = column_of(dtype)
-    return replace(column, categories=tuple(dtype.categories)) if type(dtype) is nw.Enum else column
+def check_columns(schema: Schema, names: Sequence[str], *, counted: bool) -> None:
+    """Raise `ValueError`/`TypeError` unless every column is there, and of a type that is read, or
+    with `counted` one that is counted within an engine.
+    """
+    for name in names:
+        column = schema.get(name) if isinstance(name, str) else None
+        if column is None:
+            raise ValueError(
+                f"column={told(name)}: is not a column of the table, or another column has the same"
+                " name but for case; rename one."
+            )
+        if column.dtype is None:
+            raise TypeError(
+                f"column={name!r}: has type {column.type}, whose values polars does not share; cast"
+                " it in the table to text, a date, a Boolean or a number of at most 64 bits."
+            )
+        if counted and column.dtype not in _COUNTED:
+            raise TypeError(
+                f"column={name!r}: has type {column.type}, which is not counted within an engine;"
+                f" open what engines.columns(table, [{name!r}, ...]) gives by ob.context."
+            )
 
 
-def leaf(name: str, column: Column) -> nw.Expr:
-    """A column as plans read it: of one type for each kind, and NaN as null."""
-    value = nw.col(name)
-    if column.kind is Kind.INTEGER and column.dtype != "Int64":
-        return value.cast(nw.Int64)
-    if column.kind is Kind.STRING and column.dtype != "String":
-        return value.cast(nw.String)
-    if column.kind is Kind.FLOAT:
-        return (value if column.dtype == "Float64" else value.cast(nw.Float64)).fill_nan(None)
+def as_carried(value: Any, column: Column) -> Any:
+    """A constant as it is within an engine.
+
+    Raises `TypeError` for one of another type than the column, `ValueError` for an integer beyond
+    64 bits or text that is not Unicode.
+    """
+    kinds = {pl.Boolean: bool, pl.Int64: int, pl.String: str, pl.Date: date}
+    if type(value) is not kinds[column.dtype]:
+        raise TypeError(
+            f"constant={told(value)}: must be of the type of its column, {column.type}, which is"
+            f" {kinds[column.dtype].__name__} in Python."
+        )
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, date):
+        return (value - _EPOCH) // timedelta(days=1)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"constant={value}: must be an integer of 64 bits.")
     return value
+
+
+def carried(value: pl.Expr, column: Column) -> pl.Expr:
+    """A column of a polars frame as it is within an engine."""
+    if column.dtype == pl.String:
+        return value.cast(pl.String).cast(pl.Binary)
+    if column.dtype == pl.Date:
+        days = value.cast(pl.Int32).cast(pl.Int64)
+        return pl.when(days.is_between(*DAYS)).then(days)
+    return value.cast(column.dtype)
+
+
+def restored(batch: pl.DataFrame, columns: Mapping[str, Column]) -> pl.DataFrame:
+    """Columns as they left an engine, in the types that polars has for them."""
+    return batch.with_columns(
+        pl.col(name).cast(pl.Int32 if column.dtype == pl.Date else column.dtype).cast(column.dtype)
+        for name, column in columns.items()
+    )

@@ -1,129 +1,96 @@
-"""Contexts over frames of any engine, and their queries."""
+"""Contexts over tables of any engine, and their queries."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from opendp.context import Query
-from opendp.mod import Domain, Measure, Metric, Transformation
+from opendp.domains import user_domain
+from opendp.metrics import change_one_distance, symmetric_distance
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    Measure,
+    Metric,
+    SymmetricIdDistance,
+    Transformation,
+)
+from opendp.transformations import make_user_transformation
 
 from opendp_bayes import Ledger
-from opendp_bayes.extend import as_size, told
-from opendp_bayes.extend.framework import CheckedContext, Question, require_features
-from opendp_bayes.trusted.opendp_internals import parts_of, wrap_answer
-from opendp_bayes_engines.engines import held
-from opendp_bayes_engines.space import (
-    FrameSpace,
-    identifier_of,
-    is_one_person,
-    make_counts,
-    make_counts_of_values,
-    make_step,
+from opendp_bayes.extend import as_distance, as_size
+from opendp_bayes.extend.framework import (
+    CheckedContext,
+    Question,
+    counting,
+    counting_values,
+    guarded,
+    guarded_map,
+    require_features,
 )
-from opendp_bayes_engines.steps import Filter, Schema, Step, Truncate, WithColumns, flat
+from opendp_bayes_engines.kinds import Schema, check_columns
+from opendp_bayes_engines.opening import table_of
+from opendp_bayes_engines.steps import Condition, Limit, Step
+from opendp_bayes_engines.tables import Rows
 
 
-class EngineQuery(Query):
-    """A query on a frame of any engine: steps, each a new query, and then `opendp_bayes.posterior`.
-
-    Each step is checked when it is made, and runs when something is released. `schema` has what is
-    known of each column, `kept` says which rows of each identifier are kept, and `by` names the
-    columns of its groups.
+@dataclass(frozen=True)
+class EngineQuery:
+    """A query on a table of any engine: steps, each a new query, and then
+    `opendp_bayes.posterior`. Nothing is read before a release.
     """
 
-    def __init__(
-        self,
-        base: Query,
-        schema: Schema,
-        identifier: str | None,
-        plan: Transformation | None = None,
-        by: tuple[str, ...] = (),
-        kept: str = "",
-        selected: bool = False,
-        person: str | None = None,
-    ) -> None:
-        parts = parts_of(base)
-        super().__init__(*(parts if plan is None else parts._replace(chain=plan)))
-        self.schema, self.kept = schema, kept
-        self._base, self._identifier = base, identifier
-        self._plan, self.by, self._selected = plan, by, selected
-        self._person = person  # the identifier of limited rows, where no step changed it
+    base: Query
+    domain: Domain
+    metric: Metric
+    d_in: Any
+    schema: Schema
+    steps: tuple[Step, ...] = ()
 
-    def filter(self, *predicates: Any, **constraints: Any) -> "EngineQuery":
-        """Keep the rows that fulfil every predicate; `filter(region="north")` is short for
-        `filter(nw.col("region") == "north")`.
+    def filter(self, *conditions: tuple[str, str, Any]) -> "EngineQuery":
+        """Keep the rows that fulfil every condition.
 
+        Parameters
+        ----------
+        conditions : tuples of str, str and a constant
+            `(column, op, constant)`, as in `("age", ">=", 18)`. `op` is `"=="`, `"!="`, `"<"`,
+            `"<="`, `">"` or `">="`, with a constant of the column's type; `"is_in"`, with a list of
+            them; or `"is_null"`, with True or False. A null fulfils none of the others.
+
+        Raises
+        ------
+        ValueError or TypeError
+            For a condition that does not fit its column.
+
+        Notes
+        -----
         Under `unit_of(changes=)` the number of rows is private afterwards, and a change moves two.
-        Raises `ValueError`/`TypeError` for an expression that is not accepted.
         """
-        return self._then(Filter.build(self.schema, predicates, constraints))
-
-    def with_columns(self, *exprs: Any, **named_exprs: Any) -> "EngineQuery":
-        """Add columns computed row by row, or replace columns.
-
-        Raises `ValueError`/`TypeError` for an expression that is not accepted.
-        """
-        return self._then(WithColumns.build(self.schema, exprs, named_exprs, only=False))
-
-    def select(self, *exprs: Any, **named_exprs: Any) -> "EngineQuery":
-        """Keep the columns named and computed, and no others.
-
-        Raises `ValueError`/`TypeError` for an expression that is not accepted.
-        """
-        return self._then(WithColumns.build(self.schema, exprs, named_exprs, only=True))
+        steps = tuple(Condition.checked(one, self.schema) for one in conditions)
+        return replace(self, steps=(*self.steps, *steps))
 
     def truncate_per_group(self, m: int) -> "EngineQuery":
-        """Keep at most `m` rows of each identifier: the first by all columns, in the order of their
-        names, nulls first, whatever order the engine reads them in.
+        """Keep at most `m` rows of each identifier, drawn at random in every release.
 
-        Raises `ValueError`/`TypeError` for an `m` that is no whole number of at least 1, or a
-        privacy unit without identifier.
+        Parameters
+        ----------
+        m : int
+            The largest number of rows that an identifier keeps.
+
+        Raises
+        ------
+        ValueError or TypeError
+            For an `m` that is no whole number of at least 1, for a privacy unit without identifier,
+            and the second time.
         """
-        if self._identifier is None:
+        identifier = identifier_of(self.metric, self.schema)
+        if identifier is None or self._limit is not None:
             raise ValueError(
                 "truncate_per_group: needs a privacy unit with an identifier, as in"
                 " `dp.unit_of(contributions=1, identifier='person')`, and limits it once."
             )
-        step = Truncate.build(self.schema, self._identifier, as_size(m, "m"))
-        limited = self._then(step)
-        limited._person = self._identifier
-        limited._identifier, limited.kept = None, step.rule(selected=self._selected)
-        return limited
-
-    def group_by(self, *by: str) -> "EngineQuery":
-        """Ask for a posterior per group of the column named; nothing but the question may follow.
-
-        Raises `ValueError`/`TypeError` for anything but names of columns.
-        """
-        names = flat(by)
-        if not names or not all(isinstance(name, str) for name in names):
-            raise TypeError(
-                f"by={told(names)}: must be names of columns; compute them in the plan first."
-            )
-        self._check_ungrouped()
-        return EngineQuery(
-            self._base, self.schema, self._identifier, self._plan, tuple(names), self.kept
-        )
-
-    def compositor(self, *args: Any, **kwargs: Any) -> Query:
-        """Return a query whose `.release()` is another Context, over the frame that the plan makes,
-        which divides this query's budget.
-
-        Parameters
-        ----------
-        args, kwargs : handed to OpenDP's `Query.compositor`: `split_evenly_over`, a number of
-            queries, or `split_by_weights`, a weight for each; `d_out`, the loss to divide;
-            `output_measure`, the measure of the new Context; and `alpha`, the part of δ for its
-            conversion.
-
-        Raises `ValueError` after `group_by`, which must be the last step.
-        """
-        self._check_ungrouped()
-        nested = Query(*parts_of(self)).compositor(*args, **kwargs)
-        wrap_answer(
-            nested, lambda made: EngineContext.over(made, schema=self.schema, kept=self.kept)
-        )
-        return nested
+        return replace(self, steps=(*self.steps, Limit(identifier, as_size(m, "m"))))
 
     def counts_of(self, question: Question) -> tuple[Transformation, Query]:
         """Make the transformation to the counts that answer a question, and return it with the
@@ -131,12 +98,21 @@ class EngineQuery(Query):
 
         Parameters
         ----------
-        question : the question as the user put it.
+        question : Question
+            As the user put it.
 
-        Raises `ValueError`/`TypeError` for a question that does not fit the frame.
+        Raises
+        ------
+        ValueError or TypeError
+            For a question that does not fit the table.
         """
-        counts = make_counts(*self._space, question)
-        return (counts if self._plan is None else self._plan >> counts), self._base
+        check_columns(self.schema, [*question.columns, *question.by], counted=True)
+        plan = self._plan()
+        kinds = {name: column.known for name, column in self.schema.items()}
+        counts = counting(
+            *plan.output_space, question, kinds, Rows.combinations, "engines: counting"
+        )
+        return plan >> counts, self.base
 
     def counts_of_values(
         self, column: Any, *, always: Sequence[Any], nulls: Any
@@ -145,74 +121,104 @@ class EngineQuery(Query):
         query that has the budget. `opendp_bayes.posterior` with `categories="discover"` goes
         through this door.
 
-        People are counted where the privacy unit is one identifier, which the plan leaves as it is
-        after it has limited the rows of each; records otherwise.
-
         Parameters
         ----------
-        column : its name.
-        always : labels that are shown whatever their count.
-        nulls : the label under which nulls are counted, or `DROP`.
+        column : str
+            Its name.
+        always : a list of labels
+            They are shown whatever their count.
+        nulls : a label, or `DROP`
+            Nulls are counted under it, or left out.
 
-        Raises `ValueError`/`TypeError` for a column or arguments that do not fit the frame.
+        Raises
+        ------
+        ValueError or TypeError
+            For a column or arguments that do not fit the table.
+
+        Notes
+        -----
+        People are counted where the privacy unit is one identifier whose rows are limited; records
+        otherwise.
         """
-        self._check_ungrouped()
-        _, metric = self._base_space
-        person = self._person if is_one_person(metric, parts_of(self._base).d_in) else None
-        counts = make_counts_of_values(
-            *self._space,
+        check_columns(self.schema, [column], counted=True)
+        plan, person = self._plan(), None
+        if isinstance(self.metric, SymmetricIdDistance) and self.d_in == 1 and self._limit:
+            person = self._limit.column
+        kinds = {name: of.known for name, of in self.schema.items()}
+        counts = counting_values(
+            *plan.output_space,
             column,
+            kinds,
+            Rows.values,
+            "engines: counting",
             always=always,
             nulls=nulls,
             person=person,
-            plan=None if person is None else self._plan,
+            plan=None if person is None else plan,
         )
-        of_records = self._plan is not None and person is None
-        return (self._plan >> counts if of_records else counts), self._base
+        return (counts if person else plan >> counts), self.base
 
     @property
-    def _space(self) -> tuple[Domain, Metric]:
-        return self._base_space if self._plan is None else self._plan.output_space
+    def _limit(self) -> Limit | None:
+        return next((step for step in self.steps if isinstance(step, Limit)), None)
 
-    @property
-    def _base_space(self) -> tuple[Domain, Metric]:
-        return parts_of(self._base).chain
+    def _plan(self) -> Transformation:
+        """The transformation by the steps (`docs/research/proofs.md`, "Plans of other engines").
 
-    def _then(self, step: Step) -> "EngineQuery":
-        self._check_ungrouped()
-        made = make_step(*self._space, step)
-        plan = made if self._plan is None else self._plan >> made
-        selected = self._selected or (isinstance(step, WithColumns) and step.only)
-        return EngineQuery(
-            self._base,
-            step.schema,
-            self._identifier,
-            plan,
-            kept=self.kept,
-            selected=selected,
-            person=self._person if self._person in step.kept else None,
+        Raises `ValueError` where a unit has any number of rows.
+        """
+        require_features("engines")
+        metric, per_unit, steps = self.metric, 1, self.steps
+        if self._limit is not None:
+            per_unit = self._limit.rows * (2 if isinstance(metric, ChangeOneIdDistance) else 1)
+            metric = symmetric_distance()
+        elif identifier_of(metric, self.schema) is not None:
+            raise ValueError(
+                f"privacy_unit={metric}: a person may own any number of rows; limit them first,"
+                " with `query.truncate_per_group(m)`."
+            )
+        elif steps and metric == change_one_distance():
+            # A row that changes may leave, enter, or both: the number of rows is private then.
+            metric, per_unit = symmetric_distance(), 2
+        return make_user_transformation(
+            self.domain,
+            self.metric,
+            self.domain,
+            metric,
+            guarded(lambda rows: rows.then(steps), "the plan"),
+            guarded_map(lambda d_in: per_unit * as_distance(d_in), "the plan"),
         )
 
-    def _check_ungrouped(self) -> None:
-        if self.by:
-            raise ValueError("query: group_by must be the last step.")
+
+def identifier_of(metric: Metric, schema: Schema) -> str | None:
+    """The column that identifies the privacy unit, None where it is a number of rows.
+
+    Raises `ValueError`/`TypeError` for a metric that no plan is proved for, or a column that cannot
+    identify.
+    """
+    if metric in (symmetric_distance(), change_one_distance()):
+        return None
+    if not isinstance(metric, (SymmetricIdDistance, ChangeOneIdDistance)):
+        raise ValueError(
+            f"privacy_unit={metric}: must be unit_of(contributions=) or unit_of(changes=), each a"
+            " number, with identifier= where people own several rows."
+        )
+    if not metric.identifier.meta.is_column():
+        raise ValueError(
+            f"privacy_unit={metric}: the identifier must be the name of a column; compute it in the"
+            " table before."
+        )
+    name: str = metric.identifier.meta.output_name()
+    check_columns(schema, [name], counted=True)
+    return name
 
 
 class EngineContext(CheckedContext):
-    """A Context over a frame of any engine; `query()` gives an `EngineQuery`. `kept` says which
-    rows of each identifier its frame has, if it was made by a query that limited them.
-    """
+    """A Context over a table of any engine; `query()` gives an `EngineQuery`."""
 
     schema: Schema
-    kept: str
 
-    @property
-    def identifier(self) -> str | None:
-        """The column that identifies the privacy unit; None where it is a number of rows."""
-        space: Any = self.query_space or self.accountant.input_space
-        return identifier_of(space[1], self.schema)
-
-    def query(self, **kwargs: Any) -> EngineQuery:
+    def query(self, **kwargs: Any) -> EngineQuery:  # type: ignore[override]
         """Return a query with the next share of the budget, or with the loss given.
 
         Parameters
@@ -223,11 +229,12 @@ class EngineContext(CheckedContext):
         Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
         """
         base: Any = super().query(**kwargs)
-        return EngineQuery(base, self.schema, self.identifier, kept=self.kept)
+        accountant = self.accountant
+        return EngineQuery(base, *accountant.input_space, self.d_in, self.schema)
 
 
 def context(
-    data: Any,
+    table: Any,
     *,
     privacy_unit: tuple[Metric, Any],
     privacy_loss: tuple[Measure, Any],
@@ -235,24 +242,30 @@ def context(
     split_by_weights: Sequence[float] | None = None,
     ledger: Ledger | None = None,
 ) -> EngineContext:
-    """Open an OpenDP Context over a frame of PySpark, DuckDB, Dask, Ibis, SQLFrame or polars.
+    """Open an OpenDP Context over a table, whose engine counts its records where they are.
 
     Parameters
     ----------
-    data : a frame. The data are its rows: what was computed before it is not checked,
-        so that each of its rows must belong to the privacy unit by your word.
-    privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, with `identifier=`, the
-        name of a column, where people own several rows.
-    privacy_loss : the budget: `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, with or without
-        `delta=`.
-    split_evenly_over : the number of queries that share the budget equally.
-    split_by_weights : a weight for each query, in their order. At most one of the two is given;
-        without either, each query says what it spends, `context.query(epsilon=0.5)`.
-    ledger : an `opendp_bayes.Ledger`, in which every release of the Context is entered before it
-        is handed out, and which refuses what it has no room for.
+    table : a table of DuckDB, Dask, Spark or Ibis
+        The data are its rows: what was computed before it is not checked, so that each of its rows
+        must belong to the privacy unit by your word.
+    privacy_unit : `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`
+        With `identifier=`, the name of a column, where people own several rows.
+    privacy_loss : `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`
+        The budget, with or without `delta=`.
+    split_evenly_over : int
+        The number of queries that share the budget equally.
+    split_by_weights : a list of float
+        A weight for each query, in their order. At most one of the two is given; without either,
+        each query says what it spends, `context.query(epsilon=0.5)`.
+    ledger : an `opendp_bayes.Ledger`
+        Every release of the Context is entered in it before it is handed out, and it refuses what
+        it has no room for.
 
-    Raises `ValueError`/`TypeError` for anything else, as `opendp_bayes.context` does. Reads no
-    rows.
+    Raises
+    ------
+    ValueError or TypeError
+        For anything else, as `opendp_bayes.context` does. No row is read.
     """
     require_features("engines.context")
     arguments = {
@@ -262,14 +275,15 @@ def context(
         "split_by_weights": split_by_weights,
     }
     EngineContext.checked(arguments, ledger)
-    frame, schema = held(data)
+    of = table_of(table)
     return EngineContext.opened(
-        frame,
-        FrameSpace(schema).domain,
-        schema,
+        Rows(of),
+        user_domain(
+            f"EngineTable({of.schema!r})", lambda value: isinstance(value, Rows), of.schema
+        ),
+        of.schema,
         arguments,
-        check=partial(identifier_of, columns=schema),
+        check=partial(identifier_of, schema=of.schema),
         ledger=ledger,
-        schema=schema,
-        kept="",
+        schema=of.schema,
     )

@@ -109,20 +109,8 @@ def frame_in(request: pytest.FixtureRequest) -> Callable[[str, Path], Any]:
         if engine.startswith("ibis"):
             import ibis
 
-            if engine == "ibis on spark":
-                session = request.getfixturevalue("spark")
-                with unwarned():
-                    return ibis.pyspark.connect(session).read_parquet(path)
             backend = ibis.polars if engine == "ibis on polars" else ibis.duckdb
             return backend.connect().read_parquet(path)
-        if engine == "sqlframe":
-            session = pytest.importorskip("sqlframe.duckdb").DuckDBSession()
-            return session.sql(f"SELECT * FROM read_parquet('{path}')", dialect="duckdb")
-        if engine == "sqlframe on spark":
-            session = pytest.importorskip("sqlframe.spark").SparkSession(
-                request.getfixturevalue("spark")
-            )
-            return session.sql(f"SELECT * FROM parquet.`{path}`")
         name = "connected" if engine == "spark connect" else "spark"
         return request.getfixturevalue(name).read.parquet(str(path))
 

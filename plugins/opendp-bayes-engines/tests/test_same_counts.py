@@ -1,204 +1,219 @@
-"""Random plans give the counts that Python gives row by row, in every engine."""
+"""Every engine counts and writes what Python counts, over the ends of every type that it accepts,
+beside the same table with one odd record more.
+"""
 
+import datetime
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import opendp.prelude as dp
+import polars as pl
 import pytest
-import random_plans
-from hypothesis import HealthCheck, assume, given, settings, strategies as st
-from random_plans import ENGINES, Said, conditions, numbers, rows, texts
+from contexts import counts, made, values
+from hypothesis import HealthCheck, given, settings, strategies as st
+from tables import ENGINES, TEXTS, UNSIGNED, WRITTEN, columns_of, conditions, holds, rows
 
-from opendp_bayes.questions.question import Question, Variable
-from opendp_bayes_engines import context
-from opendp_bayes_engines.engines import held
-from opendp_bayes_engines.expressions import read
-from opendp_bayes_engines.kinds import Kind
+import opendp_bayes as ob
+from opendp_bayes_engines import columns
+from opendp_bayes_engines.kinds import Column
+from opendp_bayes_engines.opening import table_of
 
-ROWS = rows(seed=1, size=300)
-#: Labels that differ in blanks alone are counted apart.
-pytestmark = pytest.mark.filterwarnings("ignore:.* differ in nothing but blanks:UserWarning")
+#: Labels that differ in blanks or the form of Unicode alone are counted apart.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* differ in nothing but blanks:UserWarning"),
+    # Of Dask, which the door of the core silences, and these tests go around.
+    pytest.mark.filterwarnings("ignore:The inplace keyword"),
+]
 
-LABELS = {
-    "text": ["yes", "yes ", "é", "a'b", "a\\b", "", "no", "NO", "e", "17"],
-    "number": [0, 1, 5, -1, 2**63 - 1, 17],
+SIZE = 60
+ROWS = rows(seed=3, size=SIZE)
+#: Categories of each kind, some of them values.
+CATEGORIES: dict[Any, list[Any]] = {
+    pl.String: [*TEXTS[:6], TEXTS[-1], "nobody"],
+    pl.Boolean: [False, True],
+    pl.Int64: [0, -(2**63), 2**63 - 1, -128, 127, 2**32 - 1, 5],
 }
-
-
-@pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
-    ROWS.write_parquet(path)
-    return path
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def frame(request: pytest.FixtureRequest, frame_in: Callable[[str, Path], Any], path: Path) -> Any:
-    return frame_in(request.param, path)
+def engine(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
 
 
 @pytest.fixture(scope="module")
-def made(frame: Any) -> tuple[Any, Any]:
-    """A Context over the rows in one engine, and the data that it holds."""
-    return _context(frame), held(frame)[0]
+def in_engine(
+    engine: str,
+    frame_in: Callable[[str, Path], Any],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[pl.DataFrame], Any]:
+    """The rows as a table of the engine."""
+    folder = tmp_path_factory.mktemp("rows")
+
+    def make(frame: pl.DataFrame) -> Any:
+        path = folder / f"{len(list(folder.iterdir()))}.parquet"
+        known = [*columns_of(engine), "real", "single"]
+        known += [] if engine.startswith("spark") else ["wide"]
+        frame.select(known).write_parquet(path)
+        return frame_in(engine, path)
+
+    return make
 
 
 @pytest.fixture(scope="module")
-def by_person(frame: Any) -> tuple[Any, Any]:
-    """The same, where a person is the privacy unit."""
-    return _context(frame, identifier="person"), held(frame)[0]
+def table(in_engine: Callable[[pl.DataFrame], Any]) -> Any:
+    return in_engine(ROWS)
 
 
-def _context(frame: Any, **unit: Any) -> Any:
-    return context(
-        frame,
-        privacy_unit=dp.unit_of(contributions=1, **unit),
-        privacy_loss=dp.loss_of(epsilon=1.0),
+def plain(value: Any) -> Any:
+    """A value as a discovery shows it."""
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def kind(engine: str, name: str) -> Any:
+    dtype = columns_of(engine)[name][0]
+    return dtype if dtype in (pl.String, pl.Boolean, pl.Date) else pl.Int64
+
+
+@pytest.mark.parametrize("often", [6, pytest.param(60, marks=pytest.mark.slow)])
+def test_engines_count_what_python_counts(engine: str, table: Any, often: int) -> None:
+    known = columns_of(engine)
+    asked = [name for name in known if kind(engine, name) in CATEGORIES]
+
+    @settings(max_examples=often, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        where=st.lists(conditions(known), max_size=3),
+        names=st.lists(st.sampled_from(asked), min_size=1, max_size=2, unique=True),
+    )
+    def count(where: list[Any], names: list[str]) -> None:
+        labels = {name: CATEGORIES[kind(engine, name)] for name in names}
+        query = made(table).query().filter(*where)
+        numbers = counts(query, table, *((n, labels[n], labels[n][0], labels[n][1]) for n in names))
+        kept = [row for row in ROWS.to_dicts() if all(holds(each, row) for each in where)]
+
+        def place(name: str, value: Any) -> int:
+            of = labels[name]
+            return 0 if value is None else of.index(value) if value in of else 1
+
+        expected: Counter[int] = Counter()
+        for row in kept:
+            at = 0
+            for name in names:
+                at = at * len(labels[name]) + place(name, row[name])
+            expected[at] += 1
+        assert numbers == [expected[at] for at in range(len(numbers))]
+
+    count()
+
+
+@pytest.mark.parametrize("size", [SIZE, 1, 0])
+def test_written_columns_are_the_table(in_engine: Callable[[pl.DataFrame], Any], size: int) -> None:
+    rows = ROWS.head(size)
+    made = in_engine(rows)
+    names = list(table_of(made).schema)
+    frame = columns(made, names[::-1]).collect()
+    assert frame.columns == names[::-1]
+    wanted = rows.select(names[::-1]).cast(dict(frame.schema))
+    assert frame.sort(pl.all()).equals(wanted.sort(pl.all()))
+
+
+def test_the_core_counts_alike_what_was_written(table: Any) -> None:
+    condition = ("number", ">=", 0)
+    query = made(table).query().filter(condition)
+    within = counts(query, table, ("text", TEXTS[:6], TEXTS[0], TEXTS[1]))
+    context = ob.context(
+        columns(table, ["text", "number"]),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1e3),
         split_evenly_over=1,
     )
+    core = ob.posterior(
+        context.query().filter(pl.col("number") >= 0),
+        "text", categories=TEXTS[:6], nulls=TEXTS[0], unknown=TEXTS[1],
+    ).release()  # fmt: skip
+    assert list(core.drawn) == within
 
 
-def counted(query: Any, data: Any, name: str, labels: list[Any], **of: Any) -> list[int]:
-    """The counts before any noise: of the labels, of nulls and of other values."""
-    buckets = ("null", "unknown") if isinstance(labels[0], str) else (-999, -998)
-    variable = Variable(name, labels, *buckets)
-    chain, _ = query.counts_of(Question((variable,), **of))
-    counts: list[int] = chain(data).tolist()
-    return counts
+#: Columns that are discovered, and the label of their nulls: a new one, or a value that occurs.
+DISCOVERED = [
+    ("text", "nobody"),
+    ("text", "yes"),
+    ("text", ob.DROP),
+    ("number", -(2**63)),
+    ("number", 7),
+    ("small", 300),
+    ("flag", False),
+    ("day", "none"),
+    ("day", "2000-02-29"),
+    ("day", "20000229"),
+    ("day", ob.DROP),
+]
 
 
-def expected(values: list[Any], labels: list[Any]) -> list[int]:
-    """What reads like the label of nulls is counted with them."""
-    known = Counter(
-        labels.index(value) if value in labels else "null" if value in (None, "null") else "unknown"
-        for value in values
-    )
-    return [known[at] for at in (*range(len(labels)), "null", "unknown")]
+@pytest.mark.parametrize(("name", "nulls"), DISCOVERED)
+def test_every_value_is_counted_once(table: Any, name: str, nulls: Any) -> None:
+    found = [None if value is None else plain(value) for value in ROWS[name]]
+    expected = Counter(nulls if value is None else value for value in found)
+    del expected[ob.DROP]
+    assert values(made(table).query(), table, name, nulls) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "labels"),
-    [
-        ("text", LABELS["text"]),
-        ("text", [f"absent {at}" for at in range(998)] + ["yes", "no"]),
-        ("text", ["other?", "other??", "?"]),
-        ("number", LABELS["number"]),
-        ("number", list(range(-500, 500))),
-        ("small", [-128, 0, 300]),
-        ("wide", [0, 1, 2**63 - 1]),
-        ("wide", [-1, 1]),
-        ("flag", [True, False]),
-        ("flag", [True]),
-        ("label", random_plans.LABELS),
-    ],
-)
-def test_every_value_is_counted_where_it_belongs(
-    made: tuple[Any, Any], name: str, labels: list[Any]
+@pytest.mark.parametrize(("name", "nulls"), DISCOVERED)
+def test_people_are_counted_once_for_each_value(table: Any, name: str, nulls: Any) -> None:
+    people = made(table, contributions=1, identifier="person").query().truncate_per_group(SIZE)
+    pairs = {
+        (nulls if value is None else plain(value), person)
+        for value, person in ROWS.select(name, "person").rows()
+    }
+    expected = Counter(value for value, _ in pairs)
+    del expected[ob.DROP]
+    assert sum(expected.values()) < len(ROWS)
+    assert values(people, table, name, nulls) == expected
+
+
+def test_one_odd_record_moves_one_count(
+    engine: str, in_engine: Callable[[pl.DataFrame], Any], table: Any
 ) -> None:
-    query = made[0].query()
-    if query.schema[name].kind is Kind.OTHER:
-        pytest.skip(f"this engine has no type like that of {name!r}")
-    if isinstance(labels[0], bool):
-        chain, _ = query.counts_of(Question((Variable(name, labels, "null", "unknown"),)))
-        counts = chain(made[1]).tolist()
-    else:
-        counts = counted(query, made[1], name, labels)
-    assert counts == expected(ROWS[name].to_list(), labels)
+    """A record of the ends of all types, and of nothing: every question is answered, and moves by
+    one.
+    """
+    known = columns_of(engine)
+    odd = {name: ends[at] for name, (_, ends) in known.items() for at in (-1,)}
+    for record in (odd, dict.fromkeys(ROWS.columns)):
+        more = in_engine(pl.concat([ROWS, pl.DataFrame([record], schema=ROWS.schema)]))
+        for name in known:
+            if (of := kind(engine, name)) in CATEGORIES:
+                labels = CATEGORIES[of]
+                asked = (name, labels, labels[0], labels[1])
+                one, other = (counts(made(t).query(), t, asked) for t in (table, more))
+                assert sum(map(abs, (x - y for x, y in zip(one, other, strict=True)))) == 1
+            nulls = "n" if of in (pl.String, pl.Date) else False if of == pl.Boolean else 1
+            here, there = (values(made(t).query(), t, name, nulls) for t in (table, more))
+            assert sum((Counter(there) - Counter(here)).values()) == 1
 
 
-#: Conditions that are unknown for some rows: the expression, and what it means in a row.
-UNKNOWN: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-    "when": (
-        nw.when(nw.col("flag")).then(nw.col("text")),
-        lambda row: row["text"] if row["flag"] else None,
-    ),
-    "when not": (
-        nw.when(~nw.col("flag")).then(nw.lit("yes")),
-        lambda row: "yes" if row["flag"] is False else None,
-    ),
-    "otherwise": (
-        nw.when(nw.col("flag")).then(nw.col("text")).otherwise(nw.lit("no")),
-        lambda row: row["text"] if row["flag"] else "no",
-    ),
-    "clip": (
-        nw.col("small").clip(0, 1).cast(nw.String),
-        lambda row: None if row["small"] is None else str(min(max(row["small"], 0), 1)),
-    ),
-    "abs": (
-        nw.col("small").abs().cast(nw.String),
-        lambda row: None if row["small"] is None else str(abs(row["small"])),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_an_unknown_condition_is_not_fulfilled(made: tuple[Any, Any], name: str) -> None:
-    expr, means = UNKNOWN[name]
-    if made[0].query().schema["flag"].kind is Kind.OTHER:
-        pytest.skip("this engine has no Booleans")
-    query = made[0].query().with_columns(asked=expr)
-    labels = ["yes", "no", "é", "0", "1", "17"]
-    values = [means(row) for row in ROWS.to_dicts()]
-    assert None in values or name == "otherwise"
-    assert counted(query, made[1], "asked", labels) == expected(values, labels)
-
-
-@pytest.mark.parametrize("wanted", [True, False])
-def test_a_row_of_an_unknown_condition_is_not_kept(made: tuple[Any, Any], wanted: bool) -> None:
-    if made[0].query().schema["flag"].kind is Kind.OTHER:
-        pytest.skip("this engine has no Booleans")
-    query = made[0].query().filter(nw.col("flag") if wanted else ~nw.col("flag"))
-    values = [row["text"] for row in ROWS.to_dicts() if row["flag"] is wanted]
-    assert 0 < len(values) < ROWS["flag"].count() < len(ROWS)
-    assert counted(query, made[1], "text", LABELS["text"]) == expected(values, LABELS["text"])
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    condition=conditions(3),
-    kind_and_value=st.one_of(
-        st.tuples(st.just("text"), texts()), st.tuples(st.just("number"), numbers())
-    ),
-)
-def test_random_plans_count_alike(
-    made: tuple[Any, Any], condition: Said, kind_and_value: tuple[str, Said]
+def test_a_count_of_wrong_bytes_is_noticed(
+    table: Any, monkeypatch: pytest.MonkeyPatch, engine: str
 ) -> None:
-    kind, value = kind_and_value
-    assume(read(condition.expr, made[0].schema, "condition").reads)
-    kept = [row for row in ROWS.to_dicts() if condition.means(row) is True]
-    asked = value.expr.cast(nw.String) if kind == "text" else value.expr  # no longer an Enum
-    query = made[0].query().filter(condition.expr).with_columns(asked=asked)
-    counts = counted(query, made[1], "asked", LABELS[kind])
-    assert counts == expected([value.means(row) for row in kept], LABELS[kind])
+    """Negative control: labels compared without their last character."""
+    if engine not in ("duckdb", "polars"):
+        pytest.skip("one control for each way of reading")
+    from opendp_bayes_engines import tables
+
+    monkeypatch.setattr(tables, "as_carried", lambda value, column: value.encode()[:-1])
+    with pytest.raises(AssertionError):
+        test_every_value_is_counted_once(table, "text", "yes")
 
 
-KEPT = ["person", "text", "other", "number", "small", "real", "flag", "day", "label"]
-
-
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
-@given(before=conditions(1), limit=st.integers(1, 40), after=conditions(1))
-def test_truncated_plans_count_alike(
-    by_person: tuple[Any, Any], before: Said, limit: int, after: Said
-) -> None:
-    for condition in (before, after):
-        assume(read(condition.expr, by_person[0].schema, "condition").reads)
-    query = by_person[0].query().filter(before.expr).select(*KEPT)
-    query = query.truncate_per_group(limit).filter(after.expr)
-    rows = [row for row in ROWS.to_dicts() if before.means(row) is True]
-    rows.sort(key=lambda row: [_nulls_first(row[name]) for name in sorted({*KEPT} - {"person"})])
-    seen: Counter[Any] = Counter()
-    values = []
-    for row in rows:
-        seen[row["person"]] += 1
-        if seen[row["person"]] <= limit and after.means(row) is True:
-            values.append(row["text"])
-    assert counted(query, by_person[1], "text", LABELS["text"]) == expected(values, LABELS["text"])
-
-
-def _nulls_first(value: Any) -> Any:
-    if value is None or value != value:
-        return (0, 0)
-    return (1, value.encode() if isinstance(value, str) else value)
+def test_types_that_engines_and_polars_share_are_stated(table: Any, engine: str) -> None:
+    """Every column that is accepted has the type in which the tests above compared it."""
+    schema = table_of(table).schema
+    for name, (dtype, _) in {**columns_of(engine), **WRITTEN}.items():
+        if name not in schema:
+            assert name in UNSIGNED or name == "wide"
+            continue
+        of = schema[name]
+        assert isinstance(of, Column)
+        assert of.dtype == (pl.Int64 if dtype.is_integer() and dtype != pl.UInt64 else dtype)

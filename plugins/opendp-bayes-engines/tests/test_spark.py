@@ -1,25 +1,22 @@
-"""Spark: what it needs before it counts, what it prints, and a cluster in which things fail."""
+"""Spark: what it alone has, and a cluster in which things fail."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
 import opendp.prelude as dp
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes_engines import context, on_spark
-from opendp_bayes_engines.engines import held
+from opendp_bayes_engines import columns, context, on_spark
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: `make test-spark` installs it")
 
-from contexts import MESSAGE
+from contexts import MESSAGE, counts, made, values
 from spark_cluster import VALUE, outcome, two_shares
 
 pytestmark = pytest.mark.slow
@@ -32,104 +29,51 @@ def failing(spark: Any) -> Any:
     )
 
 
-class Printed:
-    """What is printed from now on: by this process, and by Spark's Java process, whose log other
-    threads write, some time after a query failed.
-    """
-
-    def __init__(self, capfd: pytest.CaptureFixture[str], java_log: Path) -> None:
-        self._capfd, self._log = capfd, java_log
-        capfd.readouterr()
-        self._start = java_log.stat().st_size
-
-    def by_java(self) -> str:
-        time.sleep(1)
-        return self._log.read_bytes()[self._start :].decode()
-
-    def by_all(self) -> str:
-        printed = self._capfd.readouterr()
-        return printed.out + printed.err + self.by_java()
-
-    def shows(self, text: str) -> bool:
-        return any(text in self.by_java() for _ in range(30))
-
-
-@pytest.fixture
-def printed(capfd: pytest.CaptureFixture[str], spark: Any, java_log: Path) -> Any:
-    """What is printed from the call on."""
-    return lambda: Printed(capfd, java_log)
-
-
-def fail(spark: Any) -> None:
-    """Without a Context."""
-    with pytest.raises(Exception, match=VALUE):
-        failing(spark).groupBy("vote").count().collect()
-
-
-def test_a_row_that_fails_is_not_shown(spark: Any, printed: Any) -> None:
-    of = two_shares(failing(spark))
-    since = printed()
-    happened = outcome(of)
+def test_a_row_that_fails_is_not_shown(spark: Any) -> None:
+    """By the error; Spark's own log is the owner's."""
+    happened = outcome(two_shares(failing(spark)))
     assert happened["error"].startswith(f"ReleaseError: {MESSAGE}")
-    assert (happened["released"], happened["left"]) == (None, 2)
-    assert VALUE not in since.by_all()
-    # Without a Context the same failure is shown, in the same log.
-    spark.sparkContext.setLogLevel("WARN")
-    since = printed()
-    fail(spark)
-    assert since.shows(VALUE)
+    assert VALUE not in happened["error"]
+    assert happened["released"] is None
+    with pytest.raises(RuntimeError, match=r"engines\.columns: writing failed") as caught:
+        columns(failing(spark), ["vote"])
+    assert VALUE not in str(caught.value)
 
 
-def test_the_log_is_as_it_was(spark: Any, printed: Any) -> None:
-    assert outcome(two_shares(spark.sql("SELECT 'no' AS vote")))["released"]
-    since = printed()
-    spark.range(10).groupBy("id").count().collect()
-    assert " INFO " not in since.by_all()  # interactive sessions show warnings and errors
-    fail(spark)
-    assert since.shows(VALUE)
+def odd_texts(session: Any) -> Any:
+    return session.sql(
+        "SELECT CAST(CASE WHEN id < 2 THEN x'ff' WHEN id = 2 THEN x'fe' ELSE x'61' END AS STRING)"
+        " AS text, CAST('A' AS STRING COLLATE UTF8_LCASE) AS other, DATE'-0044-03-15' AS day,"
+        " CAST(1 AS DECIMAL(20, 0)) AS wide, TIMESTAMP'2020-01-01 00:00:00' AS at FROM range(4)"
+    )
 
 
-def test_after_a_failure_the_log_stays_off(spark: Any, printed: Any) -> None:
-    """Tasks that are ended later say why, and no one knows when."""
-    outcome(two_shares(failing(spark)))
-    since = printed()
-    fail(spark)
-    assert "ERROR Executor" not in since.by_java()
-    spark.sparkContext.setLogLevel("WARN")
-    fail(spark)
-    assert since.shows("ERROR Executor")
+@pytest.mark.parametrize("session", ["spark", "connected"])
+def test_bytes_collations_and_far_dates(session: str, request: pytest.FixtureRequest) -> None:
+    table = odd_texts(request.getfixturevalue(session))
+    written = columns(table, ["text", "other", "day"]).collect()
+    assert sorted(written["text"], key=str) == [None, None, None, "a"]
+    assert written["other"].to_list() == ["A"] * 4
+    assert written["day"].null_count() == 4
+    query = made(table).query()
+    assert values(query, table, "text", "none") == {"none": 3, "a": 1}
+    assert counts(query, table, ("other", ["a", "A"], "n", "o")) == [0, 4, 0, 0]
+    assert counts(query.filter(("other", "==", "a")), table, ("text", ["a"], "n", "o")) == [0, 0, 0]
+    for name, kind in (("wide", "DecimalType"), ("at", "TimestampType")):
+        with pytest.raises(TypeError, match=f"has type {kind}, whose"):
+            columns(table, [name])
 
 
-def test_collations_are_refused(spark: Any) -> None:
-    frame = spark.sql("SELECT 'x' COLLATE UTF8_LCASE AS a, 'x' AS b")
-    with pytest.raises(ValueError, match="column 'a' has the collation UTF8_LCASE"):
-        held(frame)
-    held(frame.select("b"))
-    held(frame.select(frame.a.cast("string collate UTF8_BINARY").alias("a")))
-
-
-def test_folders_that_are_not_found_are_warned_of(
+def test_values_are_computed_once_and_nothing_is_kept(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark makes them for everybody to read; where they are found nothing is said."""
-    frame = spark.sql("SELECT 'x' AS a")
-    held(frame)
-    monkeypatch.setattr(on_spark, "_TO_FOLDERS", (("SparkEnv", "noSuchField"),))
-    with pytest.warns(UserWarning, match="other users of this machine may read records in them"):
-        held(frame)
-
-
-def test_a_sunday_is_the_seventh_day(spark: Any) -> None:
-    """As in every other engine, and within the limits that arithmetic is accepted by."""
-    frame = spark.sql("SELECT explode(sequence(date'2024-01-01', date'2024-01-14')) AS day")
-    of = context(
-        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=400.0)
-    )
-    query = of.query(epsilon=400.0).with_columns(weekday=nw.col("day").dt.weekday())
-    released = ob.posterior(
-        query, "weekday", categories=list(range(8)), nulls=-1, unknown=-1
-    ).release()
-    assert released.drawn == (0, *(2,) * 7, 0)
+    """A table that draws its values would be another in every reading."""
+    monkeypatch.setattr(on_spark, "_AT_A_TIME", 5)
+    table = spark.sql("SELECT CAST(rand() * 50 AS INT) AS number FROM range(200)")
+    for _ in range(3):
+        assert sum(values(made(table).query(), table, "number", ob.DROP).values()) == 200
+    assert columns(table, ["number"]).collect().height == 200
+    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
 def test_many_categories(spark: Any) -> None:
@@ -170,8 +114,8 @@ def test_a_cluster_in_which_things_fail(tmp_path: Path, request: pytest.FixtureR
     assert "HAPPENED" in done.stdout, done.stdout[-2000:]
     happened = json.loads(done.stdout.split("HAPPENED ")[1])
     assert happened["executors"] == 2
-    for name in ("release", "back"):
-        assert (happened[name]["released"], happened[name]["left"]) == (0.5, 1)
-    for name in ("row", "killed", "cancelled", "removed", "lost"):
+    assert (happened["release"]["released"], happened["release"]["left"]) == (0.5, 1)
+    assert (happened["back"]["released"], happened["back"]["left"]) == (0.5, 0)
+    for name in ("row", "killed", "removed", "lost"):
         assert happened[name]["error"].startswith(f"ReleaseError: {MESSAGE}"), name
-        assert (happened[name]["released"], happened[name]["left"]) == (None, 2), name
+        assert (happened[name]["released"], happened[name]["left"]) == (None, 1), name

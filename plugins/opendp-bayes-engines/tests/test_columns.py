@@ -1,0 +1,311 @@
+"""What `columns` writes: the columns that are named and no other, in a private file that goes."""
+
+import datetime
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import duckdb
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from contexts import counts, made, values
+
+import opendp_bayes as ob
+from opendp_bayes_engines import columns, context
+
+BYTES = pa.array([b"good", b"\xff", None, b"\xc3\xa9", b"\xfe"]).view(pa.string())
+TEXTS = ["good", None, None, "é", None]
+
+
+def of_pandas(*values: Any, dtype: Any) -> Any:
+    frame = pd.DataFrame(
+        {"odd": pd.Series(values, dtype=dtype), "vote": pd.Series(["a"] * len(values))}
+    )
+    frame["vote"] = frame["vote"].astype("string[pyarrow]")
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dd.from_pandas(frame, npartitions=1)
+
+
+def of_polars(dtype: Any) -> pl.LazyFrame:
+    return pl.LazyFrame({"odd": [None], "vote": ["a"]}, schema={"odd": dtype, "vote": pl.String})
+
+
+#: Types of each engine that polars does not share, and the names that messages give them.
+DUCKDB = {
+    "HUGEINT": "HUGEINT",
+    "UHUGEINT": "UHUGEINT",
+    "DECIMAL(18, 3)": "DECIMAL",
+    "JSON": "JSON",
+    "UUID": "UUID",
+    "INTERVAL": "INTERVAL",
+    "TIMESTAMP": "TIMESTAMP",
+    "TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE",
+    "TIMESTAMP_S": "TIMESTAMP_S",
+    "TIME": "TIME",
+    "BLOB": "BLOB",
+    "BIT": "BIT",
+    "INTEGER[]": r"INTEGER\[\]",
+    "STRUCT(secret INTEGER)": "STRUCT",
+    "MAP(VARCHAR, INTEGER)": "MAP",
+    "ENUM('secret', 'b')[]": "ENUM",
+}
+OTHERS: dict[str, tuple[Any, str]] = {
+    "dask int64": (lambda: of_pandas(1, dtype="int64"), "int64 of numpy"),
+    "dask bool": (lambda: of_pandas(True, dtype="bool"), "bool of numpy"),
+    "dask strings": (lambda: of_pandas("a", dtype="string[python]"), "string"),
+    "dask category": (lambda: of_pandas("secret", dtype="category"), "category"),
+    "dask timestamps": (lambda: of_pandas(0, dtype="datetime64[ns]"), "datetime64"),
+    "dask decimals": (
+        lambda: of_pandas(None, dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        "decimal128",
+    ),
+    "dask bool8": (lambda: of_pandas(None, dtype=pd.ArrowDtype(pa.bool8())), "bool8"),
+    "dask zones": (
+        lambda: of_pandas(None, dtype=pd.ArrowDtype(pa.timestamp("us", "Asia/Tokyo"))),
+        "timestamp",
+    ),
+    "polars Int128": (lambda: of_polars(pl.Int128), "Int128"),
+    "polars Decimal": (lambda: of_polars(pl.Decimal(9, 2)), "Decimal"),
+    "polars Datetime": (lambda: of_polars(pl.Datetime), "Datetime"),
+    "polars Struct": (lambda: of_polars(pl.Struct({"secret": pl.Int8})), "Struct"),
+    "polars List": (lambda: of_polars(pl.List(pl.Int8)), "List"),
+    "polars Binary": (lambda: of_polars(pl.Binary), "Binary"),
+}
+
+
+def refused(table: Any, name: str) -> None:
+    """By the name of the type and nothing that it holds, and only where the column is named."""
+    for ask in (
+        lambda: columns(table, ["vote", "odd"]),
+        lambda: made(table).query().filter(("odd", "==", 1)),
+        lambda: ob.posterior(made(table).query(), "odd", categories=["a"], nulls="n", unknown="o"),
+        lambda: ob.posterior(made(table).query(), "odd", categories="discover", nulls="n"),
+        lambda: made(table, contributions=1, identifier="odd"),
+    ):
+        with pytest.raises(
+            TypeError, match=f"column='odd': has type [^,]*{name}.*, whose"
+        ) as caught:
+            ask()
+        assert "secret" not in str(caught.value)
+    assert columns(table, ["vote"]).collect().columns == ["vote"]
+
+
+@pytest.mark.parametrize("kind", DUCKDB)
+def test_types_of_duckdb_that_polars_does_not_share_are_refused(kind: str) -> None:
+    """Before anything is read: reading the column would fail."""
+    odd = f"CAST(CASE WHEN range < 0 THEN NULL ELSE error('read') END AS {kind})"
+    refused(duckdb.connect().sql(f"SELECT {odd} AS odd, 'a' AS vote FROM range(2)"), DUCKDB[kind])
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_types_that_polars_does_not_share_are_refused(name: str) -> None:
+    make, kind = OTHERS[name]
+    try:
+        table = make()
+    except (TypeError, ValueError, NotImplementedError) as error:
+        pytest.skip(f"Dask itself does not make it: {error}")
+    refused(table, kind)
+
+
+@pytest.mark.parametrize("dtype", [pl.UInt64, pl.Float32, pl.Float64])
+def test_types_that_are_written_and_not_counted_say_so(dtype: Any) -> None:
+    table = of_polars(dtype)
+    with pytest.raises(TypeError, match=r"is not counted within .* open what engines\.columns"):
+        made(table).query().filter(("odd", ">", 1))
+    assert columns(table, ["odd"]).collect_schema() == {"odd": dtype}
+
+
+@pytest.mark.parametrize("kind", ["JSON", "STRUCT(a INTEGER)", "INTERVAL"])
+def test_other_columns_are_not_looked_at(kind: str) -> None:
+    """One that nobody names may have any type, and may fail."""
+    connection = duckdb.connect()
+    odd = f"CAST(error('read') AS {kind})"
+    table = connection.sql(f"SELECT 'a' AS vote, 1 AS person, {odd} AS j FROM range(3)")
+    assert columns(table, ["vote"]).collect()["vote"].to_list() == ["a"] * 3
+    query = made(table, contributions=1, identifier="person").query()
+    query = query.filter(("vote", "!=", "b")).truncate_per_group(2)
+    assert counts(query, table, ("vote", ["a"], "n", "o")) == [2, 0, 0]
+
+
+def test_names_that_differ_in_case_are_refused() -> None:
+    table = pl.LazyFrame({"Vote": ["a"], "vote": ["b"], "other": ["c"]})
+    for name in ("Vote", "vote", "nobody", 3):
+        with pytest.raises(ValueError, match="another column has the same name but for case"):
+            columns(table, [name])  # type: ignore[list-item]
+    for names in ("other", [], ["other", "other"]):
+        with pytest.raises(TypeError, match="must be a list of different names"):
+            columns(table, names)
+    assert columns(table, ["other"]).collect().height == 1
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "dask"])
+def test_bytes_that_are_not_text_are_null(engine: str, tmp_path: Path) -> None:
+    """In what is written, listed, discovered and filtered, and as identifiers, too."""
+    numbers = pa.array([0, 1, 2, 3, 4])
+    if engine == "duckdb":
+        table: Any = duckdb.connect().from_arrow(pa.table({"text": BYTES, "row": numbers}))
+    else:
+        frame = pa.table({"text": BYTES, "row": numbers}).to_pandas(types_mapper=pd.ArrowDtype)
+        table = dd.from_pandas(frame, npartitions=2)
+    written = columns(table, ["row", "text"]).sort("row").collect()
+    assert written["text"].to_list() == TEXTS
+    query = made(table).query()
+    asked = ("text", ["good", "é"], "none", "other")
+    assert counts(query, table, asked) == [1, 1, 3, 0]
+    assert counts(query.filter(("text", "is_null", True)), table, asked) == [0, 0, 3, 0]
+    assert counts(query.filter(("text", "!=", "a")), table, asked) == [1, 1, 0, 0]
+    assert values(query, table, "text", "none") == {"good": 1, "é": 1, "none": 3}
+    people = made(table, contributions=1, identifier="text").query().truncate_per_group(1)
+    assert sum(counts(people, table, asked)) == 3
+
+
+def test_dates_that_python_has_not_are_null() -> None:
+    """Never a category, and no reading fails by them."""
+    table = duckdb.connect().sql(
+        "SELECT * FROM (VALUES (date 'infinity'), (date '-infinity'), (date '0044-03-15 (BC)'),"
+        " (date '10000-01-01'), (date '9999-12-31'), (date '0001-01-01'), (NULL)) t(day)"
+    )
+    first, last = datetime.date.min, datetime.date.max
+    known = columns(table, ["day"]).collect()["day"]
+    assert sorted(known.drop_nulls()) == [first, last]
+    query = made(table).query()
+    assert values(query, table, "day", "0001-01-01") == {"0001-01-01": 6, "9999-12-31": 1}
+    assert sum(values(query.filter(("day", ">", first)), table, "day", "none").values()) == 1
+    assert sum(values(query.filter(("day", "is_null", True)), table, "day", "none").values()) == 5
+    far = pl.DataFrame({"day": pl.Series([2**31 - 1, -(2**31), 0]).cast(pl.Int32).cast(pl.Date)})
+    assert columns(far.lazy(), ["day"]).collect()["day"].null_count() == 2
+    assert values(made(far.lazy()).query(), far.lazy(), "day", "n") == {"n": 2, "1970-01-01": 1}
+
+
+def test_enums_are_text_whose_labels_nobody_hands_out() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TYPE vote AS ENUM ('no', 'secret')")
+    table = connection.sql("SELECT CAST('no' AS vote) AS vote FROM range(4)")
+    context = made(table)
+    assert (
+        "secret" not in f"{context.schema!r} {context.accountant.input_domain} {context.query()!r}"
+    )
+    with pytest.raises(ValueError, match="does not say publicly which categories"):
+        ob.posterior(context.query(), "vote", nulls="none", unknown="other")
+    assert columns(table, ["vote"]).collect_schema() == {"vote": pl.String}
+
+
+def test_a_collation_does_not_matter() -> None:
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT unnest(['a', 'A', 'ä', 'A ']) AS text")
+    connection.execute("ALTER TABLE t ALTER text TYPE VARCHAR COLLATE nocase")
+    for setting in ("", "nocase", "noaccent.nocase", "nfc"):
+        connection.execute(f"SET default_collation = '{setting}'")
+        table = connection.table("t")
+        query = made(table).query()
+        assert counts(query, table, ("text", ["a", "A"], "n", "o")) == [1, 1, 0, 2]
+        assert len(values(query, table, "text", "n")) == 4
+        kept = query.filter(("text", "is_in", ["A", "Ä"]))
+        assert counts(kept, table, ("text", ["a", "A"], "n", "o")) == [0, 1, 0, 0]
+
+
+def path_of(scan: pl.LazyFrame) -> Path:
+    """The file that a frame scans."""
+    return Path(scan.explain().split("Parquet SCAN [")[1].split("]")[0])
+
+
+def test_the_file_is_private_and_holds_the_named_columns_alone() -> None:
+    table = duckdb.connect().sql("SELECT 'a' AS vote, 'secret' AS name FROM range(3)")
+    path = path_of(columns(table, ["vote"]))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert b"secret" not in path.read_bytes()
+    parts = pq.ParquetFile(path).metadata
+    assert parts.num_columns == 1
+    assert parts.row_group(0).column(0).statistics is None
+
+
+def test_the_file_goes_with_the_process(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import duckdb, os; from opendp_bayes_engines import columns\n"
+            "for _ in range(3): columns(duckdb.sql('SELECT 1 AS a'), ['a'])\n"
+            "print(sum(len(files) for *_, files in os.walk(os.environ['TMPDIR'])))",
+        ],
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "3"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_batches_are_one_file() -> None:
+    table = duckdb.connect().sql("SELECT range AS n, (range % 7)::VARCHAR AS t FROM range(2500000)")
+    scan = columns(table, ["t", "n"])
+    assert scan.select(pl.col("n").n_unique()).collect().item() == 2_500_000
+    assert pq.ParquetFile(path_of(scan)).metadata.num_row_groups == 3
+
+
+def test_a_failure_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    table = duckdb.connect().sql(
+        "SELECT CAST('avalueofarow' AS INTEGER) + range AS a FROM range(3)"
+    )
+    with pytest.raises(RuntimeError, match=r"engines\.columns: writing failed") as caught:
+        columns(table, ["a"])
+    shown: BaseException | None = caught.value
+    while shown is not None:
+        assert "avalueofarow" not in str(shown)
+        shown = shown.__cause__ or shown.__context__
+    assert "avalueofarow" not in "".join(capfd.readouterr())
+
+
+def test_all_of_the_core_works_on_what_was_written() -> None:
+    """Surveys, levels, plans and OpenDP's own queries, which an engine does not answer."""
+    table = duckdb.connect().sql(
+        "SELECT range % 50 AS person, range % 90 AS age, ['no', 'yes'][1 + range % 2] AS vote"
+        " FROM range(400)"
+    )
+    of = ob.context(
+        columns(table, ["person", "age", "vote"]),
+        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
+        privacy_loss=dp.loss_of(epsilon=1e3),
+        split_evenly_over=2,
+    )
+    query = of.query().truncate_per_group(9).filter(pl.col("age") >= 18)
+    levels = ob.levels("vote", ["no", "yes"], branching=2, nulls="no", unknown="no")
+    assert ob.survey(query, levels).release()["vote"].drawn is not None
+    own = of.query().truncate_per_group(9).select(dp.len(signed=True)).release().collect()
+    assert own.item() == 400
+
+
+def test_frames_in_memory_and_of_others_are_refused() -> None:
+    for data in (pl.DataFrame({"a": [1]}), pd.DataFrame({"a": [1]}), object(), [1]):
+        with pytest.raises(TypeError, match="must be a relation of DuckDB"):
+            columns(data, ["a"])
+        with pytest.raises(TypeError, match="must be a relation of DuckDB"):
+            context(
+                data,
+                privacy_unit=dp.unit_of(contributions=1),
+                privacy_loss=dp.loss_of(epsilon=1.0),
+            )
+
+
+def test_ibis_on_another_engine_is_refused() -> None:
+    import ibis
+
+    with pytest.raises(TypeError, match="Ibis on sqlite is not read"):
+        columns(ibis.sqlite.connect().create_table("t", schema={"a": "int64"}), ["a"])
+
+
+def test_narwhals_frames_are_those_beneath() -> None:
+    nw = pytest.importorskip("narwhals")
+    table = nw.from_native(duckdb.connect().sql("SELECT 1 AS a"))
+    assert columns(table, ["a"]).collect().item() == 1
