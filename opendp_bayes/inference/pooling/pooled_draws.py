@@ -230,6 +230,7 @@ def draws_of(
             found = _with_counts(evidence, a, rng)
             if spent or are_worth(found[0], effective):
                 return found
+            wanted *= 2  # the weights of counts cost more
         proposals = proposals.refitted(coordinates, weights)
         lacking = np.clip(_MORE * (wanted / len(weights) / worth - 1), 0.25, 1.0)
         number = min(math.ceil(lacking * len(weights)), most - len(weights))
