@@ -66,11 +66,12 @@ def test_an_infinite_mean_is_shown_beside_a_median(release):
     assert heading.split()[1:4] == ["mean", "std", "median"]
     assert row.split()[3:6] == ["none", "none", f"{found.median():.3f}"]
     assert note.startswith("A mean of a / b does not exist")
-    assert found.missing == note
     one = release(LaplaceParameters(0.3), (500, 400), 900, (1.0, 1.5)).posterior.ratio("a", "b")
-    assert one.missing.startswith("A standard deviation of a / b does not exist")
+    assert "A standard deviation of a / b does not exist" in repr(one)
     assert repr(one).splitlines()[1].split()[3:5] == [f"{one.mean():.3f}", "none"]
-    assert release(LaplaceParameters(0.3), (5, 4), 9, (1.0, 3.0)).posterior.odds("a").missing == ""
+    assert "not exist" not in repr(
+        release(LaplaceParameters(0.3), (5, 4), 9, (1.0, 3.0)).posterior.odds("a")
+    )
 
 
 def test_a_table_shows_the_probability_that_may_be_other_than_one(release):

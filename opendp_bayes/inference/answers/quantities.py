@@ -101,7 +101,7 @@ class Quantity(Shown):
         return Quantities([(self.label, self)]).sheet()
 
     @property
-    def missing(self) -> str:
+    def _missing(self) -> str:
         """A sentence on the moments that it does not have; empty where it has both."""
         if np.isfinite(self.std()):
             return ""
@@ -122,7 +122,7 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         every = list(self.values())
         above = [f"P(> {every[0].above:g})"] if every and every[0].above is not None else []
         headings = "quantity", "mean", "std", "median", "2.5 %", "97.5 %", *above
-        notes = [quantity.missing for quantity in every if quantity.missing]
+        notes = [quantity._missing for quantity in every if quantity._missing]
         drawn = min((quantity.draws for quantity in every), default=np.inf)
         if np.isfinite(drawn):
             notes.append(f"By {drawn:.0f} effective draws.")
