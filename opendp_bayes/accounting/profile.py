@@ -20,7 +20,7 @@ from opendp_bayes.accounting.exact import loss_within
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.pairs import FEASIBLE_WORK, all_pairs
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import Floats, as_distance
+from opendp_bayes.mathematics.validation import Floats, as_distance, as_number, as_numbers
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
@@ -126,7 +126,7 @@ class PrivacyProfile:
         """δ at one ε >= 0, or at an array of them, of the same shape. Raises `ValueError` for a
         negative or undefined ε.
         """
-        epsilons = np.asarray(epsilon, dtype=np.float64)
+        epsilons = as_numbers(epsilon, "epsilon")
         if np.any(np.isnan(epsilons)) or np.any(epsilons < 0):
             raise ValueError(f"epsilon={epsilon!r}: must be at least 0.")
         curve = self._curve
@@ -138,6 +138,7 @@ class PrivacyProfile:
         """An ε, the smallest up to a part of 1e-11 of itself, whose δ is at most `delta`, from 0 to
         1; infinite if there is none.
         """
+        delta = as_number(delta, "delta")
         if not 0 <= delta <= 1:
             raise ValueError(f"delta={delta!r}: must be between 0 and 1.")
         return self._curve.epsilon(delta)

@@ -28,11 +28,12 @@ def plot_graph(
     """Draw variables with a line between any two of one clique, dashed where no table has both, and
     return the axes, by default new ones.
     """
+    plt = pyplot(ax)
     measured, joined = (_pairs(variables, sets) for sets in (tables, cliques))
     places = _places(len(variables), joined)
     if ax is None:
         size = np.ptp(places, axis=0) * _STEP + np.array([2.2, 1.6])
-        _, ax = pyplot().subplots(figsize=size.clip((4.4, 1.8), 12), layout="constrained")
+        _, ax = plt.subplots(figsize=size.clip((4.4, 1.8), 12), layout="constrained")
     for one, other in sorted(joined):
         together = (one, other) in measured
         ax.plot(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.display.sheet import CONTROLS
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +26,19 @@ MOST_DRAWN = 100
 _LINES = 3
 
 
-def pyplot() -> Any:
-    """Import `matplotlib.pyplot`. Raises `ImportError` with the extra to install."""
+def pyplot(ax: Any = None, title: Any = None) -> Any:
+    """Import `matplotlib.pyplot`. Raises `ImportError` with the extra to install, and `TypeError`
+    for axes and a title that are none.
+    """
     try:
         import matplotlib.pyplot as plt
+        from matplotlib.axes import Axes
     except ImportError:
         raise ImportError("plot needs matplotlib: pip install 'opendp-bayes[plot]'.") from None
+    if not isinstance(ax, Axes | None):
+        raise TypeError(f"ax={told(ax)}: must be axes of matplotlib, or None for new ones.")
+    if title is not None:
+        as_text(title, "title")
     return plt
 
 

@@ -29,7 +29,7 @@ def plot_quantiles(
     """Draw a dot and an interval for each level, from the lowest upwards, and return the axes, by
     default new ones; with `names`, the places are those of categories.
     """
-    plt = pyplot()
+    plt = pyplot(ax)
     if ax is None:
         height = _HEIGHT + _EACH * len(levels)
         _, ax = plt.subplots(figsize=(_WIDTH, height), layout="constrained")

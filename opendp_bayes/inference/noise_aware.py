@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.inference.answers.learned_posterior import learned_from
@@ -14,7 +13,7 @@ from opendp_bayes.inference.answers.prior_conflict import warn_of_conflict
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.inference.ways import way_to
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_prior, as_size
+from opendp_bayes.mathematics.validation import as_generator, as_prior, as_size
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
 
@@ -83,7 +82,7 @@ def noise_aware_posterior(
         prior = "learned"
     if prior is not None or ordered is not None:
         return learned_from(release, prior, ordered, records_prior, seed)
-    counts = way_to(release).engine(records_prior, effective, np.random.default_rng(seed))
+    counts = way_to(release).engine(records_prior, effective, as_generator(seed))
     warn_of_draws(counts.diagnostics, effective)
     fixed = release.setting.adds_noise and release.whole is None and records_prior is None
     first = partial(warn_of_conflict, release, counts) if fixed else None

@@ -5,7 +5,7 @@ argument, its value and the constraint.
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,11 +75,54 @@ def as_distance(value: Any) -> int:
     return distance
 
 
+def as_number(value: Any, name: str) -> float:
+    """Return `value` as a float that is not nan."""
+    number = _as_number(value, name)
+    if math.isnan(number):
+        raise ValueError(f"{name}={told(value)}: must be a number, not nan.")
+    return number
+
+
+def as_generator(seed: Any) -> np.random.Generator:
+    """Return the generator of a seed, a whole number from 0 on, or of a random one for None."""
+    if seed is not None and _as_integer(seed, "seed") < 0:
+        raise ValueError(
+            f"seed={told(seed)}: must be at least 0, or None for another at each call."
+        )
+    return np.random.default_rng(seed)
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name}={told(value)}: must be True or False.")
+    return bool(value)
+
+
+def as_text(value: Any, name: str) -> str:
+    """Return `value` if it is text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={told(value)}: must be text, a str.")
+    return value
+
+
+def as_names(value: Any, name: str) -> list[str]:
+    """Return one name or a sequence of them as a list."""
+    names = [value] if isinstance(value, str) else value
+    names = list(names) if isinstance(names, Iterable) else [names]
+    if not all(isinstance(one, str) for one in names):
+        raise TypeError(f"{name}={told(value)}: must be a name, a str, or a list of names.")
+    return names
+
+
 def as_numbers(value: ArrayLike, name: str) -> Floats:
     """Return `value` as an array of floats, of its own shape; `TypeError` for what holds others."""
     try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO" or np.any(array == None):  # noqa: E711
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(
             f"{name}={told(value)}: must be a number or a sequence of numbers."
         ) from None

@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.neighbours import Relation, relation_of
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, PrivacyLoss
 from opendp_bayes.release_format.labels import identity
@@ -57,7 +59,7 @@ class Promise:
     @classmethod
     def none(cls, size: int | None) -> "Promise":
         """Promise nothing: of noisy counts whose privacy is for others to state."""
-        return cls(size, 1, NO_BOUND, _NOT_STATED)
+        return cls(None if size is None else as_size(size), 1, NO_BOUND, _NOT_STATED)
 
     @property
     def is_stated(self) -> bool:
@@ -143,6 +145,8 @@ class Promised:
 
     def with_promise(self: P, promise: Promise) -> P:
         """Copy the release with its promise stated for another distance or measure."""
+        if not isinstance(promise, Promise):
+            raise TypeError(f"promise={told(promise)}: must be a Promise.")
         return replace(self, promise=promise)
 
     def __eq__(self, other: object) -> bool:

@@ -16,7 +16,14 @@ from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys, counts_
 from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
 from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
 from opendp_bayes.mathematics.telling import shortly, told, warn
-from opendp_bayes.mathematics.validation import Floats, as_level
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    as_flag,
+    as_generator,
+    as_level,
+    as_size,
+    as_text,
+)
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.discovered_document import DiscoveredDocument
@@ -114,7 +121,9 @@ class OfCategories:
         """Draws of all together, shape `(number, k)`: sums of them have the right spread. `seed` is
         that of the draws; None for others at each call.
         """
-        return self._ordered(self._found.draws(number, np.random.default_rng(seed)))
+        return self._ordered(
+            self._found.draws(as_size(number, "number", "draws"), as_generator(seed))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +167,8 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
 
     def hidden(self, label: Value) -> Hidden:
         """A category that is not shown; `ValueError` for one that is."""
+        if not isinstance(label, (str, int, np.integer)):
+            raise TypeError(f"label={told(label)}: must be a label (str, int or bool).")
         place = place_of(label, self.categories)
         if place is not None:
             raise ValueError(
@@ -253,6 +264,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         Computes `posterior`, which takes seconds, or without `wait` only where that is done. Raises
         `ValueError` unless `0 < level < 1`.
         """
+        title, wait = as_text(title, "title"), as_flag(wait, "wait")
         return discovered_sheet(self, level, title=title, wait=wait)
 
     @property

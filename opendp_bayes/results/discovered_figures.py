@@ -41,7 +41,7 @@ def plot_discovered(
     else; `DiscoveredRelease.plot`.
     """
     level = as_level(level)
-    plt = pyplot()
+    plt = pyplot(ax, title)
     counts, rest = release.posterior, release.rest
     found = estimate_of(counts, level)
     order = np.argsort(-found.mean, kind="stable")[:MOST_DRAWN]

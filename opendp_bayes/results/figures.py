@@ -69,7 +69,7 @@ def plot_posterior(
     no noise-aware posterior.
     """
     level = as_level(level)
-    plt = pyplot()
+    plt = pyplot(ax, title)
     aware, plug_in = noise_aware_estimate(release, level), plug_in_estimate(release, level)
     if ax is None:
         _, ax = plt.subplots(

@@ -12,7 +12,7 @@ from opendp_bayes.display.pictures import MOST_DRAWN, first_of, pyplot, wrapped,
 from opendp_bayes.display.wording import guarantee
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.estimates import InferredRelease
-from opendp_bayes.mathematics.validation import Floats, as_level
+from opendp_bayes.mathematics.validation import Floats, as_level, as_names
 from opendp_bayes.release_format.labels import distinct, numbered
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def plot_table(
     Of many rows and columns the first 100 are drawn.
     """
     level = as_level(level)
-    plt = pyplot()
-    names = tuple(release.axes if variables is None else variables)
+    plt = pyplot(ax, title)
+    names = tuple(release.axes if variables is None else as_names(variables, "variables"))
     if len(names) != 2:
         raise ValueError(
             f"variables={variables!r}: must name the two variables to draw, of"

@@ -20,7 +20,7 @@ from opendp_bayes.inference.pooling.pooled_draws import (
 )
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
-from opendp_bayes.mathematics.validation import Floats, Integers, as_prior, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_prior, as_size
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.release_format.promise import Promise
@@ -66,6 +66,11 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         counts = self._counts[..., place, :]
         concentrations = Concentrations.of(self._a, counts)
         return PooledPosterior(self.categories, concentrations, self._unordered)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other  # a mapping's would compare posteriors that are made anew
+
+    __hash__ = object.__hash__
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._groups)
@@ -167,9 +172,9 @@ def pooled(
             f"kappa_prior={kappa_prior!r}: must be a frozen continuous distribution on positive"
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
-    effective = as_size(ess, "ess", "draws")
+    effective, rng = as_size(ess, "ess", "draws"), as_generator(seed)
     with waiting("Estimating the groups together"):
-        draws = groups.draws(prior, kappa_prior, effective, np.random.default_rng(seed))
+        draws = groups.draws(prior, kappa_prior, effective, rng)
     found = Pooled(groups, promise, *draws)
     if not are_worth(draws[0], effective):
         raise ValueError(

@@ -27,7 +27,7 @@ from opendp_bayes.inference.pooling.pooled_groups import (
     groups_of_table,
 )
 from opendp_bayes.mathematics.telling import shortly
-from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.mathematics.validation import as_flag, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
@@ -129,7 +129,7 @@ class Release(ShownAtOnce, InferredRelease):
         Raises `ValueError`/`TypeError` for what is no column of the table, for all of them, and for
         a table that leaves out cells.
         """
-        keys, categories, places = cells_by(self, columns)
+        keys, categories, places = cells_by(self, columns, "columns")
         axes = tuple(name for name in self.axes if name not in columns)
         shares = self.size is not None or self.learned_prior
         kept = [self.axes.index(name) for name in axes]
@@ -222,7 +222,7 @@ class Release(ShownAtOnce, InferredRelease):
             "level": pl.Series([level] * self.k, dtype=pl.Float64),
             "count": pl.Series(list(self.counts), dtype=pl.Int64),
         }
-        if plug_in:
+        if as_flag(plug_in, "plug_in"):
             ignoring = plug_in_estimate(self, level).numbers
             results |= {f"plug_in_{name}": values for name, values in ignoring.items()}
         return labelled_frame(self.values_of_axes or {"category": self.categories}, results)
@@ -234,6 +234,7 @@ class Release(ShownAtOnce, InferredRelease):
         Computes `posterior`, which may take seconds, or without `wait` only where that is quick;
         where it is missing or refused, a note says why. Raises `ValueError` unless `0 < level < 1`.
         """
+        title, wait = as_text(title, "title"), as_flag(wait, "wait")
         return release_sheet(self, level, title=title, wait=wait)
 
     def to_json(self) -> str:
@@ -522,6 +523,7 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.
         """
+        wait = as_flag(wait, "wait")
         return grouped_sheet(
             self, self.promise, self.mechanism, level, by=self.grouped_by, wait=wait
         )

@@ -19,7 +19,7 @@ from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import shortly, told
-from opendp_bayes.mathematics.validation import as_level, as_size
+from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.discovered_document import NAME as DISCOVERY
 from opendp_bayes.release_format.document import format_of
@@ -237,6 +237,7 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
         Raises `ValueError` unless `0 < level < 1`.
         """
+        wait = as_flag(wait, "wait")
         sheets = [release.sheet(level, wait=wait) for release in self.releases]
         tables = [
             _headed(table, name)

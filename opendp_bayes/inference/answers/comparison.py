@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
-from opendp_bayes.mathematics.validation import Floats, as_level
+from opendp_bayes.mathematics.validation import Floats, as_level, as_numbers, as_size
 from opendp_bayes.release_format.data import Label
 
 
@@ -76,7 +76,7 @@ class Comparison(Shown):
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Posterior probability of being at most the values, of shape `(...)`; shape `(..., k)`."""
-        return self._laws.cdf(np.asarray(values, dtype=np.float64)[..., None])
+        return self._laws.cdf(as_numbers(values, "values")[..., None])
 
     @cached_property
     def probability(self) -> Floats:
@@ -96,7 +96,7 @@ class Comparison(Shown):
 
     def sample(self, draws: int, seed: int | None = None) -> Floats:
         """Draws of all differences together, shape `(draws, k)`. A `seed` makes them repeatable."""
-        return self._sample(draws, seed)
+        return self._sample(as_size(draws, "draws", "draws"), seed)
 
     def sheet(self) -> Sheet:
         """A row for each category, with 95 % intervals."""

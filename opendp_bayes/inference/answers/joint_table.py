@@ -6,13 +6,14 @@ from itertools import product
 from typing import Any
 
 from opendp_bayes.mathematics.telling import listed_names, meant, told
+from opendp_bayes.mathematics.validation import as_names
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import are_same, distinct, identity, place_of, places_of
 
 
 def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variables") -> list[int]:
     """Positions of variables among the axes of a table. Raises `ValueError` for what is none."""
-    names = list(names)
+    names = as_names(names, argument)
     if not axes:
         raise ValueError(
             f"{argument}={told(names)}: needs the posterior of a joint table, such as that of"

@@ -3,15 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
 from opendp_bayes.inference.learned.learned_counts import LearnedCounts, learned_counts
 from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.sampling.kept_draws import kept
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import Floats, as_generator
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -36,7 +34,7 @@ class LearnedPosterior(NoiseAwarePosterior):
 
         def quantity(label: str, values: Floats) -> Quantity:
             def source(draws: int, seed: int | None) -> Floats:
-                return np.random.default_rng(seed).choice(values, draws)
+                return as_generator(seed).choice(values, draws)
 
             behind = min(self._engine.independent, values.size)
             return Quantity(label, OfDraws(source, values.size, behind, 0), None)
@@ -85,7 +83,7 @@ def learned_posterior(
     draws = kept(
         ["learned prior", of.size, names, seed],
         releases,
-        lambda: learned_counts(table, names, np.random.default_rng(seed)),
+        lambda: learned_counts(table, names, as_generator(seed)),
         LearnedCounts.of_arrays,
     )
     warn_of_draws(draws.diagnostics)

@@ -14,7 +14,7 @@ from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers, as_level
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_numbers
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import ByLabel
 
@@ -174,7 +174,7 @@ def quantiles_of(
     """
     if isinstance(levels, (str, bytes)) or not np.iterable(levels) or not len(levels):
         raise TypeError(f"levels={told(levels)}: must be a list of numbers between 0 and 1.")
-    wanted = [as_level(level, "0.5 for the median") for level in levels]
+    wanted = [as_level(level, "0.5 for the median", "levels") for level in levels]
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"levels={told(levels)}: must hold every level once.")
     ends = None if edges is None else _edges(edges, len(categories))
@@ -204,7 +204,7 @@ def check_one_variable(axes: tuple[str, ...]) -> None:
 
 
 def _edges(edges: ArrayLike, k: int) -> Floats:
-    found = np.asarray(edges, dtype=np.float64)
+    found = as_numbers(edges, "edges")
     if found.shape != (k + 1,) or not np.all(np.isfinite(found)) or np.any(np.diff(found) <= 0):
         raise ValueError(
             f"edges={told(edges)}: must be {k + 1} finite numbers in rising order, the ends of the"

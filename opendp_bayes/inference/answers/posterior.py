@@ -49,7 +49,16 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.telling import shortly
-from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_level, as_size
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_generator,
+    as_level,
+    as_numbers,
+    as_size,
+    as_text,
+)
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
@@ -157,13 +166,13 @@ class NoiseAwarePosterior:
         """Marginal posterior density of every category at the values of shape `(...)`; shape `(...,
         k)`.
         """
-        return self._marginals.pdf(np.asarray(values)[..., None])
+        return self._marginals.pdf(as_numbers(values, "values")[..., None])
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Marginal posterior probability of being at most the values, of shape `(...)`; shape
         `(..., k)`.
         """
-        return self._marginals.cdf(np.asarray(values)[..., None])
+        return self._marginals.cdf(as_numbers(values, "values")[..., None])
 
     def interval(
         self, level: float = 0.95, kind: Interval = "equal-tailed"
@@ -204,7 +213,7 @@ class NoiseAwarePosterior:
         """Draws of the category probabilities, shape `(draws, k)`. A `seed` makes them
         repeatable.
         """
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
         return self._engine.shares(counts, rng)
 
@@ -212,7 +221,7 @@ class NoiseAwarePosterior:
         """Draws of the counts of so many further records from the posterior predictive
         distribution, shape `(draws, k)`.
         """
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         records = as_size(records, "records")
         counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
         return rng.multinomial(records, self._engine.shares(counts, rng))
@@ -290,7 +299,7 @@ class NoiseAwarePosterior:
                 "to_arviz needs arviz-base, which is for Python 3.11 and later: pip install"
                 " 'opendp-bayes[arviz]', or take draws from sample()."
             ) from None
-        rng = np.random.default_rng(seed)
+        rng, draws = as_generator(seed), as_size(draws, "draws", "draws")
         counts = getattr(self._engine, "chains", None)
         if counts is None:
             counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
@@ -319,6 +328,7 @@ class NoiseAwarePosterior:
         and `TypeError` for what is no function.
         """
         check_function(event, "event", "lambda theta: theta[0] > theta[1]")
+        as_generator(seed)
         draws = self._number if draws is None else as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         try:  # before the draws take long
@@ -339,7 +349,7 @@ class NoiseAwarePosterior:
         are of draws of these two and the rest. Raises `KeyError` for what is no category, and
         `ValueError` for the same one twice.
         """
-        places = self._two(first, second)
+        places, _ = self._two(first, second), as_generator(seed)
         rest = [place for place in range(len(self.categories)) if place not in places]
         groups = [[places[0]], [places[1]], *([rest] if rest else [])]
 
@@ -434,6 +444,7 @@ class NoiseAwarePosterior:
         >>> round(median.value.mean())
         51
         """
+        level = as_level(level, "0.5 for the median")
         return self.quantiles([level], edges=edges)[level]
 
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
@@ -475,6 +486,7 @@ class NoiseAwarePosterior:
         if it asks for what is no category; `TypeError` for what is no function.
         """
         check_function(function, "function", "lambda p: p['yes'] - 2 * p['no']")
+        label, _ = as_text(label, "label"), as_generator(seed)
         as_choice(of, "of", ("probabilities", "counts"))
         number = self._number if draws is None else as_size(draws, "draws", "draws")
         if number < 2:
@@ -573,7 +585,7 @@ class NoiseAwarePosterior:
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
 
         def sample(draws: int, seed: int | None) -> Floats:
-            seeds = np.random.SeedSequence(seed).generate_state(2).tolist()
+            seeds = as_generator(seed).integers(2**32, size=2).tolist()
             return self.sample(draws, seeds[0]) - other.sample(draws, seeds[1])
 
         return Comparison(self.categories, laws, draws, sample)
@@ -612,7 +624,7 @@ class NoiseAwarePosterior:
 
     def _drawn_sums(self, groups: Groups, draws: int, seed: int | None) -> Floats:
         """Draws of the probabilities of groups, which have every category once."""
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         sums = self._engine.sample_sums(groups, draws, rng)
         return self._engine.shares(sums, rng, groups)
 

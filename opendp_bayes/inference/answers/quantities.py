@@ -15,7 +15,15 @@ from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    as_choice,
+    as_generator,
+    as_level,
+    as_number,
+    as_numbers,
+    as_size,
+)
 from opendp_bayes.release_format.labels import ByLabel
 
 if TYPE_CHECKING:
@@ -71,13 +79,13 @@ class Quantity(Shown):
 
     def cdf(self, values: ArrayLike) -> Floats:
         """Posterior probability of being at most each value, elementwise."""
-        return self._law.cdf(values)
+        return self._law.cdf(as_numbers(values, "values"))
 
     def probability(self, above: float | None = None) -> Probability:
         """The posterior probability that it is larger than a number, which is its `above` unless
         given, with the standard error of the simulation: 0 where nothing is simulated.
         """
-        above = (self.above or 0.0) if above is None else above
+        above = (self.above or 0.0) if above is None else as_number(above, "above")
         share = 1 - float(self._law.cdf(above))
         return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
 
@@ -169,7 +177,7 @@ class CategoryPosterior(Quantity):
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Posterior density, elementwise; 0 outside [0, 1]."""
-        return self._law.mixture.pdf(np.asarray(values)[..., None])[..., 0]
+        return self._law.mixture.pdf(as_numbers(values, "values")[..., None])[..., 0]
 
     def __repr__(self) -> str:
         return f"CategoryPosterior({self.label!r}: {self.mean():.4g} ± {self.std():.2g})"
@@ -228,7 +236,7 @@ class OfMixture:
         return self._or_odds(found[:, 0], rest[:, 0])
 
     def sample(self, draws: int, seed: int | None = None) -> Floats:
-        rng, weights = np.random.default_rng(seed), self.mixture.weights
+        rng, weights = as_generator(seed), self.mixture.weights
         part = rng.choice(weights.size, draws, p=weights / weights.sum())
         parts = np.column_stack([self.mixture.a[part], self.mixture.b[part]])
         return self._or_odds(*dirichlet(parts, rng).T)

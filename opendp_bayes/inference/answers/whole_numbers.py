@@ -8,7 +8,14 @@ from numpy.typing import ArrayLike
 from opendp_bayes.inference.answers.by_label import position_of
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.telling import shortly
-from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_generator,
+    as_level,
+    as_numbers,
+    as_size,
+)
 from opendp_bayes.release_format.data import Label
 
 #: Rows of draws from a generator.
@@ -97,18 +104,18 @@ class CountsPosterior:
 
     def pmf(self, values: ArrayLike) -> Floats:
         """The probability of each value, of shape `(...)`, for every category; shape `(..., k)`."""
-        wanted = np.asarray(values, dtype=np.float64)[..., None]
+        wanted = as_numbers(values, "values")[..., None]
         return np.where(wanted > np.floor(wanted), 0.0, self._laws.pmf(wanted))
 
     def cdf(self, values: ArrayLike) -> Floats:
         """The probability of being at most each value, of shape `(...)`, for every category; shape
         `(..., k)`.
         """
-        return self._laws.cdf(np.asarray(values)[..., None])
+        return self._laws.cdf(as_numbers(values, "values")[..., None])
 
     def sample(self, draws: int, seed: int | None = None) -> Integers:
         """Draws of all counts together, shape `(draws, k)`. A `seed` makes them repeatable."""
-        return self._draw(as_size(draws, "draws", "draws"), np.random.default_rng(seed))
+        return self._draw(as_size(draws, "draws", "draws"), as_generator(seed))
 
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)

@@ -19,7 +19,7 @@ from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
 from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.mathematics.telling import warn
-from opendp_bayes.mathematics.validation import Floats, Integers, as_level
+from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_level, as_size
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData
@@ -134,6 +134,7 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         """Posterior means of the probabilities of every level, by name, rounded so that they add up
         from level to level; each is one of the two nearest numbers of so many `decimals`.
         """
+        decimals = as_size(decimals, "decimals", "decimals")
         above, levels = self._tables.parent, self._tables.levels
         exact = np.zeros(above.size)
         finest = next(
@@ -207,7 +208,7 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         """Draws of the probabilities of every level, by name, shapes `(draws, k)`, whose rows add
         up. A `seed` makes them repeatable.
         """
-        seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+        seed = int(as_generator(None).integers(2**32)) if seed is None else seed
         return {name: one.sample(draws, seed) for name, one in self.items()}
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from opendp_bayes.inference.pooling.hyperparameters import Priors
 from opendp_bayes.inference.pooling.pooled_draws import Evidence, draws_of
 from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mathematics.validation import Floats, Integers, as_names
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.labels import numbered
@@ -113,7 +113,7 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
     """Groups for `Release.pooled`: the values of the variables `by`, with those of the others as
     categories.
     """
-    names = [by] if isinstance(by, str) else by
+    names = as_names(by, "by")
     keys, categories, places = cells_by(release, names)
     noisy = noise_of("pooled", release).chosen(places)
     others = [at for at, name in enumerate(release.axes) if name not in names]
@@ -122,7 +122,7 @@ def groups_of_table(release: ReleasedData, by: str | Sequence[str]) -> PooledGro
 
 
 def cells_by(
-    release: ReleasedData, by: Sequence[str]
+    release: ReleasedData, by: Sequence[str], argument: str = "by"
 ) -> tuple[tuple[Key, ...], tuple[Label, ...], Integers]:
     """The groups that some variables of a joint table make, the labels of the others, and the place
     of the cell of each group and label, shape `(G, k)`.
@@ -132,24 +132,24 @@ def cells_by(
     """
     if release.whole is not None:
         raise ValueError(
-            f"by={told(by)}: this release is one group of a table of groups; take the release of"
-            " all, with the posterior of each group."
+            f"{argument}={told(by)}: this release is one group of a table of groups; take the"
+            " release of all, with the posterior of each group."
         )
     others = [name for name in release.axes if name not in by]
     if not by or not others or len(by) + len(others) != len(release.axes):
         shown = ", ".join(map(repr, release.axes)) or "none, because it is not of a joint table"
         raise ValueError(
-            f"by={told(by)}: must name some variables of a joint table, each once, but not all of"
-            f" them; those of this release are {shown}."
+            f"{argument}={told(by)}: must name some variables of a joint table, each once, but"
+            f" not all of them; those of this release are {shown}."
         )
     keys, rows = _values(release, by)
     categories, columns = _values(release, others)
     shape = len(keys), len(categories)
     if len(release.categories) != len(keys) * len(categories) or min(shape) < 2:
         raise ValueError(
-            f"by={told(by)}: needs a table with a cell for every combination of values, of at least"
-            f" two groups and two categories; there are {len(release.categories)} cells for"
-            f" {len(keys)} groups and {len(categories)} categories."
+            f"{argument}={told(by)}: needs a table with a cell for every combination of values, of"
+            f" at least two groups and two categories; there are {len(release.categories)} cells"
+            f" for {len(keys)} groups and {len(categories)} categories."
         )
     places = np.empty(shape, dtype=np.int64)
     places[rows, columns] = np.arange(len(release.categories))

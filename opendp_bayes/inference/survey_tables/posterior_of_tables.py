@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from functools import partial
 
-import numpy as np
-
 from opendp_bayes.display.wording import listed
 from opendp_bayes.inference.sampling.kept_draws import kept
 from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
@@ -12,7 +10,7 @@ from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.survey_tables.tables import Model
 from opendp_bayes.mathematics.telling import warn
-from opendp_bayes.mathematics.validation import as_choice, as_positive, as_size
+from opendp_bayes.mathematics.validation import as_choice, as_generator, as_positive, as_size
 from opendp_bayes.release_format.data import ReleasedData
 
 
@@ -66,7 +64,7 @@ def survey_posterior(
     as_choice(interactions, "interactions", (True, False))
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
-    rng = np.random.default_rng(seed)
+    rng = as_generator(seed)
     draws = kept(
         ["survey", list(tables), concentration, effective, seed],
         list(tables.values()),

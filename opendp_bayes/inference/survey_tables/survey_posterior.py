@@ -34,7 +34,8 @@ from opendp_bayes.inference.survey_tables.probabilities_of_cliques import (
 from opendp_bayes.inference.survey_tables.records import exchange, matched_records, new_tables
 from opendp_bayes.inference.survey_tables.synthetic_frames import frame_of
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_level, as_size
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Floats, as_choice, as_generator, as_level, as_size
 from opendp_bayes.release_format.data import Label, Value
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class SurveyPosterior:
         rounded = self._model.rounded(means, units)
         found = []
         for names in sets:
-            scope = self._places(names)
+            scope = self._places(names, "sets")
             if tree.holding(scope) is None:
                 raise ValueError(f"sets: no clique of the model holds {list(names)!r} together.")
             found.append(self._model.margin_of(rounded, scope) / units)
@@ -250,7 +251,7 @@ class SurveyPosterior:
         """Draws of the probabilities of every clique's table together, arrays of shape `(draws,
         cells)` by the names of its variables, picked at random from those of the chains.
         """
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         picked = rng.integers(self._draws.size.size, size=as_size(draws, "draws", "draws"))
         factors = [Factor(one.separator, one.own, one.values[picked]) for one in self._factors]
         return {
@@ -311,6 +312,8 @@ class SurveyPosterior:
     ) -> "Iterator[tuple[Path, pl.DataFrame]]":
         """Yield the path of each frame that was written, and the frame."""
         as_choice(format, "format", get_args(Format))
+        if not isinstance(folder, (str, Path)):
+            raise TypeError(f"folder={told(folder)}: must be a path, a str or a Path.")
         made = self._copies(copies, kind, records, seed)
         digits = len(str(copies))
         paths = [
@@ -347,7 +350,7 @@ class SurveyPosterior:
             )
         if copies > draws.size:
             raise ValueError(f"copies={copies}: must be at most {draws.size}, the draws there are.")
-        rng = np.random.default_rng(seed)
+        rng = as_generator(seed)
         rows = rng.choice(draws.size, copies, replace=False)
         new = kind == "predictive"
         return [

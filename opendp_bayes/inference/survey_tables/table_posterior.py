@@ -12,7 +12,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
 from opendp_bayes.inference.engines.engine import Engine, Generator
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
-from opendp_bayes.mathematics.validation import Floats, Integers, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_size
 from opendp_bayes.release_format.data import Label, Value
 
 
@@ -160,7 +160,7 @@ class TableDraws(Chains):
     def source(self, draws: int, seed: int | None) -> Floats:
         """Draws of a seed."""
         number = as_size(draws, "draws", "draws")
-        return np.asarray(self.sample(number, np.random.default_rng(seed)))
+        return np.asarray(self.sample(number, as_generator(seed)))
 
     def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
         shares, counts = part(self.chains), self._counts

@@ -1,0 +1,211 @@
+"""One small result of every kind that users hold, and what its members are called with."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import product
+from typing import Any
+
+import opendp_bayes as ob
+from opendp_bayes.inference.survey_tables.estimates_of_copies import combine_estimates
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.thresholds import Discovery, OptimalThreshold
+from opendp_bayes.results.release import GroupedRelease
+from tests.helpers.releases import promise
+
+PRIVATE = ob.LaplaceParameters(1.0, total="private")
+
+
+def release(
+    drawn: Any, labels: Any, mechanism: Any = PRIVATE, size: Any = None, **more: Any
+) -> Any:
+    return ob.Release(drawn, labels, (1.0,) * len(labels), mechanism, promise(size), **more)
+
+
+def table(names: str, drawn: tuple[int, ...]) -> Any:
+    """Of variables of two values, and z of three."""
+    cells = tuple(product(*("abc" if name == "z" else "ab" for name in names)))
+    return release(drawn, cells, axes=tuple(names), columns=tuple(names))
+
+
+@cache
+def results() -> dict[str, Any]:
+    """By what each is called."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of few draws and wide noise
+        return _made()
+
+
+def _made() -> dict[str, Any]:
+    one, joint = release((6, 3, 9), ("a", "b", "c")), table("xy", (9, 1, 2, 3))
+    of_groups = ("n", "s"), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0)
+    groups = GroupedRelease(*of_groups, PRIVATE, promise(None))
+    sized = GroupedRelease(*of_groups, ob.LaplaceParameters(1.0), promise(20), rest=5)
+    survey = ob.Survey(("xy", "yz"), (joint, table("yz", (9, 1, 2, 3, 2, 2))))
+    fine = release((6, 3, 9), ("a", "b", "c"), columns=("v",))
+    parts = ("a", "b"), ("c",)
+    coarse = release((10, 8), ("ab", "c"), parts=parts, columns=("v",))
+    nested = ob.Survey(("fine", "coarse"), (fine, coarse)).posterior
+    loss = ob.PrivacyLoss(2.0, 3.0, 3.0, 1e-6)
+    law = Discovery(OptimalThreshold(1.0, 1e-6, 0.5), DiscreteLaplace(2.0))
+    shown = ob.DiscoveredRelease(
+        column="v",
+        categories=("a", "b"),
+        drawn=(40, 30),
+        listed=0,
+        discovery=law,
+        drawn_rest=9,
+        promise=ob.Promise(None, 1, loss, "Approximate(MaxDivergence)"),
+    )
+    posterior, whole = one.posterior, survey.posterior
+    listed = release((3, 5), ("a", "b"), ob.mechanisms.HellingerExponential(0.5), 8)
+    quantiles = posterior.quantiles([0.3, 0.5], edges=[0, 1, 2, 3])
+    pooled = groups.pooled(ess=20)
+    return {
+        "release": one,
+        "joint": joint,
+        "groups": groups,
+        "sized": sized,
+        "survey": survey,
+        "shown": shown,
+        "rest": shown.rest,
+        "hidden": shown.hidden("q"),
+        "of categories": shown.posterior,
+        "posterior": posterior,
+        "listed": listed.posterior,
+        "learned": ob.noise_aware_posterior(one, prior="learned", ordered=["v"]),
+        "joint posterior": joint.posterior,
+        "counts": posterior.counts,
+        "records": posterior.records,
+        "category": posterior["a"],
+        "difference": posterior.difference("a", "b"),
+        "odds": posterior.odds("a"),
+        "function": posterior.quantity(lambda p: p["a"]),
+        "quantities": posterior.cumulative(),
+        "quantile": quantiles[0.5],
+        "quantiles": quantiles,
+        "comparison": posterior.compare(posterior),
+        "survey posterior": whole,
+        "table posterior": whole.marginal("x", "y"),
+        "differences": whole.marginal("x").compare(whole.marginal("y")),
+        "levels": nested,
+        "level": nested["fine"],
+        "pooled": pooled,
+        "of pooled": pooled["n"],
+        "estimates": combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population"),
+        "promise": one.promise,
+        "profile": ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=[1.0, 1.0]),
+    }
+
+
+#: Take what was checked when it was made, and are for this package alone.
+INTERNAL = {"of", "unordered_values"}
+
+
+def methods(result: Any) -> Iterator[tuple[str, inspect.Signature]]:
+    """Public methods of this package, with their parameters."""
+    for name in dir(type(result)):
+        static = inspect.getattr_static(type(result), name)
+        function = getattr(static, "__func__", static)
+        public = not name.startswith("_") or name in ("__getitem__", "__call__")
+        if not public or name in INTERNAL or not inspect.isfunction(function):
+            continue
+        if function.__module__.startswith("opendp_bayes"):
+            yield name, inspect.signature(getattr(result, name))
+
+
+def properties(result: Any) -> Iterator[str]:
+    """Names of what is computed when it is read."""
+    for name in dir(type(result)):
+        static = inspect.getattr_static(type(result), name)
+        if not name.startswith("_") and (isinstance(static, property) or hasattr(static, "func")):
+            yield name
+
+
+def called(result: Any, method: str, arguments: dict[str, Any]) -> Any:
+    """The result of a call; what `*names` and `**values` take is a list and a mapping."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    function = getattr(result, method)
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in arguments:
+            continue
+        value = arguments[parameter.name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            named |= value
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            named[parameter.name] = value
+        else:
+            positional.append(value)
+    return function(*positional, **named)
+
+
+#: What parameters of these names take, whatever they are of.
+PLAUSIBLE: dict[str, Any] = {
+    "level": 0.9,
+    "levels": [0.2, 0.6],
+    "values": [0.1, 0.5],
+    "draws": 40,
+    "number": 20,
+    "seed": 1,
+    "records": 20,
+    "copies": 2,
+    "decimals": 3,
+    "edges": None,
+    "of": "probabilities",
+    "above": 0.2,
+    "ax": None,
+    "columns": 2,
+    "title": "t",
+    "plug_in": True,
+    "wait": True,
+    "by": ["x"],
+    "m_prior": 1.0,
+    "kappa_prior": None,
+    "ess": 20,
+    "sizes": {"n": 9, "s": 5},
+    "format": "csv",
+    "delta": 1e-6,
+    "epsilon": 0.5,
+    "size": 5,
+}
+
+
+def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any]) -> Any:
+    """An argument that a method accepts, if any are; `KeyError` for a parameter of a new name."""
+    names = list(getattr(result, "variables", None) or getattr(result, "axes", None) or ["x"])
+    categories = getattr(result, "categories", ())
+    labels = list(categories) if isinstance(categories, tuple) and categories else ["a", "b"]
+    special: dict[tuple[str, str], Callable[[], Any]] = {
+        ("__getitem__", "label"): lambda: next(iter(getattr(result, "keys", lambda: labels)())),
+        ("__getitem__", "key"): lambda: next(iter(result)),
+        ("__getitem__", "name"): lambda: next(iter(result)),
+        ("hidden", "label"): lambda: "q",
+        ("interval", "kind"): lambda: "equal-tailed",
+        ("quantity", "label"): lambda: "q",
+        ("by", "columns"): lambda: list(getattr(result, "grouped_by", names[:1])),
+        ("plot", "variables"): lambda: names if len(names) == 2 else None,
+        ("with_promise", "promise"): lambda: result.promise,
+        ("from_json", "text"): lambda: result.to_json(),
+    }
+    usual: dict[str, Callable[[], Any]] = {
+        "kind": lambda: "predictive",
+        "label": lambda: labels[0],
+        "first": lambda: labels[0],
+        "second": lambda: labels[-1],
+        "categories": lambda: labels[:2],
+        "groups": lambda: {"g": labels[: len(labels) - 1]},
+        "other": lambda: result,
+        "event": lambda: lambda theta: theta[0] > 0.5,
+        "function": lambda: lambda p: next(iter(p.values())),
+        "variables": lambda: names[:1],
+        "given": lambda: {names[-1]: "a"},
+        "sets": lambda: [names[:1]],
+        "folder": folder,
+    }
+    if (method, parameter) in special:
+        return special[method, parameter]()
+    return usual[parameter]() if parameter in usual else PLAUSIBLE[parameter]

@@ -1,0 +1,148 @@
+"""Every argument of every public method of every result, given what it cannot be: an error that
+names the argument, or a right answer, and never words of numpy's or Python's. The methods are those
+that the classes have, so that a new one is covered or fails for want of a plausible argument.
+"""
+
+import inspect
+import itertools
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opendp_bayes.inference.answers import posterior as answers
+from tests.helpers.every_result import called, methods, plausible, properties, results
+
+WRONG: dict[str, Any] = {
+    "None": None,
+    "text": "a",
+    "-1": -1,
+    "nan": float("nan"),
+    "empty": [],
+    "twice": ["a", "a"],
+}
+#: Of parameters by name, what is none of `WRONG` to them but has a right answer. Labels and names
+#: of variables are "a" and "x".
+ANSWERED: dict[str, set[str]] = {
+    "seed": {"None"},
+    "draws": {"None"},
+    "records": {"None"},
+    "edges": {"None"},
+    "values": {"-1", "nan", "empty"},
+    "above": {"None", "-1"},
+    "epsilon": {"empty"},
+    "label": {"text", "-1"},
+    "first": {"text"},
+    "second": {"text"},
+    "given": {"text"},
+    "ax": {"None"},
+    "title": {"None", "text"},
+    "variables": {"None", "empty"},
+    "kappa_prior": {"None"},
+    "size": {"None"},
+    "sets": {"empty"},
+    "columns": {"empty"},
+    "folder": {"text"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(answers, "DRAWS", 400)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _close() -> Iterator[None]:
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def of_kind(parameter: inspect.Parameter, wrong: Any, usual: Any) -> Any:
+    """What is wrong as a parameter that takes several takes it."""
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return wrong if isinstance(wrong, list) else [wrong]
+    if parameter.kind is parameter.VAR_KEYWORD:
+        return {} if wrong == [] else {next(iter(usual)): wrong}
+    return wrong
+
+
+def named(error: BaseException, parameter: inspect.Parameter, usual: Any) -> bool:
+    """Whether a message is ours and names the parameter, or one of those that `**` takes; or that
+    of labels, as a mapping's.
+    """
+    names = [parameter.name, *(usual if parameter.kind is parameter.VAR_KEYWORD else ())]
+    message = str(error)
+    if isinstance(error, KeyError):
+        return ": is not a " in message
+    if not isinstance(error, (ValueError, TypeError)):
+        return False
+    return any(re.search(rf"\b{name}\b.*[:=]|^{name}:", message) for name in names)
+
+
+def answer(result: Any, method: str, arguments: dict[str, Any]) -> BaseException | None:
+    """What a call raises, warnings of numpy and of Python included; None where it answers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            called(result, method, arguments)
+        except Exception as error:  # noqa: BLE001
+            return error
+    return None
+
+
+def faults_of(result: Any, folder: Callable[[], Path]) -> Iterator[str]:
+    """Yield what is wrong with the methods of a result."""
+    for method, signature in methods(result):
+        usual = {name: plausible(result, method, name, folder) for name in signature.parameters}
+        refused = answer(result, method, usual)
+        if refused is not None:  # it has no such answer, and says why
+            if type(refused) is not ValueError or not re.match(r"[\w, ]+[=:]", str(refused)):
+                yield f"{method}: {refused!r}"
+            continue
+        every = itertools.product(signature.parameters.items(), WRONG.items())
+        for (name, parameter), (what, wrong) in every:
+            anew = {"folder": folder()} if "folder" in usual else {}
+            given = of_kind(parameter, wrong, usual[name])
+            error = answer(result, method, {**usual, **anew, name: given})
+            if error is None and what not in ANSWERED.get(name, ()):
+                yield f"{method}({name}={what}): answers"
+            if error is not None and not named(error, parameter, usual[name]):
+                yield f"{method}({name}={what}): {error!r}"
+
+
+def test_what_an_argument_cannot_be_is_said(tmp_path: Path) -> None:
+    number = itertools.count()
+    faults = [
+        f"{key}: {fault}"
+        for key, result in results().items()
+        for fault in faults_of(result, lambda: tmp_path / f"copies {next(number)}")
+    ]
+    assert faults == []
+
+
+def test_a_result_is_read_and_is_itself() -> None:
+    for key, result in results().items():
+        assert result == result, key
+        for name in properties(result):
+            if (name, key) != ("release", "table posterior"):
+                getattr(result, name)
+
+
+def test_notices_words_of_others() -> None:
+    """Negative controls."""
+
+    def parameter(**given: Any) -> inspect.Parameter:
+        return inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, **given)
+
+    assert named(ValueError("seed=-1: must be at least 0."), parameter(), 1)
+    assert not named(ValueError("expected non-negative integer"), parameter(), 1)
+    assert not named(TypeError("'float' object is not iterable"), parameter(), 1)
+    assert not named(KeyError("seed"), parameter(), 1)
