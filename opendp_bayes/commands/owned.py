@@ -99,7 +99,8 @@ def reading(intent: "Intent") -> Iterator[None]:
     except typer.Exit:  # which a message went before
         raise
     except BaseException:
-        say(f"data may have been read, so this counts as spent: {intent.loss}.")
+        if intent.loss.is_sound:  # and so is entered in a ledger
+            say(f"data may have been read, so this counts as spent: {intent.loss}.")
         raise
 
 

@@ -70,11 +70,12 @@ class Specified:
         where it fails while data are read. Exits with a message where there is no room.
         """
         from opendp_bayes.commands.answers import budget_of, field_errors
+        from opendp_bayes.trusted.account import Loss
         from opendp_bayes.trusted.ledger import Intent
 
         book = self.owned.ledger(self.specification.title, make=not dry)
         loss, unit = budget_of(self.specification.privacy)
-        entered = nullcontext(Intent(loss)) if book is None else book.entered(loss, unit, dry=dry)
+        entered = nullcontext(Intent(Loss())) if book is None else book.entered(loss, unit, dry=dry)
         with ExitStack() as opened:
             with self.errors(), field_errors("privacy"):
                 intent = opened.enter_context(entered)
@@ -155,7 +156,8 @@ def carried_out(
                 said = list(before_reading(opened, query, specification))
                 for line in said:
                     say(line)
-                intent.loss = loss_of_release(query)
+                if intent.loss.is_sound:
+                    intent.loss = loss_of_release(query)
                 with reading(intent), waiting("Reading"):
                     opened.complete()
                 with reading(intent), release_errors(), waiting("Counting"), deferred_interrupts():
