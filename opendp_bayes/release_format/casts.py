@@ -26,11 +26,11 @@ _OTHERWISE = {
 }
 
 
-def how_to_cast(type_name: str, column: str, where: str = "in the plan or in the frame") -> str:
+def how_to_cast(type_name: str, column: str, where: str = "in the frame before the Context") -> str:
     """Write a sentence on how a column of a type becomes one that is counted.
 
     >>> how_to_cast("Time", "at")
-    "Cast it in the plan or in the frame, as in pl.col('at').dt.hour()."
+    "Cast it in the frame before the Context, as in pl.col('at').dt.hour()."
     """
     if type_name not in CASTS:
         return "Make it text or whole numbers in the frame."

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes.trusted.boundary import ContractError
-from opendp_bayes.trusted.plan_gate import COMPARED, ROW_NUMBERS, steps_of, written
+from opendp_bayes.trusted.plan_gate import LIMITING, ROW_NUMBERS, steps_of, written
 from opendp_bayes.trusted.plan_values import named
 
 #: Steps of a plan after which rows are in the order in which they were.
@@ -86,9 +86,9 @@ def _parts(node: Any) -> Iterable[Any]:
 def _rule(predicate: Any) -> str:
     """One limit in words; empty for one that fixes nothing, or has another form."""
     kind, body = named(predicate)
-    if kind != "BinaryExpr" or body["op"] not in COMPARED:
+    if kind != "BinaryExpr" or body["op"] not in LIMITING:
         return ""
-    sides = [body[side] for side in COMPARED[body["op"]]]
+    sides = [body[side] for side in LIMITING[body["op"]]]
     match sides:
         case [
             {"Over": {"function": {"Function": function}, "partition_by": keys}},

@@ -14,25 +14,27 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes.trusted.boundary import silenced
-from opendp_bayes.trusted.plan_kinds import AGGREGATIONS, STEPS
+from opendp_bayes.trusted.plan_kinds import AGGREGATIONS, COMPARED, KEYS, STEPS
 from opendp_bayes.trusted.plan_values import (
     RefusedError,
     Rows,
+    Value,
     columns_of,
     current_value,
+    expressions,
     fields,
-    is_coded,
+    function_of,
     named,
-    plain_value,
-    types_of,
+    shown,
+    value_among,
     value_of,
 )
 
 #: Levels of objects and lists of a plan that is looked at, which takes some calls for each.
 _MOST_LEVELS = 220
 #: Comparisons of a limit: on which side the number of a row stands, and on which the limit.
-COMPARED = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
-COMPARED |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
+LIMITING = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
+LIMITING |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
 
 
 def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> None:
@@ -49,7 +51,7 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> No
     exprs = [pl.col(key) if isinstance(key, str) else key for key in keys]
     bounded = frozenset(name for expr in exprs for name in expr.meta.root_names())
     try:
-        _rows(written(plan), _schema(source), bounded)
+        _rows(written(plan), source, bounded)
     except RefusedError as error:
         raise ValueError(f"query: {error} docs/guarantee.md lists what is accepted.") from None
 
@@ -59,7 +61,7 @@ def is_kept(name: str, plan: pl.LazyFrame, source: pl.LazyFrame) -> bool:
     passed: no step computes it anew, and none makes groups.
     """
     node = written(plan)
-    rows = _rows(node, _schema(source), frozenset({name}))
+    rows = _rows(node, source, frozenset({name}))
     has_groups = any(step == "GroupBy" for step, _ in steps_of(node))
     return name in rows.bounded - rows.stale and not has_groups
 
@@ -129,19 +131,18 @@ def _is_deep(node: Any) -> bool:
     return bool(level)
 
 
-def _rows(node: Any, schema: Any, bounded: frozenset[str]) -> Rows:
+def _rows(node: Any, source: pl.LazyFrame, bounded: frozenset[str]) -> Rows:
     """The rows after a step, which is checked with all steps before it."""
     step, body = named(node)
     if step == "IR":
-        return _rows(fields(body, "dsl version")[0], schema, bounded)
+        return _rows(fields(body, "dsl version")[0], source, bounded)
     if step == "DataFrameScan":
-        if fields(body, "df schema")[1] != schema:
+        if fields(body, "df schema")[1] != _schema(source):
             raise RefusedError("a frame with other columns or types than the Context's", "source")
-        coded = (name for name, dtype in schema["fields"].items() if is_coded(dtype))
-        return Rows(frozenset(coded), bounded)
+        return Rows(source, bounded)
     if step not in STEPS:
-        raise RefusedError(step)
-    rows = replace(_rows(body["input"], schema, bounded), plan=body["input"])
+        raise RefusedError(function_of(body["function"])[0] if step == "MapFunction" else step)
+    rows = _rows(body["input"], source, bounded)
     try:
         return _STEPS[step](rows, body)
     except RefusedError as error:
@@ -153,52 +154,47 @@ def _filter(rows: Rows, body: Any) -> Rows:
     _, predicate = fields(body, "input predicate")
     limited = _limited(rows, predicate)
     if limited is None:
-        plain_value(rows, predicate)
+        value_among(rows, predicate, ("Boolean",), "a condition")
         return rows
     return replace(rows, bounded=rows.bounded | limited)
 
 
 def _with_columns(rows: Rows, body: Any) -> Rows:
     _, exprs, _ = fields(body, "input exprs options")
-    return _with(rows, exprs, rows.coded)
+    values = [value_of(rows, expr) for expr in exprs]
+    return _made_of(rows, exprs, values, rows.frame.with_columns(expressions(exprs)))
 
 
 def _select(rows: Rows, body: Any) -> Rows:
     _, exprs, _ = fields(body, "input expr options")
-    if not any(value_of(rows, expr).of_rows for expr in exprs):
+    values = [value_of(rows, expr) for expr in exprs]
+    if not any(value.of_rows for value in values):
         raise RefusedError("select of constants alone", "constants")
-    return _with(rows, exprs, frozenset())
+    return _made_of(rows, exprs, values, rows.frame.select(expressions(exprs)))
 
 
-def _with(rows: Rows, exprs: Any, coded: frozenset[str]) -> Rows:
-    stale = rows.stale
-    for expr in exprs:
-        value = value_of(rows, expr)
-        coded = coded | {value.name} if value.coded else coded - {value.name}
-        if expr != {"Column": value.name}:
-            stale |= rows.bounded & {value.name}
-    return replace(rows, coded=coded, stale=stale)
+def _made_of(rows: Rows, exprs: Any, values: list[Value], frame: pl.LazyFrame) -> Rows:
+    pairs = zip(exprs, values, strict=True)
+    anew = {value.name for expr, value in pairs if expr != {"Column": value.name}}
+    return Rows(frame, rows.bounded, rows.stale | (rows.bounded & anew))
 
 
 def _group_by(rows: Rows, body: Any) -> Rows:
     names = "input keys predicates aggs maintain_order options apply"
-    before, keys, predicates, aggregations, _, options, apply = fields(body, names)
+    _, keys, predicates, aggregations, _, options, apply = fields(body, names)
     if predicates or apply is not None or any(option is not None for option in options.values()):
-        raise RefusedError("group_by with options", "")
-    values = [current_value(rows, key) for key in keys]
-    operands = [of for each in aggregations if (of := _aggregated(rows, each)) is not None]
-    for dtype in types_of(before, [*keys, *operands]):
-        if dtype.is_float() or dtype.is_nested():
-            raise RefusedError(f"{dtype} in group_by", "float")
-    coded = frozenset(value.name for value in values if value.coded)
-    return Rows(coded, frozenset(value.name for value in values))
+        raise RefusedError("group_by_dynamic, rolling, having or map_groups", "")
+    values = [current_value(rows, key, KEYS.of, "group_by") for key in keys]
+    for each in aggregations:
+        _check_aggregation(rows, each)
+    made = rows.frame.group_by(expressions(keys)).agg(expressions(aggregations))
+    return Rows(made, frozenset(value.name for value in values))
 
 
-def _aggregated(rows: Rows, node: Any) -> Any:
-    """Check the argument of an aggregation in a plan and return it; None for the number of rows."""
+def _check_aggregation(rows: Rows, node: Any) -> None:
     kind, body = named(node)
     if kind == "Alias":
-        return _aggregated(rows, body[0])
+        return _check_aggregation(rows, body[0])
     if kind == "Function" and body["function"] == "NullCount":
         kind, body = "NullCount", body["input"][0]
     elif kind == "Agg":
@@ -207,8 +203,7 @@ def _aggregated(rows: Rows, node: Any) -> Any:
     if kind not in AGGREGATIONS:
         raise RefusedError(kind)
     if kind != "Len":
-        plain_value(rows, body)
-    return body
+        value_among(rows, body, AGGREGATIONS[kind].of, shown(kind))
 
 
 def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
@@ -222,15 +217,15 @@ def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
         return None
     if body["op"] == "And":
         return _all([_limited(rows, body[side]) for side in ("left", "right")])
-    window, limit = (body[side] for side in COMPARED.get(body["op"], ("left", "right")))
-    if body["op"] not in COMPARED or named(window)[0] != "Over":
+    window, limit = (body[side] for side in LIMITING.get(body["op"], ("left", "right")))
+    if body["op"] not in LIMITING or named(window)[0] != "Over":
         return None
     function, by, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
-    if order is not None or mapping != "GroupsToRows" or value_of(rows, limit).of_rows:
+    if order is not None or mapping != "GroupsToRows" or columns_of(limit):
         raise RefusedError("Over")
     _check_whole(limit)
     for key in by:
-        current_value(rows, key)
+        current_value(rows, key, (*COMPARED, "Categorical"), "truncation by groups")
     _check_numbers(rows, function)
     return columns_of([by, function])
 
@@ -241,8 +236,8 @@ def _check_whole(limit: Any) -> None:
     if kind == "Literal":
         kind, value = named(named(value)[1])
     if not kind.removeprefix("U").startswith("Int"):
-        shown = kind if value is None or isinstance(value, dict) else repr(value)
-        raise RefusedError(f"a limit of {shown}", "limit")
+        name = kind if value is None or isinstance(value, dict) else repr(value)
+        raise RefusedError(f"a limit of {name}", "limit")
 
 
 def _all(parts: list[frozenset[str] | None]) -> frozenset[str] | None:
@@ -263,7 +258,7 @@ def _check_numbers(rows: Rows, node: Any) -> None:
         inner, by, _ = fields(body, "expr by sort_options")
         if len(by) != 1:
             raise RefusedError("sort_by of several columns", "keys")
-        plain_value(rows, by[0])
+        value_among(rows, by[0], COMPARED, "sort_by")
     elif kind == "Function":
         (inner,), function = fields(body, "input function")
         kind, arguments = named(function)
@@ -288,8 +283,7 @@ def _check_key(rows: Rows, node: Any) -> None:
         for part in body["input"]:
             _check_key(rows, part)
     else:
-        current_value(rows, node)
-        plain_value(rows, node)
+        current_value(rows, node, COMPARED, "truncate_num_groups by groups")
 
 
 _STEPS: dict[str, Callable[[Rows, Any], Rows]] = {

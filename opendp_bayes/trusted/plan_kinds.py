@@ -1,32 +1,52 @@
 """The steps and expressions of a polars plan that are accepted, each with the reason.
 
-OpenDP checks plans too, and lets some through whose values depend on other rows. Whatever is not
+A row of the result comes from one row, whatever the others are, and every expression has a value
+for every value of the types that it is accepted for: none fails, or makes a text longer. The reason
+is the definition of the operation. OpenDP checks plans too, and lets more through. Whatever is not
 listed here is refused by `plan_gate`. Names are those that polars writes into a plan.
 `docs/guarantee.md` shows the same lists, and a test keeps them equal.
 """
 
 from dataclasses import dataclass
 
+import polars as pl
+
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of step or expression: how a user writes it, and why it is accepted.
-
-    `by_label` says that a function may be of a Categorical, because it goes by the label of the
-    value and not by its code. The code is the number of labels that occurred before it in all rows.
-    `of` has the types that a function is of, where it fails for others.
+    """A kind of step or expression: how a user writes it, why it is accepted, and for values of
+    which types, by the names in `FAMILIES`.
     """
 
     written: str
     reason: str
-    by_label: bool = False
     of: tuple[str, ...] = ()
 
 
-_DATES, _TIMES, _NUMBERS = ("Date", "Datetime"), ("Time", "Datetime"), ("integer", "float")
+#: The types that a plan computes with. Integers of one kind wrap around at their ends.
+FAMILIES = {
+    pl.Boolean: "Boolean",
+    pl.String: "String",
+    pl.Enum: "Enum",
+    pl.Categorical: "Categorical",
+    pl.Date: "Date",
+    pl.Datetime: "Datetime",
+    pl.Time: "Time",
+    **dict.fromkeys((pl.Float32, pl.Float64), "float"),
+    **dict.fromkeys((pl.Int8, pl.Int16, pl.Int32, pl.Int64), "integer"),
+    **dict.fromkeys((pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64), "integer"),
+}
+NUMBERS = ("integer", "float")
+_LABELLED = ("Boolean", "integer", "String", "Enum")
+_TIMES = ("Date", "Datetime", "Time")
+#: What a constant may be.
+CONSTANTS = ("Boolean", "integer", "float", "String", "Null")
+COMPARED = (*_LABELLED, "float", *_TIMES)
+#: Floats are left out, whose sums depend on the order of adding, and which may differ by batch.
+_GROUPED = (*_LABELLED, *_TIMES)
+_ORDERED = ("Boolean", "integer", "String", *_TIMES)
+KEYS = Kind("`group_by`", "makes a group of equal values", (*_GROUPED, "Categorical"))
 
-
-#: Each row of the result comes from one row; that of an aggregation, from the rows of one group.
 STEPS = {
     "DataFrameScan": Kind("`context.query()`", "the rows themselves"),
     "IR": Kind("`query.collect_schema()`", "is the same plan, with its types looked up"),
@@ -38,133 +58,105 @@ STEPS = {
     ),
 }
 
-#: The value at a row depends on that row alone.
+COMPARISON = Kind(
+    "`==`, `!=`, `<`, `<=`, `>`, `>=`, `eq_missing`, `ne_missing` of two numbers, or of values of"
+    " one type other than Categorical",
+    "is true, false or null",
+    COMPARED,
+)
+_LOGIC = Kind("logic of Booleans: and, or, exclusive or", "is true, false or null", ("Boolean",))
+_SUM = Kind("`+`, `-`, `*` of integers of one type", "wraps around at its ends", ("integer",))
+QUOTIENT = Kind(
+    "`//`, `%` of integers by a constant of at least 1", "is within its type", ("integer",)
+)
+#: The value at a row is decided by that row alone.
 EXPRESSIONS = {
     "Column": Kind("`pl.col('x')`, one by name", "is a value of the row"),
     "Alias": Kind("`alias`, `y=...`", "is another name"),
-    "Literal": Kind("`pl.lit`: one number, text or Boolean", "is the same for every row"),
-    "BinaryExpr": Kind(
-        "arithmetic without `/`, comparisons, logic",
-        "is of two values of the row; `//` and `%` of integers alone",
+    "Literal": Kind(
+        "`pl.lit`: one number, Boolean, or text of at most 1000 characters",
+        "is the same for every row",
     ),
-    "Ternary": Kind("`fill_nan`", "is one of two values of the row"),
-    "Cast": Kind(
-        "`cast` to Boolean, numbers, String, Enum, dates and times",
-        "is of one value, and of no pair of types that fails at some values; of a Categorical to"
-        " String or Enum, which go by its label, of a float to neither",
-    ),
-    "Boolean.IsNull": Kind("`is_null`", "is of one value", by_label=True),
-    "Boolean.IsNotNull": Kind("`is_not_null`", "is of one value", by_label=True),
-    "Boolean.IsFinite": Kind("`is_finite`", "is of one value", of=_NUMBERS),
-    "Boolean.IsInfinite": Kind("`is_infinite`", "is of one value", of=_NUMBERS),
-    "Boolean.IsNan": Kind("`is_nan`", "is of one value", of=_NUMBERS),
-    "Boolean.IsNotNan": Kind("`is_not_nan`", "is of one value", of=_NUMBERS),
-    "Boolean.Not": Kind("`~`, `not_`", "is of one value"),
-    "Clip": Kind("`clip`", "is of one value and two limits"),
-    "Cut": Kind(
-        "`cut` at given breaks", "has the label of one value; its code is that of none", of=_NUMBERS
-    ),
-    "FillNull": Kind("`fill_null` with a value", "is one of two values of the row"),
-    "Replace": Kind("`replace` by a constant mapping", "is of one value"),
-    "ReplaceStrict": Kind("`replace_strict` by a constant mapping", "is of one value"),
-    "StringExpr.Strptime": Kind(
-        "`str.to_date`, `to_datetime`, `to_time` with a format",
-        "is of one value; polars would infer a format from all of them",
-    ),
-    "TemporalExpr.Millennium": Kind("`dt.millennium`", "is of one value", of=_DATES),
-    "TemporalExpr.Century": Kind("`dt.century`", "is of one value", of=_DATES),
-    "TemporalExpr.Year": Kind("`dt.year`", "is of one value", of=_DATES),
-    "TemporalExpr.IsoYear": Kind("`dt.iso_year`", "is of one value", of=_DATES),
-    "TemporalExpr.Quarter": Kind("`dt.quarter`", "is of one value", of=_DATES),
-    "TemporalExpr.Month": Kind("`dt.month`", "is of one value", of=_DATES),
-    "TemporalExpr.Week": Kind("`dt.week`", "is of one value", of=_DATES),
-    "TemporalExpr.WeekDay": Kind("`dt.weekday`", "is of one value", of=_DATES),
-    "TemporalExpr.Day": Kind("`dt.day`", "is of one value", of=_DATES),
-    "TemporalExpr.OrdinalDay": Kind("`dt.ordinal_day`", "is of one value", of=_DATES),
-    "TemporalExpr.Hour": Kind("`dt.hour`", "is of one value", of=_TIMES),
-    "TemporalExpr.Minute": Kind("`dt.minute`", "is of one value", of=_TIMES),
-    "TemporalExpr.Second": Kind("`dt.second`", "is of one value", of=_TIMES),
-    "TemporalExpr.Millisecond": Kind("`dt.millisecond`", "is of one value", of=_TIMES),
-    "TemporalExpr.Microsecond": Kind("`dt.microsecond`", "is of one value", of=_TIMES),
-    "TemporalExpr.Nanosecond": Kind("`dt.nanosecond`", "is of one value", of=_TIMES),
 }
-
-#: In `group_by(...).agg(...)` alone, and of no floats, whose sum depends on the order of adding.
+#: Those of two values.
+OPERATORS = {
+    **dict.fromkeys(("Eq", "NotEq", "EqValidity", "NotEqValidity"), COMPARISON),
+    **dict.fromkeys(("Lt", "LtEq", "Gt", "GtEq"), COMPARISON),
+    **dict.fromkeys(("And", "Or", "Xor", "LogicalAnd", "LogicalOr"), _LOGIC),
+    **dict.fromkeys(("Plus", "Minus", "Multiply"), _SUM),
+    **dict.fromkeys(("FloorDivide", "Modulus"), QUOTIENT),
+}
+#: By what a cast is to.
+CASTS = {
+    "Boolean": Kind(
+        "`cast` of Booleans and numbers to Boolean",
+        "is whether it is other than 0",
+        ("Boolean", *NUMBERS),
+    ),
+    "integer": Kind(
+        "`cast` of Booleans and numbers to an integer type of at most 64 bits",
+        "is the whole part, or null where it is none or beyond the type",
+        ("Boolean", *NUMBERS),
+    ),
+    "float": Kind(
+        "`cast` of Booleans and numbers to Float32 or Float64",
+        "is the nearest one, beyond all an infinity",
+        ("Boolean", *NUMBERS),
+    ),
+    "String": Kind(
+        "`cast` of Booleans, integers, an Enum or a Categorical to String",
+        "is `true`, `false`, at most 20 characters, or the label",
+        (*_LABELLED, "Categorical"),
+    ),
+    "Enum": Kind(
+        "`cast` of text, an Enum or a Categorical to an Enum",
+        "is the same label, or null where there is none",
+        ("String", "Enum", "Categorical"),
+    ),
+}
+#: Of one value, and of constants.
+FUNCTIONS = {
+    "Boolean.IsNull": Kind("`is_null`", "is true or false", (*COMPARED, "Categorical")),
+    "Boolean.IsNotNull": Kind("`is_not_null`", "is true or false", (*COMPARED, "Categorical")),
+    "Boolean.IsFinite": Kind("`is_finite` of numbers", "is true, false or null", NUMBERS),
+    "Boolean.IsInfinite": Kind("`is_infinite` of numbers", "is true, false or null", NUMBERS),
+    "Boolean.IsNan": Kind("`is_nan` of numbers", "is true, false or null", NUMBERS),
+    "Boolean.IsNotNan": Kind("`is_not_nan` of numbers", "is true, false or null", NUMBERS),
+    "Boolean.Not": Kind("`~`, `not_` of Booleans", "is true, false or null", ("Boolean",)),
+    "Clip": Kind(
+        "`clip` of integers to constants of their type", "is one of three numbers", ("integer",)
+    ),
+    "Cut": Kind(
+        "`cut` of numbers at constant breaks",
+        "has the label of the part that holds the number, or null; its code is that of none",
+        NUMBERS,
+    ),
+    "FillNull": Kind(
+        "`fill_null` with a constant of the same type",
+        "is one of two values",
+        ("Boolean", "integer", "float", "String"),
+    ),
+    "Replace": Kind(
+        "`replace` by a mapping of constants of the same type", "is one of them", COMPARED
+    ),
+    "ReplaceStrict": Kind(
+        "`replace_strict` by a mapping from constants of its type to others of one type",
+        "is one of them, or null where it is not among them",
+        COMPARED,
+    ),
+}
+#: In `group_by(...).agg(...)` alone.
 AGGREGATIONS = {
     "Len": Kind("`pl.len()`", "counts the rows of the group"),
-    "Count": Kind("`count`", "counts the values of the group"),
-    "NullCount": Kind("`null_count`", "counts the nulls of the group"),
-    "NUnique": Kind("`n_unique`", "counts the different values of the group"),
-    "Sum": Kind("`sum`", "adds the integers of the group"),
-    "Min": Kind("`min`", "is a value of the group, whatever the order of its rows"),
-    "Max": Kind("`max`", "is a value of the group, whatever the order of its rows"),
+    "Count": Kind("`count`", "counts the values of the group", _GROUPED),
+    "NullCount": Kind("`null_count`", "counts the nulls of the group", _GROUPED),
+    "NUnique": Kind("`n_unique`", "counts the different values of the group", _GROUPED),
+    "Sum": Kind(
+        "`sum` of integers or Booleans", "adds them, and wraps around", ("integer", "Boolean")
+    ),
+    "Min": Kind("`min`", "is a value of the group, whatever the order of its rows", _ORDERED),
+    "Max": Kind("`max`", "is a value of the group, whatever the order of its rows", _ORDERED),
 }
-
-#: Operators of a `BinaryExpr`.
-OPERATORS = frozenset(
-    [
-        "Eq",
-        "EqValidity",
-        "NotEq",
-        "NotEqValidity",
-        "Lt",
-        "LtEq",
-        "Gt",
-        "GtEq",
-        "Plus",
-        "Minus",
-        "Multiply",
-        "Divide",
-        "TrueDivide",
-        "FloorDivide",
-        "Modulus",
-        "And",
-        "Or",
-        "Xor",
-        "LogicalAnd",
-        "LogicalOr",
-    ]
-)
-
-_VALUES = frozenset(
-    [
-        "Boolean",
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "Int128",
-        "UInt8",
-        "UInt16",
-        "UInt32",
-        "UInt64",
-        "UInt128",
-        "Float32",
-        "Float64",
-        "String",
-        "Date",
-        "Time",
-        "Datetime",
-        "Duration",
-    ]
-)
-#: Types that a cast may have.
-TYPES = _VALUES | {"Enum"}
-#: The types that a cast may be of, by the one it is to. Others fail at some values although OpenDP
-#: makes none strict, or give dates at which their own functions fail, which would tell of values.
-CASTS = {
-    "Boolean": {"Boolean", "integer", "float"},
-    "integer": {"Boolean", "integer", "float", "String", "Enum", *_DATES, "Time", "Duration"},
-    "float": {"Boolean", "integer", "float", "String", *_DATES, "Time", "Duration"},
-    "String": {"Boolean", "integer", "String", "Enum", *_DATES, "Time"},
-    "Enum": {"String", "Enum"},
-    "Date": {"String", *_DATES},
-    "Time": {"String", *_TIMES},
-    "Datetime": {"String", *_DATES},
-    "Duration": {"Duration"},
-}
-#: What a constant may be: polars has names of its own for those of Python.
-CONSTANTS = _VALUES | {"Null", "StringOwned", "Int", "Float", "Str"}
 
 _ORDER = "which depend on the order of the values in all rows"
 _TO_ENUM = (
@@ -195,7 +187,6 @@ REFUSED = {
         "Use one constant, or `replace` by a mapping",
     ),
     "Selector": ("names columns by a rule", "Name each of them, as in `pl.col('x')`"),
-    "Strptime": ("without a format infers one from all rows", "Pass format='%Y-%m-%d' or another"),
     "QCut": ("takes its breaks from all rows", "Use `cut` with public breaks"),
     "FillNullWithStrategy": ("looks at other rows", "Use `fill_null` with a value"),
     "AllHorizontal": (
@@ -209,24 +200,29 @@ REFUSED = {
     ),
     "IsBetween": ("is not supported by OpenDP", "Write `(x >= 1) & (x <= 2)`"),
     "Coalesce": ("is not supported by OpenDP", "Use `fill_null` with a value"),
+    "Ternary": (
+        "is not supported by OpenDP",
+        "Write `(x > 2).replace_strict({True: 'high', False: 'low'})`",
+    ),
     "First": ("depends on the order of rows", _ONE_ROW),
     "Last": ("depends on the order of rows", _ONE_ROW),
     "float": (
-        "is no number to group by or to add up: the last digits depend on the order of all rows",
-        "Cast it to integers first",
+        "shows last digits or the sign of zero, which depend on other rows",
+        "Cast it to integers first, or compute it in the frame before the Context",
     ),
-    "division": (
+    "TrueDivide": (
         "rounds otherwise where a batch has one row, and which rows share one depends on all",
         "Compare with another limit, `x >= 10` for `x / 10 >= 1`, or cast to integers and use `//`",
     ),
-    "zero": (
-        "shows the sign of zero, which depends on whether other rows are in its batch",
-        "Use `cut` with public breaks, or cast to integers first",
+    "back": ("is not read back by polars", f"Write `x.is_infinite()` or `x.is_nan()`. {_BEFORE}"),
+    "fails": ("might fail at some values, and a failure tells that they are there", _BEFORE),
+    "constant": (
+        "might fail where there are any values, and a failure tells that there are",
+        "Pass numbers, Booleans or text that the type of the column has",
     ),
-    "fails": (
-        "fails at some values, and a release that fails tells of them",
-        "Of text, write `replace_strict({'a': True, 'b': True}, default=False)`, or `str.to_date`"
-        " with a format; compute others in the frame before the Context",
+    "long": (
+        "is longer than 1000 characters, of which every row would get a copy",
+        "Use a short label",
     ),
     "stale": (
         "was computed anew, and the Bounds of the privacy unit or of an earlier step are about the"
@@ -247,5 +243,76 @@ REFUSED = {
     ),
     "constants": ("makes one row, whatever the data", "Select a column too, or use `with_columns`"),
     "source": ("is what it begins with", "Begin it with `context.query()`"),
-    "": ("is not among the steps that are known to look at one row alone", _BEFORE),
+    "": (
+        "is not among the steps and expressions that look at one row alone, and have a value for"
+        " every one",
+        _BEFORE,
+    ),
+}
+_ARCS = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+#: What users write where polars' own name, in small letters, is another: a name with its namespace,
+#: or a namespace alone.
+WRITTEN = {
+    **{f"trigonometry.arc_{name}": f"arc{name}" for name in _ARCS},
+    "anonymous_function": "map_elements, map_batches or inspect",
+    "and": "& or and_",
+    "arg_where": "arg_where or arg_true",
+    "arr.get": "arr.get, arr.first or arr.last",
+    "arr.length": "arr.len",
+    "bin.base64_decode": "bin.decode",
+    "bin.base64_encode": "bin.encode",
+    "bin.hex_decode": "bin.decode",
+    "bin.hex_encode": "bin.encode",
+    "business.add_business_day": "dt.add_business_days",
+    "count": "count or len",
+    "distinct": "unique",
+    "dt.time_stamp": "dt.timestamp or dt.epoch",
+    "dt.to_string": "dt.to_string or dt.strftime",
+    "dt.week_day": "dt.weekday",
+    "explode": "explode or flatten",
+    "ext_context": "with_context",
+    "ffi_plugin": "an expression of another library, as those of OpenDP's dp,",
+    "fill_null_with_strategy": "fill_null with a strategy, forward_fill or backward_fill",
+    "fill_nan": "fill_nan",
+    "filter": "filter or where",
+    "floor_divide": "// or floordiv",
+    "gather": "gather or get",
+    "hint": "set_sorted",
+    "join": "join, join_asof or join_where",
+    "keep_name": "name.keep",
+    "log": "log or log10",
+    "max": "max or nan_max",
+    "min": "min or nan_min",
+    "minus": "- or sub",
+    "modulus": "% or mod",
+    "multiply": "* or mul",
+    "negate": "- or neg",
+    "null_count": "null_count or has_nulls",
+    "opaque_python": "map_batches or inspect",
+    "or": "| or or_",
+    "plus": "+ or add",
+    "random": "shuffle or sample",
+    "rename_alias": "a function of name, as name.suffix,",
+    "rleid": "rle_id",
+    "rolling_expr": "a rolling_ function",
+    "rolling_expr_by": "a rolling_ function",
+    "round_sf": "round_sig_figs",
+    "row_index": "with_row_index or with_row_count",
+    "selector": "a rule for columns, as pl.all(), or drop or cast of a frame,",
+    "set_sorted_flag": "set_sorted",
+    "slice": "head, limit, slice, tail, first, last, top_k or bottom_k",
+    "str.concat_vertical": "str.join or str.concat",
+    "str.lowercase": "str.to_lowercase",
+    "str.replace": "str.replace or str.replace_all",
+    "str.split_n": "str.splitn",
+    "str.strptime": "str.to_date, str.to_datetime, str.to_time or str.strptime",
+    "str.titlecase": "str.to_titlecase",
+    "str.uppercase": "str.to_uppercase",
+    "sum": "sum or dot",
+    "ternary": "pl.when or fill_nan",
+    "top_k": "top_k or bottom_k",
+    "top_k_by": "top_k_by or bottom_k_by",
+    "true_divide": "/ or truediv",
+    "unpivot": "unpivot or melt",
+    "xor": "^ or xor",
 }

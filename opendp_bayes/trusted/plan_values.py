@@ -1,11 +1,10 @@
 """Expressions of a plan, as polars writes them, read down to columns and constants: each is looked
-up in `plan_kinds`, and refused by name if it is not there.
+up in `plan_kinds`, and refused by name if it is not there, or not for values of its type.
 """
 
 import io
 import json
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,18 +13,24 @@ import polars as pl
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.plan_kinds import (
     CASTS,
+    COMPARED,
+    COMPARISON,
     CONSTANTS,
-    EXPRESSIONS,
+    FAMILIES,
+    FUNCTIONS,
+    NUMBERS,
     OPERATORS,
+    QUOTIENT,
     REFUSED,
-    TYPES,
+    WRITTEN,
 )
 
-_DIVISIONS = ("Divide", "TrueDivide", "FloorDivide", "Modulus")
-_ORDERS, _BITS = ("Lt", "LtEq", "Gt", "GtEq"), ("And", "Or", "Xor")
+#: Characters of a constant, and of a label to cast to.
+_LONGEST_TEXT = 1000
 #: How polars' namespaces are written by users.
-_SPACES = {"StringExpr": "str", "TemporalExpr": "dt", "ListExpr": "list", "ArrayExpr": "arr"}
-_SPACES |= {"BinaryExpr": "bin", "StructExpr": "struct", "Categorical": "cat", "Boolean": ""}
+_SPACES = {"string_expr": "str", "temporal_expr": "dt", "list_expr": "list", "array_expr": "arr"}
+_SPACES |= {"binary_expr": "bin", "struct_expr": "struct", "categorical": "cat", "boolean": ""}
+_BORDERS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class RefusedError(ValueError):
@@ -38,7 +43,7 @@ class RefusedError(ValueError):
     def __init__(self, name: str, why: str | None = None) -> None:
         parts = name.split(".") if why is None else [why]
         reason, remedy = REFUSED[next((part for part in parts if part in REFUSED), "")]
-        super().__init__(f"{_shown(parts) if why is None else name} {reason}. {remedy}.")
+        super().__init__(f"{shown(name) if why is None else name} {reason}. {remedy}.")
 
 
 @dataclass(frozen=True)
@@ -47,27 +52,30 @@ class Rows:
 
     Attributes
     ----------
-    coded : the columns that are Categorical, or hold one.
+    frame : with their columns and types, and without rows.
     bounded : the names of columns by whose groups Bounds were stated.
     stale : those that were computed anew since, so that these Bounds are not about their groups.
-    plan : that gives these rows, as polars writes it.
     """
 
-    coded: frozenset[str]
+    frame: pl.LazyFrame
     bounded: frozenset[str] = frozenset()
     stale: frozenset[str] = frozenset()
-    plan: Any = None
 
 
 @dataclass(frozen=True)
 class Value:
-    """An expression: the column it is called, whether it is a Categorical, and whether it has a
-    value for each row rather than one for all.
+    """An expression: the column it is called, its type, and whether it has a value for each row
+    rather than one for all.
     """
 
     name: str
-    coded: bool = False
+    dtype: pl.DataType
     of_rows: bool = True
+
+    @property
+    def family(self) -> str:
+        """The name of its type in `FAMILIES`, or polars' own."""
+        return FAMILIES.get(self.dtype.base_type(), str(self.dtype.base_type()))
 
 
 def named(node: Any) -> tuple[str, Any]:
@@ -95,210 +103,177 @@ def columns_of(node: Any) -> frozenset[str]:
     return frozenset(own).union(*map(columns_of, nodes))
 
 
-def is_coded(dtype: Any) -> bool:
-    """True if a type, as polars writes it, is a Categorical or holds one."""
-    return "Categorical" in json.dumps(dtype)
-
-
 def value_of(rows: Rows, node: Any) -> Value:
     """An expression of one row, checked with all that it is made of."""
     kind, body = named(node)
-    if kind in _FORMS:
-        return _FORMS[kind](rows, body)
-    if kind != "Function":
-        raise RefusedError(named(body)[0] if kind == "Agg" else kind)
-    inputs, function = fields(body, "input function")
-    kind, arguments = _function(function)
-    if kind not in EXPRESSIONS or kind in _FORMS:
-        raise RefusedError(kind)
-    if kind == "Cut" and arguments["include_breaks"]:
-        raise RefusedError("cut with include_breaks", "")
-    if kind in ("Replace", "ReplaceStrict"):
-        return _replaced(rows, inputs, arguments)
-    if kind == "StringExpr.Strptime":
-        _check_format(arguments)
-    if kind == "FillNull" and _any_floats(rows, *inputs) and not _any_floats(rows, node):
-        raise RefusedError("fill_null of floats with text", "zero")
-    if (of := EXPRESSIONS[kind].of) and (found := _family(rows, inputs[0])) not in of:
-        raise RefusedError(f"{_shown(kind.split('.'))} of {found}", "fails")
-    if EXPRESSIONS[kind].by_label:
-        (inner,) = inputs
-        return replace(value_of(rows, inner), coded=False)
-    return replace(_made_of(rows, *inputs), coded=kind == "Cut")
+    match kind:
+        case "Column":
+            return Value(body, _type_of(rows, node))
+        case "Alias":
+            return replace(value_of(rows, body[0]), name=body[1])
+        case "Literal":
+            return _constant(rows, node)
+        case "BinaryExpr":
+            return _of_two(rows, node)
+        case "Cast":
+            return _cast(rows, node)
+        case "Function":
+            return _of_function(rows, node)
+        case "Agg":
+            kind, _ = named(body)
+    raise RefusedError(kind)
 
 
-def plain_value(rows: Rows, node: Any) -> Value:
-    """An expression whose value is not a Categorical."""
-    value = value_of(rows, node)
-    if value.coded:
+def value_among(rows: Rows, node: Any, families: tuple[str, ...], what: str) -> Value:
+    """An expression whose type is one of some; messages name `what` it is needed for."""
+    return _among(value_of(rows, node), families, what)
+
+
+def _among(value: Value, families: tuple[str, ...], what: str) -> Value:
+    if value.family in families:
+        return value
+    if value.family == "Categorical":
         raise RefusedError(repr(value.name), "codes")
-    return value
+    raise RefusedError(f"{what} of {value.family}", "float" if value.family == "float" else "fails")
 
 
-def current_value(rows: Rows, node: Any) -> Value:
+def current_value(rows: Rows, node: Any, families: tuple[str, ...], what: str) -> Value:
     """An expression that groups go by, in which no column was computed anew."""
     for name in sorted(columns_of(node) & rows.stale):
         raise RefusedError(repr(name), "stale")
-    return value_of(rows, node)
+    return value_among(rows, node, families, what)
 
 
-def types_of(before: Any, nodes: list[Any]) -> list[pl.DataType]:
-    """The types of expressions of the rows after a step, from polars. Reads nothing."""
-    aliases = [{"Alias": [node, str(at)]} for at, node in enumerate(nodes)]
-    options = {"run_parallel": True, "duplicate_check": True, "should_broadcast": True}
-    written = {"Select": {"input": before, "expr": aliases, "options": options}}
+def expressions(nodes: list[Any]) -> list[pl.Expr]:
+    """Expressions as polars reads them back, which takes at most 128 levels."""
     try:
         with silenced():
-            plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(written)), format="json")
-        return plan.collect_schema().dtypes()
+            return [
+                pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json") for node in nodes
+            ]
     except Exception:  # noqa: BLE001 - polars promises no kind
-        # It also takes at most 128 levels.
         raise RefusedError(
-            "an infinite or undefined literal before group_by, or some 40 steps and functions in"
-            " each other,",
-            "",
+            "an infinite or undefined number, or some 40 functions in each other,", "back"
         ) from None
 
 
-def _column(rows: Rows, name: Any) -> Value:
-    return Value(name, name in rows.coded)
+def _type_of(rows: Rows, node: Any) -> pl.DataType:
+    """The type of an expression, from polars."""
+    frame = rows.frame.select(*expressions([node]))
+    try:
+        with silenced():
+            (dtype,) = frame.collect_schema().dtypes()
+    except Exception:  # noqa: BLE001 - polars promises no kind
+        raise RefusedError("an expression that polars cannot carry out", "") from None
+    return dtype
 
 
-def _alias(rows: Rows, body: Any) -> Value:
-    inner, name = body
-    return replace(value_of(rows, inner), name=name)
+def _is_literal(node: Any) -> bool:
+    return named(node)[0] == "Literal"
 
 
-def _constant(rows: Rows, body: Any) -> Value:
-    kind, of = named(body)
-    if kind in ("Dyn", "Scalar"):
-        kind, _ = named(of)
-    if kind not in CONSTANTS:
-        raise RefusedError("Series" if kind in ("Series", "List", "Range") else kind)
-    return Value("literal", of_rows=False)
-
-
-def _binary(rows: Rows, body: Any) -> Value:
-    left, op, right = fields(body, "left op right")
-    if op not in OPERATORS:
-        raise RefusedError(str(op))
-    value = _made_of(rows, left, right)
-    _check_operands(rows, op, left, right)
-    if op in _DIVISIONS and (op == "TrueDivide" or _any_floats(rows, left, right)):
-        raise RefusedError("division with floats", "division")
+def _constant(rows: Rows, node: Any) -> Value:
+    kind, _ = named(node["Literal"])
+    value = Value("literal", _type_of(rows, node), of_rows=False)
+    if kind not in ("Dyn", "Scalar") or value.dtype.is_nested():
+        raise RefusedError("Series")
+    if value.family not in CONSTANTS:
+        raise RefusedError(value.family)
+    _values(node)
     return value
 
 
-def _check_operands(rows: Rows, op: str, left: Any, right: Any) -> None:
-    """Check that an operator fails at no values of the types of its operands."""
-    if op not in (*_DIVISIONS, *_ORDERS, *_BITS):
-        return
-    literals = [node for node in (left, right) if named(node)[0] == "Literal"]
-    of_rows = [node for node in (left, right) if node not in literals]
-    types = types_of(rows.plan, of_rows) if of_rows else []
-    constants: list[pl.Series] = []
-    with suppress(pl.exceptions.PolarsError):  # an infinite number, which polars does not read back
-        constants += [pl.select(_as_expression(node)).to_series() for node in literals]
-    types += [each.dtype for each in constants]
-    booleans = [dtype == pl.Boolean for dtype in types]
-    if any(booleans) and (op in _DIVISIONS or (op in _BITS and not all(booleans))):
-        raise RefusedError(f"{op.lower()} of a Boolean", "fails")
-    enums = [dtype for dtype in types if isinstance(dtype, pl.Enum)]
-    labels = enums[0].categories.to_list() if op in _ORDERS and len(enums) == 1 else None
-    if labels is not None and not (constants and constants[0].item() in labels):
-        raise RefusedError("the order of an Enum and of what is none of its labels", "fails")
+def _values(node: Any) -> pl.Series:
+    """The values of a constant, or of a list of them."""
+    (expr,) = expressions([node])
+    values = pl.select(expr).to_series()
+    values = values.explode() if values.dtype == pl.List else values
+    _check_length(values)
+    return values
 
 
-def _check_format(arguments: Any) -> None:
-    """Check that a format fails at no text, and that times are those of no zone, which leaves some
-    of them out.
+def _check_length(texts: pl.Series) -> None:
+    if texts.dtype == pl.String and (texts.str.len_chars().max() or 0) > _LONGEST_TEXT:
+        raise RefusedError("a text", "long")
+
+
+def _check_constant(node: Any, dtype: pl.DataType) -> None:
+    """Check that a constant, or each of a list, is null or a value of a type, so that polars never
+    fails to make it one.
     """
-    dtype, options = arguments
-    if options["format"] is None:
-        raise RefusedError("StringExpr.Strptime")
-    if "inner" in json.dumps(dtype):
-        raise RefusedError("a format with a time zone", "fails")
-    ambiguous = {"Literal": {"Scalar": {"String": "raise"}}}
-    function = {"StringExpr": {"Strptime": [dtype, options | {"strict": False}]}}
-    node = {"Function": {"input": [{"Column": "c"}, ambiguous], "function": function}}
+    values = _values(node)
+    of, to = (FAMILIES.get(each.base_type()) for each in (values.dtype, dtype))
+    fits = of == to or (of, to) in (("integer", "float"), ("String", "Enum"))
     try:
-        with silenced():
-            pl.DataFrame({"c": ["2000-01-01 10:00:00", "a"]}).select(_as_expression(node))
+        if fits or values.dtype == pl.Null:
+            values.cast(dtype, strict=True)
+            return
     except pl.exceptions.PolarsError:
-        raise RefusedError(f"the format {options['format']!r}", "fails") from None
+        pass
+    raise RefusedError(f"a constant that is no {to or dtype}", "constant")
 
 
-def _ternary(rows: Rows, body: Any) -> Value:
-    predicate, truthy, falsy = fields(body, "predicate truthy falsy")
-    return _made_of(rows, truthy, falsy, predicate)
+def _of_two(rows: Rows, node: Any) -> Value:
+    """An operator of two values of one type, of one and a constant that its type has, or of two
+    numbers that are compared.
+    """
+    left, op, right = fields(node["BinaryExpr"], "left op right")
+    if op not in OPERATORS:
+        raise RefusedError(str(op))
+    accepted = OPERATORS[op]
+    first, second = (value_among(rows, side, accepted.of, shown(op)) for side in (left, right))
+    made = Value(first.name, _type_of(rows, node), first.of_rows or second.of_rows)
+    if accepted is COMPARISON and {first.family, second.family} <= set(NUMBERS):
+        return made
+    if _is_literal(right):
+        _check_constant(right, first.dtype)
+    elif _is_literal(left):
+        _check_constant(left, second.dtype)
+    elif first.dtype != second.dtype:
+        types = f"{first.dtype.base_type()} and {second.dtype.base_type()}"
+        raise RefusedError(f"{shown(op)} of {types}, which are not the same type,", "fails")
+    if accepted is QUOTIENT and (not _is_literal(right) or _values(right).item() < 1):
+        raise RefusedError(f"{shown(op)} by anything but a constant of at least 1", "fails")
+    return made
 
 
-def _cast(rows: Rows, body: Any) -> Value:
-    inner, dtype, _ = fields(body, "expr dtype options")
-    value, to = value_of(rows, inner), _type(dtype)
-    if value.coded and to not in ("String", "Enum"):
-        raise RefusedError(repr(value.name), "codes")
-    of = _family(rows, inner)
-    if to in ("String", "Enum") and of == "float":
-        raise RefusedError(f"cast of a float to {to}", "zero")
-    family = re.sub(r"^U?Int\d+$", "integer", re.sub(r"^Float\d+$", "float", to))
-    if not value.coded and of not in CASTS[family] | {"Null"}:
-        raise RefusedError(f"cast of {of} to {to}", "fails")
-    return replace(value, coded=False)
+def _cast(rows: Rows, node: Any) -> Value:
+    inner, _, _ = fields(node["Cast"], "expr dtype options")
+    value = value_of(rows, inner)
+    made = replace(value, dtype=_type_of(rows, node))
+    if made.family not in CASTS:
+        raise RefusedError(made.family)
+    _among(value, CASTS[made.family].of, f"cast to {made.family}")
+    if isinstance(made.dtype, pl.Enum):
+        _check_length(made.dtype.categories)
+    return made
 
 
-def _family(rows: Rows, node: Any) -> str:
-    """The type of an expression by name, all integers, and all floats, by one."""
-    (dtype,) = types_of(rows.plan, [node])
-    names = {dtype.is_integer(): "integer", dtype.is_float(): "float"}
-    return names.get(True, str(dtype.base_type()))
+def _of_function(rows: Rows, node: Any) -> Value:
+    """A function of one value, and of constants that its type has."""
+    inputs, function = fields(node["Function"], "input function")
+    kind, arguments = function_of(function)
+    if kind not in FUNCTIONS:
+        raise RefusedError(kind)
+    first, *constants = inputs
+    value = value_among(rows, first, FUNCTIONS[kind].of, shown(kind))
+    if not all(map(_is_literal, constants)):
+        raise RefusedError(f"{shown(kind)} by values of rows", "constant")
+    made = replace(value, dtype=_type_of(rows, node))
+    if kind == "ReplaceStrict" and made.family not in COMPARED:
+        raise RefusedError(made.family)
+    if kind == "Cut":
+        if arguments["include_breaks"]:
+            raise RefusedError("cut with include_breaks", "")
+        _check_length(pl.Series(arguments["labels"] or [], dtype=pl.String))
+    for at, constant in enumerate(constants):
+        _check_constant(constant, made.dtype if at and kind == "ReplaceStrict" else value.dtype)
+    if constants and made.dtype != value.dtype and kind != "ReplaceStrict":
+        raise RefusedError(f"{shown(kind)} to {made.family}", "constant")
+    return made
 
 
-def _any_floats(rows: Rows, *nodes: Any) -> bool:
-    return any(dtype.is_float() for dtype in types_of(rows.plan, list(nodes)))
-
-
-def _made_of(rows: Rows, *nodes: Any) -> Value:
-    """A value of others, called after the first."""
-    values = [plain_value(rows, node) for node in nodes]
-    return replace(values[0], of_rows=any(value.of_rows for value in values))
-
-
-def _replaced(rows: Rows, inputs: list[Any], arguments: Any) -> Value:
-    """A mapping from constants to constants, none of which is a Categorical."""
-    value, *constants = inputs
-    if isinstance(arguments, dict) and arguments["return_dtype"] is not None:
-        _type(arguments["return_dtype"])
-    for node in constants:
-        if named(node)[0] != "Literal":
-            raise RefusedError("replace by values of rows", "")
-        if name := _not_plain(node):
-            raise RefusedError(name)
-    return plain_value(rows, value)
-
-
-def _not_plain(node: Any) -> str | None:
-    """The type of the values of a constant or a list of constants, unless it is an accepted one."""
-    (dtype,) = pl.select(_as_expression(node)).schema.dtypes()
-    name = str((dtype.inner if isinstance(dtype, pl.List) else dtype).base_type())
-    return None if name in TYPES | {"Null"} else name
-
-
-def _as_expression(node: Any) -> pl.Expr:
-    with silenced():
-        return pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
-
-
-def _type(dtype: Any) -> str:
-    """The name of an accepted type to cast to."""
-    kind, of = named(dtype)
-    name = named(of)[0] if kind == "Literal" else kind
-    if name not in TYPES:
-        raise RefusedError(name)
-    return name
-
-
-def _function(node: Any) -> tuple[str, Any]:
+def function_of(node: Any) -> tuple[str, Any]:
     """The name of a function, after its namespace where it has one, and its arguments."""
     kind, arguments = named(node)
     inner = next(iter(arguments)) if isinstance(arguments, dict) else arguments
@@ -308,18 +283,9 @@ def _function(node: Any) -> tuple[str, Any]:
     return f"{kind}.{inner}", arguments
 
 
-def _shown(parts: list[str]) -> str:
+def shown(name: str) -> str:
     """Name of a kind as users of polars write it: `StringExpr.Contains` is `str.contains`."""
-    *spaces, last = (re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", part).lower() for part in parts)
-    known = (_SPACES.get(part, space) for part, space in zip(parts, spaces, strict=False))
-    return ".".join(filter(None, (*known, last)))
-
-
-_FORMS = {
-    "Column": _column,
-    "Alias": _alias,
-    "Literal": _constant,
-    "BinaryExpr": _binary,
-    "Ternary": _ternary,
-    "Cast": _cast,
-}
+    *spaces, last = (_BORDERS.sub("_", part).lower() for part in name.split("."))
+    spaces = [_SPACES.get(space, space) for space in spaces]
+    written = ".".join(filter(None, (*spaces, last))).replace("bitwise.", "bitwise_")
+    return WRITTEN.get(written) or WRITTEN.get(written.partition(".")[0]) or written

@@ -593,9 +593,9 @@ PLANS = {
         ),
         {"a": (2, 1), "ü\n\"'": (1, 0)},
     ),
-    "two columns": (
-        lambda q: q.with_columns(region=pl.col("town") + "/" + pl.col("vote").cast(pl.String)),
-        {"a/yes": (2, 0), "b/no": (0, 1)},
+    "of the other column": (
+        lambda q: q.with_columns(region=pl.col("vote").cast(pl.String).replace({"no": "nö"})),
+        {"yes": (2, 0), "nö": (0, 1)},
     ),
 }
 

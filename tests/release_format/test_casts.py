@@ -1,5 +1,6 @@
 """A message on a type that is not counted names the cast to write, and that cast works."""
 
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -28,8 +29,6 @@ COLUMNS: dict[str, tuple[pl.Series, Any]] = {
     "Struct": (pl.Series([{"NAME": "yes"}, None]), "yes"),
     "Null": (pl.Series([None, None]), "yes"),
 }
-#: OpenDP has domains for these, so that they may be cast in the plan of a query, too.
-IN_PLANS = ("Float32", "Float64", "Date", "Datetime", "Time")
 
 
 def query(frame: Any) -> Any:
@@ -64,9 +63,7 @@ def test_the_cast_that_a_message_names_works(name: str) -> None:
     cast = eval(written, {"pl": pl})  # noqa: S307 - of a table of ours
     first = int(name != "Null")
     assert counts(query(frame.with_columns(cast.alias("x"))), label)[0] == first
-    if name in IN_PLANS:
-        assert "in the plan or in the frame" in str(caught.value)
-        assert counts(query(frame).with_columns(cast.alias("x")), label)[0] == first
+    assert re.search("in the frame(,| before the Context)", str(caught.value))
 
 
 def test_other_types_are_made_text_in_the_frame() -> None:
@@ -86,4 +83,4 @@ def test_parts_of_dates_are_whole_numbers(step: str) -> None:
     frame = COLUMNS["Date"][0].to_frame("x")
     of: Any = getattr(pl.col("x").dt, step)()
     label = getattr(frame["x"].dt, step)()[0]
-    assert counts(query(frame).with_columns(x=of), label) == (1, 0, 1, 0)
+    assert counts(query(frame.with_columns(x=of)), label) == (1, 0, 1, 0)

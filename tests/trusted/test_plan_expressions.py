@@ -36,57 +36,9 @@ def test_a_categorical_is_read_by_its_label_alone():
 
 #: Methods whose expressions are accepted, for the receivers and arguments that fit.
 ACCEPTED = {
-    *[
-        "add",
-        "alias",
-        "and_",
-        "cast",
-        "clip",
-        "cut",
-        "eq",
-        "eq_missing",
-        "fill_nan",
-        "floordiv",
-        "ge",
-        "gt",
-        "is_finite",
-        "is_infinite",
-    ],
-    *[
-        "is_nan",
-        "is_not_nan",
-        "is_not_null",
-        "is_null",
-        "le",
-        "lt",
-        "mod",
-        "mul",
-        "ne",
-        "ne_missing",
-        "not_",
-        "or_",
-        "replace",
-    ],
-    *["replace_strict", "sub", "xor"],
-    *[
-        "dt.century",
-        "dt.day",
-        "dt.hour",
-        "dt.iso_year",
-        "dt.microsecond",
-        "dt.millennium",
-        "dt.millisecond",
-    ],
-    *[
-        "dt.minute",
-        "dt.month",
-        "dt.nanosecond",
-        "dt.ordinal_day",
-        "dt.quarter",
-        "dt.second",
-        "dt.week",
-    ],
-    *["dt.weekday", "dt.year"],
+    *("add", "alias", "and_", "cast", "clip", "cut", "eq", "eq_missing", "floordiv", "ge", "gt"),
+    *("is_finite", "is_infinite", "is_nan", "is_not_nan", "is_not_null", "is_null", "le", "lt"),
+    *("mod", "mul", "ne", "ne_missing", "not_", "or_", "replace", "replace_strict", "sub", "xor"),
 }
 
 
@@ -99,7 +51,7 @@ def test_every_method_is_known():
 
 
 #: Functions of polars whose expressions are accepted, for the arguments that fit.
-ACCEPTED_FUNCTIONS = {"col": 1, "lit": 8, "sql_expr": 1, "when": 2}
+ACCEPTED_FUNCTIONS = {"col": 1, "lit": 5, "sql_expr": 1}
 
 
 def test_every_function_is_known():
@@ -150,22 +102,22 @@ def test_what_is_accepted_does_not_move_with_other_rows(receivers):
     exprs = every.expressions(receivers)
     accepted = [label for label, expr in exprs.items() if outcome(expr) is None]
     codes = ["cut.to_physical", "cut.cast(int)", "Categorical.cast(int)"]
-    assert len(accepted) > 90
+    assert len(accepted) > 40
     assert not set(codes) & set(accepted)
     here, there = (
         every.in_a_process(order, receivers, accepted + codes)
         for order in ("as they are", "the other way round")
     )
     assert [label for label in accepted if here[label] != there[label]] == []
-    assert sum(isinstance(here[label], list) for label in accepted) > 50  # not errors alone
+    assert sum(isinstance(here[label], list) for label in accepted) > 40  # not errors alone
     assert all(here[label] != there[label] for label in codes), "codes must be seen to move"
 
 
 @pytest.mark.slow
 def test_what_opendp_accepts_is_accepted_or_a_known_fault():
     """OpenDP's list and ours: every expression it lets through beyond ours is one of codes, of
-    a Categorical, or `to_physical`, which would be the same for a number; or of what floats show of
-    their batch.
+    a Categorical, or `to_physical`, which would be the same for a number; of what floats show of
+    their batch; or one that may fail.
     """
     exprs = every.expressions(every.RECEIVERS)
     by_opendp = every.in_a_process("OpenDP", every.RECEIVERS, list(exprs))
@@ -174,9 +126,11 @@ def test_what_opendp_accepts_is_accepted_or_a_known_fault():
     beyond = {label: said for label in let_through if (said := outcome(exprs[label]))}
     faults = [
         "Categorical",
-        "division with floats rounds",
-        "of a float to String shows the sign of zero",
-        "of a float to Enum shows the sign of zero",
+        "shows last digits or the sign of zero",
+        "/ or truediv rounds otherwise",
+        "might fail",
+        "have a value for every one",
+        "is not supported by OpenDP",
     ]
     found = [[fault for fault in faults if fault in said] for said in beyond.values()]
     assert all(found), beyond
@@ -191,12 +145,9 @@ def test_an_expression_is_called_what_polars_calls_it(label):
         return
     empty = pl.LazyFrame(schema=every.SCHEMA)
     written = plan_gate.written(empty.select(every.MORE[label]))["Select"]["expr"][0]
-    value = plan_values.value_of(
-        plan_values.Rows(frozenset(["c"]), plan=plan_gate.written(empty)), written
-    )
+    value = plan_values.value_of(plan_values.Rows(empty), written)
     schema = empty.select(every.MORE[label]).collect_schema()
-    assert [value.name] == schema.names()
-    assert value.coded == (schema.dtypes()[0] == pl.Categorical)
+    assert {value.name: value.dtype} == dict(schema)
 
 
 #: An expression that OpenDP does not support, what its refusal says to write, and that written.
@@ -204,7 +155,10 @@ REWRITTEN = {
     "is_in": (pl.col("s").is_in(["a", "b"]), "`replace_strict({'a': True, 'b': True}"),
     "is_between": (pl.col("i").is_between(1, 2), r"`(x >= 1) & (x <= 2)`"),
     "coalesce": (pl.coalesce(pl.col("s"), pl.lit("a")), "`fill_null` with a value"),
-    "when": (pl.when(pl.col("i") > 2).then(pl.lit("a")).otherwise(pl.lit("b")), None),
+    "when": (
+        pl.when(pl.col("i") > 2).then(pl.lit("a")).otherwise(pl.lit("b")),
+        "`(x > 2).replace_strict",
+    ),
     "strip_chars": (pl.col("s").str.strip_chars(), "in the frame before the Context"),
     "to_lowercase": (pl.col("s").str.to_lowercase(), "in the frame before the Context"),
 }
@@ -243,8 +197,7 @@ def test_what_opendp_does_not_support_is_reached_row_by_row(name: str) -> None:
         asked = context.query().with_columns(z=expr)
         return ob.posterior(asked, "z", categories=labels, **others)
 
-    match = "OpenDP does not find this plan stable" if advice is None else re.escape(advice)
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match=re.escape(advice)):
         query(meant)
     counts = [int((plain == label).sum()) for label in labels]
     assert list(query(WRITTEN[name]).release().counts) == counts
