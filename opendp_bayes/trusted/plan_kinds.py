@@ -8,6 +8,7 @@ listed here is refused by `plan_gate`. Names are those that polars writes into a
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -24,7 +25,7 @@ class Kind:
 
 
 #: The types that a plan computes with. Integers of one kind wrap around at their ends.
-FAMILIES = {
+FAMILIES: dict[Any, str] = {
     pl.Boolean: "Boolean",
     pl.String: "String",
     pl.Enum: "Enum",

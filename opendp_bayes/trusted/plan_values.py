@@ -193,7 +193,7 @@ def _values(node: Any) -> pl.Series:
 
 
 def _check_length(texts: pl.Series) -> None:
-    if texts.dtype == pl.String and (texts.str.len_chars().max() or 0) > _LONGEST_TEXT:
+    if texts.dtype == pl.String and (texts.str.len_chars() > _LONGEST_TEXT).any():
         raise RefusedError("a text", "long")
 
 

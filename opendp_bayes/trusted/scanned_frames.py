@@ -2,13 +2,15 @@
 in memory becomes a temporary file: OpenDP would copy it with every query.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 import polars as pl
 
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.trusted.boundary import ContractError, silenced, withheld
 from opendp_bayes.trusted.kinds import column_named
 from opendp_bayes.trusted.temporary_files import TemporaryFile, sweep
@@ -91,10 +93,34 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         self.close()
 
 
+_FROM_PYTHON = (
+    "its rows come from a Python function, as those of register_io_source and scan_pyarrow_dataset"
+    " do, and OpenDP may end the process when it frees one. Collect the frame, or write it by"
+    " frame.sink_parquet(path) and pass pl.scan_parquet(path)."
+)
+
+
+def _is_from_python(frame: pl.LazyFrame) -> bool:
+    """True if rows of a frame come from a Python function. Reads nothing."""
+
+    def steps(visitor: Any) -> Iterator[str]:
+        with suppress(NotImplementedError):  # a step that polars has no view of
+            yield type(visitor.view_current_node()).__name__
+        for number in visitor.get_inputs():
+            visitor.set_node(number)
+            yield from steps(visitor)
+
+    return "PythonScan" in steps(frame._ldf.visit())
+
+
 def require_file(frame: pl.LazyFrame) -> None:
-    """Raise `ContractError` where the file that is scanned is gone. Reads names and types alone."""
+    """Raise `ContractError` where the file that is scanned is gone, or is none but a Python
+    function. Reads names and types alone.
+    """
     try:
         frame.collect_schema()
+        if _is_from_python(frame):
+            raise ContractError(f"the frame of the Context is not read: {_FROM_PYTHON}")
     except FileNotFoundError:
         raise ContractError(
             "the file that the Context scans is not there any more, so nothing was read. Make every"
@@ -136,7 +162,10 @@ def scanned(frame: Any) -> Scanned:
     if type(frame).__module__.startswith("narwhals."):
         frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):
-        return Scanned(_widened(frame))
+        widened = _widened(frame)
+        if withheld(lambda: _is_from_python(frame), "frame: looking up its source"):
+            raise ValueError(f"data={told(frame)}: {_FROM_PYTHON}")
+        return Scanned(widened)
     left_out: dict[str, str] = {}
     if not isinstance(frame, pl.DataFrame):
         frame, left_out = _of_narwhals(frame)

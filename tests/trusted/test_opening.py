@@ -13,6 +13,8 @@ import pandas as pd
 import polars as pl
 import pytest
 from opendp.context import Context
+from polars.io.plugins import register_io_source
+from pyarrow.dataset import dataset
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.opening import CheckedContext
@@ -444,3 +446,45 @@ def test_a_context_over_data_of_ones_own_is_checked_like_any():
     for unit in ("contributions", "changes"):
         with pytest.raises(ValueError, match="identifier='person' is not a column of the frame"):
             own_data(privacy_unit=dp.unit_of(**{unit: 1}, identifier="person"))
+
+
+def of_a_source():
+    """A frame as `register_io_source` makes it."""
+
+    def rows(columns, predicate, number, batch):
+        yield DATA if columns is None else DATA.select(columns)
+
+    return register_io_source(rows, schema=DATA.schema)
+
+
+SOURCES = {
+    "a source of rows": of_a_source,
+    "a dataset of pyarrow": lambda: pl.scan_pyarrow_dataset(dataset(DATA.to_arrow())),
+    "a step after it": lambda: of_a_source().filter(pl.col("g") > 1),
+    "one side of a join": lambda: DATA.lazy().join(of_a_source(), on="id"),
+    "one of several": lambda: pl.concat([DATA.lazy(), of_a_source()]),
+    "a second reading": lambda: of_a_source().cache(),
+    "in narwhals": lambda: nw.from_native(of_a_source()),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_frame_of_a_python_function_is_refused_with_what_to_do(name, tmp_path):
+    """OpenDP 0.16 ends the process after some hundred of them, when it frees one."""
+    frame = SOURCES[name]()
+    with pytest.raises(ValueError, match=r"data=.*a Python function.*sink_parquet\(path\)"):
+        opened(frame)
+    written = nw.to_native(frame, pass_through=True).collect()
+    written.write_parquet(tmp_path / "rows.parquet")
+    for instead in (written, pl.scan_parquet(tmp_path / "rows.parquet")):
+        assert opened(instead, loss=ALMOST_WITHOUT_NOISE, split_evenly_over=1).query()
+
+
+def test_it_is_not_read_in_a_context_of_opendp_either():
+    frame = of_a_source().cast({"id": pl.Int32, "g": pl.UInt32})
+    context = Context.compositor(
+        data=frame, privacy_unit=UNIT, privacy_loss=LOSS, split_evenly_over=1
+    )
+    asked = ob.posterior(context.query(), **TEXT)
+    with pytest.raises(Exception, match="the frame of the Context is not read: its rows come from"):
+        asked.release()
