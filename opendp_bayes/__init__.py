@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         LaplaceParameters as LaplaceParameters,
         Mechanism as Mechanism,
     )
+    from opendp_bayes.mechanisms.neighbours import Distance as Distance
     from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
     from opendp_bayes.planning.discovery_plan import plan_discovery as plan_discovery
@@ -73,6 +74,7 @@ _HOME = {
     "DiscoveredRelease": "results.discovered",
     "Survey": "results.survey",
     "Promise": "release_format.promise",
+    "Distance": "mechanisms.neighbours",
     "PrivacyLoss": "mechanisms.privacy_loss",
     "LedgerError": "trusted.account",
     "ReleaseError": "trusted.boundary",

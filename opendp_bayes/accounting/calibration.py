@@ -30,11 +30,12 @@ from opendp_bayes.mathematics.validation import (
     as_positive,
     as_size,
 )
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 
 M = TypeVar("M", bound=Mechanism)
-RelativeLoss = Callable[[Setting, int, Accounting], float]
+RelativeLoss = Callable[[Setting, Distance, Accounting], float]
 
 #: The loss at the scale found is at least this part of what was asked for, where the loss is
 #: continuous.
@@ -55,7 +56,7 @@ def calibrate(
     delta: float | None = None,
     rho: float | None = None,
     accounting: Accounting | Literal["thorough"] = "exact",
-    d_in: int = 1,
+    d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     tune: bool = True,
 ) -> M:
@@ -73,8 +74,8 @@ def calibrate(
     accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
         proven bound otherwise; `"proven"` always uses the proven bound; `"thorough"` computes the
         loss also where that takes minutes, for `epsilon` alone and `d_in` of 1.
-    d_in : records changed, or added and removed; a whole number of at least 1. At 0 every scale
-        would do.
+    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
+        the counts. At 0 every scale would do.
     proportions : the analyst's public guess of the category proportions, shape `(k,)`; equal ones
         unless given.
     tune : True chooses the γ or β of `SmoothHellingerExponential` too, so that the expected
@@ -94,12 +95,12 @@ def calibrate(
     1.239
     """
     as_choice(accounting, "accounting", ("exact", "proven", "thorough"))
-    setting, d_in = Setting.of(mechanism, size, prior), as_size(d_in, "d_in")
+    setting, distance = Setting.of(mechanism, size, prior), planned_distance(d_in)
     guess = None
     if tune and setting.size is not None:
         guess = counts_in_proportion(setting.size, setting.prior_array, proportions)
     if accounting == "thorough":
-        if epsilon is None or delta is not None or rho is not None or d_in != 1:
+        if epsilon is None or delta is not None or rho is not None or distance != ONE_RECORD:
             raise ValueError(
                 f"accounting='thorough', epsilon={epsilon!r}, delta={delta!r}, rho={rho!r},"
                 f" d_in={d_in}: is for epsilon alone and one record; use 'exact'."
@@ -113,8 +114,15 @@ def calibrate(
         )
     else:
         loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
-        found = fitted(setting, lambda candidate: loss(candidate, d_in, accounting), guess)
+        found = fitted(setting, lambda candidate: loss(candidate, distance, accounting), guess)
     return cast(M, deepcopy(found.mechanism))  # caches of losses keep the other
+
+
+def planned_distance(d_in: int | Distance) -> Distance:
+    """The distance that is planned for; `ValueError`/`TypeError` for none, or too many records."""
+    return Distance.of(
+        d_in if isinstance(d_in, Distance) and d_in.records else as_size(d_in, "d_in")
+    )
 
 
 def fitted(
@@ -249,9 +257,9 @@ def relative_loss(
 
 
 def _by_bound(
-    name: str, limit: float, setting: Setting, d_in: int, accounting: Accounting
+    name: str, limit: float, setting: Setting, distance: Distance, accounting: Accounting
 ) -> float:
-    loss = feasible_loss(setting, d_in=d_in, accounting=accounting, renyi=name == "rho")
+    loss = feasible_loss(setting, d_in=distance, accounting=accounting, renyi=name == "rho")
     value: float = getattr(loss, name)
     if name == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
         raise ValueError(
@@ -263,16 +271,16 @@ def _by_bound(
 
 
 def _by_profile(
-    epsilon: float, delta: float, setting: Setting, d_in: int, accounting: Accounting
+    epsilon: float, delta: float, setting: Setting, distance: Distance, accounting: Accounting
 ) -> float:
     # So that the profile's inverse, which has a tolerance, gives no more than the epsilon asked
     # for.
     epsilon *= 1 - 1e-9
     if accounting == "exact" and setting.is_accounted:
-        if epsilon and spends_no_delta(setting, d_in, delta):
-            return feasible_loss(setting, d_in=d_in, renyi=False).epsilon / epsilon
-        return curve_of(setting, d_in).delta(epsilon) / delta
-    proven, pure = setting.proven_loss(d_in, delta), setting.proven_loss(d_in)
+        if epsilon and spends_no_delta(setting, distance, delta):
+            return feasible_loss(setting, d_in=distance, renyi=False).epsilon / epsilon
+        return curve_of(setting, distance).delta(epsilon) / delta
+    proven, pure = setting.proven_loss(distance, delta), setting.proven_loss(distance)
     with_delta = proven.epsilon / epsilon if epsilon and proven.delta <= delta else math.inf
     return min(delta_from_bounds(pure, epsilon) / delta, with_delta)
 

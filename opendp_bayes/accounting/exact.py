@@ -25,8 +25,8 @@ from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import WORST_OF_NOISE, largest_group, pairs_of, work_of
 from opendp_bayes.mathematics.rounding import round_up, sqrt_up
-from opendp_bayes.mathematics.validation import as_distance
-from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
@@ -39,7 +39,7 @@ _RENYI_WORK = 2_000_000
 
 
 def exact_loss(
-    mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int = 1
+    mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int | Distance = 1
 ) -> PrivacyLoss:
     """Certified upper bounds on the privacy loss of a mechanism, from its probabilities for every
     pair of data sets at distance `d_in`.
@@ -49,7 +49,7 @@ def exact_loss(
     mechanism : a mechanism value.
     size : the public number of records, or None where it is private.
     prior : the prior concentration, shape `(k,)`.
-    d_in : records changed, or added and removed.
+    d_in : records changed, or added and removed; or a `Distance` of the counts.
 
     `method` of the result says how it was obtained: `"exact"`; `"windowed"`, where outcomes too far
     away to differ were lumped together; or `"proven"`, the closed-form bound, where there are too
@@ -66,7 +66,8 @@ def exact_loss(
     >>> round(loss.epsilon, 4), loss.method
     (0.3999, 'windowed')
     """
-    found = loss_within(Setting.of(mechanism, size, prior), as_distance(d_in), LARGEST_WORK, True)
+    setting = Setting.of(mechanism, size, prior)
+    found = loss_within(setting, Distance.of(d_in), LARGEST_WORK, True)
     return replace(found)  # a value that nobody can change for others
 
 
@@ -81,27 +82,29 @@ def bad_pairs(setting: Setting) -> tuple[WorstPair, ...]:
     """Neighbours with the largest exact ε, and where there are many candidates some of the next
     worst, unlike each other; empty where `worst_pair` is None.
     """
-    pairs = pairs_of(setting, 1, LARGEST_WORK)
+    pairs = pairs_of(setting, ONE_RECORD, LARGEST_WORK)
     if pairs is None or isinstance(pairs, WORST_OF_NOISE):
         return ()
     return _examine(setting, 1, False)[1]
 
 
 @lru_cache(maxsize=1024)
-def loss_within(setting: Setting, d_in: int, largest_work: int, renyi: bool) -> PrivacyLoss:
+def loss_within(
+    setting: Setting, distance: Distance, largest_work: int, renyi: bool
+) -> PrivacyLoss:
     """Bound the loss as `exact_loss` does, within so much work; without `renyi`, ρ follows from the
     range.
     """
-    if setting.size is not None:
-        d_in = min(d_in, setting.size)  # no two data sets are further apart
+    distance = distance.within(setting.size)  # no two data sets are further apart
+    d_in = distance.records
     if d_in == 0:
         return NO_LOSS
-    proven = setting.proven_loss(d_in)
-    first = pairs_of(setting, 1, largest_work)
+    proven = setting.proven_loss(distance)
+    first = pairs_of(setting, ONE_RECORD, largest_work)
     if first is None:
         return proven
     if isinstance(first, WORST_OF_NOISE):
-        return _loss_of_noise(proven, pairs_of(setting, d_in, largest_work), renyi)
+        return _loss_of_noise(proven, setting, distance, largest_work, renyi)
     group = min(d_in, largest_group(setting))
     renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK
     found = [_examine(setting, distance, renyi)[0] for distance in range(1, group + 1)]
@@ -124,21 +127,32 @@ def _repeated(values: Sequence[float], number: int, rest: int) -> float:
 
 
 def _loss_of_noise(
-    proven: PrivacyLoss, pairs: Pairs | GaussianPair | None, renyi: bool
+    proven: PrivacyLoss, setting: Setting, distance: Distance, largest_work: int, renyi: bool
 ) -> PrivacyLoss:
     """The closed forms of ε and of the range are attained; ρ is the supremum of Rényi divergences,
     which add over independent coordinates. The closed form of ρ of Gaussian noise is attained too.
+    Laplace noise has the largest ρ where the records are in as few counts as can be
+    (`docs/research/proofs.md`, "Moves of several counts").
     """
-    if pairs is None:
+    pieces = distance.pieces if isinstance(setting.law, AdditiveNoise) else ((distance.records, 1),)
+    each = [pairs_of(setting, Distance.of(moved), largest_work) for moved, _ in pieces]
+    if None in each:
         return proven
-    if not renyi or not isinstance(pairs, NoisePairs):
+    if not renyi or any(isinstance(pairs, GaussianPair) for pairs in each):
         return replace(proven, method="exact")
+    parts = [
+        number * Fraction(_concentrated_of(cast(NoisePairs, pairs)))
+        for (_, number), pairs in zip(pieces, each, strict=True)
+    ]
+    return replace(proven, rho=min(proven.rho, round_up(sum(parts, Fraction(0)))), method="exact")
+
+
+def _concentrated_of(pairs: NoisePairs) -> float:
+    """ρ of independent coordinates that move alike."""
     one = NoisePairs(pairs.law, pairs.log_error)
     block = next(one.blocks())
-    rho = pairs.copies * float(
-        np.max(concentrated(block, one.log_error, extremes(block)[1], FINE_ORDERS_LESS_ONE))
-    )
-    return replace(proven, rho=min(proven.rho, rho), method="exact")
+    of_one = concentrated(block, one.log_error, extremes(block)[1], FINE_ORDERS_LESS_ONE)
+    return pairs.copies * float(np.max(of_one))
 
 
 @lru_cache(maxsize=1024)
@@ -146,7 +160,7 @@ def _examine(
     setting: Setting, distance: int, renyi: bool
 ) -> tuple[PrivacyLoss, tuple[WorstPair, ...]]:
     """The largest losses over all pairs at exactly this distance, and the worst pairs."""
-    pairs = cast(Pairs, pairs_of(setting, distance, LARGEST_WORK))
+    pairs = cast(Pairs, pairs_of(setting, Distance.of(distance), LARGEST_WORK))
     size, prior, law = setting.size, setting.prior, setting.law
     error = Fraction(pairs.log_error)
     large = not renyi and distance == 1 and work_of(size, prior) > _RENYI_WORK

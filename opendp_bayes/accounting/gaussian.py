@@ -18,6 +18,7 @@ from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.rounding import round_up
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.integer_noise import log_theta
+from opendp_bayes.mechanisms.neighbours import Distance
 
 #: Up to this t sums are taken term by term; beyond, integrals bound them.
 _LARGEST_TABLE = 1e5
@@ -26,6 +27,8 @@ _REACH = 9.0
 #: From this scale on the weights of all remainders are the same, but for a part of less than 2^-53
 #: for each count.
 ALIKE = 2.0
+#: Of more counts the remainders of a narrow law are not told apart.
+MOST_APART = 128
 #: Relative error of an integral: of exponents below 745.
 _OF_INTEGRALS = Fraction(1, 2**32)
 #: Relative error of the two probabilities whose difference is taken.
@@ -36,14 +39,28 @@ _UNDERFLOW = Fraction(1, 2**1000)
 
 @dataclass(frozen=True)
 class GaussianPair:
-    """`moved` counts with noise of `scale` each, that move by `distance` each: with one or two, the
-    worst neighbours, and no others have a larger δ at any ε.
+    """`moved` counts with noise of `scale` each, that move by `distance` each. Those of `worst`
+    have no smaller δ at any ε than any neighbours.
     """
 
     scale: float
     distance: int
     moved: int
     method: str = "exact"
+
+    @classmethod
+    def worst(cls, scale: float, distance: Distance, moved: int) -> "GaussianPair":
+        """A pair at least as bad as all moves within a distance, up and down where `moved` is 2, or
+        in any directions (`docs/research/proofs.md`, "Moves of several counts").
+        """
+        records, largest = distance.records, distance.largest
+        # Counts of which no two can be put together.
+        number = max(1, (records + (largest % 2 == 0)) // (largest // 2 + 1))
+        is_narrow = scale < ALIKE and moved * number > MOST_APART
+        if is_narrow or number * largest**2 >= records**2:
+            number, largest = 1, records
+        method = "exact" if number * largest == records else "proven"
+        return cls(scale, largest, moved * number, method)
 
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""

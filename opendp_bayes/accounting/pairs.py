@@ -25,6 +25,7 @@ from opendp_bayes.accounting.noise import (
 from opendp_bayes.mechanisms.exponential.permute_and_flip import LAW_ERROR
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 
 #: Probabilities to compare, above which constructors and the calibration use the proven bound: a
@@ -56,25 +57,27 @@ def work_of(size: int | None, prior: tuple[float, ...], distance: int = 1) -> in
 
 
 @lru_cache(maxsize=256)
-def pairs_of(setting: Setting, distance: int, largest_work: int) -> Pairs | GaussianPair | None:
+def pairs_of(
+    setting: Setting, distance: Distance, largest_work: int
+) -> Pairs | GaussianPair | None:
     """The pairs to examine for data sets at exactly this distance, or None where only the proven
-    bound is to be had.
+    bound is to be had. Laplace and K-norm noise are worst where all records are in one count.
     """
     return _pairs(setting.law, setting, distance, largest_work) if setting.is_accounted else None
 
 
-def all_pairs(setting: Setting, d_in: int) -> list[Pairs | GaussianPair] | None:
-    """The pairs for every distance up to `d_in`, or None if they cannot all be examined."""
-    if setting.size is not None:
-        d_in = min(d_in, setting.size)
-    first = pairs_of(setting, d_in, FEASIBLE_WORK)
-    if first is None or d_in == 0:
+def all_pairs(setting: Setting, distance: Distance) -> list[Pairs | GaussianPair] | None:
+    """The pairs for every distance up to `distance`, or None if they cannot all be examined."""
+    distance = distance.within(setting.size)
+    first = pairs_of(setting, distance, FEASIBLE_WORK) if distance.records else None
+    if first is None:
         return None
     if isinstance(first, WORST_OF_NOISE):
         return [first]  # the largest distance is the worst
-    if d_in > largest_group(setting):
+    if distance.records > largest_group(setting):
         return None
-    found = [pairs_of(setting, distance, FEASIBLE_WORK) for distance in range(1, d_in + 1)]
+    every = map(Distance.of, range(1, distance.records + 1))
+    found = [pairs_of(setting, one, FEASIBLE_WORK) for one in every]
     return [pairs for pairs in found if pairs is not None]
 
 
@@ -91,52 +94,55 @@ def largest_group(setting: Setting) -> int:
 
 @singledispatch
 def _pairs(
-    law: Any, setting: Setting, distance: int, largest_work: int
+    law: Any, setting: Setting, distance: Distance, largest_work: int
 ) -> Pairs | GaussianPair | None:
     return None
 
 
 @_pairs.register
 def _(
-    law: AdditiveNoise, setting: Setting, distance: int, largest_work: int
+    law: AdditiveNoise, setting: Setting, distance: Distance, largest_work: int
 ) -> Pairs | GaussianPair | None:
     noise, moved = law.noise, law.moved(setting.size)
     if isinstance(noise, DiscreteGaussian):
-        return GaussianPair(noise.scale, distance, moved)
-    if not isinstance(noise, LaplaceNoise) or (distance + 2) ** moved > _MOST_OUTCOMES:
+        return GaussianPair.worst(noise.scale, distance, moved)
+    records = distance.records
+    if not isinstance(noise, LaplaceNoise) or (records + 2) ** moved > _MOST_OUTCOMES:
         return None
-    error = moved * laplace_error(distance, noise.scale)
-    return NoisePairs(laplace_shift(distance, noise), error, copies=moved)
+    error = moved * laplace_error(records, noise.scale)
+    return NoisePairs(laplace_shift(records, noise), error, copies=moved)
 
 
 @_pairs.register
-def _(law: SimplexNoise, setting: Setting, distance: int, largest_work: int) -> Pairs | None:
-    k = len(setting.prior)
-    if distance == 1:
+def _(law: SimplexNoise, setting: Setting, distance: Distance, largest_work: int) -> Pairs | None:
+    k, records = len(setting.prior), distance.records
+    if records == 1:
         return NoisePairs(knorm_step(k, law.scale), knorm_error(k, law.scale))
-    if distance > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
+    if records > _LARGEST_STEPS or 1 / law.scale > _LARGEST_LOSS:
         return None
-    steps = knorm_steps(k, law.scale, distance)
+    steps = knorm_steps(k, law.scale, records)
     return NoisePairs(steps, _OF_LOGARITHMS)
 
 
 @_pairs.register
-def _(law: Flips, setting: Setting, distance: int, largest_work: int) -> Pairs | None:
-    size, prior = setting.size, setting.prior
-    if size is None or enumeration.work(size, prior, distance) > largest_work:
+def _(law: Flips, setting: Setting, distance: Distance, largest_work: int) -> Pairs | None:
+    size, prior, records = setting.size, setting.prior, distance.records
+    if size is None or enumeration.work(size, prior, records) > largest_work:
         return None
     error = LAW_ERROR + 2.0**-50 / law.scale
-    return enumeration.EnumeratedPairs(law, size, prior, distance, error)
+    return enumeration.EnumeratedPairs(law, size, prior, records, error)
 
 
 @_pairs.register
-def _(law: ExponentialWeights, setting: Setting, distance: int, largest_work: int) -> Pairs | None:
-    size, prior = setting.size, setting.prior
-    if size is None or work_of(size, prior, distance) > largest_work:
+def _(
+    law: ExponentialWeights, setting: Setting, distance: Distance, largest_work: int
+) -> Pairs | None:
+    size, prior, records = setting.size, setting.prior, distance.records
+    if size is None or work_of(size, prior, records) > largest_work:
         return None
     error = law.widths.log_error(size, setting.prior_array)
     if len(prior) > 2:
-        return enumeration.EnumeratedPairs(law, size, prior, distance, error)
+        return enumeration.EnumeratedPairs(law, size, prior, records, error)
     two = (prior[0], prior[1])
     widths = law.widths.widths(size, setting.prior_array)
     # Tabulated distances have a larger error than the sampler's, and sums over a window that of so
@@ -144,5 +150,5 @@ def _(law: ExponentialWeights, setting: Setting, distance: int, largest_work: in
     tabulated = 2 * float(np.max(1 / widths)) * 2 * two_categories.TABLE_ERROR
     tabulated += 2.0**-51 * (size + 2)
     return two_categories.TwoCategoryPairs(
-        size, two, widths, distance, error + tabulated, symmetric=prior[0] == prior[1]
+        size, two, widths, records, error + tabulated, symmetric=prior[0] == prior[1]
     )

@@ -20,7 +20,8 @@ from opendp_bayes.accounting.exact import loss_within
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.pairs import FEASIBLE_WORK, all_pairs
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import Floats, as_distance, as_number, as_numbers
+from opendp_bayes.mathematics.validation import Floats, as_number, as_numbers
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
@@ -35,7 +36,7 @@ _ROUNDING = 1 + Fraction(1, 2**32)
 def feasible_loss(
     setting: Setting,
     *,
-    d_in: int,
+    d_in: int | Distance,
     delta: float = 0.0,
     accounting: Accounting = "exact",
     renyi: bool = True,
@@ -47,12 +48,18 @@ def feasible_loss(
     calibration to both compares; without a δ for a mechanism that `spends_no_delta`. Without
     `renyi`, `rho` follows from the range alone, which takes less time.
     """
-    exact = accounting == "exact" and setting.is_accounted
-    loss = loss_within(setting, d_in, FEASIBLE_WORK, renyi) if exact else setting.proven_loss(d_in)
-    if not delta or d_in == 0 or (exact and spends_no_delta(setting, d_in, delta)):
+    exact, distance = accounting == "exact" and setting.is_accounted, Distance.of(d_in)
+    loss = (
+        loss_within(setting, distance, FEASIBLE_WORK, renyi)
+        if exact
+        else setting.proven_loss(distance)
+    )
+    if not delta or distance.records == 0 or (exact and spends_no_delta(setting, distance, delta)):
         return replace(loss)  # a value that nobody can change for others
-    proven = setting.proven_loss(d_in, delta)
-    found = curve_of(setting, d_in).epsilon(delta) if exact else epsilon_from_bounds(loss, delta)
+    proven = setting.proven_loss(distance, delta)
+    found = (
+        curve_of(setting, distance).epsilon(delta) if exact else epsilon_from_bounds(loss, delta)
+    )
     if found < min(loss.epsilon, proven.epsilon):
         return replace(loss, epsilon=found, delta=delta)
     if proven.epsilon < loss.epsilon or math.isinf(loss.epsilon):
@@ -60,17 +67,17 @@ def feasible_loss(
     return replace(loss)
 
 
-def spends_no_delta(setting: Setting, d_in: int, delta: float) -> bool:
+def spends_no_delta(setting: Setting, distance: Distance, delta: float) -> bool:
     """True for an exponential mechanism whose proven bound is the same with δ: the exact profile at
     1e-6 would change the fifth digit of its ε, in a minute.
     """
     if setting.adds_noise:
         return False
-    return setting.proven_loss(d_in, delta).epsilon == setting.proven_loss(d_in).epsilon
+    return setting.proven_loss(distance, delta).epsilon == setting.proven_loss(distance).epsilon
 
 
 def privacy_profile(
-    mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int = 1
+    mechanism: Mechanism, *, size: int | None, prior: ArrayLike, d_in: int | Distance = 1
 ) -> "PrivacyProfile":
     """Return the privacy profile of a mechanism: a function from ε to a certified δ such that the
     release is (ε, δ)-private.
@@ -80,7 +87,8 @@ def privacy_profile(
     mechanism : a mechanism value.
     size : the public number of records, or None where it is private (add/remove neighbours).
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed; a whole number of at least 0.
+    d_in : records changed, or added and removed, a whole number of at least 0; or a `Distance` of
+        the counts.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
 
@@ -91,7 +99,8 @@ def privacy_profile(
     (0.1505, 0.5101)
     """
     setting = Setting.of(mechanism, size, prior)
-    return PrivacyProfile(setting.mechanism, setting.size, setting.prior, as_distance(d_in))
+    distance = Distance.of(d_in).stated
+    return PrivacyProfile(setting.mechanism, setting.size, setting.prior, distance)
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ class PrivacyProfile:
     mechanism: Mechanism
     size: int | None
     prior: tuple[float, ...]
-    d_in: int
+    d_in: int | Distance
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -146,7 +155,8 @@ class PrivacyProfile:
     @property
     def _curve(self) -> "Curve":
         """The curve of a setting that caches keep, out of everybody's reach."""
-        return curve_of(Setting(deepcopy(self.mechanism), self.size, self.prior), self.d_in)
+        setting = Setting(deepcopy(self.mechanism), self.size, self.prior)
+        return curve_of(setting, Distance.of(self.d_in))
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,16 +166,16 @@ class Curve:
     """
 
     setting: Setting
-    d_in: int
+    distance: Distance
     loss: PrivacyLoss
     pairs: list[Pairs | GaussianPair] | None
 
     @lru_cache(maxsize=4096)  # noqa: B019 - of a curve that `curve_of` keeps
     def delta(self, epsilon: float) -> float:
         """A certified δ at one ε."""
-        if self.d_in == 0 or epsilon >= self.loss.epsilon:
+        if self.distance.records == 0 or epsilon >= self.loss.epsilon:
             return 0.0
-        bound = delta_from_bounds(self.loss, epsilon)
+        bound = min(delta_from_bounds(self.loss, epsilon), delta_from_rho(self.loss.rho, epsilon))
         if self.pairs is None:
             return bound
         return min(bound, max(_delta_of(one, epsilon) for one in self.pairs))
@@ -178,9 +188,8 @@ class Curve:
         if self.delta(0.0) <= delta:
             return 0.0
         if math.isinf(largest):
-            size = self.setting.size
-            d_in = self.d_in if size is None else min(self.d_in, size)
-            proven = self.setting.proven_loss(d_in, delta)
+            distance = self.distance.within(self.setting.size)
+            proven = self.setting.proven_loss(distance, delta)
             largest = proven.epsilon if proven.delta <= delta else math.inf
         if math.isinf(largest) or self.delta(largest) > delta:
             return largest
@@ -213,10 +222,10 @@ def least_epsilon(profile: Callable[[float], float], delta: float, largest: floa
 
 
 @lru_cache(maxsize=256)
-def curve_of(setting: Setting, d_in: int) -> Curve:
+def curve_of(setting: Setting, distance: Distance) -> Curve:
     """The curve of a setting at a distance."""
-    loss = loss_within(setting, d_in, FEASIBLE_WORK, False)
-    return Curve(setting, d_in, loss, all_pairs(setting, d_in))
+    loss = loss_within(setting, distance, FEASIBLE_WORK, False)
+    return Curve(setting, distance, loss, all_pairs(setting, distance))
 
 
 def _delta_of(pairs: Pairs | GaussianPair, epsilon: float) -> float:
@@ -246,6 +255,22 @@ def delta_from_bounds(loss: PrivacyLoss, epsilon: float) -> float:
         return min(1.0, pure * float(_ROUNDING))
     spread = math.exp(loss.range / 2) * -math.expm1((epsilon - loss.range) / 2)
     return min(1.0, min(pure, spread**2 / math.expm1(loss.range)) * float(_ROUNDING))
+
+
+def delta_from_rho(rho: float, epsilon: float) -> float:
+    """δ from the bound on ρ alone: `e^((α - 1) (α ρ - ε)) (1 - 1/α)^α / (α - 1)`, at about the best
+    order α of all, each of which gives a bound (Canonne, Kamath and Steinke, Proposition 12).
+    """
+    if not 0 < rho < math.inf:
+        return float(rho > 0)
+    low, high = 1.01, (epsilon + 1) / (2 * rho) + 2
+    while high - low > 2.0**-20 * high:  # the logarithm of the bound is convex in the order
+        middle = (low + high) / 2
+        slope = (2 * middle - 1) * rho - epsilon + math.log1p(-1 / middle)
+        low, high = (middle, high) if slope < 0 else (low, middle)
+    log_delta = (high - 1) * (high * rho - epsilon) + high * math.log1p(-1 / high)
+    log_delta -= math.log(high - 1)
+    return 1.0 if log_delta >= 0 else math.exp(log_delta) * float(_ROUNDING) + 2.0**-1000
 
 
 def epsilon_from_bounds(loss: PrivacyLoss, delta: float) -> float:

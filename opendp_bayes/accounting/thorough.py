@@ -9,6 +9,7 @@ from opendp_bayes.accounting.exact import LARGEST_WORK, bad_pairs, loss_within
 from opendp_bayes.accounting.exponential.large_simplex import SUM_ERROR, loss_of_pairs
 from opendp_bayes.accounting.pairs import work_of
 from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
 
 #: Of the loss asked for, left to the rounding between one way to compute a loss and another.
@@ -38,7 +39,7 @@ def thorough(
         )
 
     def of_all(candidate: Setting) -> float:
-        return loss_within(candidate, 1, LARGEST_WORK, False).epsilon / epsilon
+        return loss_within(candidate, ONE_RECORD, LARGEST_WORK, False).epsilon / epsilon
 
     if size is None or len(prior) == 2 or not isinstance(setting.law, ExponentialWeights):
         return solved(setting, of_all, True)

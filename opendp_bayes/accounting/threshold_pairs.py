@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from opendp_bayes.accounting.gaussian import ALIKE, GaussianPair
+from opendp_bayes.accounting.gaussian import ALIKE, MOST_APART, GaussianPair
 from opendp_bayes.mathematics.rounding import round_down
 from opendp_bayes.mechanisms.thresholds import (
     BITS,
@@ -26,8 +26,6 @@ from opendp_bayes.samplers.inversion import exp_enclosure, growth_enclosure
 
 POINT = 256
 ONE = 1 << POINT
-#: Of more keys the remainders of a narrow Gaussian law are not told apart.
-_MOST_APART = 128
 #: Losses of several keys together that are told apart.
 MOST_OUTCOMES = 20_000
 #: An ε beyond this is taken for it, which is on the safe side; the second where an error of 2^-107
@@ -133,7 +131,7 @@ def _gaussian_excess(
     log_ratio = math.log1p(near) if abs(near) < 0.5 else math.log(left) - math.log(keep)
     shifted = Fraction(epsilon) + Fraction(log_ratio) - abs(Fraction(log_ratio)) / 2**40
     pair = GaussianPair(scale, records, keys)
-    if keys > _MOST_APART and scale < ALIKE:
+    if keys > MOST_APART and scale < ALIKE:
         pair = GaussianPair(scale, records * keys, 1)  # dominates
     return Fraction(pair.delta(round_down(shifted)))
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 import scipy
 
 from opendp_bayes.accounting.threshold_losses import (
-    Moved,
     delta_of_several,
     gaussian_delta,
     loss_of_discovery,
@@ -18,8 +17,9 @@ from opendp_bayes.accounting.threshold_losses import (
 from opendp_bayes.accounting.threshold_profile import MOST_KEYS, delta_of_discovery
 from opendp_bayes.mathematics.rounding import divided, round_down, round_up, sqrt_up
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_choice, as_distance, as_level, as_positive
+from opendp_bayes.mathematics.validation import as_choice, as_level, as_positive
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.thresholds import (
     LARGEST_SCALE,
     SMALLEST_DELTA,
@@ -31,7 +31,7 @@ from opendp_bayes.mechanisms.thresholds import (
     check_smallest_delta,
 )
 
-__all__ = ["Moved", "delta_of_discovery", "fitted_discovery", "loss_of_discovery"]
+__all__ = ["delta_of_discovery", "fitted_discovery", "loss_of_discovery"]
 
 #: The least δ of any law; that of several people is rounded up to a unit far below it.
 _SMALLEST_DELTA = 1e-60
@@ -47,8 +47,7 @@ def fitted_discovery(
     epsilon: float | None = None,
     rho: float | None = None,
     delta: float,
-    d_in: int,
-    moved: Moved,
+    d_in: int | Distance,
     rest: float = 0.0,
     within: float = 0.0,
 ) -> Discovery:
@@ -57,10 +56,10 @@ def fitted_discovery(
     Parameters
     ----------
     name : `"optimal_threshold"`, `"laplace_threshold"` or `"gaussian_threshold"`, or `"auto"` for
-        the one of least such count, which beyond a `d_in` of 64 is taken to be the last.
+        the one of least such count, which beyond 64 records is taken to be the last.
     epsilon, rho : the budget, one of them; under ρ there is the Gaussian law alone.
     delta : number between 0 and 1.
-    d_in, moved : what neighbours differ by, as in `loss_of_discovery`.
+    d_in : how far the counts of all keys move, as in `loss_of_discovery`.
     rest : the share, from 0 to below 1, of ε or ρ that buys the number of records that the hidden
         keys hold together. The optimal law has it at that share of its own ε and spends no more.
 
@@ -70,7 +69,7 @@ def fitted_discovery(
     Raises `ValueError`/`TypeError` for arguments that are not valid, and where no law of that name
     fits.
 
-    >>> fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=1, moved="people").law
+    >>> fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=1).law
     OptimalThreshold(epsilon=1.0, delta=1e-08, decay=1.0)
     """
     name = as_choice(name, "name", ("auto", *_FITTED))
@@ -78,12 +77,10 @@ def fitted_discovery(
         raise ValueError(
             f"epsilon={told(epsilon)}, rho={told(rho)}: one of the two must be given, and not both."
         )
-    delta, d_in = as_level(delta, "1e-8", "delta"), as_distance(d_in)
+    delta, distance = as_level(delta, "1e-8", "delta"), Distance.of(d_in)
     if delta < _SMALLEST_DELTA:
         raise ValueError(f"delta={told(delta)}: must be at least {_SMALLEST_DELTA:g}.")
-    moved = as_choice(moved, "moved", ("people", "records"))
-    moved = "people" if d_in == 1 else moved  # one record is in one key
-    if d_in == 0:
+    if distance.records == 0:
         raise ValueError("d_in=0: must be at least 1, since nothing is to be hidden otherwise.")
     for share, value in (("rest", rest), ("within", within), ("rest + within", rest + within)):
         if not 0 <= value < 1:
@@ -94,19 +91,19 @@ def fitted_discovery(
                 f"name={told(name)}: has no rho of its own; ask for 'gaussian_threshold' under a"
                 " budget in rho, or for a budget in epsilon."
             )
-        return _under_rho(as_positive(rho, "rho"), delta, d_in, moved, rest, within)
+        return _under_rho(as_positive(rho, "rho"), delta, distance, rest, within)
     epsilon = as_positive(epsilon, "epsilon")
     if within:
         as_choice(name, "name", ("auto", OptimalThreshold.name))
-        return _optimal(epsilon, delta, d_in, moved, rest, within)
+        return _optimal(epsilon, delta, distance, rest, within)
     if name != "auto":
-        return _FITTED[name](epsilon, delta, d_in, moved, rest)
+        return _FITTED[name](epsilon, delta, distance, rest)
     # Beyond so many keys the Gaussian law has by far the least threshold, and the others take long.
-    names = [*_FITTED] if d_in <= MOST_KEYS else [GaussianThreshold.name]
+    names = [*_FITTED] if distance.records <= MOST_KEYS else [GaussianThreshold.name]
     found, refused = [], []
     for one in names:
         try:
-            found.append(_FITTED[one](epsilon, delta, d_in, moved, rest))
+            found.append(_FITTED[one](epsilon, delta, distance, rest))
         except ValueError as error:
             refused.append(error)
     if not found:
@@ -115,17 +112,17 @@ def fitted_discovery(
 
 
 def _optimal(
-    epsilon: float, delta: float, d_in: int, moved: Moved, rest: float, within: float = 0.0
+    epsilon: float, delta: float, distance: Distance, rest: float, within: float = 0.0
 ) -> Discovery:
-    """Within ε by an equal part of it for each key, or each record."""
+    """Within ε by an equal part of it for each record."""
     check_smallest_delta(delta)
-    one = round_down(Fraction(epsilon) / d_in)
-    part = _part(delta, lambda part: delta_of_several(Fraction(one), part, d_in, moved))
+    one = round_down(Fraction(epsilon) / distance.records)
+    part = _part(delta, lambda part: delta_of_several(Fraction(one), part, distance))
     if part < SMALLEST_DELTA:
         raise ValueError(
-            f"epsilon={told(epsilon)}, delta={told(delta)}: leave each of {d_in} {moved} a delta of"
-            f" {part:.2g}, which must be at least {SMALLEST_DELTA:g}; ask for a smaller epsilon, or"
-            " a larger delta."
+            f"epsilon={told(epsilon)}, delta={told(delta)}: leave each of {distance.records}"
+            f" records a delta of {part:.2g}, which must be at least {SMALLEST_DELTA:g}; ask for a"
+            " smaller epsilon, or a larger delta."
         )
     noises = [_laplace_of(Fraction(share) * Fraction(one)) for share in (rest, within)]
     spent = (Fraction(0) if noise is None else 1 / Fraction(noise.scale) for noise in noises)
@@ -134,26 +131,26 @@ def _optimal(
     return Discovery(OptimalThreshold(growth, part, decay), *noises)
 
 
-def _laplace(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
+def _laplace(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
     """Within ε by the scale, and within δ by the threshold."""
     of_law, of_rest = _divided(epsilon, rest)
-    scale = round_up(d_in / of_law)
+    scale = round_up(distance.records / of_law)
 
     def within(threshold: int) -> bool:
         tried = Discovery(LaplaceThreshold(scale, threshold))
-        return loss_of_discovery(tried, d_in, moved, concentrated=False).delta <= delta
+        return loss_of_discovery(tried, distance, concentrated=False).delta <= delta
 
     law = LaplaceThreshold(scale, _least_threshold(within))
-    return Discovery(law, _laplace_of(of_rest / d_in))
+    return Discovery(law, _laplace_of(of_rest / distance.records))
 
 
-def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float) -> Discovery:
+def _gaussian(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
     """The law of the least threshold that any scale has, at the least scale that has it."""
     of_law, of_rest = _divided(epsilon, rest)
     lower = round_down(of_law * _LOWER)
 
     def delta_at(scale: float, threshold: int) -> float:
-        return gaussian_delta(GaussianThreshold(scale, threshold), lower, d_in, moved)
+        return gaussian_delta(GaussianThreshold(scale, threshold), lower, distance)
 
     if delta_at(LARGEST_SCALE, _NEVER) > delta:
         raise ValueError(
@@ -164,27 +161,30 @@ def _gaussian(epsilon: float, delta: float, d_in: int, moved: Moved, rest: float
         lambda scale: delta_at(scale, _NEVER) <= delta, SMALLEST_SCALE, LARGEST_SCALE
     )
     possible = _least_threshold(
-        lambda tried: new_shown(GaussianThreshold(least, tried), d_in, moved) <= delta
+        lambda tried: new_shown(GaussianThreshold(least, tried), distance) <= delta
     )
     threshold = _least_threshold(
         lambda tried: delta_at(_best_scale(delta_at, tried, least), tried) <= delta, possible
     )
     scale = _best_scale(delta_at, threshold, least)
     scale = _least_scale(lambda s: delta_at(s, threshold) <= delta, least, scale)
-    return Discovery(GaussianThreshold(scale, threshold), _laplace_of(of_rest / d_in))
+    return Discovery(GaussianThreshold(scale, threshold), _laplace_of(of_rest / distance.records))
 
 
 def _under_rho(
-    rho: float, delta: float, d_in: int, moved: Moved, rest: float, within: float
+    rho: float, delta: float, distance: Distance, rest: float, within: float
 ) -> Discovery:
     """The Gaussian law with a share of ρ by the scale, and within δ by the threshold."""
     of_law, *others = _divided(rho, rest, within)
-    squared = d_in if moved == "people" else d_in**2
-    scale = sqrt_up(squared / (2 * of_law))
+    scale = sqrt_up(distance.squared / (2 * of_law))
     threshold = _least_threshold(
-        lambda tried: new_shown(GaussianThreshold(scale, tried), d_in, moved) <= delta
+        lambda tried: new_shown(GaussianThreshold(scale, tried), distance) <= delta
     )
-    noises = (DiscreteGaussian(sqrt_up(d_in**2 / (2 * one))) if one else None for one in others)
+    squares = (distance.records**2, distance.squared)  # the rest is one number
+    noises = (
+        DiscreteGaussian(sqrt_up(square / (2 * one))) if one else None
+        for square, one in zip(squares, others, strict=True)
+    )
     return Discovery(GaussianThreshold(scale, threshold), *noises)
 
 

@@ -22,6 +22,7 @@ from opendp_bayes.auditing.results import Audit, Claim, Fit, Pair
 from opendp_bayes.auditing.stated_law import listed, over_all_neighbours, over_pairs
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_positive, as_size
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -89,7 +90,10 @@ def audit(
     for delta in deltas:
         as_level(delta, "1e-6", "delta")
     # What others hold, nobody can change for the caches.
-    own, exact = deepcopy(setting.mechanism), replace(loss_within(setting, 1, LARGEST_WORK, True))
+    own, exact = (
+        deepcopy(setting.mechanism),
+        replace(loss_within(setting, ONE_RECORD, LARGEST_WORK, True)),
+    )
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
     worst = None if size is None else worst_pair(setting)
     law = over_all_neighbours(setting, progress)
@@ -112,14 +116,14 @@ def audit(
         prior=setting.prior,
         epsilon=claimed,
         nominal=setting.nominal_epsilon,
-        proven=setting.proven_loss(1),
+        proven=setting.proven_loss(ONE_RECORD),
         exact=exact,
         computed=worst.epsilon if worst else None if exact.method == "proven" else exact.epsilon,
         law=law,
         claims=tuple(
             Claim(
                 delta,
-                min(claimed, curve_of(setting, 1).epsilon(delta)) if delta else claimed,
+                min(claimed, curve_of(setting, ONE_RECORD).epsilon(delta)) if delta else claimed,
                 float(refuted[i]),
                 None if law is None else float(refutable[i]),
             )

@@ -182,6 +182,7 @@ def _plan_discovery(
 ) -> None:
     """Show which counts of categories each law shows that nobody listed."""
     from opendp_bayes.display import terminal
+    from opendp_bayes.mechanisms.neighbours import Distance
     from opendp_bayes.planning.discovery_plan import plan_discovery
 
     if delta is None:
@@ -189,12 +190,14 @@ def _plan_discovery(
     if categories_of_person is not None and contributions != 1:
         fail(f"--contributions {contributions}: does not go with --categories-of-person.")
     with option_errors():
+        distance = Distance.of(contributions)
+        if categories_of_person is not None:
+            distance = Distance.limited(categories_of_person, largest=1)
         found = plan_discovery(
             epsilon=epsilon,
             rho=rho,
             delta=delta,
-            d_in=categories_of_person or contributions,
-            moved="records" if categories_of_person is None else "people",
+            d_in=distance,
             rest=rest or 0.0,
         )
     if json:

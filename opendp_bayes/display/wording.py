@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.promise import Promise
@@ -146,21 +147,25 @@ def without_scale(mechanism: Mechanism) -> str:
     return f"{type(mechanism).__name__}({shown})" if shown else type(mechanism).__name__
 
 
-def change(d_in: int, size: int | None) -> str:
+def change(distance: Distance, size: int | None) -> str:
     """Describe the difference between neighbouring data sets at a distance.
 
-    >>> change(2, None), change(1, 100)
+    >>> change(Distance.of(2), None), change(Distance.of(1), 100)
     ('2 records added or removed', '1 record changed')
+    >>> change(Distance.limited(10, largest=1), None)
+    '10 records added or removed, at most 1 in one count'
     """
-    records = f"{d_in} record{'' if d_in == 1 else 's'}"
-    return f"{records} {'added or removed' if size is None else 'changed'}"
+    records = f"{distance.records} record{'' if distance.records == 1 else 's'}"
+    apart = distance.largest < distance.records
+    each = f", at most {distance.largest} in one count" if apart else ""
+    return f"{records} {'added or removed' if size is None else 'changed'}{each}"
 
 
 def difference(promise: Promise) -> str:
     """Describe how the neighbouring data sets of a promise differ: by records, or by all those with
     one identifier, of which the plan keeps some.
     """
-    records = change(promise.d_in, promise.size)
+    records = change(promise.distance, promise.size)
     if promise.truncated:
         return f"whole identifiers, with at most {records} among the rows kept"
     return records

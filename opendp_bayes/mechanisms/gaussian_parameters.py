@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,12 +16,12 @@ from opendp_bayes.mathematics.validation import (
     Integers,
     as_choice,
     as_counts,
-    as_distance,
     as_prior,
 )
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, log_theta
 from opendp_bayes.mechanisms.laws import AdditiveNoise
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.noisy_counts import LARGEST_NOISE, NEGLIGIBLE, NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
 
@@ -109,19 +109,19 @@ class GaussianParameters(NoisyCounts):
         return support, log_sums(released, log_p, len(support))
 
     def proven_loss(
-        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+        self, d_in: SupportsIndex, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
-        """`rho = moved d_in^2 / (2 scale^2)`, which is attained: `moved` counts, two for a record
-        changed and one for a record added or removed, move by `d_in` each
-        (`docs/research/proofs.md`, "Gaussian noise").
+        """`rho = L2^2 / (2 scale^2)`, which is attained. L2^2 is the sum of the squares of what the
+        counts move by: of d records added or removed d^2, of a `Distance` what it says, and twice
+        that for records changed (`docs/research/proofs.md`, "Gaussian noise").
 
         ε is infinite without `delta`, and `rho + 2 sqrt(rho ln(1 / delta))` with it.
         """
-        d_in = as_distance(d_in)
-        if d_in == 0:
+        squared = Distance.of(d_in).squared
+        if squared == 0:
             return NO_LOSS
         moved = self.law(size, as_prior(prior)).moved(size)
-        rho = Fraction(moved * d_in**2) / (2 * Fraction(self.scale) ** 2)
+        rho = Fraction(moved * squared) / (2 * Fraction(self.scale) ** 2)
         epsilon = math.inf
         if delta:
             root = math.sqrt(round_up(rho) * -math.log(delta))

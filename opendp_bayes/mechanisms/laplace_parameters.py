@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,11 +20,11 @@ from opendp_bayes.mathematics.validation import (
     Integers,
     as_choice,
     as_counts,
-    as_distance,
     as_prior,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts, log_clamped
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 
@@ -145,19 +145,19 @@ class LaplaceParameters(NoisyCounts):
         return LaplaceParameters.proven_loss(self, 1, size=size, prior=prior).epsilon
 
     def proven_loss(
-        self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0
+        self, d_in: SupportsIndex, *, size: int | None, prior: Floats, delta: float = 0.0
     ) -> PrivacyLoss:
         """`L1 / scale`, where L1 is the largest total movement of the noised counts; tight
         (`docs/research/proofs.md`, "Laplace noise").
 
         A record changed moves one noised count by 1 if only one is noised, otherwise two; a record
         added or removed moves one. `rho` adds `(movement / scale)^2 / 2` over the counts that move,
-        which is at most two by `d_in` each.
+        whose squares a `Distance` bounds.
         """
-        d_in, prior = as_distance(d_in), as_prior(prior)
+        distance, prior = Distance.of(d_in), as_prior(prior)
         moved = 1 if size is None or (self._keeps_the_last and prior.size == 2) else 2
-        each = d_in / Fraction(self.scale)
-        epsilon = round_up(moved * each)
+        epsilon = moved * distance.records / Fraction(self.scale)
+        rho = moved * distance.squared / (2 * Fraction(self.scale) ** 2)
         return PrivacyLoss(
-            epsilon=epsilon, range=round_up(2 * moved * each), rho=round_up(moved * each**2 / 2)
+            epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(rho)
         )

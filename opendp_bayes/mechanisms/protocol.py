@@ -73,7 +73,8 @@ class Mechanism(Protocol):
         """Certified loss between data sets at distance `d_in` (records changed, or added and
         removed), including every numerical error.
 
-        Non-decreasing in `d_in` and zero at 0. `delta` is what the caller is ready to spend; a
+        Non-decreasing in `d_in` and zero at 0. Mechanisms of this package take a `Distance` too,
+        which tells how far single counts move. `delta` is what the caller is ready to spend; a
         mechanism with a pure guarantee ignores it.
         """
         ...

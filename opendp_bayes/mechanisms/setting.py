@@ -12,6 +12,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import SCALES, Floats, Integers, as_prior, as_size
 from opendp_bayes.mechanisms import registry
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Law, SimplexNoise
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, law_of, projected
 
@@ -81,8 +82,11 @@ class Setting:
         """
         return type(self.mechanism) in registry.BUILT_IN
 
-    def proven_loss(self, d_in: int, delta: float = 0.0) -> PrivacyLoss:
-        """The loss that the mechanism proves at a distance."""
+    def proven_loss(self, distance: Distance, delta: float = 0.0) -> PrivacyLoss:
+        """The loss that the mechanism proves at a distance; one that is not built in proves it for
+        numbers of records.
+        """
+        d_in: Any = distance if self.is_accounted else distance.records
         return self.mechanism.proven_loss(d_in, size=self.size, prior=self.prior_array, delta=delta)
 
     @property

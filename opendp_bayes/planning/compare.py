@@ -11,6 +11,7 @@ from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Column, Conclusion, Sheet, Table, columns
 from opendp_bayes.display.wording import at_most, change, described, without_scale
 from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.planning.expected_error import INDIFFERENCE, ExpectedError, mean_error, preferred
@@ -71,7 +72,7 @@ class Plan:
     size: int | None
     records: int
     prior: tuple[float, ...]
-    d_in: int
+    d_in: int | Distance
     budget: Mapping[str, float]
     proportions: Mapping[str, tuple[float, ...]]
     rows: tuple[PlanRow, ...]
@@ -216,7 +217,8 @@ class Plan:
             else f"A private number of records, guessed to be {self.records}"
         )
         prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
-        return f"{records}, prior ({prior}). Neighbours differ by {change(self.d_in, self.size)}."
+        neighbours = change(Distance.of(self.d_in), self.size)
+        return f"{records}, prior ({prior}). Neighbours differ by {neighbours}."
 
     def _repr_html_(self) -> str:
         """The table that notebooks show."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from opendp_bayes.accounting.calibration import planned_distance
 from opendp_bayes.accounting.threshold_profile import MOST_KEYS
-from opendp_bayes.accounting.thresholds import Moved, fitted_discovery, loss_of_discovery
+from opendp_bayes.accounting.thresholds import fitted_discovery, loss_of_discovery
 from opendp_bayes.display.as_table import Shown
 from opendp_bayes.display.sheet import Body, Conclusion, Sheet, Table, columns
-from opendp_bayes.display.wording import at_most, described
-from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.display.wording import at_most, change, described
 from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery, GaussianThreshold
 
@@ -59,14 +60,13 @@ class DiscoveryPlan(Shown):
     Attributes
     ----------
     budget : the loss asked for: `epsilon` or `rho`, and `delta`.
-    d_in, moved, rest : what was planned for.
+    d_in, rest : what was planned for.
     rows : one for each law, that under which the smallest count is shown in half of all releases
         first, and those that are refused last.
     """
 
     budget: dict[str, float]
-    d_in: int
-    moved: Moved
+    d_in: int | Distance
     rest: float
     rows: tuple[DiscoveryRow, ...]
 
@@ -137,11 +137,8 @@ class DiscoveryPlan(Shown):
 
     @property
     def _counted(self) -> str:
-        if self.moved == "people":
-            several = "1 category" if self.d_in == 1 else f"{self.d_in} categories"
-            return f"Counts of people, each in at most {several}."
-        records = "1 record" if self.d_in == 1 else f"{self.d_in} records"
-        return f"Counts of records, of which {records} may differ."
+        distance = Distance.of(self.d_in)
+        return f"Neighbours differ by {change(distance, None)}."
 
 
 def plan_discovery(
@@ -149,8 +146,7 @@ def plan_discovery(
     epsilon: float | None = None,
     rho: float | None = None,
     delta: float,
-    d_in: int = 1,
-    moved: Moved = "records",
+    d_in: int | Distance = 1,
     rest: float = 0.0,
 ) -> DiscoveryPlan:
     """Compare the laws by which categories that nobody listed are discovered: the counts that each
@@ -161,10 +157,9 @@ def plan_discovery(
     epsilon, rho : the privacy loss, positive, one of the two; `rho` is of zero-concentrated
         privacy.
     delta : the δ that goes with it, between 0 and 1.
-    d_in : the records that one privacy unit has, two for each that it changes; or of people, the
-        categories that one person is in. At least 1.
-    moved : `"records"`; or `"people"`, where the privacy unit has an identifier, by which people
-        are counted.
+    d_in : the records that one privacy unit has, two for each that it changes, at least 1; or a
+        `Distance` of the counts. Where people are counted, each in at most m categories, that is
+        `Distance.limited(m, largest=1)`.
     rest : the share of ε or ρ that buys the number of all records that are not shown; 0 for none.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid, and where no law fits.
@@ -174,20 +169,20 @@ def plan_discovery(
     >>> [(row.name, row.least_shown(0.5), row.least_shown(0.95)) for row in found.rows[:2]]
     [('optimal_threshold', 19, 21), ('laplace_threshold', 20, 22)]
     """
-    d_in = as_size(d_in, "d_in")
+    distance = planned_distance(d_in)
     asked: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
-    best = fitted_discovery("auto", **asked, d_in=d_in, moved=moved, rest=rest)
+    best = fitted_discovery("auto", **asked, d_in=distance, rest=rest)
     rows = []
     for name in LAWS:
         try:
-            if d_in > MOST_KEYS and name != GaussianThreshold.name:
+            if distance.records > MOST_KEYS and name != GaussianThreshold.name:
                 raise ValueError(
                     f"beyond {MOST_KEYS} records or categories of a unit, others show far less."
                 )
             found = (
                 best
                 if best.law.name == name
-                else fitted_discovery(name, **asked, d_in=d_in, moved=moved, rest=rest)
+                else fitted_discovery(name, **asked, d_in=distance, rest=rest)
             )
         except ValueError as error:
             reason = str(error).removeprefix(f"name={name!r}: ")
@@ -195,12 +190,12 @@ def plan_discovery(
             continue
         of_rho = rho is not None
         loss = loss_of_discovery(
-            found, d_in, moved, concentrated=of_rho, delta=0.0 if of_rho else delta
+            found, distance, concentrated=of_rho, delta=0.0 if of_rho else delta
         )
         rows.append(DiscoveryRow(name, found, loss))
     rows.sort(key=lambda row: math.inf if row.refused else row.least_shown(0.5))
     budget = {name: float(value) for name, value in asked.items() if value is not None}
-    return DiscoveryPlan(budget, d_in, moved, float(rest), tuple(rows))
+    return DiscoveryPlan(budget, distance.stated, float(rest), tuple(rows))
 
 
 def _record(row: DiscoveryRow) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.calibration import calibrate, relative_loss
+from opendp_bayes.accounting.calibration import calibrate, planned_distance, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.simplex import number_of_candidates
-from opendp_bayes.mathematics.validation import Floats, as_prior, as_size
+from opendp_bayes.mathematics.validation import Floats, as_prior
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -25,6 +25,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
@@ -44,7 +45,7 @@ def plan(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
-    d_in: int = 1,
+    d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     guess_size: int | None = None,
     mechanisms: Sequence[Mechanism] | None = None,
@@ -61,7 +62,8 @@ def plan(
     epsilon, delta, rho : the privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone
         (ε = 0), or `rho` (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between
         0 and 1.
-    d_in : records changed, or added and removed; a whole number of at least 1.
+    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
+        the counts.
     proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it,
         errors are compared at these proportions.
     guess_size : a guess of a private number of records, public too; no loss depends on it.
@@ -85,7 +87,7 @@ def plan(
     >>> [round(row.errors["balanced"].hellinger, 3) for row in found.rows]
     [0.153, 0.268]
     """
-    concentration, d_in = as_prior(prior), as_size(d_in, "d_in")
+    concentration, distance = as_prior(prior), planned_distance(d_in)
     relative_loss(epsilon=epsilon, delta=delta, rho=rho)
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
@@ -106,10 +108,10 @@ def plan(
     rows = []
     for number, template in enumerate(considered):
         progress(type(template).__name__, number, len(considered))
-        rows.append(_row(template, size, concentration, budget, d_in, shares, records))
-    least = _least_error(size, concentration, budget) if d_in == 1 else None
+        rows.append(_row(template, size, concentration, budget, distance, shares, records))
+    least = _least_error(size, concentration, budget) if distance == ONE_RECORD else None
     prior_used = tuple(concentration.tolist())
-    return Plan(size, records, prior_used, d_in, budget, shares, ranked(rows), least)
+    return Plan(size, records, prior_used, distance.stated, budget, shares, ranked(rows), least)
 
 
 def _least_error(size: int | None, prior: Floats, budget: Mapping[str, float]) -> LeastError | None:
@@ -149,7 +151,7 @@ def _row(
     size: int | None,
     prior: Floats,
     budget: Mapping[str, Any],
-    d_in: int,
+    distance: Distance,
     shares: Mapping[str, Any],
     records: int,
 ) -> PlanRow:
@@ -160,7 +162,7 @@ def _row(
             template,
             size=size,
             prior=prior,
-            d_in=d_in,
+            d_in=distance,
             accounting=accounting,
             proportions=shares.get("stated"),
             **budget,
@@ -169,5 +171,7 @@ def _row(
         setting.check_informative()
     except ValueError as error:
         return PlanRow(template, None, {}, str(error))
-    loss = feasible_loss(setting, d_in=d_in, delta=budget.get("delta", 0.0), accounting=accounting)
+    loss = feasible_loss(
+        setting, d_in=distance, delta=budget.get("delta", 0.0), accounting=accounting
+    )
     return PlanRow(mechanism, loss, errors_at(setting, shares, records))

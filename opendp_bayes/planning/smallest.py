@@ -6,15 +6,15 @@ from typing import Any, get_args
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
+from opendp_bayes.accounting.calibration import planned_distance, relative_loss, smallest_scale
 from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
     as_choice,
     as_positive,
     as_prior,
-    as_size,
 )
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.planning.automatic import choose
 from opendp_bayes.planning.expected_error import (
     PartError,
@@ -34,7 +34,7 @@ def smallest_epsilon(
     *,
     size: int | None = None,
     prior: ArrayLike,
-    d_in: int = 1,
+    d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     guess_size: int | None = None,
     kind: PartError = "hellinger",
@@ -48,7 +48,8 @@ def smallest_epsilon(
     size : the public number of records, or None where it is private (add/remove neighbours). Then
         `guess_size` is needed.
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed; a whole number of at least 1.
+    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
+        the counts.
     proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
         error is to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows,
         or the error of another kind at balanced proportions.
@@ -67,12 +68,12 @@ def smallest_epsilon(
     """
     error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
     concentration, records = as_prior(prior), records_of(size, guess_size)
-    d_in = as_size(d_in, "d_in")
+    distance = planned_distance(d_in)
     shares = _shares(kind, concentration, records, proportions)
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        found = _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
+        found = _automatic_error(kind, size, concentration, epsilon, distance, shares, records)
         return math.log(max(found, 1e-300) / error)
 
     low = high = 0.0
@@ -107,7 +108,7 @@ def smallest_size(
     *,
     epsilon: float,
     prior: ArrayLike,
-    d_in: int = 1,
+    d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     private: bool = False,
     kind: PartError = "hellinger",
@@ -120,7 +121,8 @@ def smallest_size(
     error : the expected error asked for, between 0 and 1.
     epsilon : the budget, positive.
     prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed; a whole number of at least 1.
+    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
+        the counts.
     proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
         error is to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows,
         or the error of another kind at balanced proportions.
@@ -140,12 +142,12 @@ def smallest_size(
     """
     error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
     epsilon = as_positive(epsilon, "epsilon")
-    concentration, d_in = as_prior(prior), as_size(d_in, "d_in")
+    concentration, distance = as_prior(prior), planned_distance(d_in)
 
     def score(records: int) -> float:
         shares = _shares(kind, concentration, records, proportions)
         size = None if private else records
-        return _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
+        return _automatic_error(kind, size, concentration, epsilon, distance, shares, records)
 
     low, high, before = 0, 1, -math.inf
     while (now := score(high)) > error or now > before:
@@ -180,13 +182,13 @@ def _automatic_error(
     size: int | None,
     prior: Floats,
     epsilon: float,
-    d_in: int,
+    distance: Distance,
     shares: Mapping[str, Any],
     records: int,
 ) -> float:
     loss = relative_loss(epsilon=epsilon)
     found = choose(
-        lambda template: smallest_scale(template, lambda setting: loss(setting, d_in, "exact")),
+        lambda template: smallest_scale(template, lambda setting: loss(setting, distance, "exact")),
         size,
         prior,
     )

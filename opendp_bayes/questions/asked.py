@@ -16,6 +16,7 @@ from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.inference.ways import check_posterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.questions.counts_of_frame import CountsOfFrame, counts_of_frame
@@ -38,9 +39,9 @@ from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
     as_tuple,
     delta_of,
+    distance_of_unit,
     identifier_of,
     loss_in,
-    records_of_unit,
     relative_to_budget,
     shown,
 )
@@ -63,7 +64,7 @@ class Asked:
     counts : from there to the counts.
     frame : the same, where the query is on a polars frame.
     posterior : from the counts to the posterior, which `space` describes.
-    d_in : the records that one privacy unit changes, or adds and removes.
+    distance : how far one privacy unit moves the counts.
     fit : a mechanism, or the one that fits a budget.
     result : from what the measurement draws to what the user gets.
     kept : the fixed rule by which the plan keeps rows of each identifier; empty without one.
@@ -75,7 +76,7 @@ class Asked:
     frame: CountsOfFrame | None
     posterior: Transformation
     space: PosteriorSpace
-    d_in: int
+    distance: Distance
     fit: Fit
     result: Callable[[ReleasedData], Release | GroupedRelease]
     kept: str
@@ -173,14 +174,14 @@ class Asked:
             return setting
         loss = relative_to_budget(parts_of(self.base).output_measure, budget)
         with interruptible():
-            return self.fit(lambda setting: loss(setting, self.d_in))
+            return self.fit(lambda setting: loss(setting, self.distance))
 
     def loss(self, budget: Any) -> PrivacyLoss:
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""
         return self._loss(self.fitted(budget), budget)
 
     def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
-        return feasible_loss(setting, d_in=self.d_in, delta=self._delta(budget))
+        return feasible_loss(setting, d_in=self.distance, delta=self._delta(budget))
 
     def restated(
         self, drawn: ReleasedData, budget: Any, once: str = ""
@@ -196,7 +197,8 @@ class Asked:
     ) -> Callable[[ReleasedData], Release | GroupedRelease]:
         """The function `restated` of what is drawn."""
         kept, loss = self.kept or (once if self.truncated else ""), self.loss(budget)
-        return promising(self.result, loss, d_in=self.d_in, truncated=self.truncated, kept=kept)
+        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": kept}
+        return promising(self.result, loss, **of_unit)
 
     def _delta(self, budget: Any) -> float:
         return delta_of(parts_of(self.base).output_measure, budget)
@@ -242,9 +244,9 @@ def ask(
         if space.size is None:
             mechanism, given = mechanism_for_groups(mechanism, given)
         result = _marked(question, split_of(space))
-    d_in = records_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
+    distance = distance_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
-    return Asked(question, base, counts, frame, posterior, space, d_in, fit, result, kept)
+    return Asked(question, base, counts, frame, posterior, space, distance, fit, result, kept)
 
 
 def frames_of_the_same_rows(asked: Iterable[Asked]) -> list[CountsOfFrame]:

@@ -81,7 +81,8 @@ def cells_of(
     check_combinations("column", [*question.by, *names], shape)
     space = GroupedCountsSpace.build(by.groups, labels, size, by=question.by, **of_columns)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
-    cell = np.where(within < 0, space.k - 1, within * len(labels) + index)
+    rest = -1 if size is None else space.k - 1
+    cell = np.where(within < 0, rest, within * len(labels) + index)
     cell = np.where(index < 0, -1, cell)
     return Cells((*by.axes, *asked), cell, space)
 

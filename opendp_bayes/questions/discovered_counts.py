@@ -28,7 +28,6 @@ from opendp_bayes.trusted.keys import (
     Keys,
     counted_in_frames,
     make_counts_of_keys,
-    make_counts_of_people,
     normal_batches,
 )
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame
@@ -118,9 +117,7 @@ def counting_values(
     def count(data: Any) -> CountedKeys:
         return CountedKeys(lambda: normal_batches(batches(data, keys), keys))
 
-    if plan is not None:
-        return make_counts_of_people(plan, keys, count, made_by)
-    return make_counts_of_keys(domain, metric, keys, count, made_by)
+    return make_counts_of_keys(domain, metric, keys, count, made_by, plan=plan)
 
 
 def keys_of(

@@ -16,6 +16,7 @@ from opendp_bayes.accounting.thresholds import fitted_discovery, loss_of_discove
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
 from opendp_bayes.questions.columns import DISCOVER
@@ -25,7 +26,7 @@ from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.trusted.boundary import descriptor_of
-from opendp_bayes.trusted.budget import as_tuple, delta_of, records_of_unit, shown
+from opendp_bayes.trusted.budget import as_tuple, delta_of, distance_of_unit, shown
 from opendp_bayes.trusted.discovery import is_concentrated, make_discovery
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.keys import KeysSpace
@@ -43,7 +44,7 @@ class Discovering:
     base : the query with the budget and the Context.
     chain : from the data of the Context to the counts of all values.
     space : of these counts.
-    d_in : the values, or the records, that one privacy unit moves.
+    distance : how far one privacy unit moves the counts of all values.
     law : the name of a law, `"auto"`, or a `Discovery`.
     rest : the share of the loss that buys the rest.
     truncated, kept : whether the rows of each identifier are limited, and by which fixed rule.
@@ -54,7 +55,7 @@ class Discovering:
     base: Query
     chain: Transformation
     space: KeysSpace
-    d_in: int
+    distance: Distance
     law: str | Discovery
     rest: float
     truncated: bool
@@ -105,8 +106,7 @@ class Discovering:
                 self.law,
                 **loss,
                 delta=delta,
-                d_in=self.d_in,
-                moved=self.space.moved,
+                d_in=self.distance,
                 rest=self.rest,
                 within=self.within,
             )
@@ -118,8 +118,7 @@ class Discovering:
     def _loss(self, discovery: Discovery, budget: Any) -> PrivacyLoss:
         found = loss_of_discovery(
             discovery,
-            self.d_in,
-            self.space.moved,
+            self.distance,
             concentrated=is_concentrated(self.measure),
             delta=delta_of(self.measure, budget),
         )
@@ -151,7 +150,7 @@ class Discovering:
 
     def _promising(self, budget: Any) -> Callable[[DiscoveredData], Any]:
         """The function `restated` of what is drawn."""
-        of_unit: Any = {"d_in": self.d_in, "truncated": self.truncated, "kept": self.kept}
+        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": self.kept}
         return promising(self.result, self.loss(budget), **of_unit)
 
     def summary(self, budget: Any) -> dict[str, Any]:
@@ -164,7 +163,8 @@ class Discovering:
             "law": type(law).__name__,
             "threshold": law.threshold,
             "noise_std": law.std,
-            "d_in": self.d_in,
+            "d_in": self.distance.records,
+            "largest": self.distance.largest,
             "shown_half": law.least_shown(0.5),
             "shown_95": law.least_shown(0.95),
             "shown_99": law.least_shown(0.99),
@@ -179,7 +179,7 @@ class Discovering:
         """Describe the query in one line."""
         return (
             f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.settled(budget)},"
-            f" d_in={self.d_in}, debits={shown(self.spent(budget))} ({self.measure}))"
+            f" d_in={self.distance.stated}, debits={shown(self.spent(budget))} ({self.measure}))"
         )
 
 
@@ -247,8 +247,8 @@ def discovering_in(
         )
     is_concentrated(parts_of(base).output_measure)
     space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
-    d_in = records_of_unit(counts.map(parts_of(base).d_in))
-    return Discovering(base, counts, space, d_in, mechanism, rest or 0.0, truncated, kept)
+    distance = distance_of_unit(counts.map(parts_of(base).d_in))
+    return Discovering(base, counts, space, distance, mechanism, rest or 0.0, truncated, kept)
 
 
 #: Arguments of `posterior` that say more of listed categories, and what is done instead.
@@ -329,7 +329,8 @@ class DiscoveryQuery(AskedQuery[Any]):
 
         * `column` and `aggregate`: what is counted, records or people;
         * `law`, `threshold` and `noise_std`: of the noise of each count, in records or people;
-        * `d_in`: the most values that one privacy unit has, or records that it moves;
+        * `d_in` and `largest`: the most records, or values of people, that one privacy unit moves,
+          and those of them in one count;
         * `shown_half`, `shown_95` and `shown_99`: the least counts that are shown with a
           probability of at least .5, .95 and .99;
         * `rest_std`: the standard deviation of the noise of the rest; null where it is not bought;

@@ -44,8 +44,8 @@ def make_grouped_counts(
     input_metric : `symmetric_distance()`, `change_one_distance()`, or
         `frame_distance(symmetric_distance())` with Bounds, as after `make_stable_lazyframe`.
     by : the column that says which group a record is in, or a list of them, whose groups are
-        tuples; Enum, String, Categorical, integer or Boolean. Records of no group are counted in a
-        cell of their own, which no grouped release contains.
+        tuples; Enum, String, Categorical, integer or Boolean. Records of no group are not counted,
+        or where the number of records is public in a cell of their own.
     column : the column whose categories are counted, of these types too; or a list of them, whose
         joint table is.
     categories : the public labels and groups, a mapping from columns to values, or from the tuple
@@ -65,12 +65,12 @@ def make_grouped_counts(
     cells : for a joint table, the tuples of labels that are counted, by default all; `unknown` is
         the cell for the others then, a tuple, or `DROP`.
 
-    The output is an int64 array with an entry for every cell, group by group, and a last one for
-    the rows that are in no group. The stability map returns the number of records changed, or added
-    and removed, since every row is in one cell (`docs/research/proofs.md`, "Groups"). It is
-    followed by `make_dirichlet_multinomial`, a mechanism, and `grouped_release`. Where the number
-    of records is private, the mechanism must noise every count: `make_laplace_parameters` with
-    `total="private"`.
+    The output is an int64 array with an entry for every cell, group by group, and where the number
+    of records is public a last one for the rows that are in no group. The stability map returns the
+    number of records changed, or added and removed, since every row is in one cell
+    (`docs/research/proofs.md`, "Groups"). It is followed by `make_dirichlet_multinomial`, a
+    mechanism, and `grouped_release`. Where the number of records is private, the mechanism must
+    noise every count: `make_laplace_parameters` with `total="private"`.
 
     Raises `ValueError`/`TypeError` for a column, key, metric or policy that does not fit.
     """

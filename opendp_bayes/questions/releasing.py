@@ -10,6 +10,7 @@ from opendp.context import Context, Query
 from opendp.core import new_function
 from opendp.mod import Measurement
 
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
@@ -32,12 +33,13 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
 
 
 def promising(
-    result: Callable[[Any], R], loss: PrivacyLoss, *, d_in: int, truncated: bool, kept: str
+    result: Callable[[Any], R], loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str
 ) -> Callable[[Any], R]:
     """The function that makes a `result` of what was drawn for one record, with the promise to one
     privacy unit (`restated`). It holds nothing of a query.
     """
-    return lambda drawn: result(restated(drawn, loss, d_in=d_in, truncated=truncated, kept=kept))
+    of_unit: Any = {"distance": distance, "truncated": truncated, "kept": kept}
+    return lambda drawn: result(restated(drawn, loss, **of_unit))
 
 
 class ReleasedQuery(Query, ABC, Generic[R]):

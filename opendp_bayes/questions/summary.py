@@ -50,7 +50,8 @@ def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) 
         "mechanism": type(mechanism).__name__,
         "scale": mechanism.scale,
         "neighbours": relation_of(space.size),
-        "d_in": asked.d_in,
+        "d_in": asked.distance.records,
+        "largest": asked.distance.largest,
         "epsilon": loss.epsilon,
         "delta": loss.delta,
         "rho": loss.rho,
@@ -58,7 +59,7 @@ def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) 
         "interval_width": None if records is None else _width(asked, setting, records),
     }
     numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
-    return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64})
+    return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64, "largest": pl.Int64})
 
 
 def _discovery(asked: Discovering, budget: Any) -> pl.DataFrame:
@@ -75,7 +76,9 @@ def _discovery(asked: Discovering, budget: Any) -> pl.DataFrame:
         "mechanism": row.pop("law"),
         "scale": None,
         "neighbours": relation_of(None),
-        **{name: row.pop(name) for name in ("d_in", "epsilon", "delta", "rho", "debits")},
+        **{
+            name: row.pop(name) for name in ("d_in", "largest", "epsilon", "delta", "rho", "debits")
+        },
         "interval_width": None,
     }
     texts = dict.fromkeys(("nulls", "unknown"), pl.String)
@@ -94,7 +97,7 @@ def described(asked: Asked | Discovering, budget: Any) -> str:
     return (
         f"PosteriorQuery({_aggregate(asked).lower()} of {columns}, {_shown_prior(asked)},"
         f" mechanism={setting.mechanism}, relation={relation_of(asked.space.size)!r}{size},"
-        f" d_in={asked.d_in}, debits={spent} ({parts_of(asked.base).output_measure}))"
+        f" d_in={asked.distance.stated}, debits={spent} ({parts_of(asked.base).output_measure}))"
     )
 
 

@@ -11,7 +11,15 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLapl
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.discovered import DiscoveredData
-from opendp_bayes.release_format.document import Draw, LossDocument, Rule, check_rules, field_of
+from opendp_bayes.release_format.document import (
+    Draw,
+    LossDocument,
+    Rule,
+    check_rules,
+    distance_in,
+    field_of,
+    in_document,
+)
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.promise import MEASURES, Promise
@@ -101,6 +109,14 @@ class DiscoveredDocument(
         Draw | None, field_of("The noisy number of records of all hidden categories.")
     ] = None
     d_in: Annotated[int, field_of("The values or records that one privacy unit moves.", ge=1)]
+    squared: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
+    ] = None
+    largest: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        field_of("The most records by which one count moves, where fewer than d_in."),
+    ] = None
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The privacy measure of the release.")]
     truncated: Annotated[
@@ -127,7 +143,7 @@ class DiscoveredDocument(
             rest_noise=None if noise is None else NoiseDocument.of(noise),
             within_noise=None if within is None else NoiseDocument.of(within),
             rest=release.drawn_rest,
-            d_in=promise.d_in,
+            **in_document(promise.distance),
             loss=LossDocument.of(promise.loss),
             measure=promise.measure,
             truncated=promise.truncated,
@@ -190,8 +206,9 @@ class DiscoveredDocument(
         noises = (self.rest_noise, self.within_noise)
         rest, within = (None if noise is None else noise.value() for noise in noises)
         discovery = Discovery(self.law.value(), rest, within)
+        distance = distance_in(self.d_in, self.squared, self.largest)
         promise = Promise(
-            None, self.d_in, self.loss.value(), self.measure, self.truncated, self.kept
+            None, distance, self.loss.value(), self.measure, self.truncated, self.kept
         )
         return {
             "column": self.column,

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from opendp_bayes.mathematics.telling import depth_told
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, projected
 from opendp_bayes.mechanisms.registry import known_mechanism
@@ -69,6 +70,25 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             ) from None
 
 
+def in_document(distance: Distance) -> dict[str, Any]:
+    """The fields of a document that state a distance: two of them where the number of records does
+    not say all.
+    """
+    squared, largest = distance.squared, distance.largest
+    plain = distance == Distance.of(distance.records)
+    return {
+        "d_in": distance.records,
+        "squared": None if plain else squared,
+        "largest": None if plain else largest,
+    }
+
+
+def distance_in(d_in: int, squared: int | None, largest: int | None) -> Distance:
+    """The distance that the fields of a document state."""
+    plain = Distance.of(d_in)
+    return Distance(d_in, squared or plain.squared, largest or plain.largest)
+
+
 class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A privacy loss. `None` stands for infinity, which JSON does not have."""
 
@@ -122,6 +142,14 @@ class ReleaseDocument(
             ge=1,
         ),
     ]
+    squared: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
+    ] = None
+    largest: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        field_of("The most records by which one count moves, where fewer than d_in."),
+    ] = None
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The privacy measure of the release.")]
     axes: Annotated[list[str], field_of("The columns of a joint table.", **_DIFFERENT)] = []
@@ -193,7 +221,7 @@ class ReleaseDocument(
             prior=list(release.prior),
             mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
             size=promise.size,
-            d_in=promise.d_in,
+            **in_document(promise.distance),
             loss=LossDocument.of(promise.loss),
             measure=promise.measure,
             truncated=promise.truncated,
@@ -285,8 +313,9 @@ class ReleaseDocument(
     def values(self) -> dict[str, Any]:
         """The arguments of `Release`, or where there are groups of `GroupedRelease`."""
         mechanism, categories = self.mechanism.value(), as_labels(self.categories)
+        distance = distance_in(self.d_in, self.squared, self.largest)
         promise = Promise(
-            self.size, self.d_in, self.loss.value(), self.measure, self.truncated, self.kept
+            self.size, distance, self.loss.value(), self.measure, self.truncated, self.kept
         )
         rest = [1.0] if self.groups and self.size is not None else []
         prior = np.array([*self.prior * (len(self.groups) or 1), *rest])

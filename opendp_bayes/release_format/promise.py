@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_size
-from opendp_bayes.mechanisms.neighbours import Relation, relation_of
+from opendp_bayes.mechanisms.neighbours import Distance, Relation, relation_of
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, PrivacyLoss
 from opendp_bayes.release_format.labels import identity
 
@@ -34,7 +34,7 @@ class Promise:
     size : the public number of records under change-one neighbours; None under add/remove, where it
         is private.
     d_in : the distance between neighbouring data sets that `loss` is for, in records changed, or
-        added and removed.
+        added and removed; a `Distance` of the counts where the number does not say all.
     loss : certified upper bounds on the privacy loss (`PrivacyLoss`).
     measure : the privacy measure that the release was made under, by its name in `MEASURES`.
     truncated : whether the rows of each identifier were limited before they were counted, so that
@@ -50,11 +50,14 @@ class Promise:
     """
 
     size: int | None
-    d_in: int
+    d_in: int | Distance
     loss: PrivacyLoss
     measure: str
     truncated: bool = False
     kept: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d_in", Distance.of(self.d_in).stated)
 
     @classmethod
     def none(cls, size: int | None) -> "Promise":
@@ -70,6 +73,11 @@ class Promise:
     def is_concentrated(self) -> bool:
         """True if the measure states ρ, and not ε."""
         return MEASURES.get(self.measure) == "rho"
+
+    @property
+    def distance(self) -> Distance:
+        """The same, always as a `Distance`."""
+        return Distance.of(self.d_in)
 
     @property
     def relation(self) -> Relation:
@@ -109,7 +117,7 @@ class Promised:
         return self.promise.size
 
     @property
-    def d_in(self) -> int:
+    def d_in(self) -> int | Distance:
         """The distance between neighbouring data sets that `loss` is for."""
         return self.promise.d_in
 
@@ -173,6 +181,7 @@ class Promised:
         if not self.promise.is_stated:
             return f"{size}no privacy loss stated{truncated}"
         return (
-            f"relation={self.relation!r}, {size}d_in={self.d_in}, epsilon={self.epsilon:.6g},"
-            f" delta={self.delta:.3g}, rho={self.rho:.6g}, measure={self.measure!r}{truncated}"
+            f"relation={self.relation!r}, {size}d_in={self.d_in},"
+            f" epsilon={self.epsilon:.6g}, delta={self.delta:.3g}, rho={self.rho:.6g},"
+            f" measure={self.measure!r}{truncated}"
         )

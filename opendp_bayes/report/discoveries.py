@@ -101,9 +101,9 @@ def notes_of(release: DiscoveredRelease, level: float) -> Iterator[str]:
         f" category is shown in half of all releases, with {law.least_shown(0.95)} in 95 of 100,"
         f" with {law.least_shown(0.99)} in 99."
     )
-    if release.people and release.d_in > 1:
+    if release.people and (most := release.promise.distance.records) > 1:
         yield (
-            f"Each person is counted once in each of up to {release.d_in} categories; shares, and"
+            f"Each person is counted once in each of up to {most} categories; shares, and"
             " everything else, are of such counts and not of people."
         )
     if release.listed:

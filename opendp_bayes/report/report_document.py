@@ -198,14 +198,15 @@ def _columns_of(release: SurveyResult, heading: str) -> dict[str, Column]:
 def _privacy_of(releases: Sequence[SurveyResult]) -> Privacy:
     """The privacy unit and the loss of some releases together."""
     promise = releases[0].promise
+    records = promise.distance.records
     loss = {name: sum_up([getattr(one, name) for one in releases]) for name in LOSSES}
     return Privacy(
-        unit="one record" if promise.d_in == 1 else f"{promise.d_in} records",
+        unit="one record" if records == 1 else f"{records} records",
         rho=loss["rho"] if promise.is_concentrated else None,
         epsilon=None if promise.is_concentrated else loss["epsilon"],
         delta=loss["delta"] or None,
         size=promise.size,
-        contributions=promise.d_in,
+        contributions=records,
     )
 
 
@@ -221,7 +222,7 @@ def _disagreement(asked: Specification, result: Result, release: SurveyResult) -
         return f"column={result.column!r} is asked for, of which {discovered} is to be discovered"
     if promise.size != privacy.size:
         return f"size={promise.size}, and {privacy.size} is asked for"
-    if promise.d_in != d_in:
+    if promise.distance.records != d_in:
         return f"d_in={promise.d_in}, and {d_in} is asked for"
     if promise.truncated != truncated:
         return f"truncated={promise.truncated}, and {truncated} is asked for"

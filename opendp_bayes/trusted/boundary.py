@@ -22,6 +22,7 @@ import polars as pl
 from opendp.mod import Domain, ExtrinsicDomain, Transformation
 
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.trusted.opendp_internals import (
     GLOBAL_FEATURES,
     TYPE_OF_TRANSFORMATION,
@@ -215,8 +216,8 @@ def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], An
 
 
 def checked_map(
-    privacy_map: Callable[[int], tuple[float, ...]], what: str
-) -> Callable[[int], tuple[float, ...]]:
+    privacy_map: Callable[[Any], tuple[float, ...]], what: str
+) -> Callable[[Any], tuple[float, ...]]:
     """Check a privacy map, which returns a tuple of bounds, and wrap it so that each later value is
     checked too.
 
@@ -226,7 +227,7 @@ def checked_map(
     """
     probed: dict[int, tuple[float, ...]] = {}
 
-    def checked(d_in: int) -> tuple[float, ...]:
+    def checked(d_in: Any) -> tuple[float, ...]:
         values = privacy_map(d_in)
         for value in values:
             if not isinstance(value, (int, float)) or math.isnan(value) or value < 0:
@@ -234,7 +235,9 @@ def checked_map(
                     f"{what}: its privacy map returned {values!r} at d_in={d_in}; every bound must"
                     " be a number of at least 0."
                 )
-        below = max((probe for probe in probed if probe <= d_in), default=None)
+        distance = Distance.of(d_in)
+        nearer = (probe for probe in probed if Distance.of(probe) <= distance)
+        below = max(nearer, default=None)
         if below is not None and any(
             now < before for now, before in zip(values, probed[below], strict=True)
         ):

@@ -26,7 +26,7 @@ from opendp.mod import (
 
 from opendp_bayes.accounting.calibration import relative_loss
 from opendp_bayes.mathematics.rounding import sum_up
-from opendp_bayes.mathematics.validation import as_distance
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.promise import MEASURES
@@ -69,14 +69,16 @@ def loss_in(output_measure: Measure) -> Callable[[PrivacyLoss], tuple[float, ...
     return expressions[name]
 
 
-def relative_to_budget(output_measure: Measure, budget: Any) -> Callable[[Setting, int], float]:
+def relative_to_budget(
+    output_measure: Measure, budget: Any
+) -> Callable[[Setting, Distance], float]:
     """The loss of a setting at a distance, as a multiple of a budget in `output_measure`."""
     limit = min(as_tuple(budget)[0], sys.float_info.max)
     if MEASURES.get(name_of(output_measure)) == "rho":
         loss = relative_loss(rho=limit)
     else:
         loss = relative_loss(epsilon=limit, delta=delta_of(output_measure, budget) or None)
-    return lambda setting, d_in: loss(setting, d_in, "exact")
+    return lambda setting, distance: loss(setting, distance, "exact")
 
 
 def as_entry(measure: Measure, loss: Any) -> Loss:
@@ -180,15 +182,15 @@ def as_tuple(distance: Any) -> tuple[float, ...]:
     return distance if isinstance(distance, tuple) else (distance,)
 
 
-def records_of_unit(d_in: Any) -> int:
-    """The records that one privacy unit changes, or adds and removes; `ValueError` for none, where
-    any mechanism has a loss of 0 and the smallest noise there is.
+def distance_of_unit(d_in: Any) -> Distance:
+    """How far one privacy unit moves the counts; `ValueError` for none, where any mechanism has a
+    loss of 0 and the smallest noise there is.
     """
-    records = as_distance(d_in)
-    if records == 0:
+    distance = Distance.of(d_in)
+    if distance.records == 0:
         raise ValueError(
             "query: its privacy unit has no records (d_in=0), so nothing would be protected and the"
             " counts be released as they are. Let contributions=, changes=, every number of a Bound"
             " and what the plan truncates to be at least 1."
         )
-    return records
+    return distance

@@ -21,8 +21,10 @@ from opendp.mod import (
 from opendp.transformations import make_user_transformation
 
 from opendp_bayes.mathematics.validation import Integers, as_distance, as_size
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
+from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
@@ -34,22 +36,28 @@ from opendp_bayes.trusted.kinds import (
     element_type,
     kinds_of_vector,
 )
-from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
+from opendp_bayes.trusted.spaces import CountsOfSeveral
 
 
 def make_counts_of_cells(
-    domain: Domain, metric: Metric, cells: Cells, limits: RowLimits, made_by: str
+    domain: Domain,
+    metric: Metric,
+    cells: Cells,
+    limits: RowLimits,
+    made_by: str,
+    kept: frozenset[str] = frozenset(),
 ) -> Transformation:
-    """The transformation from a frame to the counts of cells.
+    """The transformation from a frame to the counts of cells. `kept` are columns that are what they
+    were where Bounds name them; other Bounds by columns limit the number of records alone.
 
     Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
     """
-    types = _types_for([cells], domain, metric)
+    known = _kinds_for([cells], domain, metric)
 
     def count(frame: pl.LazyFrame) -> Integers:
-        return counted([cells], frame, types, limits)[0]
+        return counted([cells], frame, known.types, limits)[0]
 
-    return _counting(domain, metric, cells.space, count, made_by)
+    return _counting(domain, metric, cells, known, count, made_by, kept)
 
 
 def make_counts_of_groups(
@@ -70,7 +78,7 @@ def make_counts_of_groups(
     def count(data: Any) -> Integers:
         return cells.counts(groups(data, cells.axes))
 
-    return _counting(domain, metric, cells.space, count, made_by)
+    return _counting(domain, metric, cells, kinds, count, made_by)
 
 
 def make_counts_of_vector(
@@ -88,12 +96,12 @@ def make_counts_of_vector(
     return make_counts_of_groups(domain, metric, cells, kinds_of_vector(domain), groups, made_by)
 
 
-def _types_for(several: Sequence[Cells], domain: Domain, metric: Metric) -> pl.Schema:
-    """The types of the columns of a frame, which cells of several questions fit."""
+def _kinds_for(several: Sequence[Cells], domain: Domain, metric: Metric) -> KindsOfFrame:
+    """The columns of a frame, which cells of several questions fit."""
     known = KindsOfFrame(domain)
     for cells in several:
         _check_fit(cells, domain, metric, known)
-    return known.types
+    return known
 
 
 def _check_fit(
@@ -119,29 +127,28 @@ def _is_size_public(domain: Domain, metric: Metric) -> bool:
 def _counting(
     domain: Domain,
     metric: Metric,
-    space: CountsSpace,
+    cells: Cells,
+    kinds: Mapping[str, ColumnKind],
     count: Callable[[Any], Integers],
     made_by: str,
+    kept: frozenset[str] = frozenset(),
 ) -> Transformation:
-    """Make the transformation to `space` by a function that counts each row once, in one of the
+    """Make the transformation to counts by a function that counts each row once, in one of the
     cells that its own values decide, with its stability map (`docs/research/proofs.md`, "Counts").
 
     Raises `ValueError` for a metric that does not bound a number of records.
     """
-    distance = counted_distance(domain, metric)
+    space, check = cells.space, counted_distance(domain, metric)
+    changes = metric in (change_one_distance(), hamming_distance())
 
     def function(frame: Any) -> Integers:
         with interruptible():
             counts = count(frame)
         return space.counts(counts)
 
-    def stability_map(d_in: Any) -> int:
-        moved = distance(d_in)
-        return (
-            moved
-            if metric in (change_one_distance(), hamming_distance())
-            else records_of_moved(space, moved)
-        )
+    def stability_map(d_in: Any) -> int | Distance:
+        bounds = check(d_in)
+        return bounds.records if changes else bounds.distance(cells, kinds, kept).stated
 
     return make_user_transformation(
         domain,
@@ -153,27 +160,18 @@ def _counting(
     )
 
 
-def records_of_moved(space: CountsSpace, moved: int) -> int:
-    """The distance of counts between data of which so many records were added and removed.
-
-    Under equal sizes as many records leave as arrive; a change is one of each. An odd bound is
-    rounded up: one record changed is no less.
+def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], Bounds]:
+    """The map from a distance of `metric` to Bounds on the records that are added and removed, or
+    changed; refuses every metric that is not known to bound a number of them.
     """
-    return moved if space.size is None else (moved + 1) // 2
-
-
-def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], int]:
-    """The map from a distance of `metric` to a number of records; refuses every metric that is not
-    known to bound one.
-    """
-    if metric in (symmetric_distance(), change_one_distance()):
-        return as_distance
     # In order, no fewer records are inserted and deleted, or changed, than out of order.
     is_vector = isinstance(domain, VectorDomain)
-    if is_vector and metric in (insert_delete_distance(), hamming_distance()):
-        return as_distance
+    if metric in (symmetric_distance(), change_one_distance()) or (
+        is_vector and metric in (insert_delete_distance(), hamming_distance())
+    ):
+        return lambda d_in: Bounds.of(as_distance(d_in))
     if metric == frame_distance(symmetric_distance()):
-        return records_of_bounds
+        return Bounds.of
     if identifier_of(metric) is not None:
         raise ValueError(
             f"input_metric={metric}: a person may own any number of records. Limit them first, with"
@@ -190,37 +188,6 @@ def counted_distance(domain: Domain, metric: Metric) -> Callable[[Any], int]:
         " frame_distance(symmetric_distance()). Order does not matter to counts: use"
         " symmetric_distance() for insert-delete and change_one_distance() for Hamming distances."
     )
-
-
-def records_of_bounds(bounds: Any) -> int:
-    """The largest number of records that a list of `Bound` lets one unit add and remove: the
-    smallest that any grouping proves.
-
-    `per_group` and `num_groups` of one grouping allow their product, whatever it groups by and
-    whether one Bound or two say it; without grouping there is one group. A grouping without one of
-    the two says nothing.
-    """
-    bounds = bounds if isinstance(bounds, Sequence) else [bounds]
-    largest: dict[frozenset[bytes], dict[str, int]] = {}
-    for bound in bounds:
-        by = frozenset(
-            (pl.col(key) if isinstance(key, str) else key).meta.serialize() for key in bound.by
-        )
-        known = largest.setdefault(by, {} if by else {"num_groups": 1})
-        for name in ("per_group", "num_groups"):
-            limit = getattr(bound, name)
-            if limit is not None:
-                known[name] = min(limit, known.get(name, limit))
-    proven = [
-        known["per_group"] * known["num_groups"] for known in largest.values() if len(known) == 2
-    ]
-    if not proven:
-        raise ValueError(
-            f"d_in={bounds!r}: no Bound limits the number of records of a unit. Give Bound(by=[],"
-            " per_group=...), or per_group= together with num_groups=; with an identifier,"
-            " truncate first with `query.truncate_per_group(k)`."
-        )
-    return min(proven)
 
 
 def checked_size(size: int | None, domain: Domain, metric: Metric) -> int | None:
@@ -248,17 +215,22 @@ def checked_size(size: int | None, domain: Domain, metric: Metric) -> int | None
 
 
 def in_one_pass(
-    domain: Domain, metric: Metric, cells: Sequence[Cells], limits: RowLimits
+    domain: Domain,
+    metric: Metric,
+    cells: Sequence[Cells],
+    limits: RowLimits,
+    kept: frozenset[str],
 ) -> tuple[Transformation, list[Transformation]]:
     """Count several cells of one frame: the transformation to the counts of all, and those from
-    there to the counts of each.
+    there to the counts of each. `kept` are columns as in `make_counts_of_cells`.
 
     Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
     """
-    types = _types_for(cells, domain, metric)
+    known = _kinds_for(cells, domain, metric)
     several = CountsOfSeveral(tuple(each.space for each in cells))
-    together = _make_counts_of_several(domain, metric, cells, types, limits, several)
-    return together, [_make_one_of(several, at) for at in range(len(cells))]
+    together = _make_counts_of_several(domain, metric, cells, known.types, limits, several)
+    each = [_make_one_of(several, at, of, known, kept) for at, of in enumerate(cells)]
+    return together, each
 
 
 def _make_counts_of_several(
@@ -283,11 +255,17 @@ def _make_counts_of_several(
         several.domain,
         several.metric,
         guarded(function, "survey: counting"),
-        guarded_map(records_of_bounds, "survey"),
+        guarded_map(Bounds.of, "survey"),
     )
 
 
-def _make_one_of(several: CountsOfSeveral, at: int) -> Transformation:
+def _make_one_of(
+    several: CountsOfSeveral,
+    at: int,
+    cells: Cells,
+    kinds: Mapping[str, ColumnKind],
+    kept: frozenset[str],
+) -> Transformation:
     space = several.spaces[at]
 
     def function(value: Any) -> Integers:
@@ -301,5 +279,5 @@ def _make_one_of(several: CountsOfSeveral, at: int) -> Transformation:
         space.domain,
         space.metric,
         guarded(function, "survey: counting"),
-        guarded_map(lambda d_in: records_of_moved(space, as_distance(d_in)), "survey"),
+        guarded_map(lambda d_in: Bounds.of(d_in).distance(cells, kinds, kept).stated, "survey"),
     )

@@ -84,11 +84,11 @@ def make_discovery(
         )
     of_rho = is_concentrated(output_measure)
 
-    def loss(d_in: int) -> PrivacyLoss:
-        found = loss_of_discovery(discovery, d_in, space.moved, concentrated=of_rho, delta=delta)
+    def loss(d_in: Any) -> PrivacyLoss:
+        found = loss_of_discovery(discovery, d_in, concentrated=of_rho, delta=delta)
         return replace(found)  # a value that nobody changes for others
 
-    def losses(d_in: int) -> tuple[float, float]:
+    def losses(d_in: Any) -> tuple[float, float]:
         found = loss(d_in)
         return (found.rho if of_rho else found.epsilon), found.delta
 

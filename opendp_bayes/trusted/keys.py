@@ -13,16 +13,18 @@ from typing import Any
 import polars as pl
 from opendp.metrics import frame_distance, symmetric_distance, user_distance
 from opendp.mod import (
+    ChangeOneIdDistance,
     Domain,
     Metric,
-    SymmetricIdDistance,
     Transformation,
 )
 from opendp.transformations import make_user_transformation
 
-from opendp_bayes.accounting.threshold_losses import Moved
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import guarded, guarded_map
+from opendp_bayes.trusted.bounds import Bounds
+from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import counted_distance
 from opendp_bayes.trusted.interrupts import interruptible
@@ -55,16 +57,14 @@ class KeysSpace(UserSpace):
         them.
     people : whether people are counted, rather than records.
     within : the counts of listed categories in each value; None where only values are counted.
-    moved : what a distance counts: `"people"`, the values of one person who comes or goes, whose
-        numbers move by one each, all up or all down; or `"records"`, the sum over all values of how
-        far their numbers move, in any directions.
+
+    A distance says how far the numbers of all values move, in any directions.
     """
 
     column: str
     kind: Kind
     listed: tuple[Value, ...]
     people: bool
-    moved: Moved
     within: CountsSpace | None = None
 
     @property
@@ -72,12 +72,12 @@ class KeysSpace(UserSpace):
         within = "" if self.within is None else f", within={self.within.identifier}"
         return (
             f"DiscoveredCounts(column={self.column!r}, kind={self.kind},"
-            f" listed={list(self.listed)!r}, people={self.people}, moved={self.moved}{within})"
+            f" listed={list(self.listed)!r}, people={self.people}{within})"
         )
 
     @property
     def metric(self) -> Metric:
-        return user_distance(f"DiscoveredDistance({self.moved})", self.moved)
+        return user_distance("DiscoveredDistance", None)
 
     def is_member(self, value: Any) -> bool:
         return isinstance(value, CountedKeys)
@@ -130,11 +130,12 @@ class Keys:
                 "within: must be None where people are counted, who may be in several of its cells."
             )
 
-    def space(self, moved: Moved) -> KeysSpace:
+    @property
+    def space(self) -> KeysSpace:
         """The space of the counts."""
         people = self.person is not None
         within = None if self.within is None else self.within.space
-        return KeysSpace(self.column, self.kind, self.listed, people, moved, within)
+        return KeysSpace(self.column, self.kind, self.listed, people, within)
 
 
 def counted_in_frames(keys: Keys, limits: RowLimits) -> Count:
@@ -245,80 +246,82 @@ def normal_batches(batches: Batches, keys: Keys) -> Iterator[pl.DataFrame]:
 
 
 def make_counts_of_keys(
-    domain: Domain, metric: Metric, keys: Keys, count: Count, made_by: str
+    domain: Domain,
+    metric: Metric,
+    keys: Keys,
+    count: Count,
+    made_by: str,
+    *,
+    is_kept: bool = False,
+    plan: Transformation | None = None,
 ) -> Transformation:
-    """The transformation from data to the counts of all values of a column, at distances in
-    records.
+    """The transformation from data to the counts of all values of a column
+    (`docs/research/proofs.md`, "Distances of counts").
 
-    Raises `ValueError` for a metric that does not bound a number of records.
+    Parameters
+    ----------
+    domain, metric : of what is counted.
+    keys, count : what is counted, and how.
+    made_by : the name that messages give.
+    is_kept : whether the column is what it was where Bounds name it.
+    plan : where people are counted, the transformation before, with which what is made begins. Its
+        distance is of identifiers.
+
+    Raises `ValueError` for a metric that does not bound a number of records, and where people are
+    counted without such a plan.
     """
-    space = keys.space("records")
-    distance = counted_distance(domain, metric)
+    bounds_of = counted_distance(domain, metric)
     # A changed record leaves one value and comes to another.
     each = 1 if metric in (symmetric_distance(), frame_distance(symmetric_distance())) else 2
+    # A key that no Bound has stands for a column that was computed anew.
+    column = keys.column if is_kept else b""
 
-    return make_user_transformation(
-        domain,
-        metric,
-        space.domain,
-        space.metric,
-        guarded(_interruptible(count), f"{made_by}: counting"),
-        guarded_map(lambda d_in: each * distance(d_in), made_by),
-    )
+    def distance(bounds: Bounds) -> int | Distance:
+        values = 1 if keys.person is not None or keys.nulls is None else 2  # in one count
+        largest = min(values * bounds.per_group(frozenset((column,))), bounds.records)
+        return Distance.limited(each * bounds.records, largest).stated
 
-
-def make_counts_of_people(
-    stable: Transformation, keys: Keys, count: Count, made_by: str, *, is_kept: bool = False
-) -> Transformation:
-    """The transformation from data whose privacy unit is one identifier to the numbers of people
-    of all values of a column, after a plan that limits the rows of each. The distance is the number
-    of values that one person has: at most that of rows, or where the column `is_kept` as it was
-    when its groups were limited, that of groups.
-
-    Raises `ValueError` for another unit.
-    """
-    if not is_one_person(stable.input_metric, 1) or keys.person is None:
-        raise ValueError(
-            f"input_metric={stable.input_metric}: must be that of an identifier, by which people"
-            " are counted."
+    if keys.person is None:
+        return _counting(
+            (domain, metric), keys, count, lambda d_in: distance(bounds_of(d_in)), made_by
         )
-    space, count = keys.space("people"), _interruptible(count)
-    values = counted_distance(*stable.output_space)
+    person, before = keys.person, plan
+    if before is None or identifier_of(before.input_metric) is None:
+        raise ValueError(
+            "plan: must begin with data whose privacy unit is an identifier, by which people are"
+            " counted."
+        )
 
-    def distance(d_in: Any) -> int:
-        if d_in not in (0, 1):
-            raise ValueError(
-                f"d_in={d_in!r}: must be one identifier, because two people may share values, and"
-                " one come while the other goes."
-            )
-        bounds = stable.map(d_in)
-        most = values(bounds) if d_in else 0
-        return min([most, *(_most_groups(bounds, keys.column) if is_kept else ())])
+    def of_people(d_in: Any) -> int | Distance:
+        people = people_of_unit(before.input_metric, d_in)
+        return distance(bounds_of(before.map(d_in)).of_people(column, person, people))
 
+    return _counting(before.input_space, keys, lambda data: count(before(data)), of_people, made_by)
+
+
+def _counting(
+    space: tuple[Domain, Metric],
+    keys: Keys,
+    count: Count,
+    stability_map: Callable[[Any], int | Distance],
+    made_by: str,
+) -> Transformation:
+    counted = keys.space
     return make_user_transformation(
-        *stable.input_space,
-        space.domain,
-        space.metric,
-        guarded(lambda frame: count(stable(frame)), f"{made_by}: counting"),
-        guarded_map(distance, made_by),
+        *space,
+        counted.domain,
+        counted.metric,
+        guarded(_interruptible(count), f"{made_by}: counting"),
+        guarded_map(stability_map, made_by),
     )
 
 
-def _most_groups(bounds: Any, column: str) -> list[int]:
-    """The limits on the number of values of a column, among Bounds."""
-    found = []
-    for bound in bounds:
-        exprs = [pl.col(key) if isinstance(key, str) else key for key in bound.by]
-        names = [of.meta.output_name() if of.meta.is_column() else None for of in exprs]
-        if names == [column] and bound.num_groups is not None:
-            found.append(bound.num_groups)
-    return found
-
-
-def is_one_person(metric: Metric, d_in: Any) -> bool:
-    """True if neighbours differ by all records of one identifier, added or removed."""
-    inner = getattr(metric, "inner_metric", metric)
-    return isinstance(inner, SymmetricIdDistance) and d_in == 1
+def people_of_unit(metric: Metric, d_in: Any) -> int:
+    """How many identifiers come and go where neighbours are at a distance of identifiers: two for
+    each that is exchanged.
+    """
+    exchanged = isinstance(getattr(metric, "inner_metric", metric), ChangeOneIdDistance)
+    return Bounds.of(d_in).records * (2 if exchanged else 1)
 
 
 def _interruptible(count: Count) -> Count:

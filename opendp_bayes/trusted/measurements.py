@@ -6,7 +6,7 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from time import monotonic_ns, sleep
-from typing import Any, get_args
+from typing import Any, SupportsIndex, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +28,11 @@ from opendp_bayes.accounting.profile import (
 )
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_distance
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice
 from opendp_bayes.mechanisms.exponential.scores import candidate_distances
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise, saturated
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
 from opendp_bayes.mechanisms.setting import Setting
@@ -230,7 +231,7 @@ def measurement_of(
     if not smoothed:
         _check_has_loss(name, promise.loss, output_measure)
 
-    def opendp_map(d_in: int) -> Any:
+    def opendp_map(d_in: SupportsIndex) -> Any:
         values = privacy_map(d_in)
         if smoothed:
             return _curve(setting, d_in, loss(d_in), accounting)
@@ -314,35 +315,39 @@ def _check_frozen(mechanism: Mechanism) -> None:
         )
 
 
-def _losses(setting: Setting, delta: float, accounting: Accounting) -> Callable[[int], PrivacyLoss]:
+def _losses(
+    setting: Setting, delta: float, accounting: Accounting
+) -> Callable[[SupportsIndex], PrivacyLoss]:
     """The privacy loss at every distance."""
 
     @lru_cache(maxsize=64)  # every distance asks for the smaller ones again
-    def at(distance: int) -> PrivacyLoss:
+    def at(distance: Distance) -> PrivacyLoss:
         return feasible_loss(setting, d_in=distance, delta=delta, accounting=accounting)
 
-    def loss(d_in: int) -> PrivacyLoss:
+    def loss(d_in: SupportsIndex) -> PrivacyLoss:
         # Where δ does not help it is not used, but what a map states must not fall.
-        found = at(as_distance(d_in))
+        distance = Distance.of(d_in)
+        found = at(distance)
         if not delta:
             return replace(found)  # a value that nobody can change for others
         # Nor must an ε that a search has found, which is off by its tolerance: of few records it is
         # of other pairs at each distance.
-        nearer = [at(d) for d in {*range(LARGEST_GROUP), *PROBES, d_in} if d <= d_in]
+        others = map(Distance.of, {*range(LARGEST_GROUP), *PROBES})
+        nearer = [found, *(at(other) for other in others if other <= distance)]
         epsilon = max(loss.epsilon for loss in nearer)
         return replace(found, epsilon=epsilon, delta=max(loss.delta for loss in nearer))
 
     return loss
 
 
-def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accounting) -> Any:
+def _curve(setting: Setting, d_in: SupportsIndex, loss: PrivacyLoss, accounting: Accounting) -> Any:
     """The privacy profile at one distance, as OpenDP's measures take it."""
 
     def delta(epsilon: float) -> float:
         if not epsilon >= 0:
             raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
         return (
-            curve_of(setting, as_distance(d_in)).delta(float(epsilon))
+            curve_of(setting, Distance.of(d_in)).delta(float(epsilon))
             if accounting == "exact"
             else delta_from_bounds(loss, epsilon)
         )
@@ -352,11 +357,12 @@ def _curve(setting: Setting, d_in: int, loss: PrivacyLoss, accounting: Accountin
     ).curve
 
 
-def restated(drawn: P, loss: PrivacyLoss, *, d_in: int, truncated: bool, kept: str) -> P:
+def restated(drawn: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str) -> P:
     """What a measurement drew, which promises for one record, with the promise to one privacy unit.
 
-    `loss` is that of the unit's `d_in` records. `truncated` says whether its rows were limited, and
-    `kept` by which rule.
+    `loss` is that of the unit at its `distance`. `truncated` says whether its rows were limited,
+    and `kept` by which rule.
     """
-    promise = replace(drawn.promise, d_in=d_in, loss=loss, truncated=truncated, kept=kept)
+    of_unit: Any = {"d_in": distance, "truncated": truncated, "kept": kept}
+    promise = replace(drawn.promise, loss=loss, **of_unit)
     return drawn.with_promise(promise)

@@ -16,14 +16,15 @@ from opendp.mod import Domain, Function, Metric, Transformation
 from opendp.transformations import make_user_transformation
 from opendp.typing import RuntimeType
 
-from opendp_bayes.mathematics.rounding import round_up, sqrt_up
+from opendp_bayes.mathematics.rounding import sqrt_up
 from opendp_bayes.mathematics.simplex import candidate, check_enumerable, number_of_candidates
-from opendp_bayes.mathematics.validation import Floats, as_distance
+from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.exponential.scores import (
     candidate_distances,
     public_size,
     score_change,
 )
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.trusted.boundary import (
     descriptor_of,
     guarded,
@@ -80,7 +81,7 @@ def make_dirichlet_multinomial(
         space.domain,
         space.metric,
         guarded(function, "make_dirichlet_multinomial"),
-        guarded_map(as_distance, "make_dirichlet_multinomial"),
+        guarded_map(lambda d_in: Distance.of(d_in).stated, "make_dirichlet_multinomial"),
     )
 
 
@@ -285,14 +286,12 @@ def _space(input_domain: Domain, input_metric: Metric) -> CountsSpace:
 
 
 def _distances(space: CountsSpace, d_in: Any) -> tuple[int, float, int]:
-    """The largest L1, L2 and L-infinity distances that `d_in` records make: all in one count, or
-    all from one count to another.
+    """The largest L1, L2 and L-infinity distances. Of records changed as many leave counts as
+    arrive.
     """
-    records = as_distance(d_in)
-    if space.size is None:
-        return records, round_up(Fraction(records)), records
-    records = min(records, space.size)
-    return 2 * records, sqrt_up(2 * records**2), records
+    distance, sides = Distance.of(d_in).within(space.size), 1 if space.size is None else 2
+    l2 = sqrt_up(Fraction(sides * distance.squared))
+    return sides * distance.records, l2, distance.largest
 
 
 then_count_vector = to_then(make_count_vector)

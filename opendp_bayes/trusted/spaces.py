@@ -35,7 +35,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class NoGroup:
-    """Label of the last count of a query per group: the rows that are in no group."""
+    """Label of the last count of a query per group where the number of records is public: the rows
+    that are in no group.
+    """
 
 
 #: Of a Dirichlet distribution: a number for every category, one for each, or one for each label.
@@ -81,7 +83,7 @@ class CountsSpace(UserSpace):
     `axes` are the columns of a joint table, whose labels are tuples; empty where one column is
     counted. `by` are the columns that make groups. `nulls` and `unknown` are, of each column
     counted, the label of nulls and that of values that are no category, where it is none itself.
-    The distance is the number of records changed, or added and removed.
+    The distance is the number of records changed, or added and removed; or a `Distance`.
     """
 
     categories: tuple[Category, ...]
@@ -150,8 +152,8 @@ class CountsSpace(UserSpace):
 
 @dataclass(frozen=True)
 class GroupedCountsSpace(CountsSpace):
-    """Counts of cells: of the same labels in every group, group by group, and last of the rows that
-    are in no group.
+    """Counts of cells: of the same labels in every group, group by group; and last, where the
+    number of records is public, of the rows that are in no group.
     """
 
     @classmethod
@@ -163,14 +165,16 @@ class GroupedCountsSpace(CountsSpace):
         **of_columns: Any,
     ) -> "GroupedCountsSpace":
         cells = (Cell(group, label) for group in groups for label in labels)
-        return cls((*cells, NoGroup()), size, **of_columns)
+        rest = () if size is None else (NoGroup(),)
+        return cls((*cells, *rest), size, **of_columns)
 
     def as_prior(self, prior: Prior) -> tuple[float, ...]:
         """The prior of every cell from that of the categories, the same in each group. That of the
         rows in no group changes nothing.
         """
         groups, labels = groups_and_labels(self.categories)
-        return (*_prior_of(labels, prior) * len(groups), 1.0)
+        rest = () if self.size is None else (1.0,)
+        return (*_prior_of(labels, prior) * len(groups), *rest)
 
 
 def groups_and_labels(
@@ -206,7 +210,7 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
 @dataclass(frozen=True)
 class CountsOfSeveral(UserSpace):
     """Counts of the same records by several questions, a tuple with those of each. The distance is
-    the number of records that are added and removed.
+    that of the records: `Bounds` on those that are added and removed, or their number.
     """
 
     spaces: tuple[CountsSpace, ...]

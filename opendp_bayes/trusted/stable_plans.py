@@ -24,16 +24,15 @@ from opendp.transformations import make_stable_lazyframe
 
 from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.trusted.boundary import silenced
+from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, records_of_bounds
+from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.keys import (
     Keys,
     counted_in_frames,
-    is_one_person,
     make_counts_of_keys,
-    make_counts_of_people,
 )
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import (
@@ -74,28 +73,29 @@ class Gate:
         """The column of identifiers, where the privacy unit has one that the plan leaves as it is;
         otherwise None.
         """
-        domain, metric = self.stable.input_space
-        identifier = identifier_of(metric)
+        identifier = identifier_of(self.stable.input_metric)
         if identifier is None or not identifier.meta.is_column():
             return None
         name = str(identifier.meta.output_name())
         kept = name in self.plan.collect_schema()
-        return name if kept and is_kept(name, self.plan, frame_of(domain)) else None
+        return name if kept and self.is_kept(name) else None
 
     def counts_of_keys(self, keys: Keys, made_by: str) -> Transformation:
         """Chain the plan and the counts of all values of a column, of people where the privacy unit
-        is one of them.
+        is a number of them.
         """
-        count = counted_in_frames(keys, self.limits)
-        d_in = parts_of(self.base).d_in
-        if keys.person is not None and is_one_person(self.stable.input_metric, d_in):
-            kept = is_kept(keys.column, self.plan, frame_of(self.stable.input_domain))
-            return make_counts_of_people(self.stable, keys, count, made_by, is_kept=kept)
-        return self.stable >> make_counts_of_keys(*self.output_space, keys, count, made_by)
+        count, is_kept = counted_in_frames(keys, self.limits), self.is_kept(keys.column)
+        counts = make_counts_of_keys(
+            *self.output_space, keys, count, made_by, is_kept=is_kept, plan=self.stable
+        )
+        return counts if keys.person is not None else self.stable >> counts
 
     def counts(self, cells: Cells, made_by: str) -> Transformation:
         """Chain the plan and the counts of cells; messages name the constructor `made_by`."""
-        return self.stable >> make_counts_of_cells(*self.output_space, cells, self.limits, made_by)
+        kept = self._kept([cells])
+        return self.stable >> make_counts_of_cells(
+            *self.output_space, cells, self.limits, made_by, kept
+        )
 
     def counts_of_several(
         self, cells: Sequence[Cells]
@@ -103,8 +103,17 @@ class Gate:
         """Count for several questions to one query: the transformation to the counts of all, and
         those from there to the counts of each.
         """
-        together, each = in_one_pass(*self.output_space, cells, self.limits)
+        kept = self._kept(cells)
+        together, each = in_one_pass(*self.output_space, cells, self.limits, kept)
         return self.stable >> together, each
+
+    def is_kept(self, column: str) -> bool:
+        """True if a column is surely what it was where the plan limited its groups."""
+        return is_kept(column, self.plan, frame_of(self.stable.input_domain))
+
+    def _kept(self, several: Sequence[Cells]) -> frozenset[str]:
+        """The columns by which cells are told apart that the plan leaves as they are."""
+        return frozenset(filter(self.is_kept, {of.column for one in several for of in one.axes}))
 
 
 def gate_of(query: LazyFrameQuery) -> Gate:
@@ -134,7 +143,7 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
             stable = make_stable_lazyframe(domain, metric, plan, MO=output)
         if stable.output_metric == frame_distance(symmetric_distance()):
             # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
-            records_of_bounds(stable.map(parts_of(base).d_in))
+            Bounds.of(stable.map(parts_of(base).d_in))
     except OpenDPException as error:
         if identifier_of(metric) is not None:
             advice = (

@@ -17,6 +17,7 @@ from opendp_bayes.accounting.exponential.enumeration import (
     work,
 )
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 
@@ -30,7 +31,7 @@ PRIORS = [
 
 
 def pairs_of(mechanism: Any, size: int, prior: tuple[float, ...], distance: int) -> EnumeratedPairs:
-    pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), distance, 10**12)
+    pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), Distance.of(distance), 10**12)
     assert isinstance(pairs, EnumeratedPairs)
     return pairs
 

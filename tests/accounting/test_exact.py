@@ -29,6 +29,7 @@ from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.research import global_sensitivity
@@ -452,8 +453,8 @@ def test_pairs_are_compared_where_the_work_is_allowed(
     if len(prior) == 2 and not of_flips:
         work = two_categories.work(9, (prior[0], prior[1]))
     assert of_flips or work_of(9, prior) == work
-    assert exact.pairs_of(Setting.of(mechanism, 9, prior), 1, work) is not None
-    assert exact.pairs_of(Setting.of(mechanism, 9, prior), 1, work - 1) is None
+    assert exact.pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work) is not None
+    assert exact.pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work - 1) is None
     monkeypatch.setattr(exact, "LARGEST_WORK", work)
     assert worst_pair(Setting.of(mechanism, 9, prior)) is not None
     assert work_of(None, prior) == 0  # only noise has a private size
@@ -468,7 +469,8 @@ def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
         (1 / 41, 2, False),
         (1 / 41, 1, True),
     ):
-        found = exact.pairs_of(Setting.of(KNormParameters(scale), 100, prior), distance, 10**6)
+        setting = Setting.of(KNormParameters(scale), 100, prior)
+        found = exact.pairs_of(setting, Distance.of(distance), 10**6)
         assert (found is not None) is followed
 
 
@@ -558,7 +560,7 @@ def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) ->
 
 
 def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
-    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(1e-8), 3, (1.0, 1.0)), 1, 10**6)
+    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(1e-8), 3, (1.0, 1.0)), Distance.of(1), 10**6)
     assert pairs.log_error > 2.0**-53 / 1e-8
 
 
@@ -768,11 +770,11 @@ def test_the_error_of_the_mechanism_is_that_of_its_pairs(
 ) -> None:
     for kind in (HellingerExponential, SmoothHellingerExponential):
         monkeypatch.setattr(kind, "log_error", lambda self, size, prior: 0.1)
-        pairs = exact.pairs_of(Setting.of(kind(0.7), 5, prior), 1, 10**6)
+        pairs = exact.pairs_of(Setting.of(kind(0.7), 5, prior), Distance.of(1), 10**6)
         assert pairs is not None
         assert pairs.log_error >= 0.1
     monkeypatch.setattr(pairs_module, "LAW_ERROR", 0.1)
-    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(2.0**-20), 5, prior), 1, 10**6)
+    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(2.0**-20), 5, prior), Distance.of(1), 10**6)
     assert pairs is not None
     assert Fraction(pairs.log_error) >= Fraction(0.1) + Fraction(1, 2**30)
 
@@ -789,7 +791,7 @@ def test_the_error_of_noise_is_that_of_every_count_that_moves(
         (LaplaceParameters(1.0, total="private"), None, (1.0, 1.0), 2, 0.2),
         (KNormParameters(1.0), 5, (1.0, 1.0, 1.0), 1, 0.1),
     ):
-        pairs = exact.pairs_of(Setting.of(mechanism, size, prior), d_in, 10**6)
+        pairs = exact.pairs_of(Setting.of(mechanism, size, prior), Distance.of(d_in), 10**6)
         assert pairs is not None
         assert pairs.log_error >= error
 

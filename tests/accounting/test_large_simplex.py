@@ -20,6 +20,7 @@ from opendp_bayes.accounting.exponential.large_simplex import (
 )
 from opendp_bayes.accounting.pairs import pairs_of
 from opendp_bayes.mechanisms.laws import ExponentialWeights
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import oracles
 
@@ -43,7 +44,7 @@ MECHANISMS = [
 
 
 def by_enumeration(mechanism: Any, size: int, prior: tuple[float, ...]) -> tuple[float, float]:
-    pairs = pairs_of(Setting.of(mechanism, size, prior), 1, 10**12)
+    pairs = pairs_of(Setting.of(mechanism, size, prior), Distance.of(1), 10**12)
     assert pairs is not None
     ends = [extremes(block) for block in pairs.blocks()]  # type: ignore[union-attr]
     epsilon = max(max(high.max(), -low.min()) for low, high in ends)

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 from opendp_bayes.accounting import threshold_losses
 from opendp_bayes.accounting.threshold_losses import loss_of_discovery
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
 from opendp_bayes.mechanisms.thresholds import (
     Discovery,
@@ -24,6 +25,7 @@ from opendp_bayes.mechanisms.thresholds import (
     Threshold,
 )
 from tests.helpers import listed_keys
+from tests.helpers.distances import moved_by
 from tests.helpers.listed_keys import Noise
 from tests.helpers.sweeps import some_of
 
@@ -56,7 +58,7 @@ def counts_of_others(noise: Noise, keys: int, moved: int) -> list[int]:
 
 
 def loss_at(law: Threshold, d_in: int, moved: Any) -> tuple[float, float]:
-    loss = loss_of_discovery(Discovery(law), d_in, moved, concentrated=False, delta=0.05)
+    loss = loss_of_discovery(Discovery(law), moved_by(d_in, moved), concentrated=False, delta=0.05)
     return loss.epsilon, loss.delta
 
 
@@ -66,7 +68,7 @@ def loss_at(law: Threshold, d_in: int, moved: Any) -> tuple[float, float]:
 def test_people_in_any_directions(law: tuple[Any, ...], keys: int) -> None:
     """All outcomes where so many counts move by one each, up or down: the loss is attained."""
     ours, noise = both(law)
-    epsilon, delta = loss_at(ours, keys, "people")
+    epsilon, delta = loss_at(ours, Distance.limited(keys, 1))
     if epsilon == math.inf:
         assert 1 - (1 - noise.shown(1)) ** keys > delta * (1 - 1e-12)
         return
@@ -84,7 +86,7 @@ def test_records_in_any_keys_and_directions(law: tuple[Any, ...], size: tuple[in
     """All outcomes where counts of some keys move by so many records in all: the loss holds."""
     ours, noise = both(law)
     keys, records = size
-    epsilon, delta = loss_at(ours, records, "records")
+    epsilon, delta = loss_at(ours, records)
     if epsilon == math.inf:
         assert 1 - (1 - noise.shown(1)) ** records > 0.05 / 2 or noise.shown(records) > 0.05 / 2
         return
@@ -99,7 +101,7 @@ def test_records_alone_attain_the_group_bound() -> None:
     """The values are computed apart: one new key of all records."""
     values = {2: 2.395612425086e-4, 3: 4.343346466141e-4, 4: 7.061628294600e-4}
     for records, value in values.items():
-        epsilon, delta = loss_at(OptimalThreshold(1 / 3, 1e-4), records, "records")
+        epsilon, delta = loss_at(OptimalThreshold(1 / 3, 1e-4), records)
         assert (epsilon, delta) == pytest.approx((records / 3, value), rel=4e-13)
         assert delta >= value * (1 - 4e-13)
 
@@ -133,7 +135,7 @@ def test_what_the_hidden_hold_together_costs_nothing(
     scale = 1 / (part * growth)
     decay = float(np.nextafter(growth - 1 / scale, 0))
     discovery = with_rest(growth, part, delta, decay)
-    loss = loss_of_discovery(discovery, keys, "people", concentrated=False)
+    loss = loss_of_discovery(discovery, Distance.limited(keys, 1), concentrated=False)
     assert loss.epsilon == keys * growth
     noise = listed_keys.optimal(growth, delta, decay, discovery.law.threshold)
     truth = largest_with_rest(noise, scale, keys, loss.epsilon)
@@ -147,14 +149,14 @@ def test_what_the_hidden_hold_together_needs_a_slower_decay() -> None:
     discovery = with_rest(1.0, 0.2, 0.02, 1.0)
     noise = listed_keys.optimal(1.0, 0.02, 1.0, discovery.law.threshold)
     assert largest_with_rest(noise, 5.0, 1, 1.0) == pytest.approx(0.046493, rel=1e-4)
-    loss = loss_of_discovery(discovery, 1, "people", concentrated=False)
+    loss = loss_of_discovery(discovery, 1, concentrated=False)
     assert (loss.epsilon, loss.delta) == pytest.approx((1.2, 0.02), rel=1e-15)
     just = with_rest(1.0, 0.2, 0.02, 0.8)  # a float above 4/5
-    assert loss_of_discovery(just, 1, "people", concentrated=False).epsilon == math.nextafter(1, 2)
+    assert loss_of_discovery(just, 1, concentrated=False).epsilon == math.nextafter(1, 2)
     free = with_rest(1.0, 0.2, 0.02, float(np.nextafter(0.8, 0)))
-    assert loss_of_discovery(free, 1, "people", concentrated=False).epsilon == 1.0
+    assert loss_of_discovery(free, 1, concentrated=False).epsilon == 1.0
     between = with_rest(1.0, 0.2, 0.02, 0.9)
-    assert loss_of_discovery(between, 1, "people", concentrated=False).epsilon == pytest.approx(1.1)
+    assert loss_of_discovery(between, 1, concentrated=False).epsilon == pytest.approx(1.1)
     noise = listed_keys.optimal(1.0, 0.02, 0.9, between.law.threshold)
     assert largest_with_rest(noise, 5.0, 1, 1.1) <= 0.02 * (1 + 1e-9)
 
@@ -162,19 +164,21 @@ def test_what_the_hidden_hold_together_needs_a_slower_decay() -> None:
 @pytest.mark.parametrize("moved", ["people", "records"])
 def test_other_laws_pay_for_what_the_hidden_hold_together(moved: Any) -> None:
     for law in (LaplaceThreshold(2.0, 30), GaussianThreshold(4.0, 30)):
-        alone = loss_of_discovery(Discovery(law), 3, moved, concentrated=False, delta=1e-2)
+        alone = loss_of_discovery(
+            Discovery(law), moved_by(3, moved), concentrated=False, delta=1e-2
+        )
         rest = Discovery(law, DiscreteLaplace(8.0))
-        paid = loss_of_discovery(rest, 3, moved, concentrated=False, delta=1e-2)
+        paid = loss_of_discovery(rest, moved_by(3, moved), concentrated=False, delta=1e-2)
         assert paid.epsilon == pytest.approx(alone.epsilon + 3 / 8, rel=1e-15)
         assert paid.delta == alone.delta
     law = GaussianThreshold(4.0, 30)
     for noise, rho in ((DiscreteGaussian(5.0), 9 / 50), (DiscreteLaplace(5.0), 9 / 50)):
-        alone = loss_of_discovery(Discovery(law), 3, moved, concentrated=True)
-        paid = loss_of_discovery(Discovery(law, noise), 3, moved, concentrated=True)
+        alone = loss_of_discovery(Discovery(law), moved_by(3, moved), concentrated=True)
+        paid = loss_of_discovery(Discovery(law, noise), moved_by(3, moved), concentrated=True)
         assert paid.rho == pytest.approx(alone.rho + rho, rel=1e-15)
         assert paid.delta == alone.delta
     unbounded = Discovery(law, DiscreteGaussian(5.0))
-    loss = loss_of_discovery(unbounded, 1, moved, concentrated=False, delta=1e-2)
+    loss = loss_of_discovery(unbounded, moved_by(1, moved), concentrated=False, delta=1e-2)
     assert loss.epsilon == math.inf
 
 
@@ -197,7 +201,7 @@ def test_new_keys_of_any_records_are_all_partitions(scale: float, threshold: int
         }
         least = min(by_parts, key=by_parts.__getitem__)
         chosen.add(len(least))
-        loss = loss_of_discovery(Discovery(law), records, "records", concentrated=True)
+        loss = loss_of_discovery(Discovery(law), records, concentrated=True)
         assert loss.delta == pytest.approx(1 - by_parts[least], rel=1e-9, abs=1e-15)
         assert loss.rho == pytest.approx(records**2 / 2 / scale**2, rel=1e-15)
         shown.append(loss.delta)
@@ -213,7 +217,7 @@ def test_what_is_not_a_new_key_has_the_concentrated_loss() -> None:
     for scale, keys in ((0.8, 1), (1.3, 2), (0.8, 3)):
         noise = listed_keys.gaussian(scale, 5)
         loss = loss_of_discovery(
-            Discovery(GaussianThreshold(scale, 5)), keys, "people", concentrated=True
+            Discovery(GaussianThreshold(scale, 5)), Distance.limited(keys, 1), concentrated=True
         )
         assert loss.epsilon == math.inf
         assert loss.delta >= (1 - (1 - noise.shown(1)) ** keys) * (1 - 1e-12)
@@ -250,7 +254,9 @@ def test_a_loss_never_falls_with_the_distance(
     distances = [0, 1, 2, 3, 8, 63, 64, 65, 66, 1000, 10**6, 2**31]
     for rest in (None, DiscreteLaplace(20.0)):
         losses = [
-            loss_of_discovery(Discovery(law, rest), d, moved, concentrated=concentrated, delta=1e-3)
+            loss_of_discovery(
+                Discovery(law, rest), moved_by(d, moved), concentrated=concentrated, delta=1e-3
+            )
             for d in distances
         ]
         assert losses[0] == NO_LOSS
@@ -263,30 +269,32 @@ def test_a_loss_never_falls_with_the_distance(
 
 def test_an_epsilon_is_that_at_which_delta_is_met() -> None:
     law = GaussianThreshold(5.2, 31)
-    loss = loss_of_discovery(Discovery(law), 1, "people", concentrated=False, delta=1e-8)
+    loss = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=1e-8)
     assert loss.method == "exact"
-    assert threshold_losses.gaussian_delta(law, loss.epsilon, 1, "people") <= 1e-8
+    assert threshold_losses.gaussian_delta(law, loss.epsilon, 1) <= 1e-8
     lower = loss.epsilon * (1 - 1e-9)
-    assert threshold_losses.gaussian_delta(law, lower, 1, "people") > 1e-8
-    none = loss_of_discovery(Discovery(law), 1, "people", concentrated=False, delta=6e-9)
+    assert threshold_losses.gaussian_delta(law, lower, 1) > 1e-8
+    none = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=6e-9)
     assert none.epsilon == math.inf  # a new key is shown more often
-    none = loss_of_discovery(Discovery(law), 1, "people", concentrated=False)
+    none = loss_of_discovery(Discovery(law), 1, concentrated=False)
     assert (none.epsilon, none.delta) == (math.inf, 0.0)
-    some = loss_of_discovery(Discovery(law), 1, "people", concentrated=False, delta=0.9)
+    some = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=0.9)
     assert some.epsilon == 0.0
 
 
 def test_several_keys_of_the_other_laws_are_independent() -> None:
     for keys in (1, 2, 5, 64, 1000):
         loss = loss_of_discovery(
-            Discovery(OptimalThreshold(0.25, 1e-6)), keys, "people", concentrated=False
+            Discovery(OptimalThreshold(0.25, 1e-6)), Distance.limited(keys, 1), concentrated=False
         )
         exact = 1 - (1 - Fraction(1e-6)) ** keys
         assert 0 <= Fraction(loss.delta) / exact - 1 < 3e-16
         assert loss.epsilon == keys / 4
         assert (
             loss_of_discovery(
-                Discovery(OptimalThreshold(0.25, 1e-6)), keys, "people", concentrated=True
+                Discovery(OptimalThreshold(0.25, 1e-6)),
+                Distance.limited(keys, 1),
+                concentrated=True,
             ).rho
             == math.inf
         )
@@ -295,9 +303,7 @@ def test_several_keys_of_the_other_laws_are_independent() -> None:
 def test_arguments_that_are_refused() -> None:
     discovery = Discovery(LaplaceThreshold(2.0, 30))
     with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater"):
-        loss_of_discovery(discovery, -1, "people", concentrated=False)
-    with pytest.raises(ValueError, match=r"moved='rows': must be one of 'people', 'records'"):
-        loss_of_discovery(discovery, 1, "rows", concentrated=False)  # type: ignore[arg-type]
+        loss_of_discovery(discovery, -1, concentrated=False)
     for delta in (-0.1, 1.5, math.nan):
         with pytest.raises(ValueError, match=r"delta=.*: must be between 0 and 1"):
-            loss_of_discovery(discovery, 1, "people", concentrated=False, delta=delta)
+            loss_of_discovery(discovery, 1, concentrated=False, delta=delta)

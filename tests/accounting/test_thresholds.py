@@ -12,12 +12,14 @@ from opendp_bayes.accounting.thresholds import (
     loss_of_discovery,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.thresholds import (
     Discovery,
     GaussianThreshold,
     LaplaceThreshold,
     OptimalThreshold,
 )
+from tests.helpers.distances import moved_by
 from tests.helpers.sweeps import some_of
 
 NAMES = ("optimal_threshold", "laplace_threshold", "gaussian_threshold")
@@ -46,7 +48,7 @@ SEVERAL_KEYS = [
 def test_published_thresholds_of_several_keys(
     epsilon: float, keys: int, thresholds: tuple[int, ...]
 ) -> None:
-    arguments: Any = {"epsilon": epsilon, "delta": 1e-8, "d_in": keys, "moved": "people"}
+    arguments: Any = {"epsilon": epsilon, "delta": 1e-8, "d_in": Distance.limited(keys, 1)}
     found = [fitted_discovery(name, **arguments) for name in NAMES]
     assert tuple(one.law.threshold for one in found) == thresholds
     assert tuple(one.law.least_shown(0.5) for one in found) == thresholds
@@ -64,7 +66,7 @@ def test_published_thresholds_of_the_laplace_law(
     epsilon: float, thresholds: tuple[int, ...]
 ) -> None:
     for delta, threshold in zip((1e-6, 1e-8, 1e-10), thresholds, strict=True):
-        arguments: Any = {"epsilon": epsilon, "delta": delta, "d_in": 1, "moved": "people"}
+        arguments: Any = {"epsilon": epsilon, "delta": delta, "d_in": 1}
         assert fitted_discovery("laplace_threshold", **arguments).law.threshold == threshold
         assert fitted_discovery("auto", **arguments).law == OptimalThreshold(epsilon, delta)
 
@@ -72,7 +74,7 @@ def test_published_thresholds_of_the_laplace_law(
 @pytest.mark.parametrize(("keys", "thresholds"), [(1, (13, 14, 16)), (10, (39, 44, 49))])
 def test_published_thresholds_under_rho(keys: int, thresholds: tuple[int, ...]) -> None:
     for delta, threshold in zip((1e-6, 1e-8, 1e-10), thresholds, strict=True):
-        found = fitted_discovery("auto", rho=0.1, delta=delta, d_in=keys, moved="people")
+        found = fitted_discovery("auto", rho=0.1, delta=delta, d_in=Distance.limited(keys, 1))
         assert isinstance(found.law, GaussianThreshold)
         assert found.law.threshold == threshold
         assert found.law.scale == pytest.approx(math.sqrt(keys / 0.2), rel=1e-15)
@@ -83,9 +85,7 @@ def test_the_rest_lowers_no_threshold_of_the_optimal_law() -> None:
         (1.0, 1e-8, (19, 22, 24), 41),
         (0.1, 1e-6, (109, 138, 158), 242),
     ):
-        found = fitted_discovery(
-            "auto", epsilon=epsilon, delta=delta, d_in=1, moved="people", rest=0.2
-        )
+        found = fitted_discovery("auto", epsilon=epsilon, delta=delta, d_in=1, rest=0.2)
         assert isinstance(found.law, OptimalThreshold)
         assert tuple(found.law.least_shown(share) for share in (0.5, 0.95, 0.99)) == shown
         assert len(found.law.weights) == length
@@ -119,12 +119,15 @@ def test_a_budget_is_met_and_hardly_any_is_left(
 
     def spent(discovery: Discovery) -> tuple[float, float]:
         loss = loss_of_discovery(
-            discovery, d_in, moved, concentrated=concentrated, delta=0.0 if concentrated else delta
+            discovery,
+            moved_by(d_in, moved),
+            concentrated=concentrated,
+            delta=0.0 if concentrated else delta,
         )
         return loss.rho if concentrated else loss.epsilon, loss.delta
 
     try:
-        found = fitted_discovery(name, **asked, delta=delta, d_in=d_in, moved=moved, rest=rest)
+        found = fitted_discovery(name, **asked, delta=delta, d_in=moved_by(d_in, moved), rest=rest)
     except ValueError as error:  # of group privacy there is no δ so small
         assert name == "optimal_threshold" and moved == "records"  # noqa: PT018
         assert "delta=" in str(error)  # noqa: PT017
@@ -146,14 +149,14 @@ def test_a_budget_is_met_and_hardly_any_is_left(
 
 def test_the_rest_of_other_laws_is_paid_apart() -> None:
     of_epsilon = fitted_discovery(
-        "laplace_threshold", epsilon=1.0, delta=1e-8, d_in=2, moved="people", rest=0.25
+        "laplace_threshold", epsilon=1.0, delta=1e-8, d_in=Distance.limited(2, 1), rest=0.25
     )
     assert isinstance(of_epsilon.rest, DiscreteLaplace)
     assert of_epsilon.rest.scale == 8.0
     assert isinstance(of_epsilon.law, LaplaceThreshold)
     assert of_epsilon.law.scale == pytest.approx(2 / 0.75, rel=1e-15)
     of_rho = fitted_discovery(
-        "gaussian_threshold", rho=0.5, delta=1e-8, d_in=3, moved="people", rest=0.5
+        "gaussian_threshold", rho=0.5, delta=1e-8, d_in=Distance.limited(3, 1), rest=0.5
     )
     assert isinstance(of_rho.rest, DiscreteGaussian)
     assert of_rho.rest.scale == pytest.approx(math.sqrt(9 / 0.5), rel=1e-15)
@@ -175,14 +178,14 @@ def test_a_budget_is_met_where_delta_is_near_one(gap: float, d_in: int, moved: A
 
 def test_many_keys_a_person() -> None:
     for keys in (65, 1000):
-        found = fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=keys, moved="people")
+        found = fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=Distance.limited(keys, 1))
         assert isinstance(found.law, GaussianThreshold)
-        loss = loss_of_discovery(found, keys, "people", concentrated=False, delta=1e-8)
+        loss = loss_of_discovery(found, Distance.limited(keys, 1), concentrated=False, delta=1e-8)
         assert loss.epsilon <= 1.0
 
 
 def test_arguments_that_are_refused() -> None:
-    valid: Any = {"epsilon": 1.0, "delta": 1e-8, "d_in": 1, "moved": "people"}
+    valid: Any = {"epsilon": 1.0, "delta": 1e-8, "d_in": 1}
     with pytest.raises(ValueError, match=r"name='noise': must be one of 'auto', 'optimal_thresh"):
         fitted_discovery("noise", **valid)
     with pytest.raises(ValueError, match=r"epsilon=1\.0, rho=0\.1: one of the two must be given"):
@@ -199,7 +202,7 @@ def test_arguments_that_are_refused() -> None:
     with pytest.raises(ValueError, match=r"delta=1e-30: must be at least 1e-20, of which"):
         fitted_discovery("optimal_threshold", **(valid | {"delta": 1e-30}))
     assert fitted_discovery("auto", **(valid | {"delta": 1e-30})).law.name == "laplace_threshold"
-    of_records: Any = {"delta": 1e-8, "d_in": 6, "moved": "records", "within": 0.5}
+    of_records: Any = {"delta": 1e-8, "d_in": 6, "within": 0.5}
     assert fitted_discovery("auto", epsilon=28.0, **of_records).law.delta >= 1e-20
     with pytest.raises(
         ValueError,
@@ -208,14 +211,12 @@ def test_arguments_that_are_refused() -> None:
         fitted_discovery("auto", epsilon=40.0, **of_records)
     with pytest.raises(ValueError, match=r"d_in=0: must be at least 1, since nothing"):
         fitted_discovery("auto", **(valid | {"d_in": 0}))
-    with pytest.raises(ValueError, match=r"moved='rows': must be one of"):
-        fitted_discovery("auto", **(valid | {"moved": "rows"}))
     for rest in (-0.1, 1.0, math.nan):
         with pytest.raises(ValueError, match=r"rest=.*: must be at least 0 and below 1"):
             fitted_discovery("auto", **valid, rest=rest)
     for name in NAMES[:2]:
         with pytest.raises(ValueError, match=rf"name='{name}': has no rho of its own; ask for"):
-            fitted_discovery(name, rho=0.1, delta=1e-8, d_in=1, moved="people")
+            fitted_discovery(name, rho=0.1, delta=1e-8, d_in=1)
     for budget in ({"epsilon": 0.0}, {"epsilon": None, "rho": math.inf}):
         with pytest.raises(ValueError, match=r"(epsilon|rho)=.*: must be finite and greater"):
             fitted_discovery("auto", **(valid | budget))

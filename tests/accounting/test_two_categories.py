@@ -21,6 +21,7 @@ from opendp_bayes.accounting.exponential.two_categories import (
     window,
 )
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.research import hellinger_distance
 from tests.helpers import oracles
@@ -31,7 +32,7 @@ PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]
 def pairs_of(
     mechanism: Any, size: int, prior: tuple[float, float], distance: int = 1
 ) -> TwoCategoryPairs:
-    pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), distance, 10**12)
+    pairs = pairs_module.pairs_of(Setting.of(mechanism, size, prior), Distance.of(distance), 10**12)
     assert isinstance(pairs, TwoCategoryPairs)
     return pairs
 

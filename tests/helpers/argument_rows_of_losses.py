@@ -106,7 +106,6 @@ LOSSES = [
         vary("rho", 0.2, SMALLER, epsilon=None, rho=0.1),
         vary("delta", 1e-8, LARGER),
         vary("d_in", 2, LARGER),
-        vary("moved", "people", SMALLER, d_in=2, moved="records"),
         vary("rest", 0.2, LARGER, lambda found: found.recommended.law.std),
     ),
     *rows(

@@ -21,6 +21,7 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.threshold_losses import gaussian_delta
 from opendp_bayes.accounting.thresholds import loss_of_discovery
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.thresholds import (
     Discovery,
     GaussianThreshold,
@@ -132,7 +133,7 @@ def test_a_law_of_too_many_values_is_refused_at_once(parameters: tuple[float, ..
 
 
 def release_of(categories: tuple[Any, ...], law: Any, d_in: int = 1) -> DiscoveredRelease:
-    loss = loss_of_discovery(Discovery(law), d_in, "people", concentrated=False)
+    loss = loss_of_discovery(Discovery(law), Distance.limited(d_in, 1), concentrated=False)
     promise = Promise(None, d_in, loss, "Approximate(MaxDivergence)")
     drawn = (law.threshold + 20,) * len(categories)
     return DiscoveredRelease("key", categories, drawn, 0, Discovery(law), None, promise)
@@ -179,7 +180,7 @@ def outcomes_with_rest(
     for draws in itertools.product(range(masses.size), repeat=needed):
         asked.clear()
         script[:] = [first + at for at in draws]
-        shown = module._shown(CountedKeys(lambda: iter(batches)), keys.space("people"), discovery)
+        shown = module._shown(CountedKeys(lambda: iter(batches)), keys.space, discovery)
         assert sum(asked) == needed, "every value has noise of its own, hidden or not"
         found[shown[:2]][shown[2]] += math.prod(masses[at] for at in draws)  # type: ignore[index]
     return found
@@ -221,7 +222,7 @@ def test_all_outcomes_with_the_rest_keep_the_promise(
     monkeypatch: pytest.MonkeyPatch, more: list[str], less: list[str], listed: tuple[str, ...]
 ) -> None:
     discovery = Discovery(OptimalThreshold(2.0, 0.1, 1.0), DiscreteLaplace(1.0))
-    loss = loss_of_discovery(discovery, 1, "people", concentrated=False)
+    loss = loss_of_discovery(discovery, 1, concentrated=False)
     assert loss.epsilon == 2.0
     p, q = (outcomes_with_rest(monkeypatch, rows, listed, discovery) for rows in (more, less))
     for one, other in ((p, q), (q, p)):
@@ -231,7 +232,7 @@ def test_all_outcomes_with_the_rest_keep_the_promise(
 def test_a_law_that_falls_too_fast_for_the_rest_breaks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: the rest is free only where the decay leaves room."""
     discovery = Discovery(OptimalThreshold(2.0, 0.1), DiscreteLaplace(1.0))
-    assert loss_of_discovery(discovery, 1, "people", concentrated=False).epsilon > 2.0
+    assert loss_of_discovery(discovery, 1, concentrated=False).epsilon > 2.0
     rows: list[list[str]] = [["a", "a", "a"], ["a", "a"], ["a"], []]
     laws = [outcomes_with_rest(monkeypatch, each, (), discovery) for each in rows]
     worst = max(
@@ -298,15 +299,15 @@ def test_an_identifier_that_a_group_is_called_by_is_not_kept() -> None:
         assert not is_kept("id", plan, source)
 
 
-def test_people_are_counted_for_one_who_comes_or_goes_and_for_no_other_unit() -> None:
+def test_people_move_a_value_by_no_more_than_their_number() -> None:
     frame = pl.LazyFrame({"id": [1, 2], "key": ["a", "b"]})
     seen = []
     units: list[Any] = [{"contributions": 1}, {"contributions": 2}, {"changes": 1}]
     for unit in units:
         context = context_of(frame, privacy_unit=dp.unit_of(identifier=IDENTIFIER, **unit))
         asked = discovered(context.query().truncate_per_group(3))._asked
-        seen.append((asked.space.moved, asked.d_in))
-    assert seen == [("people", 3), ("records", 6), ("records", 6)]
+        seen.append(asked.distance)
+    assert seen == [Distance(3, 3, 1), Distance(6, 12, 2), Distance(6, 12, 2)]
 
 
 @pytest.mark.parametrize(
@@ -321,7 +322,8 @@ def test_a_changed_record_leaves_one_value_and_comes_to_another(metric: Any, rec
         >> ob.m.then_discovery(APPROXIMATE, Discovery(law))
     )
     for d_in in (1, 2, 3):
-        loss = loss_of_discovery(Discovery(law), records * d_in, "records", concentrated=False)
+        distance = Distance.limited(records * d_in, d_in)
+        loss = loss_of_discovery(Discovery(law), distance, concentrated=False)
         assert chain.map(d_in) == (loss.epsilon, loss.delta)
 
 
@@ -355,8 +357,8 @@ def test_no_seed_of_the_session_decides_whose_rows_are_kept(
 def test_a_value_that_is_new_with_several_records_is_within_delta(law: Any) -> None:
     """Of records in any values, all may be in one, which is shown far more often than as many."""
     for records in (1, 2, 3, 4):
-        loss = loss_of_discovery(Discovery(law), records, "records", concentrated=False)
-        people = loss_of_discovery(Discovery(law), records, "people", concentrated=False)
+        loss = loss_of_discovery(Discovery(law), records, concentrated=False)
+        people = loss_of_discovery(Discovery(law), Distance.limited(records, 1), concentrated=False)
         assert float(law.shown(records)) <= loss.delta * (1 + 1e-12)
         assert 1 - (1 - float(law.shown(1))) ** records <= people.delta * (1 + 1e-9)
     assert float(law.shown(4)) > people.delta, "as many people's values are another relation"
@@ -365,7 +367,7 @@ def test_a_value_that_is_new_with_several_records_is_within_delta(law: Any) -> N
 def test_gaussian_losses_of_records_count_the_likeliest_new_values() -> None:
     law = GaussianThreshold(2.0, 9)
     for records in (1, 2, 3, 4):
-        loss = loss_of_discovery(Discovery(law), records, "records", concentrated=True)
+        loss = loss_of_discovery(Discovery(law), records, concentrated=True)
         assert float(law.shown(records)) <= loss.delta * (1 + 1e-9)
         assert 1 - (1 - float(law.shown(1))) ** records <= loss.delta * (1 + 1e-9)
         assert loss.rho >= records**2 / (2 * law.scale**2)
@@ -374,7 +376,7 @@ def test_gaussian_losses_of_records_count_the_likeliest_new_values() -> None:
 @pytest.mark.parametrize("records", [1, 2, 4])
 def test_no_epsilon_hides_that_a_new_value_is_shown(records: int) -> None:
     law = GaussianThreshold(2.0, 9)
-    assert gaussian_delta(law, 60.0, records, "records") >= float(law.shown(records)) * (1 - 1e-9)
+    assert gaussian_delta(law, 60.0, records) >= float(law.shown(records)) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(("growth", "decay"), [(1.3, 0.13), (2.0, 0.2), (2.0, 0.4)])

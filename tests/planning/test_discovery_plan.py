@@ -7,13 +7,14 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.thresholds import fitted_discovery, loss_of_discovery
+from opendp_bayes.mechanisms.neighbours import Distance
 
 LAWS = ("optimal_threshold", "laplace_threshold", "gaussian_threshold")
 
 
 def test_the_counts_shown_are_those_of_the_chances_to_be_shown() -> None:
     """Against the probabilities themselves, and the laws' thresholds at ε = 1, δ = 1e-8."""
-    found = ob.plan_discovery(epsilon=1.0, delta=1e-8, moved="people")
+    found = ob.plan_discovery(epsilon=1.0, delta=1e-8)
     assert {row.name for row in found.rows} == set(LAWS)
     shown = {
         row.name: [row.least_shown(share) for share in (0.5, 0.95, 0.99)] for row in found.rows
@@ -32,14 +33,14 @@ def test_the_counts_shown_are_those_of_the_chances_to_be_shown() -> None:
     "asked",
     [
         {"epsilon": 1.0, "delta": 1e-6},
-        {"epsilon": 2.0, "delta": 1e-8, "d_in": 3, "moved": "people", "rest": 0.25},
+        {"epsilon": 2.0, "delta": 1e-8, "d_in": Distance.limited(3, 1), "rest": 0.25},
         {"epsilon": 2.0, "delta": 1e-6, "d_in": 2},
-        {"rho": 0.1, "delta": 1e-8, "d_in": 2, "moved": "people", "rest": 0.2},
+        {"rho": 0.1, "delta": 1e-8, "d_in": Distance.limited(2, 1), "rest": 0.2},
     ],
 )
 def test_every_row_is_within_the_budget_and_the_first_is_the_automatic_one(asked: dict) -> None:
     found = ob.plan_discovery(**asked)
-    arguments = {"d_in": 1, "moved": "records", "rest": 0.0} | asked
+    arguments = {"d_in": 1, "rest": 0.0} | asked
     assert found.recommended == fitted_discovery("auto", **arguments)
     halves = [row.least_shown(0.5) for row in found.rows if row.discovery is not None]
     assert halves == sorted(halves)
@@ -51,7 +52,6 @@ def test_every_row_is_within_the_budget_and_the_first_is_the_automatic_one(asked
         assert row.loss == loss_of_discovery(
             row.discovery,
             arguments["d_in"],
-            arguments["moved"],
             concentrated=of_rho,
             delta=0.0 if of_rho else asked["delta"],
         )
@@ -70,16 +70,16 @@ def test_what_cannot_be_used_stands_last_with_the_reason() -> None:
     assert found.rows[1].refused.startswith("has no rho of its own")
     with pytest.raises(ValueError, match="optimal_threshold: cannot be used: has no rho"):
         found.rows[1].least_shown(0.5)
-    many = ob.plan_discovery(epsilon=5.0, delta=1e-6, d_in=100, moved="people")
+    many = ob.plan_discovery(epsilon=5.0, delta=1e-6, d_in=Distance.limited(100, 1))
     assert [row.refused is None for row in many.rows] == [True, False, False]
 
 
 def test_a_plan_is_a_table_a_frame_and_json() -> None:
-    found = ob.plan_discovery(epsilon=1.0, delta=1e-8, rest=0.2, d_in=2, moved="people")
+    found = ob.plan_discovery(epsilon=1.0, delta=1e-8, rest=0.2, d_in=Distance.limited(2, 1))
     shown = repr(found)
     for said in (
         "Plan for ε = 1, δ = 1e-08",
-        "Counts of people, each in at most 2 categories.",
+        "Neighbours differ by 2 records added or removed, at most 1 in one count.",
         "Recommended: OptimalThreshold(epsilon=0.5",
     ):
         assert said in shown
@@ -105,7 +105,6 @@ def test_a_plan_is_a_table_a_frame_and_json() -> None:
         ({"epsilon": 1.0, "delta": 0.0}, "delta=0.0: must be"),
         ({"epsilon": 1.0, "delta": 1e-8, "d_in": 0}, "d_in=0: must be"),
         ({"epsilon": 1.0, "delta": 1e-8, "rest": 1.0}, "rest=1.0: must be at least 0 and below 1"),
-        ({"epsilon": 1.0, "delta": 1e-8, "moved": "rows"}, "moved='rows': must be one of"),
     ],
 )
 def test_arguments_are_checked(asked: dict, message: str) -> None:

@@ -127,7 +127,6 @@ def test_all_outcomes_with_counts_within_and_the_rest_keep_the_promise(
         epsilon=epsilon,
         delta=delta,
         d_in=1,
-        moved="records",
         rest=share_rest,
         within=share_within,
     )
@@ -135,7 +134,7 @@ def test_all_outcomes_with_counts_within_and_the_rest_keep_the_promise(
     assert isinstance(law, OptimalThreshold)
     assert isinstance(within, DiscreteLaplace)
     assert isinstance(rest, DiscreteLaplace)
-    stated = loss_of_discovery(found, 1, "records", concentrated=False)
+    stated = loss_of_discovery(found, 1, concentrated=False)
     assert stated.epsilon <= epsilon
     assert stated.delta <= delta
     for count in range(len(law.weights) + 1):
@@ -159,15 +158,15 @@ def test_what_is_within_is_paid_for() -> None:
         for count in range(len(law.weights))
     )
     assert worst > 0.06
-    stated = loss_of_discovery(Discovery(law, rest, within), 1, "records", concentrated=False)
+    stated = loss_of_discovery(Discovery(law, rest, within), 1, concentrated=False)
     assert stated.epsilon == pytest.approx(1.8)
 
 
 def test_under_rho_all_parts_add_up() -> None:
     own = Discovery(GaussianThreshold(4.0, 25), DiscreteGaussian(10.0), DiscreteGaussian(5.0))
-    loss = loss_of_discovery(own, 1, "records", concentrated=True)
+    loss = loss_of_discovery(own, 1, concentrated=True)
     assert loss.rho == pytest.approx(1 / 32 + 1 / 200 + 1 / 50)
-    assert math.isinf(loss_of_discovery(own, 1, "records", concentrated=False, delta=1e-6).epsilon)
+    assert math.isinf(loss_of_discovery(own, 1, concentrated=False, delta=1e-6).epsilon)
 
 
 def test_several_contributions_cost_what_the_map_says() -> None:

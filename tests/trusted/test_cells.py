@@ -125,8 +125,10 @@ def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
     return [
         lambda: make_counts_of_cells(domain, metric, made, RowLimits(), "test"),
         lambda: make_counts_of_groups(domain, metric, made, kinds, lambda *_: None, "test"),
-        lambda: in_one_pass(domain, dp.frame_distance(metric), [made], RowLimits()),
-        lambda: in_one_pass(domain, dp.frame_distance(metric), [fit, made], RowLimits()),
+        lambda: in_one_pass(domain, dp.frame_distance(metric), [made], RowLimits(), frozenset()),
+        lambda: in_one_pass(
+            domain, dp.frame_distance(metric), [fit, made], RowLimits(), frozenset()
+        ),
     ]
 
 

@@ -83,7 +83,7 @@ def outcomes(
     batches = [batch.sort("key") for batch in of_rows.batches()]  # as draws are in this order
     frame, number = CountedKeys(lambda: iter(batches)), len(set(rows))
     found: dict[Any, float] = defaultdict(float)
-    space = keys.space("people")
+    space = keys.space
     for draws in itertools.product(range(masses.size), repeat=number + len(listed)):
         scripted.values = [first + at for at in draws]
         labels, noisy, *_ = module._shown(frame, space, discovery or Discovery(law))
@@ -174,7 +174,7 @@ def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(
     keys = Keys("key", "text", ("x",))
     law = OptimalThreshold(1.0, 1e-8, 0.8)
     labels, _, rest, _ = module._shown(
-        counted(frame, keys), keys.space("people"), Discovery(law, DiscreteLaplace(5.0))
+        counted(frame, keys), keys.space, Discovery(law, DiscreteLaplace(5.0))
     )
     assert labels == ("x", "b")
     assert rest == 3 + 2 + 7
@@ -334,8 +334,7 @@ def test_two_identifiers_are_records_of_both() -> None:
     unit = dp.unit_of(contributions=2, identifier=pl.col("id"))
     query = context_of(frame, privacy_unit=unit).query().truncate_per_group(3)
     found = ob.posterior(query, "key", categories="discover", nulls=ob.DROP)
-    assert found._asked.space.moved == "records"
-    assert found._asked.d_in == 6
+    assert found._asked.distance.records == 6
 
 
 @pytest.mark.parametrize(
@@ -423,7 +422,7 @@ def test_by_hand_it_chains_and_composes() -> None:
 
 
 def test_a_measurement_takes_nothing_but_its_own_space() -> None:
-    space = Keys("key", "text").space("records")
+    space = Keys("key", "text").space
     for domain, metric in (
         (dp.atom_domain(T=int), dp.absolute_distance(T=int)),
         (space.domain, dp.symmetric_distance()),
@@ -443,10 +442,10 @@ def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
         2, by=["key"], keep="first"
     )
     asked_of = ob.posterior(limited, "key", categories="discover", nulls=ob.DROP)
-    assert asked_of._asked.d_in == 2
+    assert asked_of._asked.distance.records == 2
     changed = limited.with_columns(key=pl.col("id").cast(pl.String))
     of_others = ob.posterior(changed, "key", categories="discover", nulls=ob.DROP)
-    assert of_others._asked.d_in == 6
+    assert of_others._asked.distance.records == 6
 
 
 def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> None:
@@ -460,7 +459,7 @@ def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> 
     query = context_of(frame, privacy_unit=unit, privacy_loss=loss).query()
     limited = query.truncate_per_group(1, by=["key"]).truncate_per_group(2)
     asked_of = ob.posterior(limited, "key", categories="discover", nulls=ob.DROP)
-    assert asked_of._asked.d_in == 2
+    assert asked_of._asked.distance.records == 2
     release = asked_of.release()
     assert release.categories == tuple(f"k{value}" for value in range(6))
     spread = math.sqrt(600 * (1 / 3) * (2 / 3))

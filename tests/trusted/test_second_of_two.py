@@ -13,11 +13,13 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.exponential.scores import score_change
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.questions import summary as summary_module
 from opendp_bayes.questions.asked import frames_of_the_same_rows
 from opendp_bayes.questions.columns import LabelledColumn, labelled_column
 from opendp_bayes.questions.shares_of_questions import _sharing_columns
-from opendp_bayes.trusted.counting import records_of_bounds, records_of_moved
+from opendp_bayes.trusted.bounds import Bounds
+from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opening import check_identifier
 from opendp_bayes.trusted.scanned_frames import scanned
@@ -142,12 +144,12 @@ def test_bounds_of_one_grouping_that_are_said_twice_count_as_the_smaller() -> No
     by = ["town"]
     wide, narrow = Bound(by=by, per_group=5, num_groups=2), Bound(by=by, per_group=3, num_groups=4)
     for bounds in ([wide, narrow], [narrow, wide]):
-        assert records_of_bounds(bounds) == 3 * 2
-    assert records_of_bounds([Bound(by=by, per_group=5), Bound(by=by, num_groups=2)]) == 10
+        assert Bounds.of(bounds).records == 3 * 2
+    assert Bounds.of([Bound(by=by, per_group=5), Bound(by=by, num_groups=2)]).records == 10
     with pytest.raises(ValueError, match="no Bound limits the number of records of a unit"):
-        records_of_bounds([Bound(by=by, per_group=5), Bound(by=["sex"], num_groups=2)])
+        Bounds.of([Bound(by=by, per_group=5), Bound(by=["sex"], num_groups=2)])
     with pytest.raises(ValueError, match="no Bound limits the number of records of a unit"):
-        records_of_bounds([Bound(by=by, per_group=5)])
+        Bounds.of([Bound(by=by, per_group=5)])
 
 
 @pytest.mark.parametrize("d_in", [1, 2, 3, 7])
@@ -190,9 +192,11 @@ def test_three_constructors_are_chained_in_their_order() -> None:
 
 
 def test_an_odd_number_of_records_moved_is_one_change_more_than_half() -> None:
-    private, public = (CountsSpace(("a", "b"), size) for size in (None, 9))
-    assert [records_of_moved(private, moved) for moved in range(6)] == [0, 1, 2, 3, 4, 5]
-    assert [records_of_moved(public, moved) for moved in range(6)] == [0, 1, 1, 2, 2, 3]
+    axis = Axis("x", "text", ("a", "b"), 0, 1)
+    for size, wanted in ((None, [0, 1, 2, 3, 4, 5]), (9, [0, 1, 1, 2, 2, 3])):
+        cells = Cells((axis,), np.arange(2), CountsSpace(("a", "b"), size))
+        found = [Bounds.of(moved).distance(cells, {}, frozenset()) for moved in range(6)]
+        assert found == list(map(Distance.of, wanted))
 
 
 @pytest.mark.parametrize("metric", [dp.hamming_distance(), dp.change_one_distance()])

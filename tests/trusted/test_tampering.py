@@ -13,7 +13,7 @@ import pytest
 from opendp.mod import Domain, Measurement, Transformation
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.spaces import Cell, NoGroup
+from opendp_bayes.trusted.spaces import Cell
 
 COUNTS = (14, 6)
 DISTANCES = (1, 2, 5, 100, 1000)  # also above those at which maps are checked when they are made
@@ -238,6 +238,5 @@ def test_a_hand_made_release_of_cells_names_them_as_text() -> None:
     assert release.categories == (
         repr(Cell("north", "a")),
         repr(Cell("north", "b")),
-        repr(NoGroup()),
     )
     assert ob.Release.from_json(release.to_json()) == release

@@ -85,7 +85,8 @@ def score_change(d_in: int, *, size: int, prior: Floats) -> float:
     Rounded up; 0 at distance 0. `prior` has shape `(k,)`. Source: `docs/research/proofs.md`,
     "Scores".
     """
-    if as_distance(d_in) == 0:
+    records = as_distance(d_in)
+    if records == 0:
         return 0.0
     largest_change = Fraction(upper_end(global_sensitivity(size, prior), RELATIVE_ERROR))
-    return round_up(d_in * largest_change + 2 * score_error(prior.size))
+    return round_up(records * largest_change + 2 * score_error(prior.size))

@@ -1,0 +1,431 @@
+"""From Bounds to distances of counts: every unit of a few rows that satisfies the Bounds, listed;
+users' plans; and the noise of OpenDP's own counts beside ours.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations, combinations_with_replacement, product
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
+from opendp_bayes.questions.categorical_counts import cells_in_frame
+from opendp_bayes.questions.question import Question
+from opendp_bayes.trusted.bounds import Bounds
+from opendp_bayes.trusted.kinds import KindsOfFrame
+from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of, plan_of
+
+Bound = dp.polars.Bound
+DAYS = pl.Enum(["x", "y"])
+#: Rows of a unit: two pages are listed, three are not, and one is null.
+PAGES = ("a", "b", "r", "s", "t", None)
+ROWS = tuple(product(PAGES, ("x", "y")))
+FRAME = pl.LazyFrame(
+    {
+        "page": pl.Series([page for page, _ in ROWS], dtype=pl.String),
+        "day": pl.Series([day for _, day in ROWS], dtype=DAYS),
+    }
+)
+DROPPED: dict[str, Any] = {"nulls": ob.DROP, "unknown": ob.DROP}
+LISTED: dict[str, Any] = {"categories": ["a", "b"], **DROPPED}
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "listed": {"column": "page", **LISTED},
+    "nulls of their own": {"column": "page", **LISTED, "nulls": "r"},
+    "nulls with a": {"column": "page", **LISTED, "nulls": "a"},
+    "others together": {"column": "page", **LISTED, "unknown": "other"},
+    "recoded": {"column": "page", **LISTED, "recode": {"r": "b"}},
+    "Enum": {"column": "day", "nulls": ob.DROP},
+    "joint": {
+        "column": ["page", "day"],
+        "categories": {"page": ["a", "b"]},
+        "nulls": ob.DROP,
+        "unknown": {"page": ob.DROP},
+    },
+    "groups": {
+        "column": "day",
+        "by": "page",
+        "categories": {"page": ["a", "b"]},
+        "nulls": {"day": ob.DROP},
+    },
+}
+UNITS: dict[str, list[Any]] = {
+    "one in each of two": [Bound(by=["page"], per_group=1, num_groups=2)],
+    "two in each of two": [Bound(by=["page"], per_group=2, num_groups=2)],
+    "one in each of three": [Bound(by=["page"], per_group=1, num_groups=3)],
+    "said apart": [Bound(by=["page"], per_group=2), Bound(by=["page"], num_groups=2)],
+    "of both columns": [Bound(by=["page", "day"], per_group=1, num_groups=3)],
+    "number and page": [Bound(by=[], per_group=3), Bound(by=["page"], per_group=2)],
+    "by day": [Bound(by=["day"], per_group=2, num_groups=2)],
+    "of both, and each": [
+        Bound(by=["page", "day"], per_group=1),
+        Bound(by=["page"], num_groups=2),
+        Bound(by=["day"], num_groups=2),
+    ],
+    "no key": [Bound(by=[], per_group=3)],
+    "nothing of these columns": [Bound(by=["page"], num_groups=1), Bound(by=[], per_group=2)],
+}
+
+
+def satisfies(rows: Any, bounds: list[Any]) -> bool:
+    """True if rows satisfy Bounds, by their definition alone."""
+    for bound in bounds:
+        at = [("page", "day").index(key) for key in bound.by]
+        groups = Counter(tuple(row[one] for one in at) for row in rows)
+        if bound.num_groups is not None and len(groups) > bound.num_groups:
+            return False
+        if bound.per_group is not None and max(groups.values(), default=0) > bound.per_group:
+            return False
+    return True
+
+
+def units(bounds: list[Any], most: int = 6) -> Iterator[tuple[Any, ...]]:
+    """Every set of rows that a unit may have, up to so many."""
+    for number in range(most + 1):
+        found = [
+            rows for rows in combinations_with_replacement(ROWS, number) if satisfies(rows, bounds)
+        ]
+        if not found:
+            return
+        yield from found
+
+
+def counted(arguments: dict[str, Any], size: int | None = None) -> tuple[Any, Any, Any]:
+    """The cells of a question, the kinds of the columns, and the counts of each row alone."""
+    domain, metric = dp.domain_of(FRAME, infer=True), dp.frame_distance(dp.symmetric_distance())
+    if size is not None:
+        domain = dp.with_margin(domain, dp.polars.Margin(by=[], invariant="lengths", max_length=99))
+    cells = cells_in_frame(domain, metric, Question.of(**arguments, size=size))
+    names = [of.column for of in cells.axes]
+    each = {
+        row: cells.counts(
+            pl.DataFrame({"page": [row[0]], "day": [row[1]]}, schema=FRAME.collect_schema())
+            .select(*names)
+            .with_columns(number=1)
+        )
+        for row in ROWS
+    }
+    return cells, KindsOfFrame(domain), each
+
+
+def moves(rows: Any, each: Any, k: int) -> Any:
+    return sum((each[row] for row in rows), np.zeros(k, dtype=np.int64))
+
+
+def largest(arguments: dict[str, Any], bounds: list[Any]) -> tuple[int, int, int]:
+    cells, _, each = counted(arguments)
+    found = [moves(rows, each, cells.space.k) for rows in units(bounds)]
+    return (
+        max(int(move.sum()) for move in found),
+        max(int((move**2).sum()) for move in found),
+        max(int(move.max()) for move in found),
+    )
+
+
+def stated(arguments: dict[str, Any], bounds: list[Any], kept: tuple[str, ...]) -> Any:
+    cells, kinds, _ = counted(arguments)
+    return Bounds.of(bounds).distance(cells, kinds, frozenset(kept))
+
+
+#: Where less than is stated can occur: there are but two listed pages, or but two days in a page.
+NOT_TIGHT = {
+    ("one in each of three", "joint"),
+    ("one in each of three", "groups"),
+    ("of both columns", "listed"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_unit_moves_counts_further_than_is_stated(unit: str, question: str) -> None:
+    arguments, bounds = QUESTIONS[question], UNITS[unit]
+    distance = stated(arguments, bounds, ("page", "day"))
+    true = largest(arguments, bounds)
+    claimed = (distance.records, distance.squared, distance.largest)
+    assert all(map(int.__le__, true, claimed))
+    if (unit, question) not in NOT_TIGHT:
+        assert true == claimed
+
+
+@pytest.mark.parametrize(
+    ("question", "unit", "kept"),
+    [
+        ("others together", "one in each of three", ("page",)),
+        ("nulls with a", "one in each of two", ("page",)),
+        ("recoded", "one in each of three", ("page",)),
+        ("Enum", "one in each of three", ("page", "day")),
+    ],
+)
+def test_what_the_listing_of_units_notices(question: str, unit: str, kept: tuple[str, ...]) -> None:
+    """Negative control: the squares of a page each would be too few where pages are merged, or
+    where another column is counted.
+    """
+    (bound,) = UNITS[unit]
+    naive = bound.per_group**2 * bound.num_groups
+    assert largest(QUESTIONS[question], UNITS[unit])[1] > naive
+    assert stated(QUESTIONS[question], UNITS[unit], kept).squared > naive
+
+
+def test_a_column_that_is_not_kept_limits_the_number_alone() -> None:
+    bounds = UNITS["one in each of three"]
+    assert stated(QUESTIONS["listed"], bounds, ()) == ob.Distance(3, 9, 3)
+    assert stated(QUESTIONS["listed"], bounds, ("day",)) == ob.Distance(3, 9, 3)
+
+
+@pytest.mark.parametrize("question", ["others together", "nulls with a", "Enum"])
+@pytest.mark.parametrize("unit", ["two in each of two", "of both columns", "no key"])
+def test_counts_of_a_public_number_rise_and_fall_no_further(unit: str, question: str) -> None:
+    """Each half of the rows that a unit adds and removes, up to four."""
+    arguments = QUESTIONS[question] | {
+        name: place
+        for name, place in (("nulls", "a"), ("unknown", "other"))
+        if QUESTIONS[question].get(name) is ob.DROP
+    }
+    if question == "Enum":
+        arguments = {"column": "day", "nulls": "x"}
+    cells, kinds, each = counted(arguments, size=99)
+    distance = Bounds.of(UNITS[unit]).distance(cells, kinds, frozenset(("page", "day")))
+    for rows in units(UNITS[unit], 4):
+        if len(rows) % 2:
+            continue
+        for removed in combinations(range(len(rows)), len(rows) // 2):
+            added = [row for at, row in enumerate(rows) if at not in removed]
+            gone = [rows[at] for at in removed]
+            k = cells.space.k
+            move = moves(added, each, k) - moves(gone, each, k)
+            for side in (np.maximum(move, 0), np.maximum(-move, 0)):
+                assert side.sum() <= distance.records
+                assert (side**2).sum() <= distance.squared
+                assert side.max() <= distance.largest
+
+
+# --- Plans and spellings
+
+PAGE_OF_TEN = [Bound(by=["page"], per_group=1, num_groups=10)]
+TWENTY = [chr(97 + at) for at in range(20)]
+LOG = pl.LazyFrame(
+    {
+        "page": pl.Series(["a", "b"] * 50),
+        "day": pl.Series(["x", "y", "x", "x"] * 25, dtype=DAYS),
+        "who": pl.Series(range(100)),
+    }
+)
+OF_TWENTY: dict[str, Any] = {"categories": TWENTY, **DROPPED}
+APART = ob.Distance(10, 10, 1)
+
+
+def query_of(unit: Any, **loss: Any) -> Any:
+    context = dp.Context.compositor(
+        data=LOG,
+        privacy_unit=unit,
+        privacy_loss=dp.loss_of(**(loss or {"rho": 0.015})),
+        split_evenly_over=1,
+    )
+    return context.query()
+
+
+def asked_of(query: Any, column: Any = "page", **arguments: Any) -> Any:
+    return ob.posterior(query, column, **{**OF_TWENTY, **arguments})._asked
+
+
+def by_identifier(query: Any, first: str = "rows") -> Any:
+    if first == "rows":
+        query = query.truncate_per_group(1, by=["page"])
+    query = query.truncate_num_groups(10, by=["page"], keep="first")
+    return query if first == "rows" else query.truncate_per_group(1, by=["page"])
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)),
+        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN[::-1])),
+        lambda: query_of(
+            dp.unit_of(
+                contributions=[Bound(by=["page"], per_group=1), Bound(by=["page"], num_groups=10)]
+            )
+        ),
+        lambda: query_of(
+            dp.unit_of(contributions=[Bound(by=[], per_group=10), Bound(by=["page"], per_group=1)])
+        ),
+        lambda: query_of(
+            dp.unit_of(contributions=[Bound(by=[pl.col("page")], per_group=1, num_groups=10)])
+        ),
+        lambda: by_identifier(query_of(dp.unit_of(contributions=1, identifier="who"))),
+        lambda: by_identifier(query_of(dp.unit_of(contributions=1, identifier="who")), "groups"),
+        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)).filter(pl.col("day") == "x"),
+        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)).select("page", "day"),
+        lambda: query_of(dp.unit_of(contributions=PAGE_OF_TEN)).with_columns(
+            day=pl.col("day").cast(pl.String)
+        ),
+    ],
+)
+def test_every_spelling_of_a_unit_has_the_same_noise(query: Any) -> None:
+    asked = asked_of(query())
+    assert asked.distance == APART
+    assert asked.fitted(0.015).mechanism.scale == pytest.approx(math.sqrt(10 / 0.03), rel=1e-8)
+    found = ob.posterior(query(), "page", **OF_TWENTY).release()
+    assert found.d_in == found.promise.distance == APART
+    assert ob.Release.from_json(found.to_json()) == found
+    assert "at most 1 in one count" in " ".join(str(found).split())
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda query: query.with_columns(page=pl.lit("a")),
+        lambda query: query.with_columns(page=pl.col("day").cast(pl.String)),
+        lambda query: query.select(page=pl.col("day").cast(pl.String)),
+        lambda query: query.with_columns(page=pl.col("page").fill_null("a")),
+    ],
+)
+def test_a_page_that_the_plan_computes_is_not_that_of_the_bound(plan: Any) -> None:
+    """OpenDP's own Bounds keep the name: ten records of one unit would all be in page a."""
+    asked = asked_of(plan(query_of(dp.unit_of(contributions=PAGE_OF_TEN))))
+    assert asked.distance == ob.Distance.of(10)
+
+
+def test_another_column_and_everything_else_have_all_records_in_one_count() -> None:
+    query = query_of(dp.unit_of(contributions=PAGE_OF_TEN))
+    assert asked_of(query, "day", categories=None, unknown=None).distance == ob.Distance.of(10)
+    assert asked_of(query, unknown="other").distance == ob.Distance.of(10)
+    # A text that reads like the label of the nulls is counted with them.
+    assert asked_of(query, nulls="none").distance == ob.Distance(10, 12, 2)
+    # Of which none may be in any of two pages: one record in each.
+    assert asked_of(query, categories=["a", "b"]).distance == ob.Distance(2, 2, 1)
+
+
+def test_groups_joint_tables_surveys_levels_and_discoveries_have_the_same_distance() -> None:
+    unit = dp.unit_of(contributions=PAGE_OF_TEN)
+    both = {"categories": {"page": TWENTY}, "nulls": ob.DROP, "unknown": {"page": ob.DROP}}
+    assert asked_of(query_of(unit), ["page", "day"], **both).distance == APART
+    groups = {"by": "page", "categories": {"page": TWENTY}, "nulls": {"day": ob.DROP}}
+    assert asked_of(query_of(unit), "day", **groups, unknown=None).distance == APART
+    survey = ob.survey(
+        query_of(unit),
+        {
+            "pages": {"column": "page", **OF_TWENTY},
+            "days": {"column": "day", "nulls": ob.DROP},
+            "both": {"column": ["page", "day"], **both},
+        },
+    )
+    found = {name: of.distance for name, of in survey.questions.items()}
+    days = ob.Distance(10, 100, 10)
+    assert found == {"pages": APART, "days": days, "both": APART}
+    measurement = survey.resolve()
+    assert measurement.map(PAGE_OF_TEN) <= 0.015
+    released = survey.release()
+    assert [one.promise.distance for one in released.values()] == [APART, days, APART]
+    discovered = ob.posterior(
+        query_of(unit, rho=0.015, delta=1e-6), "page", categories="discover", nulls=ob.DROP
+    )
+    assert discovered._asked.distance == APART
+    assert discovered.resolve().map(PAGE_OF_TEN)[0] <= 0.015
+    people = query_of(dp.unit_of(contributions=1, identifier="who"), rho=0.015, delta=1e-6)
+    of_people = people.truncate_num_groups(10, by=["page"], keep="first").truncate_per_group(30)
+    of_people = ob.posterior(of_people, "page", categories="discover", nulls=ob.DROP)
+    assert of_people._asked.distance == APART
+
+
+def test_a_chain_by_hand_takes_the_number_of_records() -> None:
+    """It does not see the plan, after which OpenDP's Bounds may name another column."""
+    domain = dp.domain_of(LOG, infer=True)
+    counts = ob.t.make_categorical_counts(
+        domain, dp.frame_distance(dp.symmetric_distance()), column="page", **OF_TWENTY
+    )
+    assert counts.map(PAGE_OF_TEN) == 10
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    noisy = posterior >> ob.m.then_gaussian_parameters(dp.zero_concentrated_divergence(), 10.0)
+    assert noisy.map(PAGE_OF_TEN) == 0.5
+    of_posterior = ob.m.make_gaussian_parameters(
+        *posterior.output_space, dp.zero_concentrated_divergence(), 10.0
+    )
+    assert of_posterior.map(APART) == 0.05
+
+
+# --- OpenDP's own counts
+
+KEYS = {"page": ["a", "b", "c"], "day": ["x", "y"]}
+LOSSES: tuple[dict[str, float], ...] = (
+    {"rho": 0.3},
+    {"epsilon": 0.7},
+    {"epsilon": 0.7, "delta": 1e-6},
+)
+
+
+def random_unit(rng: np.random.Generator) -> list[Any]:
+    groupings = [[], ["page"], ["day"], ["page", "day"]]
+    found = []
+    for at in rng.choice(4, size=rng.integers(1, 4), replace=False):
+        limits = {
+            name: int(rng.integers(1, 9))
+            for name in ("per_group", "num_groups")
+            if rng.random() < 0.75 and (groupings[at] or name == "per_group")
+        }
+        if limits:
+            found.append(Bound(by=groupings[at], **limits))
+    return found
+
+
+def std_of_opendp(unit: list[Any], keys: list[str], loss: dict[str, float]) -> float | None:
+    """The standard deviation of the noise of OpenDP's own counts; None where it refuses."""
+    names = pl.LazyFrame(list(product(*(KEYS[key] for key in keys))), schema=keys, orient="row")
+    names = names.cast({"day": DAYS} if "day" in keys else {})
+    query = query_of(dp.unit_of(contributions=unit), **loss)
+    plan = plan_of(query.group_by(keys).agg(dp.len(scale=1.0, signed=True)).with_keys(names))
+    parts = parts_of(belongs_to(query))
+    try:
+        at_one = dp.m.make_private_lazyframe(*parts.chain, parts.output_measure, plan).map(unit)
+    except OpenDPException:
+        return None
+    if "rho" in loss:  # which falls with the square of the scale
+        return math.sqrt(at_one / loss["rho"])
+    ratio = math.exp(-loss["epsilon"] / (at_one[0] if isinstance(at_one, tuple) else at_one))
+    return math.sqrt(2 * ratio) / (1 - ratio)
+
+
+def std_of_ours(unit: list[Any], keys: list[str], loss: dict[str, float]) -> float:
+    listed = {"page": KEYS["page"]} if "page" in keys else None
+    query = ob.posterior(
+        query_of(dp.unit_of(contributions=unit), **loss),
+        keys if len(keys) > 1 else keys[0],
+        categories=listed if listed is None or len(keys) > 1 else listed["page"],
+        nulls=ob.DROP,
+        unknown=ob.DROP if keys == ["page"] else {"page": ob.DROP} if listed else None,
+        mechanism="gaussian_parameters" if "rho" in loss else "laplace_parameters",
+    )
+    noise: Any = query._asked.fitted(query._d_out).law.noise
+    if isinstance(noise, DiscreteGaussian):
+        return noise.scale
+    ratio = math.exp(-1 / noise.scale)
+    return math.sqrt(2 * ratio) / (1 - ratio)
+
+
+def compared(number: int, seed: int) -> list[float]:
+    rng = np.random.default_rng(seed)
+    ratios: list[float] = []
+    while len(ratios) < number:
+        unit = random_unit(rng)
+        keys = (["page"], ["day"], ["page", "day"])[rng.integers(3)]
+        loss = LOSSES[rng.integers(3)]
+        theirs = std_of_opendp(unit, keys, loss) if unit else None
+        if theirs is not None:
+            ratios.append(std_of_ours(unit, keys, loss) / theirs)
+    return ratios
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_our_noise_is_at_most_that_of_opendp() -> None:
+    assert max(compared(20, 3)) <= 1 + 1e-8
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_our_noise_is_at_most_that_of_opendp_for_200_units() -> None:
+    assert max(compared(200, 4)) <= 1 + 1e-8
