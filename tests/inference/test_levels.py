@@ -10,6 +10,7 @@ import pytest
 from scipy import special, stats
 
 import opendp_bayes as ob
+from opendp_bayes.inference.levels import tree_counts
 from opendp_bayes.inference.levels.concentrations import (
     _ENOUGH,
     _slopes,
@@ -23,6 +24,7 @@ from opendp_bayes.inference.levels.nesting import nested_parts
 from opendp_bayes.inference.levels.tree import Tree
 from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.inference.levels.weights import Look, Weights
+from opendp_bayes.inference.levels.windows import fitted, starting_windows
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import oracles
@@ -548,3 +550,23 @@ def test_a_second_look_is_not_a_second_row() -> None:
 def test_levels_are_given_by_name() -> None:
     with pytest.raises(TypeError, match="releases, parts: must be mappings from the names of lev"):
         LevelsPosterior(ob.Release, PARTS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("most", [1, 30])
+def test_windows_that_widen_to_the_last_pass_have_laws(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last pass the laws are those of the windows; enough passes find the right ones."""
+    drawn, law = np.array([20, 35, 0, 7, 90]), DiscreteLaplace(4.0)
+    right = flat(5, drawn, law, None, 400)
+
+    def narrow(weights: Weights, highest: int) -> Any:
+        low, high = starting_windows(weights, highest)
+        return fitted(weights.tree, low + (high - low) // 3, high - (high - low) // 3)
+
+    monkeypatch.setattr(tree_counts, "starting_windows", narrow)
+    monkeypatch.setattr(tree_counts, "_MOST_PASSES", most)
+    found = flat(5, drawn, law, None, 400)
+    assert found.masses.size == found.start[-1]
+    close = abs(found.log_evidence - right.log_evidence) < 1e-4
+    assert close or most == 1

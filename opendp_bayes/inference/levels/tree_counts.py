@@ -22,7 +22,9 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 #: Where the end of a window is more than `exp(-_ENDS)` as probable as the most probable count, all
 #: windows are made to end at `exp(-_AMPLE)`, or to be so many times as wide.
 _ENDS, _AMPLE, _NOTHING = 12.0, 18.0, -99.0
-_WIDEST, _FLAT, _MOST_PASSES = 2, 1e-3, 30
+_WIDEST, _FLAT = 2, 1e-3
+#: Passes after which windows that lose something are made at least twice as wide, and the most.
+_FEW_PASSES, _MOST_PASSES = 6, 30
 #: Entries of the arrays that are worked on at a time, and of all windows together.
 _AT_A_TIME, _LARGEST = 1 << 20, 1 << 26
 
@@ -41,10 +43,10 @@ class TreeCounts:
             self._set(*starting_windows(weights, highest))
         else:
             self._set(near.low, near.low + near.sizes - 1)
-        for _ in range(_MOST_PASSES):
+        for passes in range(_MOST_PASSES + 1):
             self._up()
             self._outside = self._down()
-            if not self._widened():
+            if passes == _MOST_PASSES or not self._widened(passes >= _FEW_PASSES):
                 break
 
     def _set(self, low: Integers, high: Integers) -> None:
@@ -107,8 +109,10 @@ class TreeCounts:
             number = int(self.sizes[own].max())
             yield own, log_sums(above, rest, first, number, np.zeros(nodes.size))
 
-    def _widened(self) -> bool:
-        """Make windows wider that lose something; False where there is none."""
+    def _widened(self, doubled: bool) -> bool:
+        """Make windows wider that lose something, and no less than `doubled` where that is asked;
+        False where there is none.
+        """
         law = self._inside + self._outside
         law -= self._windows.largest(law)[self._windows.owner]
         law = np.maximum(law, _NOTHING)
@@ -120,18 +124,20 @@ class TreeCounts:
             first[-1] = last[-1] = _NOTHING
         if max(first.max(), last.max()) <= -_ENDS:
             return False
-        lower = np.maximum(low - self._missing(first, law[begin + next_]), 0)
-        upper = np.minimum(high + self._missing(last, law[end - next_]), self._highest)
+        lower = np.maximum(low - self._missing(first, law[begin + next_], doubled), 0)
+        upper = np.minimum(high + self._missing(last, law[end - next_], doubled), self._highest)
         lower, upper = fitted(self.tree, lower, upper)
         if np.all(lower >= low) and np.all(upper <= high):
             return False
         self._set(np.minimum(lower, low), np.maximum(upper, high))
         return True
 
-    def _missing(self, end: Floats, next_: Floats) -> Integers:
+    def _missing(self, end: Floats, next_: Floats, doubled: bool) -> Integers:
         """Counts that windows lack beyond an end, by the slope of the laws there."""
         slope = np.maximum(next_ - end, _FLAT)
-        return np.ceil(np.clip((end + _AMPLE) / slope, 0, _WIDEST * self.sizes)).astype(np.int64)
+        least = np.where(end > -_ENDS, self.sizes, 0) if doubled else 0
+        most = _WIDEST * self.sizes
+        return np.ceil(np.clip((end + _AMPLE) / slope, least, most)).astype(np.int64)
 
     # -- ragged arrays --------------------------------------------------------------------------
 
