@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
 from opendp_bayes.inference.answers import posterior as answers
@@ -55,14 +56,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    yield
-    import matplotlib.pyplot as plt
-
-    plt.close("all")
-
-
 def of_kind(parameter: inspect.Parameter, wrong: Any, usual: Any) -> Any:
     """What is wrong as a parameter that takes several takes it."""
     if parameter.kind is parameter.VAR_POSITIONAL:
@@ -95,6 +88,8 @@ def answer(result: Any, method: str, arguments: dict[str, Any]) -> BaseException
             called(result, method, arguments)
         except Exception as error:  # noqa: BLE001
             return error
+        finally:
+            plt.close("all")
     return None
 
 
