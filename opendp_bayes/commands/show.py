@@ -150,7 +150,7 @@ def _is_question(text: bytes) -> bool:
     import msgspec
 
     try:
-        document = msgspec.json.decode(text.removeprefix(BOM_UTF8))
+        document = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return isinstance(document, dict) and "format" not in document and "results" in document
@@ -235,9 +235,10 @@ def _as_text(table: "pl.DataFrame") -> "pl.DataFrame":
 
 def _content(file: Path) -> bytes:
     try:
-        return sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
+        text = sys.stdin.buffer.read() if file == _STANDARD_INPUT else file.read_bytes()
     except OSError as error:
         fail(f"FILE {file}: cannot be read ({error.strerror}).")
+    return text.removeprefix(BOM_UTF8)
 
 
 def _draw(released: "SurveyResult | Survey", level: float, path: Path) -> None:

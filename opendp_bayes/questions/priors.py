@@ -1,6 +1,6 @@
 """The prior of a question: settled when it is put to a query, from public facts alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from opendp_bayes.mathematics.telling import told
@@ -47,7 +47,8 @@ def with_prior(question: Question, space: CountsSpace, adds_noise: Callable[[], 
 def _ordered(question: Question) -> tuple[str, ...]:
     """The columns whose values are in order, each once."""
     names = () if question.ordered is None else question.ordered
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    are_names = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+    if isinstance(names, str) or not are_names:
         raise TypeError(
             f"ordered={told(names)}: must be a sequence of names of columns, such as ['age']."
         )

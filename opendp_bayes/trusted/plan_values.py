@@ -29,7 +29,13 @@ from opendp_bayes.trusted.plan_kinds import (
 _LONGEST_TEXT = 1000
 #: How polars' namespaces are written by users.
 _SPACES = {"string_expr": "str", "temporal_expr": "dt", "list_expr": "list", "array_expr": "arr"}
-_SPACES |= {"binary_expr": "bin", "struct_expr": "struct", "categorical": "cat", "boolean": ""}
+_SPACES |= {
+    "binary_expr": "bin",
+    "struct_expr": "struct",
+    "categorical": "cat",
+    "boolean": "",
+    "stats": "",
+}
 _BORDERS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -242,7 +248,8 @@ def _cast(rows: Rows, node: Any) -> Value:
     value = value_of(rows, inner)
     made = replace(value, dtype=_type_of(rows, node))
     if made.family not in CASTS:
-        raise RefusedError(made.family)
+        why = "Categorical" if made.family == "Categorical" else ""
+        raise RefusedError(f"cast to {made.family}", why)
     _among(value, CASTS[made.family].of, f"cast to {made.family}")
     if isinstance(made.dtype, pl.Enum):
         _check_length(made.dtype.categories)

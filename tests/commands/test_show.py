@@ -165,6 +165,13 @@ def test_a_picture_is_drawn(
     assert picture.read_bytes().startswith(magic)
 
 
+def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> None:
+    """As Notepad and PowerShell write it."""
+    marked = tmp_path / "marked.json"
+    marked.write_bytes(b"\xef\xbb\xbf" + (saved / "one.json").read_bytes())
+    assert run("show", marked) == run("show", saved / "one.json")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

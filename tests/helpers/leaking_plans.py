@@ -54,7 +54,7 @@ LEAKS: dict[str, tuple[Callable[[Any], Any], dict[str, Any], str]] = {
     "text as integer": (
         lambda of: of.with_columns(b=CATEGORICAL.cast(pl.Int64)),
         B,
-        "with_columns: categorical makes a Categorical, which has codes which depend on the order",
+        "with_columns: cast to Categorical makes a Categorical, which has codes which depend on",
     ),
 }
 

@@ -1,5 +1,6 @@
 """Queries whose posterior learns its prior: the draw and its loss are those of a number."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from unittest.mock import patch
@@ -166,8 +167,10 @@ def test_other_words_and_groups_are_refused():
 
 
 def test_wrong_ordered_columns_are_refused():
-    with pytest.raises(TypeError, match="ordered='v': must be a sequence of names of columns"):
-        asked(query(), ordered="v")
+    for wrong in ("v", True, 1, [1]):
+        message = rf"ordered={re.escape(repr(wrong))}: must be a sequence of names of columns"
+        with pytest.raises(TypeError, match=message):
+            asked(query(), ordered=wrong)
     with pytest.raises(ValueError, match=r"ordered=.*: must be among the columns asked for, which"):
         asked(query(), ordered=["v", "age"])
     with pytest.raises(ValueError, match=r"ordered=\[.*\]: goes with a learned prior; leave out"):

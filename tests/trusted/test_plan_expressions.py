@@ -97,6 +97,25 @@ def test_every_expression_is_accepted_for_a_reason_or_refused_by_name(receivers)
             assert method in ACCEPTED | trivial, label
 
 
+#: By how methods begin, how those are named that polars' plan does not tell apart.
+OTHERS = {"dp": "another library", "rolling_": "rolling_", "name": "name.suffix"}
+OTHERS |= {"meta.as_selector": "a rule for columns"}
+
+
+def test_a_method_that_is_refused_is_named_as_it_is_written(receivers):
+    """By its name, or where its argument or its column is at fault, by that."""
+    at_fault = r"'\w+' is a Categorical|an expression that polars|an infinite|a constant|series"
+    for label, expr in every.expressions(receivers).items():
+        said = outcome(expr)
+        if said is None or label in every.MORE:
+            continue
+        said = said.removeprefix("query: with_columns: ")
+        method = label.partition(".")[2].partition("(")[0]
+        named = [method, *(to for of, to in OTHERS.items() if method.startswith(of))]
+        pattern = "|".join(rf"(?<![a-z_]){re.escape(name)}(?![a-z])" for name in named)
+        assert re.search(pattern, said) or re.match(at_fault, said), (label, said[:90])
+
+
 def test_what_is_accepted_does_not_move_with_other_rows(receivers):
     """In processes of their own, since one process keeps the codes that it has given."""
     exprs = every.expressions(receivers)

@@ -143,7 +143,10 @@ REFUSED = {
         ),
         "categorical makes a Categorical",
     ),
-    "decimal": (lambda q: q.with_columns(i=C("s").cast(pl.Decimal(9, 2))), "decimal is not among"),
+    "decimal": (
+        lambda q: q.with_columns(i=C("s").cast(pl.Decimal(9, 2))),
+        "cast to Decimal is",
+    ),
     "operator": (lambda q: q.with_columns(i=C("i") ** 2), "with_columns: pow.generic is not among"),
     "sort": (lambda q: q.sort("i"), "query: sort is not among the steps"),
     "unique": (lambda q: q.unique(), "query: unique is not among the steps"),
@@ -186,6 +189,104 @@ def test_what_looks_at_other_rows_is_refused(name):
     plan, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         ob.posterior(plan(query()), **OF_I)
+
+
+OTHER = pl.LazyFrame(schema={"i": pl.Int64, "z": pl.Int64})
+#: Every method of a frame that makes another one.
+STEPS: dict[str, Any] = {
+    "approx_n_unique": lambda f: f.approx_n_unique(),
+    "bottom_k": lambda f: f.bottom_k(2, by="i"),
+    "cache": lambda f: f.cache(),
+    "cast": lambda f: f.cast(pl.String),
+    "clear": lambda f: f.clear(),
+    "clone": lambda f: f.clone(),
+    "count": lambda f: f.count(),
+    "drop": lambda f: f.drop("i"),
+    "drop_nans": lambda f: f.drop_nans("x"),
+    "drop_nulls": lambda f: f.drop_nulls("i"),
+    "explode": lambda f: f.explode("l"),
+    "fill_nan": lambda f: f.fill_nan(0.0),
+    "fill_null": lambda f: f.fill_null(0),
+    "filter": lambda f: f.filter(C("i") > 0),
+    "first": lambda f: f.first(),
+    "gather_every": lambda f: f.gather_every(2),
+    "group_by": lambda f: f.group_by("i").agg(pl.len()),
+    "group_by_dynamic": lambda f: f.group_by_dynamic("i", every="2i").agg(pl.len()),
+    "head": lambda f: f.head(),
+    "inspect": lambda f: f.inspect(),
+    "interpolate": lambda f: f.interpolate(),
+    "join": lambda f: f.join(OTHER, on="i"),
+    "join_asof": lambda f: f.join_asof(OTHER, on="i"),
+    "join_where": lambda f: f.join_where(OTHER, C("i") < C("z")),
+    "last": lambda f: f.last(),
+    "lazy": lambda f: f.lazy(),
+    "limit": lambda f: f.limit(),
+    "map_batches": lambda f: f.map_batches(lambda rows: rows),
+    "match_to_schema": lambda f: f.match_to_schema(f.collect_schema()),
+    "max": lambda f: f.max(),
+    "mean": lambda f: f.mean(),
+    "median": lambda f: f.median(),
+    "melt": lambda f: f.melt(),
+    "merge_sorted": lambda f: f.merge_sorted(f, "i"),
+    "min": lambda f: f.min(),
+    "null_count": lambda f: f.null_count(),
+    "pipe": lambda f: f.pipe(lambda rows: rows.filter(C("i") > 0)),
+    "pipe_with_schema": lambda f: f.pipe_with_schema(lambda rows, schema: rows),
+    "pivot": lambda f: f.pivot("i", ["1"], values="x", index="s"),
+    "quantile": lambda f: f.quantile(0.5),
+    "remove": lambda f: f.remove(C("i") > 0),
+    "rename": lambda f: f.rename({"i": "k"}),
+    "reverse": lambda f: f.reverse(),
+    "rolling": lambda f: f.rolling("i", period="2i").agg(pl.len()),
+    "select": lambda f: f.select("i"),
+    "select_seq": lambda f: f.select_seq("i"),
+    "set_sorted": lambda f: f.set_sorted("i"),
+    "shift": lambda f: f.shift(),
+    "slice": lambda f: f.slice(1, 2),
+    "sort": lambda f: f.sort("i"),
+    "sql": lambda f: f.sql("select i from self where i > 0"),
+    "std": lambda f: f.std(),
+    "sum": lambda f: f.sum(),
+    "tail": lambda f: f.tail(),
+    "top_k": lambda f: f.top_k(2, by="i"),
+    "unique": lambda f: f.unique(),
+    "unnest": lambda f: f.unnest("t"),
+    "unpivot": lambda f: f.unpivot(),
+    "update": lambda f: f.update(OTHER, on="i"),
+    "var": lambda f: f.var(),
+    "with_columns": lambda f: f.with_columns(k=C("i")),
+    "with_columns_seq": lambda f: f.with_columns_seq(k=C("i")),
+    "with_context": lambda f: f.with_context(OTHER),
+    "with_row_count": lambda f: f.with_row_count(),
+    "with_row_index": lambda f: f.with_row_index(),
+}
+ACCEPTED_STEPS = {
+    *("clear", "clone", "filter", "group_by", "lazy", "pipe", "remove", "select", "select_seq"),
+    *("sql", "with_columns", "with_columns_seq"),
+}
+#: Those that make none.
+NO_STEPS = {
+    *("collect", "collect_async", "collect_batches", "collect_schema", "columns", "describe"),
+    *("deserialize", "dtypes", "explain", "fetch", "profile", "remote", "schema", "serialize"),
+    *("show", "show_graph", "sink_batches", "sink_csv", "sink_ipc", "sink_ndjson", "sink_parquet"),
+    "width",
+}
+
+
+def test_every_method_of_a_frame_is_known():
+    assert {name for name in dir(pl.LazyFrame) if name[0] != "_"} == set(STEPS) | NO_STEPS
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_is_accepted_or_named_as_it_is_written(name):
+    schema = {**SCHEMA, "l": pl.List(pl.Int64), "t": pl.Struct({"q": pl.Int64})}
+    frame, source = pl.LazyFrame(schema=schema), pl.LazyFrame(schema=schema)
+    if name in ACCEPTED_STEPS:
+        check_plan(STEPS[name](frame), source)
+        return
+    with pytest.raises(ValueError, match=rf"query: (.*[^\w.])?{name}\b"):
+        check_plan(STEPS[name](frame), source)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ def check_learned(release: ReleasedData) -> None:
 
 def _ordered(table: NoisedTable, axes: tuple[str, ...], names: Any) -> list[str]:
     """The names of ordered variables, as the table has them."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    are_names = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
+    if isinstance(names, str) or not are_names:
         raise TypeError(f"ordered={names!r}: must be a sequence of names, such as ['age'].")
     if not axes:
         if len(names) > 1:
