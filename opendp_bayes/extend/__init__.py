@@ -31,6 +31,7 @@ from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flip
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
 from opendp_bayes.mechanisms.protocol import Lawful
+from opendp_bayes.mechanisms.registry import register_for_documents
 from opendp_bayes.samplers.exponential.categorical import ExactCategorical, weight_error
 from opendp_bayes.samplers.integers import (
     bernoulli_exp,
@@ -75,6 +76,7 @@ __all__ = [
     "geometric",
     "lower_end",
     "number_of_candidates",
+    "register_for_documents",
     "round_down",
     "round_up",
     "told",

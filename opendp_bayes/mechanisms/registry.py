@@ -35,6 +35,8 @@ BUILT_IN: tuple[type[Any], ...] = (
 )
 
 _known: dict[str, type[Any]] = {kind.name: kind for kind in BUILT_IN}
+#: Those that only documents name.
+_in_documents: dict[str, type[Any]] = {}
 
 
 def available_mechanisms() -> list[str]:
@@ -87,13 +89,26 @@ def load_mechanism(name: str) -> type[Any]:
     return _known[name]
 
 
-def known_mechanism(name: str) -> type[Any]:
-    """Return a built-in or already loaded class; `ValueError` otherwise, without importing
-    anything.
+def register_for_documents(kind: type[Any]) -> None:
+    """Let documents name a mechanism class that has no entry point, once its module is imported: no
+    query finds it by name.
+
+    Parameters
+    ----------
+    kind : type
+        A dataclass with a `name`; where another mechanism is loaded by that name, it is meant.
     """
-    if name not in _known:
+    _in_documents[kind.name] = kind
+
+
+def known_mechanism(name: str) -> type[Any]:
+    """Return a class that is built in, loaded or registered for documents; `ValueError` otherwise,
+    without importing anything.
+    """
+    kind = _known.get(name) or _in_documents.get(name)
+    if kind is None:
         raise ValueError(
-            f"mechanism={name!r}: is not built in; if an installed package provides it, call"
-            f" load_mechanism({name!r}) first."
+            f"mechanism={name!r}: is not built in; if an installed package provides it, import"
+            f" the package that has its constructor, or call load_mechanism({name!r}) first."
         )
-    return _known[name]
+    return kind

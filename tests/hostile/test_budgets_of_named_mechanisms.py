@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+import opendp_bayes_smoothed as obs
 from opendp_bayes.accounting import calibration, profile
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers.command_line import run
@@ -43,7 +44,7 @@ REMEDIES = (
 )
 
 
-def asked(name: str, budget: dict[str, float], **options: Any) -> ob.Release:
+def asked(mechanism: Any, budget: dict[str, float], **options: Any) -> ob.Release:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         analysis = dp.Context.compositor(
@@ -53,7 +54,7 @@ def asked(name: str, budget: dict[str, float], **options: Any) -> ob.Release:
             split_evenly_over=1,
         )
         return ob.posterior(
-            analysis.query(), "vote", size=SIZE, nulls="a", mechanism=name, **options
+            analysis.query(), "vote", size=SIZE, nulls="a", mechanism=mechanism, **options
         ).release()
 
 
@@ -86,7 +87,7 @@ def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
     """It is pure: at ε₀ the δ of ε is `(exp(ε₀) - exp(ε)) / (exp(ε₀) + 1)`, so that a δ of a half
     lets the noise shrink to a half of what ε alone needs.
     """
-    template = ob.load_mechanism("noisy_sampling_histogram")(1.0, rate)
+    template = obs.NoisySamplingHistogram(1.0, rate)
     public: Any = {"size": SIZE, "prior": PRIOR}
     pure = ob.calibrate(template, epsilon=1.0, **public)
     spent = ob.calibrate(template, epsilon=1.0, delta=0.5, **public)
@@ -104,23 +105,23 @@ def test_what_will_have_no_posterior_is_refused_before_it_is_paid() -> None:
         split_evenly_over=1,
     )
     settled: Any = {"size": SIZE, "nulls": "a"}
-    for mechanism in (
-        "noisy_sampling_histogram",
-        ob.load_mechanism("noisy_sampling_histogram")(5.0, 1.0),
-    ):
-        with pytest.raises(ValueError, match=r"cannot be enumerated.*would have no posterior"):
-            ob.posterior(analysis.query(), "vote", mechanism=mechanism, **settled).release()
+    noisy = obs.NoisySamplingHistogram(5.0)
+    with pytest.raises(ValueError, match=r"cannot be enumerated.*would have no posterior"):
+        ob.posterior(analysis.query(), "vote", mechanism=noisy, **settled).release()
     release = ob.posterior(analysis.query(), "vote", **settled).release()
     assert 0 < release.posterior.mean()[0] < 1
 
 
 def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
-    for budget in ({"epsilon": 1.0}, {"rho": 0.1}, {"rho": 0.1, "delta": 1e-6}):
+    template = obs.SamplingHistogram()
+    public: Any = {"size": SIZE, "prior": PRIOR}
+    for budget in ({"epsilon": 1.0}, {"rho": 0.1}):
         with pytest.raises(ValueError, match="no finite loss without it: give epsilon and delta"):
-            asked("sampling_histogram", budget)
+            ob.calibrate(template, **public, **budget)
     with pytest.raises(ValueError, match="a larger δ where it needs one"):
-        asked("sampling_histogram", {"epsilon": 1.0, "delta": 1e-6})
-    assert asked("sampling_histogram", {"epsilon": 1.0, "delta": 0.1}).delta == 0.1
+        ob.calibrate(template, **public, epsilon=1.0, delta=1e-6)
+    fitted = ob.calibrate(template, **public, epsilon=1.0, delta=0.1)
+    assert asked(fitted, {"epsilon": 1.0, "delta": 0.1}).delta == 0.1
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_a_search_that_only_follows_the_loss_is_noticed(monkeypatch: pytest.Monk
 
 def test_a_map_that_does_not_use_its_delta_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control."""
-    template = ob.load_mechanism("noisy_sampling_histogram")(1.0, 1.0)
+    template = obs.NoisySamplingHistogram(1.0)
     public: Any = {"size": SIZE, "prior": PRIOR}
     setting = Setting.of(ob.calibrate(template, epsilon=1.0, delta=0.5, **public), **public)
     assert profile.feasible_loss(setting, d_in=1, delta=0.5).epsilon <= 1

@@ -69,7 +69,7 @@ def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
         {"privacy": "contributions = 2"},
         {"privacy": 'identifier = "town"\nrows_per_identifier = 1'},
         {"result": 'by = "secret"'},
-        {"result": 'mechanism = "noisy_sampling_histogram"'},
+        {"result": 'mechanism = "hamming_exponential"'},
     ],
 )
 def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(
@@ -194,7 +194,7 @@ def test_every_command_reads_the_same_file(owner: Path) -> None:
         (("--categories", "a,c"), "--categories: 'c' is not among those"),
         (("--contributions", 2), "--contributions 2: is for the owner"),
         (("--separator", ";"), "--separator ';': is for the owner"),
-        (("--mechanism", "noisy_sampling_histogram"), "may not be asked for"),
+        (("--mechanism", "hamming_exponential"), "may not be asked for"),
     ):
         assert message in run("release", "data.toml", *given, *more, code=2)
     run("report", asked(), "data.toml", "-o", "page.html")

@@ -102,7 +102,12 @@ def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown
         ("epsilon = 1.0", "[columns.code]\nnulls = 1", "", r"code\.nulls=1: .* leave it out\."),
         ("epsilon = 1.0", '[columns.member]\ncategories = ["x"]', "", r"those of its type, as the"),
         ("epsilon = 1.0", "", 'by = "voter"', r"results\[0\]\.by='voter': may not be asked for"),
-        ("epsilon = 1.0", "", 'mechanism = "sampling_histogram"', r"may not be asked for; the own"),
+        (
+            "epsilon = 1.0",
+            "",
+            'mechanism = "hamming_exponential"',
+            r"may not be asked for; the own",
+        ),
     ],
 )
 def test_what_is_the_owners_is_refused(privacy: str, rest: str, result: str, message: str) -> None:
@@ -136,9 +141,9 @@ def test_an_owner_who_is_silent_allows_no_other_measure() -> None:
 
 
 def test_a_plugin_runs_where_the_owner_names_it() -> None:
-    named = OWNER.replace("epsilon_at_most", 'plugins = ["sampling_histogram"]\nepsilon_at_most')
-    asked = question(result='mechanism = "sampling_histogram"')
-    assert answered(asked, named).results[0].mechanism == "sampling_histogram"
+    named = OWNER.replace("epsilon_at_most", 'plugins = ["hamming_exponential"]\nepsilon_at_most')
+    asked = question(result='mechanism = "hamming_exponential"')
+    assert answered(asked, named).results[0].mechanism == "hamming_exponential"
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,8 @@ def database_utility(
     Parameters
     ----------
     counts : records of each of the two categories, shape `(2,)`, at most 10^9 in all.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
@@ -128,8 +128,8 @@ def log_database_utility(
     Parameters
     ----------
     counts : records of each of the two categories, shape `(2,)`, at most 10^9 in all.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
@@ -158,8 +158,8 @@ def smoothed_utility(
     distributions : the set Π, shape `(l, 2)`: rows of probabilities of the two categories. Only the
         vertices of their convex hull matter, and are used.
     size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 

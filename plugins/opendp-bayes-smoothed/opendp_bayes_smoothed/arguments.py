@@ -11,8 +11,8 @@ from opendp_bayes_smoothed.draws import LARGEST_SIZE
 
 
 def samples_of(rate: float | Fraction, size: int) -> int:
-    """`T = ceil(rate n)`, the paper's number of samples, from the decimal value of the rate;
-    `ValueError` unless `0 < rate <= 1`.
+    """`T = ceil(rate n)`, the paper's number of samples: T itself for the float `T / n`, otherwise
+    of the decimal that a float prints as. `ValueError` unless `0 < rate <= 1`.
     """
     if isinstance(rate, bool) or not isinstance(rate, (float, int, Fraction, np.floating)):
         raise TypeError(f"rate={rate!r}: must be a number, not {type(rate).__name__}.")
@@ -23,8 +23,11 @@ def samples_of(rate: float | Fraction, size: int) -> int:
         )
     if not 1 <= size <= LARGEST_SIZE:
         raise ValueError(f"counts: hold {size} records; must be from 1 to {LARGEST_SIZE:.0e}.")
-    exact = rate if isinstance(rate, Fraction) else Fraction(repr(float(rate)))
-    return math.ceil(exact * size)
+    if isinstance(rate, Fraction):
+        return math.ceil(rate * size)
+    rate = float(rate)
+    samples = round(rate * size)
+    return samples if samples / size == rate else math.ceil(Fraction(repr(rate)) * size)
 
 
 def as_epsilon(value: float, name: str = "epsilon") -> float:

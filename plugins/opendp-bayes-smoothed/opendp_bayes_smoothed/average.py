@@ -31,8 +31,8 @@ def average_profile(
     records : the value of every record, whole numbers from 0 to `levels - 1`, shape `(n,)`, at
         least 2.
     levels : number of values that a record may have.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
 
     It is the maximum over all records that could have changed and all values they could have had
@@ -52,8 +52,8 @@ def average_profiles(
     records : the value of every record, whole numbers from 0 to `levels - 1`, shape `(n,)`, at
         least 2.
     levels : number of values that a record may have.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilons : values of ε, each at least 0.
 
     With B the law of the sum of T of the other records and A that of T - 1, a record of value v
@@ -95,8 +95,8 @@ def smoothed_average_delta(
     distributions : the set Π, shape `(l, levels)`: rows of probabilities of the values 0, 1, 2 and
         so on.
     size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
 
     Returns an upper bound, never exactly 0. Raises `ValueError`/`TypeError` for arguments that are

@@ -22,8 +22,8 @@ def sampling_bound(
     ----------
     distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories.
     size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : greater than `ln(n / (n - T))`.
 
     f is the smallest probability of any category in Π and `t = (1 - e^-ε) n / T - 1 > 0`. The

@@ -75,8 +75,8 @@ def make_sampling_histogram(
     output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)` without
         replacement and `(0, 1 - (1 - d_in / n)^T)` with it; or `smoothed(Π, size=n)`, whose map is
         a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     Raises `ValueError`/`TypeError` for a rate or space that does not fit, and for a measure of
@@ -115,8 +115,8 @@ def make_noisy_sampling_histogram(
         loss of the noise; another measure of OpenDP's, whose map follows from that; or `smoothed(Π,
         size=n)`, whose map is a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
     scale : positive number, in records.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
 
     Under `smoothed(Π, size=n)` the loss is that of the noised histogram itself where the databases
     and samples are few enough to compute it: `n T^3` up to 10^9 for two categories. Otherwise it
@@ -149,8 +149,8 @@ def make_sampling_average(
         `make_beta_binomial`, with a public number of records.
     output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)`; or
         `smoothed(Π, size=n)`, whose map is a `SmoothedLoss`.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     values : a finite number for each category, in their order.
 
     It is a post-processing of `make_sampling_histogram`, whose maps it has. Under `smoothed(Π,

@@ -1,10 +1,9 @@
 """The sampling-histogram mechanisms as values: the paper's Algorithm 2 and Appendix F, and
 Algorithm 4 with additive noise.
 
-Each is registered under the entry point group `opendp_bayes.mechanisms`, so
-`opendp_bayes.load_mechanism` finds it by name. `proven_loss` states what differential privacy
-promises, whatever the data; what smoothed differential privacy promises is in `framework`, under a
-measure of its own.
+They are made by the constructors in `framework`, and no query finds them by name: a name is read
+where a document is. `proven_loss` states what differential privacy promises, whatever the data;
+what smoothed differential privacy promises is in `framework`, under a measure of its own.
 """
 
 import math
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes import PrivacyLoss
+from opendp_bayes.extend import register_for_documents
 from opendp_bayes.mathematics.rounding import round_up, upper_end
 from opendp_bayes.mathematics.simplex import candidates, check_enumerable
 from opendp_bayes.mathematics.validation import (
@@ -34,16 +34,15 @@ from opendp_bayes_smoothed.sampling import draw_histogram
 
 @dataclass(frozen=True)
 class SamplingHistogram:
-    """Release the histogram of `T = ceil(rate n / max(scale, 1))` records drawn at random. The only
-    noise is that of the sampling.
+    """Release the histogram of `T = ceil(ceil(rate n) / max(scale, 1))` records drawn at random.
+    The only noise is that of the sampling.
 
     Parameters
     ----------
-    scale : positive number that divides the rate where it is above 1; this is how a Context finds
-        a number of samples that fits its δ, and never more than the rate asks for: below 1 no
-        loss is promised.
-    rate : share of the records that is drawn at most, in `(0, 1]`: the paper's η. A float is taken
-        for the decimal that it prints as.
+    scale : positive number that divides the number drawn where it is above 1; this is how
+        `calibrate` finds a number of samples that fits a δ, and never more than the rate asks for:
+        below 1 no loss is promised.
+    rate : share of the records that is drawn at most, in `(0, 1]`: the paper's η. `T / n` draws T.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
     The released counts sum to T, not to n. The number of records must be public.
@@ -66,8 +65,7 @@ class SamplingHistogram:
 
     def samples(self, size: int) -> int:
         """The number of records that are drawn from `size`."""
-        divisor = max(Fraction(1), Fraction(repr(float(self.scale))))
-        return samples_of(Fraction(repr(float(self.rate))) / divisor, size)
+        return math.ceil(samples_of(self.rate, size) / max(Fraction(1), Fraction(self.scale)))
 
     def check(self, *, size: int | None, prior: Floats) -> None:
         """Raise `ValueError` if the number of records is private, or above 10^9."""
@@ -205,6 +203,10 @@ class NoisySamplingHistogram:
         """
         rate = 1 / self.scale
         return upper_end(2 * rate + math.log1p(-math.exp(-rate) * math.expm1(-rate)), 2.0**-48)
+
+
+for _kind in (SamplingHistogram, NoisySamplingHistogram):
+    register_for_documents(_kind)
 
 
 def amplified(epsilon: float, share: float) -> float:

@@ -37,8 +37,8 @@ def database_profile(
     Parameters
     ----------
     counts : records of each category, shape `(m,)`, at most 10^9 in all.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
@@ -65,8 +65,8 @@ def log_database_profile(
     Parameters
     ----------
     counts : records of each category, shape `(m,)`, at most 10^9 in all.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 

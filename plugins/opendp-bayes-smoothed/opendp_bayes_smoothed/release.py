@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opendp_bayes import Release, load_mechanism
+from opendp_bayes import Release
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Sheet, Table, columns
 from opendp_bayes.display.wording import at_most, described, guarantee
@@ -12,7 +12,6 @@ from opendp_bayes.extend import as_size
 from opendp_bayes.mathematics.telling import depth_told
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.losses import SmoothedDP, SmoothedLoss, loss_of
-from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
 
 _FORMAT, _VERSION = "opendp-bayes-smoothed release", 1
 #: Where a statement gives δ, unless it is asked for elsewhere.
@@ -97,8 +96,6 @@ class SmoothedRelease:
         `ValueError` for another format, a field that is missing or wrong, or a δ that is stated too
         small.
         """
-        for kind in (SamplingHistogram, NoisySamplingHistogram):
-            load_mechanism(kind.name)
         try:
             with depth_told("it"):
                 document = json.loads(text)

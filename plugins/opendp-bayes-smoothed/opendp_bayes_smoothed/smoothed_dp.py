@@ -35,8 +35,8 @@ def smoothed_delta(
     distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
         vertices of their convex hull matter, and are used.
     size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
@@ -67,8 +67,8 @@ def log_smoothed_delta(
     distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
         vertices of their convex hull matter, and are used.
     size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     epsilon : at least 0.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 
@@ -128,8 +128,8 @@ def smoothed_epsilon(
     distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
         vertices of their convex hull matter, and are used.
     size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
     delta : greater than 0 and at most 1.
     replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
 

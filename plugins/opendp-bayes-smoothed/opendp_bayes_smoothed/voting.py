@@ -111,8 +111,8 @@ def of_a_sample(
         of an election some of whose votes are lost.
     k : number of categories.
     size : the number of records n.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, a float being taken
-        for the decimal that it prints as.
+    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+        `rate=T / n`.
 
     Outcomes are in the order in which they first occur among the histograms, in lexicographic
     order. Raises `ValueError`/`TypeError` for a rate that is not valid, and where the sample has

@@ -37,10 +37,8 @@ def context(**loss: float) -> dp.Context:
     )
 
 
-def asked(analysis: dp.Context, mechanism: str, **parameters: float) -> Any:
-    return ob.posterior(
-        analysis.query(), "vote", size=SIZE, nulls="a", mechanism=mechanism, **parameters
-    )
+def asked(analysis: dp.Context, mechanism: Any) -> Any:
+    return ob.posterior(analysis.query(), "vote", size=SIZE, nulls="a", mechanism=mechanism)
 
 
 def approximate() -> dp.Measure:
@@ -51,23 +49,16 @@ def test_noise_on_a_sample_is_refused_in_a_context() -> None:
     """Before it is paid: its release would have no posterior. Its constructor makes one."""
     analysis = context(epsilon=1.0)
     with pytest.raises(ValueError, match="would have no posterior"):
-        asked(analysis, "noisy_sampling_histogram", rate=0.3).release()
+        asked(analysis, obs.NoisySamplingHistogram(8.0, 0.3)).release()
     assert sum(asked(analysis, "laplace_parameters").release().counts) == SIZE
 
 
 @pytest.mark.filterwarnings("ignore:delta should be less")
 def test_sampling_in_a_context_spends_its_delta() -> None:
     analysis = context(epsilon=1e-9, delta=0.25)
-    release = asked(analysis, "sampling_histogram").release()
+    release = asked(analysis, obs.SamplingHistogram(rate=0.25)).release()
     assert sum(release.counts) == 25
     assert (release.epsilon, release.delta) == (0, 0.25)
-
-
-def test_sampling_has_no_place_in_a_context_without_delta() -> None:
-    with pytest.raises(
-        ValueError, match="its privacy loss exceeds what is asked for at every scale"
-    ):
-        asked(context(epsilon=1.0), "sampling_histogram").release()
 
 
 def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
@@ -140,14 +131,38 @@ def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
         measurement.check(1, (-3.0, 0.1))
 
 
-def test_a_context_draws_no_more_than_the_rate() -> None:
-    """And less where its δ asks for less."""
+def test_calibration_draws_no_more_than_the_rate() -> None:
+    """And less where δ asks for less."""
     for delta, samples in ((0.9, 80), (0.8, 80), (0.25, 25)):
-        analysis = context(epsilon=1e-9, delta=delta)
-        release = asked(analysis, "sampling_histogram", rate=0.8).release()
-        assert sum(release.counts) == samples
-        assert release.delta == samples / SIZE
-        assert release.mechanism.scale >= 1
+        fitted = ob.calibrate(
+            obs.SamplingHistogram(rate=0.8), size=SIZE, prior=[1, 1], epsilon=1e-9, delta=delta
+        )
+        assert fitted.samples(SIZE) == samples
+        assert fitted.scale >= 1
+
+
+def test_no_query_finds_them_by_name_but_documents_are_read(posterior: dp.Transformation) -> None:
+    names = {"noisy_sampling_histogram", "sampling_histogram"}
+    assert not names & set(ob.research.available_mechanisms())
+    for name in names:
+        with pytest.raises(ValueError, match=f"mechanism='{name}': is not an installed mechanism"):
+            asked(context(epsilon=1.0), name).release()
+    for made in (
+        obs.then_sampling_histogram(approximate(), 0.3),
+        obs.then_noisy_sampling_histogram(dp.max_divergence(), 2.0, rate=0.3),
+    ):
+        release = (posterior >> made)(FRAME)
+        assert ob.Release.from_json(release.to_json()) == release
+
+
+def test_the_posterior_of_a_sample_is_its_plug_in(posterior: dp.Transformation) -> None:
+    """Summed over all data sets, as the page says; negative control: drawn with replacement."""
+    sample = (posterior >> obs.then_sampling_histogram(approximate(), 0.3))(FRAME)
+    assert sample.posterior.mean()[0] == pytest.approx(sample.plug_in.mean(), abs=1e-9)
+    assert sample.posterior.std()[0] == pytest.approx(sample.plug_in.std(), rel=1e-6)
+    repeated = posterior >> obs.then_sampling_histogram(approximate(), 0.3, replacement="with")
+    wider = repeated(FRAME)
+    assert wider.posterior.std()[0] > 1.05 * wider.plug_in.std()
 
 
 def test_smoothed_map_of_the_noisy_mechanism(posterior: dp.Transformation) -> None:

@@ -1,4 +1,4 @@
-"""The mechanisms loaded by entry point: samplers against their laws, and maps against the exact
+"""The mechanisms: samplers against their laws, and maps against the exact
 loss over all pairs of databases.
 """
 
@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import definitions
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import mechanisms
+from opendp_bayes_smoothed.arguments import samples_of
 from opendp_bayes_smoothed.losses import loss_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
@@ -24,17 +26,11 @@ PRIOR = np.ones(2)
 
 
 def sampling(**fields: object) -> ob.Mechanism:
-    return ob.load_mechanism("sampling_histogram")(**fields)
+    return obs.SamplingHistogram(**fields)
 
 
 def noisy(scale: float, rate: float = 1.0) -> ob.Mechanism:
-    return ob.load_mechanism("noisy_sampling_histogram")(scale, rate)
-
-
-def test_entry_points_are_installed() -> None:
-    assert {"sampling_histogram", "noisy_sampling_histogram"} <= set(
-        ob.research.available_mechanisms()
-    )
+    return obs.NoisySamplingHistogram(scale, rate)
 
 
 # Samplers.
@@ -241,9 +237,9 @@ def test_amplification() -> None:
     assert amplified(1000.0, 0.5) == 1000.0
 
 
-@pytest.mark.parametrize("name", ["sampling_histogram", "noisy_sampling_histogram"])
-def test_every_scale_works(name: str) -> None:
-    mechanism = ob.load_mechanism(name)(scale=1.0, rate=0.5)
+@pytest.mark.parametrize("kind", [obs.SamplingHistogram, obs.NoisySamplingHistogram])
+def test_every_scale_works(kind: Any) -> None:
+    mechanism = kind(scale=1.0, rate=0.5)
     assert isinstance(mechanism, ob.Mechanism)
     for scale in (2.0**-40, 1e-3, 1.0, 1e6, 2.0**60):
         changed = replace(mechanism, scale=scale)
@@ -264,6 +260,23 @@ def test_scale_divides_the_rate() -> None:
         1,
     ]
     assert sampling(rate=0.998).samples(1000) == 998
+
+
+def test_a_quotient_of_whole_numbers_draws_its_numerator() -> None:
+    """As floats and fractions, through each mechanism and function; other rates are rounded up."""
+    for size in range(1, 61):
+        for samples in range(1, size + 1):
+            rate = samples / size
+            assert sampling(rate=rate).samples(size) == samples
+            assert noisy(1.0, rate).samples(size) == samples
+            assert samples_of(Fraction(samples, size), size) == samples
+            if samples < size:
+                above = math.nextafter(rate, 1.0)
+                assert samples_of(above, size) == samples + 1
+    assert samples_of((10**9 - 1) / 10**9, 10**9) == 10**9 - 1
+    assert sum(sampling(rate=5 / 7).sample([3, 4], 1.0)[0]) == 5
+    # Negative control: of the decimal that the quotient prints as, one too many.
+    assert math.ceil(Fraction(repr(5 / 7)) * 7) == 6
 
 
 @pytest.mark.parametrize(
