@@ -26,7 +26,13 @@ from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.trusted.boundary import descriptor_of
-from opendp_bayes.trusted.budget import as_tuple, delta_of, distance_of_unit, shown
+from opendp_bayes.trusted.budget import (
+    as_tuple,
+    delta_of,
+    distance_of_unit,
+    identifier_of,
+    shown,
+)
 from opendp_bayes.trusted.discovery import is_concentrated, make_discovery
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.keys import KeysSpace
@@ -206,7 +212,7 @@ def discovering(
     elif isinstance(query, Discoverable):
         counts, base = query.counts_of_values(column, always=always, nulls=nulls)
         kept = getattr(query, "kept", "")
-        truncated = bool(kept)
+        truncated = bool(kept) or identifier_of(counts.input_metric) is not None
     else:
         kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
         raise TypeError(

@@ -200,12 +200,13 @@ def withheld(read: Callable[[], T], what: str) -> T:
 
 def guarded_map(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     """Wrap a map, which never sees data: its own errors pass, and an interrupt does not abort the
-    interpreter.
+    interpreter. How numpy treats overflow is no matter of the caller's.
     """
 
     def callback(d_in: Any) -> Any:
         try:
-            return function(d_in)
+            with np.errstate(all="ignore"):
+                return function(d_in)
         except (TypeError, ValueError):
             raise
         except BaseException as error:  # noqa: BLE001 - see guarded
