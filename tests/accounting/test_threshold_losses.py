@@ -271,9 +271,9 @@ def test_an_epsilon_is_that_at_which_delta_is_met() -> None:
     law = GaussianThreshold(5.2, 31)
     loss = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=1e-8)
     assert loss.method == "exact"
-    assert threshold_losses.gaussian_delta(law, loss.epsilon, 1) <= 1e-8
+    assert threshold_losses.gaussian_delta(law, loss.epsilon, Distance.of(1)) <= 1e-8
     lower = loss.epsilon * (1 - 1e-9)
-    assert threshold_losses.gaussian_delta(law, lower, 1) > 1e-8
+    assert threshold_losses.gaussian_delta(law, lower, Distance.of(1)) > 1e-8
     none = loss_of_discovery(Discovery(law), 1, concentrated=False, delta=6e-9)
     assert none.epsilon == math.inf  # a new key is shown more often
     none = loss_of_discovery(Discovery(law), 1, concentrated=False)

@@ -370,7 +370,17 @@ def random_unit(rng: np.random.Generator) -> list[Any]:
         }
         if limits:
             found.append(Bound(by=groupings[at], **limits))
-    return found
+    return found if limits_all_records(found) else []
+
+
+def limits_all_records(unit: list[Any]) -> bool:
+    """True unless Bounds leave the number of records open, which is refused: OpenDP takes as many
+    groups as there are keys.
+    """
+    try:
+        return bool(unit) and Bounds.of(unit).records > 0
+    except ValueError:
+        return False
 
 
 def std_of_opendp(unit: list[Any], keys: list[str], loss: dict[str, float]) -> float | None:
