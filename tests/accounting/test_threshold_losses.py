@@ -57,8 +57,8 @@ def counts_of_others(noise: Noise, keys: int, moved: int) -> list[int]:
     return [0, 1, moved, noise.far + moved]
 
 
-def loss_at(law: Threshold, d_in: int, moved: Any) -> tuple[float, float]:
-    loss = loss_of_discovery(Discovery(law), moved_by(d_in, moved), concentrated=False, delta=0.05)
+def loss_at(law: Threshold, d_in: int | Distance) -> tuple[float, float]:
+    loss = loss_of_discovery(Discovery(law), d_in, concentrated=False, delta=0.05)
     return loss.epsilon, loss.delta
 
 

@@ -168,10 +168,11 @@ def test_the_rest_of_other_laws_is_paid_apart() -> None:
 @pytest.mark.parametrize(("d_in", "moved"), [(5, "records"), (65, "people")])
 def test_a_budget_is_met_where_delta_is_near_one(gap: float, d_in: int, moved: Any) -> None:
     """Where the profile is flat in floats: of all ε that have this δ, the least is stated."""
+    distance = moved_by(d_in, moved)
     found = fitted_discovery(
-        "gaussian_threshold", epsilon=1.0, delta=1 - gap, d_in=d_in, moved=moved, rest=0.3
+        "gaussian_threshold", epsilon=1.0, delta=1 - gap, d_in=distance, rest=0.3
     )
-    loss = loss_of_discovery(found, d_in, moved, concentrated=False, delta=1 - gap)
+    loss = loss_of_discovery(found, distance, concentrated=False, delta=1 - gap)
     assert loss.epsilon <= 1.0
     assert loss.delta <= 1 - gap
 
