@@ -61,7 +61,10 @@ def is_kept(name: str, plan: pl.LazyFrame, source: pl.LazyFrame) -> bool:
     passed: no step computes it anew, and none makes groups.
     """
     node = written(plan)
-    rows = _rows(node, source, frozenset({name}))
+    try:
+        rows = _rows(node, source, frozenset({name}))
+    except RefusedError:  # a later step groups by the column, which was computed anew
+        return False
     has_groups = any(step == "GroupBy" for step, _ in steps_of(node))
     return name in rows.bounded - rows.stale and not has_groups
 

@@ -202,3 +202,9 @@ def test_rows_in_any_number_of_groups_are_refused_before_data_are_read(unit: Any
     for made in (limited, query(dp.unit_of(contributions=[Bound(by=["s"], per_group=1)]))):
         with pytest.raises(ValueError, match=r"^d_in=.*no Bound limits the number of records"):
             ob.posterior(made, **OF_I)
+
+
+def test_a_column_that_was_computed_anew_is_counted_after_it_made_groups() -> None:
+    """Whether it is what it was is asked of every counted column; here it is not."""
+    grouped = query().with_columns(i=C("i") // 2).group_by("i").agg(n=pl.len())
+    assert ob.posterior(grouped, **OF_I).release().d_in == 2
