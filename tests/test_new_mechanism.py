@@ -73,7 +73,6 @@ NAMED_IN = {
     "papers.py",
     "planning/automatic.py",
     "planning/plan.py",
-    "questions/discovered_groups.py",
     "results/counts_from_elsewhere.py",
 }
 

@@ -44,7 +44,7 @@ def loss_of_discovery(
 
     Parameters
     ----------
-    discovery : the threshold law, and the noise of what is hidden and of counts within keys.
+    discovery : the threshold law, and the noise of what is hidden.
     d_in : how far the counts of all keys move, in any directions: a whole number of records in all,
         or a `Distance`. Of one person who is counted once in each of m keys it is
         `Distance.limited(m, largest=1)`.
@@ -76,34 +76,28 @@ def _loss(
     else:
         assert isinstance(law, OptimalThreshold)  # noqa: S101 (there is no other)
         return _optimal_loss(discovery, law, distance)
-    moves = (Distance.of(distance.records), distance)  # the rest is one number
-    for noise, moved in zip((discovery.rest, discovery.within), moves, strict=True):
-        if noise is not None:
-            other = _noise_loss(noise, moved)
-            one = replace(
-                one, epsilon=sum_up((one.epsilon, other.epsilon)), rho=sum_up((one.rho, other.rho))
-            )
-    return one
+    if discovery.rest is None:
+        return one
+    epsilon, rho = _losses_of_one_number(discovery.rest, distance.records)
+    return replace(one, epsilon=sum_up((one.epsilon, epsilon)), rho=sum_up((one.rho, rho)))
 
 
-def _noise_loss(noise: IntegerNoise, distance: Distance) -> PrivacyLoss:
-    """The loss of noised numbers that move."""
-    scale = Fraction(noise.scale)
-    rho = round_up(distance.squared / (2 * scale**2))
-    epsilon = round_up(distance.records / scale) if isinstance(noise, DiscreteLaplace) else math.inf
-    return PrivacyLoss(epsilon, rho, math.inf)
+def _losses_of_one_number(noise: IntegerNoise, records: int) -> tuple[float, float]:
+    """The ε and the ρ of a noised number that moves by so many records."""
+    moved = records / Fraction(noise.scale)
+    epsilon = round_up(moved) if isinstance(noise, DiscreteLaplace) else math.inf
+    return epsilon, round_up(moved**2 / 2)
 
 
 def _optimal_loss(discovery: Discovery, law: OptimalThreshold, distance: Distance) -> PrivacyLoss:
-    """The loss of the optimal law. A key that is shown has counts within, a hidden one is a part of
-    the rest, and no key is both (`docs/research/proofs.md`, "What the hidden keys hold together,
-    and what is counted within a key").
+    """The loss of the optimal law. A hidden key is a part of the rest, and one that is shown is
+    none (`docs/research/proofs.md`, "What the hidden keys hold together").
     """
-    noises = (discovery.within, discovery.rest)
-    if any(isinstance(noise, DiscreteGaussian) for noise in noises):
+    rest = discovery.rest
+    if isinstance(rest, DiscreteGaussian):
         return NO_BOUND
-    of_within, of_rest = (Fraction(0) if one is None else 1 / Fraction(one.scale) for one in noises)
-    epsilon = max(Fraction(law.epsilon) + of_within, Fraction(law.decay) + of_rest)
+    of_rest = Fraction(0) if rest is None else 1 / Fraction(rest.scale)
+    epsilon = max(Fraction(law.epsilon), Fraction(law.decay) + of_rest)
     return _of_several(epsilon, Fraction(law.delta), distance)
 
 

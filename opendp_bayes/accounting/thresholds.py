@@ -49,7 +49,6 @@ def fitted_discovery(
     delta: float,
     d_in: int | Distance,
     rest: float = 0.0,
-    within: float = 0.0,
 ) -> Discovery:
     """Return the discovery within a budget whose law shows a key with one half at the least count.
 
@@ -62,9 +61,6 @@ def fitted_discovery(
     d_in : how far the counts of all keys move, as in `loss_of_discovery`.
     rest : the share, from 0 to below 1, of ε or ρ that buys the number of records that the hidden
         keys hold together. The optimal law has it at that share of its own ε and spends no more.
-
-    within : the share that buys counts of listed categories in every key that is shown: of the
-        optimal law, or under ρ.
 
     Raises `ValueError`/`TypeError` for arguments that are not valid, and where no law of that name
     fits.
@@ -82,20 +78,16 @@ def fitted_discovery(
         raise ValueError(f"delta={told(delta)}: must be at least {_SMALLEST_DELTA:g}.")
     if distance.records == 0:
         raise ValueError("d_in=0: must be at least 1, since nothing is to be hidden otherwise.")
-    for share, value in (("rest", rest), ("within", within), ("rest + within", rest + within)):
-        if not 0 <= value < 1:
-            raise ValueError(f"{share}={told(value)}: must be at least 0 and below 1, such as 0.2.")
+    if not 0 <= rest < 1:
+        raise ValueError(f"rest={told(rest)}: must be at least 0 and below 1, such as 0.2.")
     if epsilon is None:
         if name not in ("auto", GaussianThreshold.name):
             raise ValueError(
                 f"name={told(name)}: has no rho of its own; ask for 'gaussian_threshold' under a"
                 " budget in rho, or for a budget in epsilon."
             )
-        return _under_rho(as_positive(rho, "rho"), delta, distance, rest, within)
+        return _under_rho(as_positive(rho, "rho"), delta, distance, rest)
     epsilon = as_positive(epsilon, "epsilon")
-    if within:
-        as_choice(name, "name", ("auto", OptimalThreshold.name))
-        return _optimal(epsilon, delta, distance, rest, within)
     if name != "auto":
         return _FITTED[name](epsilon, delta, distance, rest)
     # Beyond so many keys the Gaussian law has by far the least threshold, and the others take long.
@@ -111,9 +103,7 @@ def fitted_discovery(
     return min(found, key=lambda discovery: discovery.law.least_shown(0.5))
 
 
-def _optimal(
-    epsilon: float, delta: float, distance: Distance, rest: float, within: float = 0.0
-) -> Discovery:
+def _optimal(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
     """Within ε by an equal part of it for each record."""
     check_smallest_delta(delta)
     one = round_down(Fraction(epsilon) / distance.records)
@@ -124,11 +114,10 @@ def _optimal(
             f" records a delta of {part:.2g}, which must be at least {SMALLEST_DELTA:g}; ask for a"
             " smaller epsilon, or a larger delta."
         )
-    noises = [_laplace_of(Fraction(share) * Fraction(one)) for share in (rest, within)]
-    spent = (Fraction(0) if noise is None else 1 / Fraction(noise.scale) for noise in noises)
-    rates = [round_down(Fraction(one) - each) for each in spent]
-    decay, growth = min(rates), rates[1]
-    return Discovery(OptimalThreshold(growth, part, decay), *noises)
+    noise = _laplace_of(Fraction(rest) * Fraction(one))
+    spent = Fraction(0) if noise is None else 1 / Fraction(noise.scale)
+    decay = round_down(Fraction(one) - spent)
+    return Discovery(OptimalThreshold(one, part, decay), noise)
 
 
 def _laplace(epsilon: float, delta: float, distance: Distance, rest: float) -> Discovery:
@@ -171,21 +160,17 @@ def _gaussian(epsilon: float, delta: float, distance: Distance, rest: float) -> 
     return Discovery(GaussianThreshold(scale, threshold), _laplace_of(of_rest / distance.records))
 
 
-def _under_rho(
-    rho: float, delta: float, distance: Distance, rest: float, within: float
-) -> Discovery:
+def _under_rho(rho: float, delta: float, distance: Distance, rest: float) -> Discovery:
     """The Gaussian law with a share of ρ by the scale, and within δ by the threshold."""
-    of_law, *others = _divided(rho, rest, within)
+    of_law, of_rest = _divided(rho, rest)
     scale = sqrt_up(distance.squared / (2 * of_law))
     threshold = _least_threshold(
         lambda tried: new_shown(GaussianThreshold(scale, tried), distance) <= delta
     )
-    squares = (distance.records**2, distance.squared)  # the rest is one number
-    noises = (
-        DiscreteGaussian(sqrt_up(square / (2 * one))) if one else None
-        for square, one in zip(squares, others, strict=True)
-    )
-    return Discovery(GaussianThreshold(scale, threshold), *noises)
+    law = GaussianThreshold(scale, threshold)
+    if not of_rest:
+        return Discovery(law)
+    return Discovery(law, DiscreteGaussian(sqrt_up(distance.records**2 / (2 * of_rest))))
 
 
 _FITTED = {
@@ -195,16 +180,14 @@ _FITTED = {
 }
 
 
-def _divided(budget: float, *shares: float) -> tuple[Fraction, ...]:
-    """Parts of a budget, that of the law and those of others by their shares, so that the sum of
-    all losses is within it.
+def _divided(budget: float, rest: float) -> tuple[Fraction, Fraction]:
+    """Parts of a budget, that of the law and that of the rest by its share, so that the sum of both
+    losses is within it.
     """
-    bought = [share for share in shares if share]
-    if not bought:
-        return (Fraction(budget), *(Fraction(0) for _ in shares))
-    of_law, *others = map(Fraction, divided(budget, (1 - sum(bought), *bought)))
-    each = iter(others)
-    return (of_law, *(next(each) if share else Fraction(0) for share in shares))
+    if not rest:
+        return Fraction(budget), Fraction(0)
+    of_law, of_rest = map(Fraction, divided(budget, (1 - rest, rest)))
+    return of_law, of_rest
 
 
 def _part(delta: float, total: Callable[[Fraction], float]) -> float:

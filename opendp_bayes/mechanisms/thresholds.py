@@ -279,24 +279,20 @@ class Discovery:
     law : by which keys are shown.
     rest : noise of the number of records that all hidden keys hold together, a `DiscreteLaplace` or
         a `DiscreteGaussian`; None where that number is not released.
-    within : noise of the counts of listed categories in each key that is shown, of these two; None
-        where keys have no such counts.
     """
 
     law: Threshold
     rest: IntegerNoise | None = None
-    within: IntegerNoise | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.law, Threshold):
             raise TypeError(f"law={told(self.law)}: must be a threshold law.")
-        for name, noise in (("rest", self.rest), ("within", self.within)):
-            if not isinstance(noise, DiscreteLaplace | DiscreteGaussian | None):
-                raise TypeError(
-                    f"{name}={told(noise)}: must be DiscreteLaplace, DiscreteGaussian or None."
-                )
-            if noise is not None:
-                as_scale(noise.scale)
+        if not isinstance(self.rest, DiscreteLaplace | DiscreteGaussian | None):
+            raise TypeError(
+                f"rest={told(self.rest)}: must be DiscreteLaplace, DiscreteGaussian or None."
+            )
+        if self.rest is not None:
+            as_scale(self.rest.scale)
 
 
 def check_smallest_delta(delta: float) -> None:

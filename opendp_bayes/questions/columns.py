@@ -187,6 +187,12 @@ def _labels(
         categories = categories.tolist()
     elif isinstance(categories, (pl.Series, KeysView, EnumMeta)):
         categories = list(categories)
+    if isinstance(categories, str) and categories == DISCOVER:
+        raise ValueError(
+            f"{argument}={DISCOVER!r}: column {column!r} must have its categories listed in this"
+            f" query. Discover them by one of their own, posterior(query, {column!r},"
+            f" categories={DISCOVER!r}), and list those that its release shows."
+        )
     if isinstance(categories, str) or not isinstance(categories, Sequence):
         raise TypeError(
             f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']."

@@ -20,7 +20,6 @@ from opendp_bayes.release_format.labels import distinct, plain
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.trusted import discovery as trusted
 from opendp_bayes.trusted.boundary import require_features, to_then
-from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.keys import (
     Batches,
@@ -126,7 +125,6 @@ def keys_of(
     always: Any,
     nulls: Any,
     person: str | None = None,
-    within: Cells | None = None,
 ) -> Keys:
     """A column whose values are to be discovered, and the values that are listed.
 
@@ -163,7 +161,7 @@ def keys_of(
     for label in listed:
         is_day = kinds[column].type == "Date" and (label != under or label in always)
         _check_can_be(label, is_day=is_day)
-    return Keys(column, known.kind, tuple(listed), under, person, within)
+    return Keys(column, known.kind, tuple(listed), under, person)
 
 
 def _check_can_be(label: Any, *, is_day: bool) -> None:

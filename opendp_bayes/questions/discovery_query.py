@@ -54,8 +54,6 @@ class Discovering:
     law : the name of a law, `"auto"`, or a `Discovery`.
     rest : the share of the loss that buys the rest.
     truncated, kept : whether the rows of each identifier are limited, and by which fixed rule.
-    within : the share of the loss that buys counts within every value that is shown.
-    result : from what is drawn to what the user gets.
     """
 
     base: Query
@@ -66,8 +64,6 @@ class Discovering:
     rest: float
     truncated: bool
     kept: str
-    within: float = 0.0
-    result: Callable[[DiscoveredData], Any] = DiscoveredRelease.of
 
     @property
     def measure(self) -> Any:
@@ -109,12 +105,7 @@ class Discovering:
         loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
         with interruptible():
             return fitted_discovery(
-                self.law,
-                **loss,
-                delta=delta,
-                d_in=self.distance,
-                rest=self.rest,
-                within=self.within,
+                self.law, **loss, delta=delta, d_in=self.distance, rest=self.rest
             )
 
     def loss(self, budget: Any) -> PrivacyLoss:
@@ -157,7 +148,7 @@ class Discovering:
     def _promising(self, budget: Any) -> Callable[[DiscoveredData], Any]:
         """The function `restated` of what is drawn."""
         of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": self.kept}
-        return promising(self.result, self.loss(budget), **of_unit)
+        return promising(DiscoveredRelease.of, self.loss(budget), **of_unit)
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""
@@ -284,16 +275,8 @@ def discovering_by(query: Any, arguments: Mapping[str, Any]) -> Discovering:
     Raises `ValueError` for an argument that has no meaning where categories are discovered, and
     `TypeError` for one that there is not.
     """
-    given = {name: value for name, value in arguments.items() if name != "categories"}
-    own = {name: given.pop(name) for name in _ARGUMENTS if name in given}
-    check_discovered(given)
-    return discovering(query, **{**own, "always": own.get("always") or ()})
-
-
-def check_discovered(others: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for an argument that has no meaning where categories are discovered, and
-    `TypeError` for one that there is not.
-    """
+    others = {name: value for name, value in arguments.items() if name != "categories"}
+    own = {name: others.pop(name) for name in _ARGUMENTS if name in others}
     for name, given in others.items():
         if name not in _OF_LISTED:
             raise TypeError(
@@ -307,6 +290,7 @@ def check_discovered(others: Mapping[str, Any]) -> None:
                 f"{name}={told(given)}: must be left out with categories='discover':"
                 f" {_OF_LISTED[name]}."
             )
+    return discovering(query, **{**own, "always": own.get("always") or ()})
 
 
 def check_listed(arguments: Mapping[str, Any]) -> None:
@@ -321,8 +305,7 @@ def check_listed(arguments: Mapping[str, Any]) -> None:
 
 class DiscoveryQuery(AskedQuery[Any]):
     """A query made by `posterior` where values are to be discovered. `resolve` gives the
-    measurement, `param` its threshold, `release` the `DiscoveredRelease`, or of groups the
-    `DiscoveredGroups`.
+    measurement, `param` its threshold, `release` the `DiscoveredRelease`.
     """
 
     _asked: Discovering

@@ -12,10 +12,8 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.thresholds import Discovery
 from opendp_bayes.questions.asked import Asked, ask, before_groups, either
-from opendp_bayes.questions.discovered_groups import asks_for_groups, discovering_groups
 from opendp_bayes.questions.discovery_query import (
     DiscoveryQuery,
-    check_discovered,
     check_listed,
     discovering_by,
     wants_discovery,
@@ -136,9 +134,7 @@ def posterior(
         an Enum of polars, which carries its own: one that was made from the data is the data. For a
         joint table or groups, a mapping from columns to their labels. `"discover"` of one column
         whose values nobody can list: those whose noisy counts reach a threshold are shown, and
-        `.release()` returns a `DiscoveredRelease`. It needs a loss with δ (`docs/unlisted.md`). For
-        the column of `by` in a mapping, groups that nobody listed are discovered: a
-        `DiscoveredGroups`.
+        `.release()` returns a `DiscoveredRelease`. It needs a loss with δ (`docs/unlisted.md`).
     recode : from values to the label that each is counted under, as in `{"Nord": "north"}`: a
         spelling, or a code, that is no category itself. For several columns, a mapping from each to
         its own.
@@ -207,11 +203,6 @@ def posterior(
     if wants_discovery(categories):
         every = {"mechanism": chosen, **given, **of_listed, **of_discovered, **options}
         return DiscoveryQuery(discovering_by(query, {"column": column, **every}))
-    if asks_for_groups(categories):
-        check_discovered({**of_listed, **options})
-        return DiscoveryQuery(
-            discovering_groups(query, column, mechanism=chosen, **given, **of_discovered)
-        )
     check_listed(of_discovered)
     return PosteriorQuery(ask(query, Question.of(column, **given, **of_listed), chosen, options))
 

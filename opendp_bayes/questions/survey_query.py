@@ -33,7 +33,6 @@ from opendp_bayes.questions.asked import (
     frames_of_the_same_rows,
 )
 from opendp_bayes.questions.counts_of_frame import CountsOfFrame
-from opendp_bayes.questions.discovered_groups import asks_for_groups
 from opendp_bayes.questions.discovery_query import (
     Discovering,
     check_listed,
@@ -391,11 +390,6 @@ def _asked(
         by = either(grouped_by, given.pop("by", None))
         if wants_discovery(given.get("categories")):
             return discovering_by(query, {**given, "by": by})
-        if asks_for_groups(given.get("categories")):
-            raise ValueError(
-                "categories: has a column whose groups are to be discovered, which are asked for"
-                " alone, by posterior(..., by=...)."
-            )
         check_listed(given)
         mechanism = given.pop("mechanism", "auto")
         question = {key: given.pop(key) for key in ARGUMENTS if key in given}

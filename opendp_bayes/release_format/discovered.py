@@ -24,8 +24,6 @@ class DiscoveredData(Promised):
         not bought.
     promise : neighbours, privacy loss and measure (`Promise`).
     people : whether a count is the number of people who have the category, and not of records.
-    within : where records are counted within each category, in listed ones of other columns: their
-        noisy counts, a row for each of `categories`; empty elsewhere.
     """
 
     column: str
@@ -36,7 +34,6 @@ class DiscoveredData(Promised):
     drawn_rest: int | None
     promise: Promise
     people: bool = False
-    within: tuple[tuple[int, ...], ...] = ()
 
     @property
     def k(self) -> int:

@@ -102,9 +102,6 @@ class DiscoveredDocument(
     people: Annotated[bool, field_of("Whether people were counted, and not records.")] = False
     law: Annotated[LawDocument, field_of("Of the noise of each count.")]
     rest_noise: Annotated[NoiseDocument | None, field_of("Of the rest.")] = None
-    within_noise: Annotated[
-        NoiseDocument | None, field_of("Of counts within each category, which are kept elsewhere.")
-    ] = None
     rest: Annotated[
         Draw | None, field_of("The noisy number of records of all hidden categories.")
     ] = None
@@ -129,7 +126,7 @@ class DiscoveredDocument(
     @classmethod
     def write(cls, release: DiscoveredData) -> str:
         """The JSON of a release."""
-        promise, noise, within = release.promise, release.discovery.rest, release.discovery.within
+        promise, noise = release.promise, release.discovery.rest
         document = cls(
             format=NAME,
             version=VERSION,
@@ -141,7 +138,6 @@ class DiscoveredDocument(
             people=release.people,
             law=LawDocument.of(release.discovery.law),
             rest_noise=None if noise is None else NoiseDocument.of(noise),
-            within_noise=None if within is None else NoiseDocument.of(within),
             rest=release.drawn_rest,
             **in_document(promise.distance),
             loss=LossDocument.of(promise.loss),
@@ -203,9 +199,8 @@ class DiscoveredDocument(
 
     def values(self) -> dict[str, Any]:
         """The arguments of `DiscoveredRelease`."""
-        noises = (self.rest_noise, self.within_noise)
-        rest, within = (None if noise is None else noise.value() for noise in noises)
-        discovery = Discovery(self.law.value(), rest, within)
+        rest = None if self.rest_noise is None else self.rest_noise.value()
+        discovery = Discovery(self.law.value(), rest)
         distance = distance_in(self.d_in, self.squared, self.largest)
         promise = Promise(
             None, distance, self.loss.value(), self.measure, self.truncated, self.kept

@@ -1,6 +1,5 @@
 """The analyst's result of a discovery: what is shown, and what is known of everything else."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.discovered_document import DiscoveredDocument
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.results.discovered_figures import plot_discovered
-from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.sheets import discovered_sheet
 
 if TYPE_CHECKING:
@@ -146,8 +144,6 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         not bought.
     promise : neighbours, privacy loss and measure (`Promise`).
     people : whether a count is the number of people who have the category, and not of records.
-    within : where the categories are groups, noisy counts of listed categories in each, which
-        `DiscoveredGroups` makes releases of; empty elsewhere.
     """
 
     @classmethod
@@ -306,43 +302,3 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
         law = self.discovery.law
         return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self._promised()})"
-
-
-class DiscoveredGroups(Mapping[Value, Release]):
-    """Private releases of the posteriors of groups that nobody listed: a mapping from each group
-    that is shown to its `Release`. A group is shown if its noisy number of records reaches a
-    threshold.
-
-    Attributes
-    ----------
-    shown : which groups are shown, with their noisy numbers of records and what is known of all
-        other groups (`DiscoveredRelease`).
-    grouped : the same releases as one of groups, with its tables, pictures and JSON
-        (`GroupedRelease`); the loss is that of all, of which groups are shown too.
-    """
-
-    def __init__(self, shown: DiscoveredRelease, grouped: GroupedRelease) -> None:
-        self.shown, self.grouped = shown, grouped
-
-    def __getitem__(self, group: Value) -> Release:
-        return self.grouped[group]
-
-    def __iter__(self) -> Iterator[Value]:
-        return iter(self.shown.categories)
-
-    def __len__(self) -> int:
-        return self.shown.k
-
-    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
-        """A polars frame with a row for every group and category; `GroupedRelease.to_frame`."""
-        return self.grouped.to_frame(level)
-
-    def __str__(self) -> str:
-        return f"{self.grouped}\n{self.shown}" if len(self) else str(self.shown)
-
-    def _repr_html_(self) -> str:
-        of_groups = self.grouped._repr_html_() if len(self) else ""
-        return of_groups + self.shown._repr_html_()
-
-    def __repr__(self) -> str:
-        return f"DiscoveredGroups(shown={self.shown!r})"

@@ -15,7 +15,6 @@ from opendp.mod import Domain, Measure, Measurement, Metric
 from opendp_bayes.accounting.thresholds import loss_of_discovery
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
-from opendp_bayes.mechanisms.laws import saturated
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import Discovery
 from opendp_bayes.release_format.data import Value
@@ -31,7 +30,7 @@ from opendp_bayes.trusted.boundary import (
 )
 from opendp_bayes.trusted.budget import name_of
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.keys import CELLS, KEY, NUMBER, NUMBERS, CountedKeys, KeysSpace
+from opendp_bayes.trusted.keys import KEY, NUMBER, CountedKeys, KeysSpace
 
 #: Values whose noise is drawn at a time.
 _AT_A_TIME = 1_000_000
@@ -77,11 +76,6 @@ def make_discovery(
             f"discovery={told(discovery)}: must be a Discovery, such as"
             " Discovery(OptimalThreshold(epsilon=1.0, delta=1e-8))."
         )
-    if (discovery.within is None) != (space.within is None):
-        raise ValueError(
-            f"discovery={discovery}: must have noise within where records are counted within each"
-            " value, and only there."
-        )
     of_rho = is_concentrated(output_measure)
 
     def loss(d_in: Any) -> PrivacyLoss:
@@ -102,12 +96,11 @@ def make_discovery(
         if not isinstance(keys, CountedKeys):
             raise ContractError("the input must be counts of make_discovered_counts.")
         with interruptible():
-            labels, drawn, rest, within = _shown(keys, space, held)
+            labels, drawn, rest = _shown(keys, space, held)
         return DiscoveredData(
             column=space.column,
             categories=labels,
             drawn=drawn,
-            within=within,
             listed=len(space.listed),
             discovery=deepcopy(held),
             drawn_rest=rest,
@@ -126,8 +119,8 @@ def make_discovery(
     return measurement
 
 
-#: Labels, their noisy counts, the noisy rest, and the noisy counts within each.
-_Shown = tuple[tuple[Value, ...], tuple[int, ...], int | None, tuple[tuple[int, ...], ...]]
+#: Labels, their noisy counts, and the noisy rest.
+_Shown = tuple[tuple[Value, ...], tuple[int, ...], int | None]
 
 
 def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
@@ -136,9 +129,9 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
     Every value gets noise, whatever becomes of it. Labels are plain values of Python: a column of
     polars that was filtered still holds what is hidden.
     """
-    law, k = discovery.law, 0 if space.within is None else space.within.k
-    listed = dict.fromkeys(space.listed, (0, [0] * k))
-    shown: dict[Value, tuple[int, list[int]]] = {}
+    law = discovery.law
+    listed = dict.fromkeys(space.listed, 0)
+    shown: dict[Value, int] = {}
     hidden = 0
     slices = (part for batch in keys.batches() for part in batch.iter_slices(_AT_A_TIME))
     for batch in slices:
@@ -146,39 +139,24 @@ def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
         is_listed = values.is_in(pl.Series(list(listed), dtype=values.dtype).implode()).to_numpy()
         noisy = numbers + law.draws(numbers.size)
         is_shown = (noisy >= law.threshold) & ~is_listed
-        for label, (number, cells) in _plain(batch, is_listed, numbers, k):
-            before, own = listed[label]
-            listed[label] = before + number, [x + y for x, y in zip(own, cells, strict=True)]
-        found = _plain(batch, is_shown, noisy, k)
-        known = len(shown) + len(found)
-        shown |= dict(found)
+        for label, number in _plain(values, is_listed, numbers):
+            listed[label] += number
+        counts = _plain(values, is_shown, noisy)
+        known = len(shown) + len(counts)
+        shown |= dict(counts)
         if len(shown) < known:  # which says nothing of what is hidden
             raise RuntimeError("a value is in two rows, so that its noise was drawn twice")
         hidden += int(numbers[~is_shown & ~is_listed].sum())
     noise = law.draws(len(listed)).tolist()
     drawn = zip(listed.items(), noise, strict=True)
-    every = {label: (number + z, cells) for (label, (number, cells)), z in drawn}
-    every |= dict(sorted(shown.items()))
-    within: tuple[tuple[int, ...], ...] = ()
-    if discovery.within is not None:
-        noises = discovery.within.draws(len(every) * k).reshape(len(every), k)
-        counts = np.array([cells for _, cells in every.values()], dtype=np.int64).reshape(-1, k)
-        within = tuple(map(tuple, saturated(counts + noises).tolist()))
+    every = {label: number + z for (label, number), z in drawn} | dict(sorted(shown.items()))
     rest = None if discovery.rest is None else hidden + int(discovery.rest.draws(1)[0])
-    return tuple(every), tuple(number for number, _ in every.values()), rest, within
+    return tuple(every), tuple(every.values()), rest
 
 
 def _plain(
-    batch: pl.DataFrame, chosen: NDArray[np.bool_], numbers: Integers, k: int
-) -> list[tuple[Value, tuple[int, list[int]]]]:
-    """The values that are chosen, with a number for each, and the counts of its k cells."""
-    rows = batch.filter(pl.Series(chosen))
-    each_of = [rows[KEY].to_list(), numbers[chosen].tolist()]
-    if not k:
-        return [(label, (number, [])) for label, number in zip(*each_of, strict=True)]
-    counts = np.zeros((rows.height, k), dtype=np.int64)
-    at = np.repeat(np.arange(rows.height), rows[CELLS].list.len().to_numpy())
-    cells, each = (rows[name].explode().to_numpy() for name in (CELLS, NUMBERS))
-    np.add.at(counts, (at, cells), each)
-    every = zip(*each_of, counts.tolist(), strict=True)
-    return [(label, (number, held)) for label, number, held in every]
+    values: pl.Series, chosen: NDArray[np.bool_], numbers: Integers
+) -> list[tuple[Value, int]]:
+    """The values that are chosen, with a number for each."""
+    labels = values.filter(pl.Series(chosen)).to_list()
+    return list(zip(labels, numbers[chosen].tolist(), strict=True))

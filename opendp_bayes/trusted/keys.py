@@ -25,13 +25,12 @@ from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import guarded, guarded_map
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
-from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import counted_distance
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.kinds import Kind, column_named, kind_of
 from opendp_bayes.trusted.scanned_frames import collected, on_disk, require_file
-from opendp_bayes.trusted.spaces import CountsSpace, UserSpace
+from opendp_bayes.trusted.spaces import UserSpace
 
 #: Beyond so many values, about, they are counted in parts, by a hash with a key.
 MOST_AT_ONCE = 10_000_000
@@ -39,9 +38,8 @@ _PARTS = 64
 #: Days from 1970-01-01 of the years 1 to 9999.
 _USUAL_DAYS = (-719_162, 2_932_896)
 _WIDE = (pl.UInt64, pl.Int128)
-#: Columns of a batch; where records are told apart within their values, too, the last two are lists
-#: of the cells that they are in, and of their numbers there.
-KEY, NUMBER, CELLS, NUMBERS = "key", "number", "cells", "numbers"
+#: Columns of a batch.
+KEY, NUMBER = "key", "number"
 _PERSON = "person"
 
 
@@ -56,7 +54,6 @@ class KeysSpace(UserSpace):
     listed : values that are shown whatever their number; those that nulls are counted under among
         them.
     people : whether people are counted, rather than records.
-    within : the counts of listed categories in each value; None where only values are counted.
 
     A distance says how far the numbers of all values move, in any directions.
     """
@@ -65,14 +62,12 @@ class KeysSpace(UserSpace):
     kind: Kind
     listed: tuple[Value, ...]
     people: bool
-    within: CountsSpace | None = None
 
     @property
     def identifier(self) -> str:
-        within = "" if self.within is None else f", within={self.within.identifier}"
         return (
             f"DiscoveredCounts(column={self.column!r}, kind={self.kind},"
-            f" listed={list(self.listed)!r}, people={self.people}{within})"
+            f" listed={list(self.listed)!r}, people={self.people})"
         )
 
     @property
@@ -113,8 +108,6 @@ class Keys:
     listed : the same.
     nulls : the value under which nulls are counted, one of `listed`; None where they are left out.
     person : the column by which people are told apart; None where records are counted.
-    within : the cells of other columns in which the records of each value are counted, by
-        themselves; those that are in none are not counted at all. None where only values are.
     """
 
     column: str
@@ -122,20 +115,11 @@ class Keys:
     listed: tuple[Value, ...] = ()
     nulls: Value | None = None
     person: str | None = None
-    within: Cells | None = None
-
-    def __post_init__(self) -> None:
-        if self.person is not None and self.within is not None:
-            raise ValueError(
-                "within: must be None where people are counted, who may be in several of its cells."
-            )
 
     @property
     def space(self) -> KeysSpace:
         """The space of the counts."""
-        people = self.person is not None
-        within = None if self.within is None else self.within.space
-        return KeysSpace(self.column, self.kind, self.listed, people, within)
+        return KeysSpace(self.column, self.kind, self.listed, self.person is not None)
 
 
 def counted_in_frames(keys: Keys, limits: RowLimits) -> Count:
@@ -154,7 +138,7 @@ def counted_in_frames(keys: Keys, limits: RowLimits) -> Count:
         values = _values(frame, keys)
         if limits.any:  # of which every reading may keep others
             values = collected(values).lazy()
-        return CountedKeys(lambda: counted_in_parts(values, keys.within))
+        return CountedKeys(lambda: counted_in_parts(values))
 
     return count
 
@@ -168,8 +152,6 @@ def _values(frame: pl.LazyFrame, keys: Keys) -> pl.LazyFrame:
     columns = {KEY: key}
     if keys.person is not None:
         columns[_PERSON] = column_named(keys.person)
-    for at, of in enumerate(() if keys.within is None else keys.within.axes):
-        columns[f"value_{at}"] = column_named(of.column)
     rows = frame.select(**columns).filter(pl.col(KEY).is_not_null())
     return rows if keys.person is None else rows.unique()
 
@@ -187,41 +169,23 @@ def _comparable(value: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     return value if dtype == pl.Boolean else value.cast(pl.String)
 
 
-def counted_in_parts(values: pl.LazyFrame, within: Cells | None = None) -> Iterator[pl.DataFrame]:
+def counted_in_parts(values: pl.LazyFrame) -> Iterator[pl.DataFrame]:
     """The number of rows of each value of the column `KEY`, which are counted in parts where they
     are many. Every reading of a frame may give other rows, so that it is counted in one, or written
     to a file of ours first.
     """
     about = collected(values.select(pl.col(KEY).approx_n_unique())).item()
     if about <= MOST_AT_ONCE:
-        yield _counted(values, within)
+        yield _counted(values)
         return
     part = pl.col(KEY).hash(*(secrets.randbits(63) for _ in range(4))) % _PARTS
     with on_disk(values) as scan:
         for at in range(_PARTS):
-            yield _counted(scan.filter(part == at), within)
+            yield _counted(scan.filter(part == at))
 
 
-def _counted(values: pl.LazyFrame, within: Cells | None) -> pl.DataFrame:
-    if within is None:
-        return collected(values.group_by(KEY).len(NUMBER))
-    names = [f"value_{at}" for at in range(len(within.axes))]
-    return in_cells(collected(values.group_by(KEY, *names).len(NUMBER)), within)
-
-
-def in_cells(groups: pl.DataFrame, within: Cells) -> pl.DataFrame:
-    """A batch of values whose records are counted in cells, from a frame with a row for every value
-    and combination of values of the axes: the value, these in their order, and the number.
-    """
-    key, *values, numbers = groups.get_columns()
-    places = tuple(of.places(value) for of, value in zip(within.axes, values, strict=True))
-    cells = pl.Series(CELLS, within.index[places], dtype=pl.Int64)
-    counted = pl.DataFrame([key.alias(KEY), cells, numbers.cast(pl.Int64).alias(NUMBERS)])
-    return (
-        counted.filter(pl.col(CELLS) >= 0)
-        .group_by(KEY)
-        .agg(pl.col(NUMBERS).sum().alias(NUMBER), pl.col(CELLS), pl.col(NUMBERS))
-    )
+def _counted(values: pl.LazyFrame) -> pl.DataFrame:
+    return collected(values.group_by(KEY).len(NUMBER))
 
 
 #: Batches of another's counts, which may hold what ends with them.

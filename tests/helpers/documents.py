@@ -255,7 +255,7 @@ def objects() -> dict[str, Any]:
             gaussian,
             ob.PrivacyLoss(inf, 2.0, inf, 1e-6),
             measure="Approximate(ZeroConcentratedDivergence)",
-            discovery=Discovery(gaussian, DiscreteGaussian(9.0), DiscreteGaussian(9.0)),
+            discovery=Discovery(gaussian, DiscreteGaussian(9.0)),
             drawn_rest=15,
         ),
         "survey": ob.Survey(("votes", "by region"), (column, groups), (("vote",), ("vote",))),

@@ -189,7 +189,7 @@ def test_nothing_shown_is_an_answer_too():
         (
             {"column": "vote", "by": "town", "categories": {"town": "discover"}},
             {},
-            r"questions\['code'\]: categories: has a column whose groups are to be discovered",
+            r"questions\['code'\]: categories='discover': column 'town' must have its categories",
         ),
         ({"rest": 1.5}, {}, "rest=1.5: must be the share"),
         ({"nulls": None}, {}, "nulls=None: column 'code' may hold nulls"),

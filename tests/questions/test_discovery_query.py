@@ -63,6 +63,31 @@ def test_what_goes_with_discovered_categories_is_refused_elsewhere(
         )
 
 
+@pytest.mark.parametrize(
+    ("column", "by"), [("n", "key"), (["n", "key"], None)], ids=["groups", "joint table"]
+)
+def test_categories_that_are_listed_with_others_are_discovered_by_a_query_of_their_own(
+    column: Any, by: Any
+) -> None:
+    """As the refusal says, in one Context."""
+    context = ob.context(
+        FRAME,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=4.0, delta=1e-6),
+        split_evenly_over=2,
+    )
+    asked: Any = {"column": column, "by": by, "nulls": ob.DROP, "unknown": ob.DROP}
+    message = r"'discover': column 'key' must have its categories listed .*\(query, 'key', categ"
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(context.query(), **asked, categories={"n": [1, 2], "key": "discover"})
+    shown = ob.posterior(context.query(), "key", **ASKED).release()
+    assert {"a", "b"} >= {*shown.categories} >= {"a"}
+    listed = {"n": [1, 2], "key": shown.categories}
+    release = ob.posterior(context.query(), **asked, categories=listed).release()
+    keys = release.groups if by else {label[1] for label in release.categories}
+    assert {*keys} == {*shown.categories}
+
+
 @pytest.mark.parametrize("rest", [0.0, 1.0, -0.2, True, "most", 1])
 def test_the_rest_is_a_share(rest: Any) -> None:
     with pytest.raises(ValueError, match="above 0 and below 1"):
