@@ -17,6 +17,9 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _UNLIKELY = 60.0
 #: The most records of a private number, above which its weights have too few digits.
 _LARGEST = 10**15
+#: The most records by which a prior may lie above what the noised counts reach: noise that is
+#: exponential there leaves as many counts to look at.
+_MOST_ABOVE = 1 << 15
 #: The weights of so many numbers are compared one by one to bound them.
 _FEW = 1 << 12
 #: What underflows has at most this logarithm.
@@ -103,7 +106,7 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
     number being equally probable.
 
     Raises `ValueError` where nothing bounds the number, or only beyond 1e15, and for a prior with
-    gaps.
+    gaps, or far above what was drawn.
     """
     concentration = float(categories.prior.sum())
     highest = max(_highest(categories, records_prior), 0)
@@ -187,9 +190,16 @@ def _highest(categories: NoisedCategories, records_prior: Any) -> int:
         if look.is_complete:
             asked = float(np.maximum(look.drawn, 0).sum(dtype=np.float64))
             highest = min(highest, 2 * asked + look.drawn.size * look.noise.reach(_UNLIKELY))
-    if math.isinf(highest) and records_prior is not None:
-        highest = float(records_prior.isf(1e-16))
     if records_prior is not None:
+        least = float(records_prior.ppf(1e-4))
+        if least > highest + _MOST_ABOVE:
+            raise ValueError(
+                f"records_prior: has at least {least:.0f} records, but for a probability of 1e-4,"
+                f" and what was drawn is of at most about {highest:.0f}; must be at most"
+                f" {_MOST_ABOVE} more. Give a prior that is nearer, or none."
+            )
+        if math.isinf(highest):
+            highest = float(records_prior.isf(1e-16))
         highest = min(highest + float(records_prior.ppf(0.5)), float(records_prior.support()[1]))
     if not highest <= _LARGEST:
         raise ValueError(
