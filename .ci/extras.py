@@ -65,9 +65,7 @@ def core() -> None:
     votes.write_parquet("folder/a.parquet")
     for file in ("votes.csv", "votes.csv.gz", "votes.parquet", "votes.arrow", "folder"):
         assert counts(file, "vote", ["yes", "no"]) == (2, 1, 0, 0), file
-    for file in ("libreoffice_1900.xlsx", "libreoffice_1900.ods"):
-        assert counts(file, "what", ["whole"])[0] == 1, file
-    assert counts("issues.xlsb", "1", ["2", "ab"], sheet="issue6") == (1, 1, 0, 1)
+    assert counts("libreoffice_1900.ods", "what", ["whole"])[0] == 1
     assert release().posterior.to_frame().height == 3
 
 
@@ -83,7 +81,7 @@ def files() -> None:
             assert counts(path, label, ["Male", "Female"], labels=True) == (3, 2, 0, 0)
     catalogue = {"labels": "test_formats_win.sas7bcat"}
     assert counts("test_data_win.sas7bdat", "SEXA", ["Male", "Female"], **catalogue)[:2] == (2, 1)
-    assert counts("issues.xls", "1", ["2", "ab"], sheet="issue6") == (1, 1, 0, 1)
+    assert counts("libreoffice_1900.xlsx", "what", ["whole"])[0] == 1
     assert "pandas" not in sys.modules
 
 

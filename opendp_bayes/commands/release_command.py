@@ -36,10 +36,10 @@ def release(
         typer.Argument(
             metavar="FILE",
             help=(
-                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather, .xlsx, .xlsm,"
-                " .xlsb or .ods file, or a folder of .parquet files; with the extra files .sav,"
-                " .zsav, .por, .dta, .sas7bdat, .xpt or .xls; - for CSV from standard input; or the"
-                " owner's data.toml, which leads to one."
+                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather or .ods file, or"
+                " a folder of .parquet files; with the extra files .xlsx, .xlsm, .sav, .zsav, .por,"
+                " .dta, .sas7bdat or .xpt; - for CSV from standard input; or the owner's data.toml,"
+                " which leads to one."
             ),
             show_default=False,
         ),

@@ -65,14 +65,12 @@ EXTENSIONS = {
     ".xpt": "SAS",
     ".xlsx": WORKBOOK,
     ".xlsm": WORKBOOK,
-    ".xlsb": WORKBOOK,
-    ".xls": WORKBOOK,
     ".ods": WORKBOOK,
 }
 #: Where labels of SAS are.
 _OF_SAS = ", or name the catalogue of SAS with the labels, labels='formats.sas7bcat'"
-#: What R alone reads.
-_OF_R = (".rds", ".rda", ".rdata")
+#: What R alone reads, and workbooks of binary forms.
+_OF_R, _BINARY = (".rds", ".rda", ".rdata"), (".xlsb", ".xls")
 STANDARD_INPUT = Path("-")
 #: Integers with values that Int64 does not have, and what stands for these: another value, and
 #: not none.
@@ -231,6 +229,11 @@ def source(
             f"FILE {path}: is read by R alone. Write it there as Parquet,"
             " arrow::write_parquet(frame, 'survey.parquet'), or as CSV, write.csv(frame,"
             " 'survey.csv', row.names = FALSE, na = '')."
+        )
+    if name.endswith(_BINARY):
+        raise FileError(
+            f"FILE {path}: is a workbook of a binary form, which is not read; save it as .xlsx or"
+            " CSV."
         )
     if not extension:
         raise FileError(

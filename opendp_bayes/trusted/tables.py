@@ -73,8 +73,8 @@ _FORMS: dict[pl.DataType, str] = {
     pl.Date(): _DAYS,
     pl.Datetime("ms"): rf"{_DAYS} \d\d:\d\d:\d\d",
 }
-#: The most characters of records of a workbook that are in memory at a time, and in all.
-_BATCH_OF_TEXT, _MOST_TEXT = 1 << 24, 1 << 32
+#: The most characters of a row of a workbook, of records in memory at a time, and of all.
+_LONGEST, _BATCH_OF_TEXT, _MOST_TEXT = 1 << 24, 1 << 24, 1 << 32
 T = TypeVar("T")
 
 
@@ -312,11 +312,11 @@ def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
     An empty row is no record: a sheet ends with its last cell, so that one record there decides how
     many empty rows stand before it.
 
-    Raises `FileError` for a file that cannot be read, a sheet that is not there, and where xlrd is
-    missing that reads those of Excel up to 2003.
+    Raises `FileError` for a file that cannot be read, a sheet that is not there, and where openpyxl
+    is missing that reads those of Excel.
     """
-    if path.suffix.lower() == ".xls":
-        _package(file, "xlrd")
+    if path.suffix.lower() != ".ods":
+        _package(file, "openpyxl")
     book = _withheld(lambda: opened_workbook(path), file, WORKBOOK)
     names = book.sheets
     if sheet is None and len(names) == 1:
@@ -348,8 +348,9 @@ def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:
     height = size = held = 0
     for row in rows:
         batch.append([row.get(column) for column in range(width)])
-        height, held = height + 1, held + width + sum(map(len, filter(None, batch[-1])))
-        if height > MOST_ROWS or size + held > _MOST_TEXT:
+        length = width + sum(map(len, filter(None, row.values())))
+        height, held = height + 1, held + length
+        if height > MOST_ROWS or length > _LONGEST or size + held > _MOST_TEXT:
             raise TooLargeError
         if held > _BATCH_OF_TEXT:
             yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")
