@@ -28,7 +28,7 @@ class Quantile:
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Quantiles of a result, the categories at the ends of their scale, and what they leave out."""
+    """Quantiles of a result, the categories at the ends of their scale, and what is said."""
 
     rows: tuple[Quantile, ...]
     ends: tuple[str, str]
@@ -61,4 +61,5 @@ def quantiles(report: Report, number: int, level: float) -> Iterator[Quantiles]:
                 *(round(100 * part, 3) for part in picture),
             )
         )
-    yield Quantiles(tuple(rows), (names[0], names[-1]), left_out_said(without))
+    notes = *left_out_said(without), *filter(None, [every.warning])
+    yield Quantiles(tuple(rows), (names[0], names[-1]), notes)

@@ -13,6 +13,7 @@ from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
 from opendp_bayes.inference.engines.engine import Groups
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_numbers
 from opendp_bayes.release_format.data import Label
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 #: Between two numbers of categories that a quantile lies between with less than this probability,
 #: the categories are not told apart.
 _SEEN = 1e-7
+#: The most standard deviations by which a prior may move the share of all records up to a quantile
+#: without a warning.
+_MOVED = 0.5
 #: Numbers of categories that are looked at first, and parts of what lies between two of them.
 _FIRST, _PARTS = 16, 8
 
@@ -124,9 +128,15 @@ class QuantilePosterior(Shown):
 
 
 class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
-    """Several quantiles of the same categories by their levels."""
+    """Several quantiles of the same categories by their levels.
+
+    Attributes
+    ----------
+    warning : a sentence on those that a fixed prior may have moved; empty where there are none.
+    """
 
     def __init__(self, quantiles: Iterable[QuantilePosterior]) -> None:
+        self.warning = ""
         super().__init__(((each.level, each) for each in quantiles), ("level", "levels"))
 
     def plot(self, ax: "Axes | None" = None, *, level: float = 0.95) -> "Axes":
@@ -182,6 +192,37 @@ def quantiles_of(
     return Quantiles(
         QuantilePosterior(level, categories, each, ends, law_of_sums, left_out)
         for level, each in zip(wanted, found, strict=True)
+    )
+
+
+def said_of_pulls(
+    quantiles: Quantiles,
+    pulls: Floats,
+    records: float,
+    cumulative: Callable[[Integers], BetaMixtures],
+) -> str:
+    """A sentence on quantiles that a fixed prior may have moved: at one end of whose category the
+    share of all `records` moves by more than half its standard deviation where the prior adds the
+    `pulls` to the categories on one side. Empty where there are none.
+    """
+    places = [int(one.probabilities.argmax()) for one in quantiles.values()]
+    ends = np.unique([end for at in places for end in (at, at + 1) if 0 < end < pulls.size])
+    shares, sums = cumulative(ends), np.cumsum(pulls)
+    upto, below = shares.mean(), sums[ends - 1]
+    pulled = np.maximum((1 - upto) * below, upto * (sums[-1] - below))
+    moved = dict(zip(ends.tolist(), pulled > _MOVED * shares.std() * records, strict=True))
+    levels = [
+        f"{level:g}"
+        for level, at in zip(quantiles, places, strict=True)
+        if moved.get(at) or moved.get(at + 1)
+    ]
+    if not levels:
+        return ""
+    return (
+        f"Quantiles of the levels {', '.join(levels)} depend on the prior, because counts are small"
+        " beside it or beside their noise. Their intervals may hold the truth less often than they"
+        " say: learn the prior, or ask with a larger budget or for fewer categories (docs: Reading"
+        " a posterior, Quantiles)."
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from opendp_bayes.inference.answers.ordered import (
     check_one_variable,
     left_out_said,
     quantiles_of,
+    said_of_pulls,
 )
 from opendp_bayes.inference.answers.quantities import (
     CategoryPosterior,
@@ -48,7 +49,7 @@ from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
-from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.mathematics.telling import shortly, warn
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -108,6 +109,7 @@ class NoiseAwarePosterior:
         axes: tuple[str, ...] = (),
         unordered: tuple[Label, ...] = (),
         on_first_use: Callable[[], None] | None = None,
+        pulls: Callable[[], Floats] | None = None,
     ) -> None:
         self.release: ReleasedData | Combination = release
         self.categories = release.categories if categories is None else categories
@@ -116,6 +118,8 @@ class NoiseAwarePosterior:
         self._engine = engine
         #: Called once, before the first answer of this posterior, but of no part of it.
         self._on_first_use = on_first_use
+        #: Makes the records that a fixed prior may add to each category; None where none is fixed.
+        self._pulls = pulls
 
     @property
     def prior(self) -> tuple[float, ...]:
@@ -248,7 +252,8 @@ class NoiseAwarePosterior:
         apart = (
             label for label, of in zip(labels, members, strict=True) if unordered.issuperset(of)
         )
-        return self._made(self._engine.merged(members), labels, unordered=tuple(apart))
+        found = self._made(self._engine.merged(members), labels, unordered=tuple(apart))
+        return found._of_parts(self, members)
 
     def dirichlet(self) -> Floats:
         """Concentration, shape `(k,)`, of the Dirichlet distribution nearest to the posterior, as a
@@ -281,7 +286,8 @@ class NoiseAwarePosterior:
             )
         labels = tuple(self.categories[i] for i in places)
         unordered = tuple(label for label in self.unordered if place_of(label, labels) is not None)
-        return self._made(self._engine.given(places), labels, unordered=unordered)
+        found = self._made(self._engine.given(places), labels, unordered=unordered)
+        return found._of_parts(self, [[place] for place in places])
 
     def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
         """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
@@ -449,7 +455,8 @@ class NoiseAwarePosterior:
 
     def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
         """Several quantiles at once, by their `levels`, all different and between 0 and 1; with
-        `edges`, the rising ends of the bins, each has a `value` in their units.
+        `edges`, the rising ends of the bins, each has a `value` in their units. Warns of those that
+        a fixed prior may have moved by more than half a standard deviation.
 
         Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
         more than the categories, and for the cells of a joint table.
@@ -464,9 +471,16 @@ class NoiseAwarePosterior:
             return OfDraws(source, self._number, behind, 0)
 
         at_least = ordered._engine.at_least
-        return quantiles_of(
+        found = quantiles_of(
             ordered.categories, levels, edges, at_least, law_of_sums, self.unordered
         )
+        if ordered._pulls is not None:
+            records = float(ordered._counted.counts.mean().sum())
+            cumulative = ordered._engine.cumulative
+            found.warning = said_of_pulls(found, ordered._pulls(), records, cumulative)
+        if found.warning:
+            warn(found.warning)
+        return found
 
     def quantity(
         self,
@@ -549,9 +563,9 @@ class NoiseAwarePosterior:
         if together != [[number] for number in range(len(inside))]:
             found = found.merged(together)
         names = tuple(self.axes[place] for place in kept)
-        if len(kept) > 1:
-            return self._made(found, labels, names)
-        return self._made(found, labels, unordered=self._unordered_of(names[0], labels))
+        unordered = self._unordered_of(names[0], labels) if len(kept) == 1 else ()
+        made = self._made(found, labels, names if len(kept) > 1 else (), unordered)
+        return made._of_parts(self, [[inside[at] for at in group] for group in together])
 
     def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
         """Those of the labels of a variable that are in no order."""
@@ -560,7 +574,14 @@ class NoiseAwarePosterior:
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
-        return type(self)(release, self._engine.given(release.inside))
+        found = type(self)(release, self._engine.given(release.inside))
+        return found._of_parts(self, [[place] for place in release.inside])
+
+    def _of_parts(self: N, whole: "NoiseAwarePosterior", parts: Groups) -> N:
+        """This posterior, whose categories are parts of those of another, with its pulls."""
+        if whole._pulls is not None:
+            self._pulls = partial(_summed, whole._pulls, parts)
+        return self
 
     def _made(
         self: N,
@@ -685,3 +706,9 @@ class NoiseAwarePosterior:
         elif np.isfinite(behind := self._engine.independent):
             how = f"by {behind:.0f} effective draws"
         return f"NoiseAwarePosterior({{{self._estimates()}}}, {how})"
+
+
+def _summed(pulls: Callable[[], Floats], parts: Groups) -> Floats:
+    """The pulls of some parts of the categories."""
+    found = pulls()
+    return np.array([found[list(part)].sum() for part in parts])

@@ -1,5 +1,5 @@
 """Says where a fixed prior, not what was drawn, decides how many records there are, or are in a
-category.
+category, and how far it may pull counts.
 """
 
 import math
@@ -19,6 +19,8 @@ from opendp_bayes.release_format.labels import distinct, numbered
 #: Standard deviations of the noise between a posterior and what was drawn, for sums of many cells,
 #: and what is added for one: the tails of Laplace noise are longer than those of a sum.
 _FAR, _FARTHER = 4.0, 3.0
+#: Noise without a standard deviation pulls nothing.
+_TINY = 1e-300
 
 
 def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
@@ -52,6 +54,17 @@ def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
             " not seen, or hides those that were: use a weaker one, or"
             " noise_aware_posterior(release, prior='learned') (docs: Which prior should I use).",
         )
+
+
+def pulls_of(release: ReleasedData, engine: Engine) -> Floats:
+    """How many records the prior may add to each category, shape `(k,)`: its concentration, and
+    that times the standard deviation of the noise and the part of the noise's variance that the
+    posterior of the count lacks. So much is a count of 0 pulled up.
+    """
+    noisy = noise_of("release", release)
+    std = typical_std(noisy.noise)
+    lacking = np.maximum(std**2 - engine.counts.std() ** 2, 0.0) / max(std, _TINY)
+    return np.asarray(engine.prior * (1 + np.where(noisy.noised, lacking, 0.0)))
 
 
 def _of_one(release: ReleasedData, noisy: DrawnCounts, expected: Floats) -> str:

@@ -48,7 +48,7 @@ class TablePosterior(NoiseAwarePosterior):
         self.axes, self.categories, self.measured = axes, categories, measured
         self.unordered = unordered
         self._survey, self._given = survey, given  # tables of one are drawn together
-        self._engine, self._on_first_use = draws, None
+        self._engine, self._on_first_use, self._pulls = draws, None, None
 
     @property
     def release(self) -> NoReturn:  # type: ignore[override]
