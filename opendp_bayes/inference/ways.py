@@ -176,6 +176,12 @@ def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
     there is none; of one that is only `foreseen`, where there may be none, whatever is drawn.
     """
     size, whole = release.size, release.whole
+    if release.k < 2:
+        raise ValueError(
+            f"categories={list(release.categories)!r}: one that stands for all has no share to"
+            " estimate; for the number of records combine it with the counts of its parts, by"
+            " combine({...}, records='same')."
+        )
     if whole is None:
         likelihood = likelihood_of(release.setting, release.drawn)
     else:

@@ -131,8 +131,8 @@ def as_numbers(value: ArrayLike, name: str) -> Floats:
 def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Floats:
     """Return `prior` as a float array of shape `(k,)`; a scalar is broadcast when `k` is known.
 
-    Raises `ValueError` for a wrong length, fewer than two categories, or an entry that is not
-    positive and finite.
+    Raises `ValueError` for a wrong length, fewer than two categories where `k` is not known, or an
+    entry that is not positive and finite.
     """
     array = as_numbers(prior, name)
     if array.ndim == 0:
@@ -143,7 +143,7 @@ def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Flo
                 " are."
             )
         array = np.full(k, array)
-    if array.ndim != 1 or array.size < 2 or (k is not None and array.size != k):
+    if array.ndim != 1 or (array.size < 2 if k is None else array.size != k):
         wanted = "at least 2" if k is None else str(k)
         raise ValueError(
             f"{name}={told(prior)}: has shape {array.shape}; must have {wanted} entries, one for"

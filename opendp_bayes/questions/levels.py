@@ -108,6 +108,11 @@ def _partitions(
     for name, merge in merges.items():
         try:
             number = merged_places(merge, labels)
+            if len(merge) < 2:
+                raise ValueError(
+                    f"merge={told(list(merge))}: must have at least 2 labels; add another, or"
+                    " leave the level out."
+                )
         except (TypeError, ValueError) as error:
             raise type(error)(f"merges[{name!r}]: {error}") from None
         _, first, place = np.unique(number, return_index=True, return_inverse=True)

@@ -31,6 +31,11 @@ def merged_cells(
             f"merge={told(merge)}: is of one table; ask for the joint table of the groups' column"
             " and this one, and merge its cells."
         )
+    if len(merge) < 2:
+        raise ValueError(
+            f"merge={told(list(merge))}: must have at least 2 labels; add another. Of a noisy total"
+            " from elsewhere noisy_counts(merge=...) makes a level."
+        )
     return tuple(merge), number[index]
 
 

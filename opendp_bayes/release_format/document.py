@@ -41,7 +41,7 @@ def field_of(description: str, **constraints: Any) -> msgspec.Meta:
     return msgspec.Meta(description=description, **constraints)
 
 
-_NUMBERS = {"min_length": 2}
+_NUMBERS = {"min_length": 1}
 _DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
 #: Draws and their sum are integers of the machine.
 _LARGEST = 2**63 - 1
@@ -292,6 +292,10 @@ class ReleaseDocument(
         cells = number * k + (self.size is not None) if number else k
         every = [label for part in self.parts for label in as_labels(part)]
         return [
+            (
+                k > 1 or list(map(len, self.parts)) > [1],
+                f"categories={self.categories!r}: must be at least 2, or one of several parts.",
+            ),
             (
                 not number or not (self.learned_prior or self.parts),
                 "learned_prior, parts: belong to one posterior; must be left out where there are"

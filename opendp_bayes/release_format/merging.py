@@ -15,8 +15,8 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
     """The place in `merge` of the label that every one of `labels` is merged into, shape
     `(labels,)`.
 
-    Raises `ValueError`/`TypeError` unless `merge` is a mapping from at least two labels to lists
-    that have each of `labels` once; of a joint table a cell may be a list.
+    Raises `ValueError`/`TypeError` unless `merge` is a mapping from labels to lists that have each
+    of `labels` once; of a joint table a cell may be a list. One label for all is their total.
     """
     if not isinstance(merge, Mapping) or not all(_is_list(part) for part in merge.values()):
         raise TypeError(
@@ -52,8 +52,6 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
             f"merge={told(list(merge))}: leaves out {missing!r}, and every category must be"
             " counted; add it to one of the lists, or as a list of its own."
         )
-    if len(merge) < 2:
-        raise ValueError(f"merge={told(list(merge))}: must have at least 2 labels; add another.")
     return number
 
 

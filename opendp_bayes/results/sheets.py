@@ -65,7 +65,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     else:
         notes.append(aware)
     notes += unmatched_in(release)
-    if aware != TAKES_LONG:
+    if aware != TAKES_LONG and release.k > 1:
         columns.append(Column(f"Plug-in {percent}\n(ignores noise)", weight="faint"))
         cells.append(plug_in_estimate(release, level).shown(decimals)[1])
     table = Table(tuple(columns), (Body(_rows(cells)),))

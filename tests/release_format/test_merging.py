@@ -27,7 +27,6 @@ def test_labels_that_python_calls_equal_are_told_apart() -> None:
         ("ab", TypeError, "merge='ab': must be a mapping from each new label to a list"),
         ({"x": "ab", "y": ["c"]}, TypeError, "must be a mapping from each new label to a list"),
         ({None: ["a"], "y": ["b", "c"]}, TypeError, "its label None must be a str"),
-        ({"all": ["a", "b", "c"]}, ValueError, "must have at least 2 labels"),
         ({"x": [], "y": ["a", "b", "c"]}, ValueError, r"merge\['x'\]=\[\]: must name"),
         ({"x": ["a", "d"], "y": ["b", "c"]}, ValueError, "'d' is not a category; those are"),
         ({"x": ["a", {}], "y": ["b", "c"]}, ValueError, "{} is not a category"),

@@ -64,7 +64,7 @@ def test_a_survey_of_both_is_read() -> None:
 
 MISTAKES = {
     "a row too few": ({"drawn": [[1, 2]]}, "must have 3 rows, one for each group"),
-    "no groups": ({"groups": [], "drawn": []}, r"length >= 2 - at `\$\.drawn`"),
+    "no groups": ({"groups": [], "drawn": []}, r"length >= 1 - at `\$\.drawn`"),
     "a draw too few": ({"drawn": [[1, 2], [1, 2, 3], [1]]}, "one for each group, of 2 integers"),
     "a row that is none": ({"drawn": [[1, 2], 3, [1, 2]]}, "is not a release in JSON: Expected"),
     "a rest": ({"rest": 3}, r"drawn=\[.*, 3\]: must be 6 integers"),

@@ -15,7 +15,7 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import guarantee
@@ -382,3 +382,47 @@ def test_counts_that_were_clamped_are_noticed() -> None:
         ob.noisy_counts(np.maximum(drawn, 0) + 9, labels, **noise)
     with pytest.warns(UserWarning, match=r"are 0 and none is negative, which noise of scale 5 har"):
         ob.noisy_counts(np.maximum(drawn, 0), labels, **noise)
+
+
+# --- The noisy total as a level
+
+
+def listed(drawn: Any, scale: float, total: int, scale_of_total: float, a: float) -> Any:
+    """Posterior means of two counts and of their sum, from a list of all counts below 60, at a
+    concentration of the two.
+    """
+    counts, gamma = np.array(list(product(range(60), repeat=2))), special.gammaln
+    n = counts.sum(axis=1)
+    log_p = -np.abs(counts - drawn).sum(axis=1) / scale - np.abs(total - n) / scale_of_total
+    log_p += (gamma(a + counts) - gamma(counts + 1)).sum(axis=1)
+    log_p += gamma(n + 1) - gamma(2 * a + n)
+    p = special.softmax(log_p)
+    return [*(p @ counts), p @ n]
+
+
+@pytest.mark.parametrize(("drawn", "total"), [((3, -1), 9), ((5, 1), 2), ((0, 7), 12)])
+def test_a_noisy_total_is_a_level(drawn: tuple[int, ...], total: int) -> None:
+    """Against a list of all counts, at the concentration that was learned; negative control: a
+    total that another number was drawn for.
+    """
+    of: Any = {"categories": LABELS[:2], "mechanism": "laplace_parameters"}
+    fine = ob.noisy_counts(list(drawn), scale=1.5, **of)
+    whole = ob.noisy_counts([total], scale=0.7, merge={"all": LABELS[:2]}, **of)
+    assert ob.Release.from_json(whole.to_json()) == whole
+    posterior = ob.combine({"fine": fine, "total": whole}, records="same")
+    means = [*posterior["fine"].counts.mean(), *posterior["total"].counts.mean()]
+    a = posterior.concentrations["fine"]
+    assert means == pytest.approx(listed(np.array(drawn), 1.5, total, 0.7, a), abs=1e-4)
+    assert means != pytest.approx(listed(np.array(drawn), 1.5, total + 1, 0.7, a), abs=0.05)
+
+
+def test_a_noisy_total_alone_has_no_shares() -> None:
+    """It prints, and says what it is good for."""
+    of: Any = {"mechanism": "laplace_parameters", "scale": 0.7}
+    whole = ob.noisy_counts([9], LABELS, merge={"all": LABELS}, **of)
+    with pytest.raises(ValueError, match=r"combine\(\{...\}, records='same'\)"):
+        _ = whole.posterior
+    assert "combine it with the counts of its parts" in " ".join(str(whole).split())
+    assert "Plug-in" not in str(whole)
+    with pytest.raises(ValueError, match="must be at least 2 different labels"):
+        ob.noisy_counts([9], ["all"], **of)

@@ -118,7 +118,7 @@ MALFORMED = {
     "unknown field": ({"extra": 1}, "unknown field `extra`"),
     "a group twice": ({"groups": ["a", "a", None]}, r"groups=\['a', 'a', None\]: must be all diff"),
     "draws of a group": ({"drawn": [1, 2, 1, 2, 1]}, r"drawn=\[.*\]: must be 6 integers"),
-    "prior": ({"prior": [1.0]}, r"Expected `array` of length >= 2 - at `\$\.prior`"),
+    "prior": ({"prior": [1.0]}, r"prior=\[1\.0\]: must be 2 numbers"),
     "size": ({"size": 0, "drawn": [1] * 7}, r"Expected `int` >= 1 - at `\$\.size`"),
     "mechanism": (
         {"mechanism": {"name": "nothing", "parameters": {}}},
