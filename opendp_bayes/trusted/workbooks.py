@@ -213,7 +213,7 @@ def _of_iso(written: str) -> str:
         return written
     first, *of = read.groups()
     *days, hours, minutes, seconds = (float((one or "0").replace(",", ".")) for one in of)
-    within = datetime.timedelta(*days, hours=hours, minutes=minutes, seconds=round(seconds, 3))
+    within = datetime.timedelta(sum(days), round(seconds, 3), minutes=minutes, hours=hours)
     if days:
         return moment(-within if first else within)
     return moment(datetime.datetime.fromisoformat(first) + within)
