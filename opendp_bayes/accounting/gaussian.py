@@ -62,6 +62,7 @@ class GaussianPair:
         method = "exact" if number * largest == records else "proven"
         return cls(scale, largest, moved * number, method)
 
+    @np.errstate(under="ignore")
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
@@ -71,6 +72,7 @@ class GaussianPair:
         error = Fraction(self.moved * of_weights) + (0 if is_summed else _OF_INTEGRALS)
         return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
 
+    @np.errstate(under="ignore")
     def tail(self, first: int) -> tuple[Fraction, Fraction]:
         """Enclose the probability that the noise of one count is at least `first`."""
         if first <= 0:

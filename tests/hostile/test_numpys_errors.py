@@ -1,0 +1,95 @@
+"""What a caller has said to `np.seterr` decides nothing: no map and no door fails by it, and what
+is stated and refused is the same.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.registry import available_mechanisms, load_mechanism
+from tests.helpers.asked_of_contexts import DOORS, LISTED, LOSSES, UNITS, opened
+
+PRIOR = (0.5, 1.0, 2.0)
+#: Parameters of every mechanism, at both ends of what they may be.
+SCALES = (1e-300, 1e-3, 1.0, 50.0, 1e300)
+MEASURES = (
+    dp.max_divergence(),
+    dp.zero_concentrated_divergence(),
+    dp.approximate(dp.max_divergence()),
+)
+
+
+def outcome(ask: Callable[[], Any]) -> Any:
+    """What it gives, or how it is refused."""
+    try:
+        return ask()
+    except (ValueError, TypeError, dp.OpenDPException, RuntimeError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def both(ask: Callable[[], Any]) -> tuple[Any, Any]:
+    """As usual, and where numpy raises whatever it can."""
+    usual = outcome(ask)
+    with np.errstate(all="raise"):
+        return usual, outcome(ask)
+
+
+def map_of(mechanism: Any, measure: Any, size: int | None) -> Any:
+    """The map of a chain by hand, at a few distances."""
+    changes = {} if size is None else {"size": size}
+    space = (
+        dp.vector_domain(dp.atom_domain(T=str), **changes),
+        dp.symmetric_distance() if size is None else dp.change_one_distance(),
+    )
+    counts = ob.t.make_categorical_counts(*space, categories=["a", "b", "c"], unknown="a")
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=list(PRIOR))
+    made = posterior >> ob.m.then_mechanism(measure, mechanism)
+    return [made.map(d_in) for d_in in (0, 1, 2, 5)]
+
+
+@pytest.mark.parametrize("name", [of for of in available_mechanisms() if "template" not in of])
+def test_no_map_fails_and_none_is_another(name: str) -> None:
+    kind = load_mechanism(name)
+    for scale in SCALES:
+        for size in (None, 4):
+            mechanism = outcome(lambda: kind(scale))  # noqa: B023
+            for measure in MEASURES:
+                usual, raising = both(lambda: map_of(mechanism, measure, size))  # noqa: B023
+                assert usual == raising
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("measure", LOSSES)
+def test_no_door_fails_and_none_says_anything_else(door: str, measure: str) -> None:
+    if door not in LISTED and "Approximate" not in measure:
+        pytest.skip("needs a δ")
+
+    def said() -> Any:
+        context = opened("polars", UNITS["one record"], LOSSES[measure], None)
+        query = DOORS[door](context.query(**{of: n / 4 for of, n in LOSSES[measure].items()}))
+        result = query.release()
+        return str(query.summarize()), result.loss, type(result)
+
+    usual, raising = both(said)
+    assert usual == raising
+
+
+REFUSED: dict[str, Callable[[], Any]] = {
+    "calibrate": lambda: ob.calibrate("laplace_parameters", size=9, prior=PRIOR, epsilon=1e-320),
+    "plan": lambda: ob.plan(size=9, prior=PRIOR, epsilon=1e-320),
+    "exact": lambda: ob.exact_loss(ob.LaplaceParameters(5e-324), size=9, prior=PRIOR),
+    "profile": lambda: ob.privacy_profile(ob.LaplaceParameters(1e-9), size=9, prior=PRIOR)(1.0),
+    "discovery": lambda: ob.plan_discovery(epsilon=1e-9, delta=1e-9),
+}
+
+
+@pytest.mark.parametrize("door", REFUSED)
+def test_no_refusal_is_another(door: str) -> None:
+    usual, raising = both(lambda: str(REFUSED[door]()))
+    assert usual == raising
+    assert isinstance(usual, (str, pl.DataFrame))
