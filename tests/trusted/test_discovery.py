@@ -116,7 +116,7 @@ def test_all_outcomes_of_the_callback_keep_the_promise(
     scripted = Scripted(monkeypatch, OptimalThreshold)
     p, q = (outcomes(scripted, rows, listed, law) for rows in (more, less))
     assert sum(p.values()) == pytest.approx(1.0)
-    loss = loss_of_discovery(Discovery(law), 1, "people", concentrated=False)
+    loss = loss_of_discovery(Discovery(law), 1, concentrated=False)
     for one, other in ((p, q), (q, p)):
         assert divergence(one, other, loss.epsilon) <= loss.delta + 1e-12
 
