@@ -139,7 +139,7 @@ def test_one_new_value_is_shown_as_often_as_delta_says() -> None:
     frame = pl.DataFrame({"key": np.arange(number)})
     labels, drawn, *_ = module._shown(
         counted(frame, Keys("key", "integer")),
-        KeysSpace("key", "integer", (), False, "people"),
+        KeysSpace("key", "integer", (), False),
         Discovery(law),
     )
     expected = number * 0.01
@@ -157,7 +157,7 @@ def test_values_are_shown_with_the_chance_that_the_law_states(law: Any) -> None:
     batches = [pl.DataFrame({"key": np.arange(counts.size), "number": counts})]
     labels, *_ = module._shown(
         CountedKeys(lambda: iter(batches)),
-        KeysSpace("key", "integer", (), False, "records"),
+        KeysSpace("key", "integer", (), False),
         Discovery(law),
     )
     shown = np.bincount(counts[np.array(labels, dtype=np.int64)], minlength=32)[8:32:2]
@@ -173,7 +173,7 @@ def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(
     frame = pl.DataFrame({"key": ["a"] * 3 + ["b"] * 500 + ["c"] * 2 + ["x"] * 9})
     keys = Keys("key", "text", ("x",))
     law = OptimalThreshold(1.0, 1e-8, 0.8)
-    labels, _, rest, _ = module._shown(
+    labels, _, rest = module._shown(
         counted(frame, keys), keys.space, Discovery(law, DiscreteLaplace(5.0))
     )
     assert labels == ("x", "b")
@@ -314,7 +314,7 @@ def test_people_are_counted_where_the_records_say_who_they_are() -> None:
     release = found.release()
     assert release.people
     assert abs(release.drawn[0] - 300) < 150  # noise of 12, and 1500 records
-    assert found.summarize()["d_in"].item() == release.d_in == 5
+    assert found.summarize()["d_in"].item() == release.promise.distance.records == 5
 
 
 def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> None:
@@ -345,9 +345,7 @@ def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
     context = context_of(frame, privacy_unit=dp.unit_of(**unit))
     query = ob.posterior(context.query(), "key", categories="discover", nulls=ob.DROP)
     measurement = query.resolve()
-    loss = loss_of_discovery(
-        query._asked.settled(query._d_out), d_in, "records", concentrated=False
-    )
+    loss = loss_of_discovery(query._asked.settled(query._d_out), d_in, concentrated=False)
     assert measurement.map(query._d_in) == (loss.epsilon, loss.delta)
     assert loss.epsilon <= 1.0
     assert loss.delta <= 1e-8
