@@ -203,13 +203,13 @@ def test_arguments_that_are_refused() -> None:
     with pytest.raises(ValueError, match=r"delta=1e-30: must be at least 1e-20, of which"):
         fitted_discovery("optimal_threshold", **(valid | {"delta": 1e-30}))
     assert fitted_discovery("auto", **(valid | {"delta": 1e-30})).law.name == "laplace_threshold"
-    of_records: Any = {"delta": 1e-8, "d_in": 6, "within": 0.5}
-    assert fitted_discovery("auto", epsilon=28.0, **of_records).law.delta >= 1e-20
+    of_records: Any = {"delta": 1e-8, "d_in": 6}
+    assert fitted_discovery("optimal_threshold", epsilon=28.0, **of_records).law.delta >= 1e-20
     with pytest.raises(
         ValueError,
         match=r"epsilon=40\.0, delta=1e-08: leave each of 6 records a delta of .*smaller",
     ):
-        fitted_discovery("auto", epsilon=40.0, **of_records)
+        fitted_discovery("optimal_threshold", epsilon=40.0, **of_records)
     with pytest.raises(ValueError, match=r"d_in=0: must be at least 1, since nothing"):
         fitted_discovery("auto", **(valid | {"d_in": 0}))
     for rest in (-0.1, 1.0, math.nan):

@@ -45,7 +45,6 @@ COUNTED = {"x": X, "y": Y, "z": Z}
 SCALE = 8.0
 LAPLACE = ob.LaplaceParameters(SCALE, total="private")
 FOUND = Discovery(LaplaceThreshold(SCALE, 120), DiscreteLaplace(SCALE))
-WITHIN = Discovery(LaplaceThreshold(SCALE, 120), DiscreteLaplace(SCALE), DiscreteLaplace(SCALE))
 #: By what is drawn for each part of an answer, the noise of its entries.
 Noise = dict[str, Any]
 
@@ -143,16 +142,6 @@ def of_discovery(_: Any) -> Noise:
     return {"cells": noise, "rest": [shown.drawn_rest]}
 
 
-def of_discovered_groups(_: Any) -> Noise:
-    found = asked("y", WITHIN, by="z", categories={"z": "discover", "y": list(Y)})
-    within = [
-        noise_of(release.drawn, ["z", "y"], [(group, label) for label in release.categories])
-        for group, release in found.items()
-    ]
-    groups = noise_of(found.shown.drawn, "z", found.shown.categories)
-    return {"groups": groups, "rest": [found.shown.drawn_rest], "within": within}
-
-
 @cache
 def chain(mechanism: Any) -> Any:
     domain = dp.domain_of(frame().lazy(), infer=True)
@@ -178,7 +167,6 @@ DOORS = {
     "survey": of_a_survey,
     "levels": of_levels,
     "discovery": of_discovery,
-    "discovered groups": of_discovered_groups,
     "chain": of_a_chain,
 }
 
@@ -258,7 +246,7 @@ def _chains_anew() -> Iterator[None]:
     ("door", "mistake"),
     [
         *(("groups", mistake) for mistake in (half, one_value, twice, turned)),
-        *(("discovered groups", mistake) for mistake in (one_value, twice, turned)),
+        *(("discovery", mistake) for mistake in (one_value, twice)),
         ("chain", one_value),
     ],
 )

@@ -187,9 +187,14 @@ def test_nothing_shown_is_an_answer_too():
         ({"merge": {"a": ["b"]}}, {}, "merge=.*: must be left out"),
         ({"gamma": 0.1}, {}, "gamma=0.1: is no argument"),
         (
-            {"column": "vote", "by": "town", "categories": {"town": "discover"}},
+            {
+                "column": "vote",
+                "by": "town",
+                "categories": {"vote": ["a"], "town": "discover"},
+                "unknown": "b",
+            },
             {},
-            r"questions\['code'\]: categories='discover': column 'town' must have its categories",
+            r"questions\['code'\]: categories\['town'\]='discover': column 'town' must have",
         ),
         ({"rest": 1.5}, {}, "rest=1.5: must be the share"),
         ({"nulls": None}, {}, "nulls=None: column 'code' may hold nulls"),

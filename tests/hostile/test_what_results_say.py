@@ -18,7 +18,6 @@ import opendp_bayes as ob
 from opendp_bayes.display.as_table import ShownAtOnce
 from opendp_bayes.display.sheet import Note, Sheet, parts
 from opendp_bayes.display.wording import described
-from opendp_bayes.results.discovered import DiscoveredGroups
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.command_line import run
 
@@ -102,13 +101,6 @@ def discovery(loss: Any, mechanism: Any, **more: Any) -> Any:
     return ob.posterior(query(loss, MANY, public=False), "vote", **asked).release()
 
 
-def discovered_groups(loss: Any, mechanism: Any, **more: Any) -> Any:
-    labels = {"vote": ["a", "b"], "town": "discover"}
-    asked = {"categories": labels, "nulls": ob.DROP, "unknown": ob.DROP, **more}
-    found = query(loss, MANY, public=False)
-    return ob.posterior(found, "vote", by="town", mechanism=mechanism, **asked).release()
-
-
 def pooled(loss: Any, mechanism: Any) -> Any:
     return private_groups(loss, mechanism).pooled(ess=20)
 
@@ -120,7 +112,7 @@ def external(loss: Any, mechanism: Any) -> Any:
 
 KINDS: tuple[Callable[..., Any], ...] = (
     *(release, learned, joint, groups, private_groups, survey, levels),
-    *(discovery, discovered_groups, pooled, external),
+    *(discovery, pooled, external),
 )
 
 
@@ -139,10 +131,6 @@ def sentences(result: Any, *, wait: bool) -> Iterator[Sentence]:
     """Everything that a sheet says below its tables, with the result that each note is of: in a
     survey, that of the question in front.
     """
-    if isinstance(result, DiscoveredGroups):
-        yield from sentences(result.grouped, wait=wait)
-        yield from sentences(result.shown, wait=wait)
-        return
     sheet = sheet_of(result, wait=wait)
     for text in filter(None, map(_as_text, (*sheet.notes, sheet.reading))):
         name, found, rest = text.partition(": ")
