@@ -77,7 +77,7 @@ LOSSES = [
         vary("size", 2, LARGER),
         vary("prior", (0.1, 0.1), LARGER),
         vary("epsilon", 2.0, SMALLER),
-        vary("delta", 0.1, SMALLER),
+        vary("delta", 0.1, SMALLER, mechanism=ob.LaplaceParameters(1.0)),
         vary("rho", 0.2, SMALLER, epsilon=None, rho=0.1),
         vary("accounting", "proven", LARGER),
         vary("d_in", 2, LARGER),

@@ -18,7 +18,6 @@ from opendp_bayes.release_format.document import format_of
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.trusted import plan_gate
-from opendp_bayes.trusted.account import LedgerError, accounts_of
 from opendp_bayes_smoothed.release import SmoothedRelease
 from tests.helpers.command_line import run
 from tests.helpers.releases import promise
@@ -48,7 +47,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "a smoothed release": SmoothedRelease.from_json,
     "a format": format_of,
     "a specification": read_specification,
-    "a ledger": lambda text: accounts_of(text.encode() + b"\n"),
 }
 FIELDS = ("x", "release", "releases", "specification", "distributions", "mechanism", "drawn")
 
@@ -62,7 +60,7 @@ def documents(depth: int) -> list[str]:
     """Texts with something nested: bare, in a field of every format, and in those of releases."""
     texts = []
     for deep in nested(depth):
-        texts += [deep, f'{{"ledger":1,"dataset":{deep}}}', f'{{"ledger":{deep}}}']
+        texts.append(deep)
         for name in FORMATS:
             texts += [
                 f'{{"format":"{name}","version":{version},"{field}":{deep}}}'
@@ -83,18 +81,15 @@ def test_json_is_read_or_refused_by_a_plain_error(reader: str, depth: int) -> No
             READERS[reader](text)
         except ValueError as error:
             assert len(str(error)) < 600  # noqa: PT017
-        else:  # which says only what is stated, and one whose last line may be torn
-            assert reader in ("a format", "a ledger")
+        else:  # which says only what is stated
+            assert reader == "a format"
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_the_error_says_the_limit(reader: str) -> None:
     text = '{"format": "opendp-bayes survey", "version": 1, "x": ' + "[" * DEEP
-    if reader == "a ledger":
-        text = '{"ledger":1,"dataset":' + "[" * DEEP
-    kind = LedgerError if reader == "a ledger" else ValueError
     most = "no specification needs more than 4" if reader == "a specification" else DEEPEST
-    with pytest.raises(kind, match=f"too deep in each other; .*{most} levels"):
+    with pytest.raises(ValueError, match=f"too deep in each other; .*{most} levels"):
         READERS[reader](text)
 
 

@@ -175,10 +175,12 @@ def test_delta_is_used_and_never_exceeded(name, delta):
     _, _, mechanism, size = CONSTRUCTORS[name]
     epsilon, used = (posterior(size) >> ob.m.then_mechanism(APPROX, mechanism, delta=delta)).map(1)
     profile = ob.privacy_profile(mechanism, size=size, prior=PRIOR)
-    assert used == delta
+    # Exponential mechanisms have the loss of ε alone: δ would change its fifth digit.
+    adds_noise = mechanism.name in ("laplace_parameters", "knorm_parameters")
+    assert used == (delta if adds_noise else 0)
     assert profile(epsilon) <= delta
     assert epsilon <= profile.loss.epsilon
-    assert epsilon < profile.loss.epsilon or not delta
+    assert epsilon < profile.loss.epsilon or not used
 
 
 def test_proven_accounting_uses_delta_by_the_proof_or_by_the_pure_bound():
@@ -263,10 +265,7 @@ def test_a_measurement_says_how_its_loss_was_obtained(name):
 
 def test_delta_buys_something():
     pure, approximate = (
-        (
-            posterior()
-            >> ob.m.then_smooth_hellinger_exponential(APPROX, 0.05, beta=2.0, delta=delta)
-        ).map(1)
+        (posterior() >> ob.m.then_mechanism(APPROX, ob.LaplaceParameters(0.5), delta=delta)).map(1)
         for delta in (0.0, 0.1)
     )
     assert approximate[0] < pure[0]
@@ -798,7 +797,7 @@ def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monk
 
     def falling(*arguments, d_in, **named):
         loss = known(*arguments, d_in=d_in, **named)
-        return replace(loss, epsilon=np.nextafter(loss.epsilon, 0)) if d_in > SIZE else loss
+        return replace(loss, epsilon=np.nextafter(loss.epsilon, 0)) if d_in.records > SIZE else loss
 
     monkeypatch.setattr(measurements, "feasible_loss", falling)
     mechanism = ob.mechanisms.SmoothHellingerExponential(4.0)
