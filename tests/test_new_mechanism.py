@@ -60,7 +60,8 @@ class NearestLaplace(NoisyCounts):
         self, d_in: int, *, size: int | None, prior: Any, delta: float = 0.0
     ) -> ob.PrivacyLoss:
         """Loose, so that what the accounting finds is seen."""
-        epsilon = 4 * d_in / self.scale
+        # As one that is built in, it is asked for distances too.
+        epsilon = 4 * int(getattr(d_in, "records", d_in)) / self.scale
         return ob.PrivacyLoss(epsilon=epsilon, range=2 * epsilon, rho=epsilon**2 / 2)
 
 

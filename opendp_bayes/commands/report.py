@@ -118,9 +118,9 @@ def report(
 
         opendp-bayes report v.json -o again.html --synthetic copies
 
-        opendp-bayes release v.csv --column vote --categories yes,no --rho 1 -o one.json
+        opendp-bayes release v.csv --column vote --categories yes,no --rho 1
 
-        opendp-bayes report one.json -o one.html
+        opendp-bayes report v-vote.json -o one.html
     """
     if copies is not None and synthetic is None:
         fail(f"--copies {copies}: needs --synthetic, the folder for them.")

@@ -301,7 +301,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "code",
             "--categories 1,01 --epsilon 1",
-            r"--categories \[1, 1\]: must not repeat a label",
+            r"--categories: must all be different",
         ),
         (
             "vote",

@@ -274,7 +274,7 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
             ('["a", "b"]', '["a", "DROP"]\nunknown = "DROP"'),
             r"votes\.toml: line 6: columns\.vote\.unknown='DROP': leaves values out, and is a cat",
         ),
-        ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
+        ("votes.csv", ("", ""), r"votes\.csv: text: is not a release in JSON"),
     ],
 )
 def test_what_is_wrong_is_found_before_anything_is_released(

@@ -91,6 +91,7 @@ rest = 0.2
 """
 QUESTION = {
     "title": "Ages",
+    "glob": False,
     "joint": True,
     "privacy": {"rho": 0.5, "size": 60, "share": "smallest_error"},
     "columns": {"age": {"categories": [1, 2, 3, 4]}},
@@ -98,6 +99,7 @@ QUESTION = {
 }
 OWNER = """
 path = "votes.sav"
+glob = false
 separator = ";"
 encoding = "latin-1"
 trim = true
@@ -236,6 +238,10 @@ def objects() -> dict[str, Any]:
             axes=("w", "v"),
             learned_prior=True,
             ordered=("v",),
+        ),
+        "bounded": replace(column, promise=replace(column.promise, d_in=ob.Distance(6, 12, 2))),
+        "discovery_of_bounded": replace(
+            optimal, promise=replace(optimal.promise, d_in=ob.Distance(3, 3, 1))
         ),
         "merged": release(PRIVATE, None, (9, -1), parts=(("c",), ("b", "d")), **kept),
         "public_number": release(ob.KNormParameters(2.0), 12, (3, 4, 5)),

@@ -56,18 +56,16 @@ LOSSES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
 Ask = Callable[[], Any]
 
 
-def grouped(query: Any) -> Any:
-    return query.group_by("town")
-
-
 #: From a query to what its release is asked by.
 QUERIES: dict[str, Callable[[Any], Any]] = {
     "posterior": lambda query: ob.posterior(query, **VOTE),
     "gaussian": lambda query: ob.posterior(query, **VOTE, mechanism="gaussian_parameters"),
     "joint table": lambda query: ob.posterior(query, column=["vote", "town"], **TABLE),
-    "groups": lambda query: ob.posterior(grouped(query), "vote", **TABLE),
+    "groups": lambda query: ob.posterior(query, "vote", by="town", **TABLE),
     "survey": lambda query: ob.survey(query, {"vote": VOTE, "town": TOWN}),
-    "survey of groups": lambda query: ob.survey(grouped(query), {"a": {"column": "vote", **TABLE}}),
+    "survey of groups": lambda query: ob.survey(
+        query, {"a": {"column": "vote", "by": "town", **TABLE}}
+    ),
 }
 LEVELS: dict[str, Callable[[Any], Any]] = {
     "levels": lambda query: ob.survey(query, AGES),
@@ -281,16 +279,6 @@ def test_a_failure_within_a_context_within_takes_its_share(
         with pytest.raises(dp.OpenDPException, match=r"out of queries|exhausted"):
             within(measured(opened, function, 0.5))
     assert opened.lost() == (1.0,), "the whole was debited when it was handed out"
-
-
-def test_a_context_within_of_an_engine_knows_which_share_a_failure_took(tmp_path: Path) -> None:
-    opened = Opened(tmp_path, "engine", "epsilon", "filter")
-    within = opened.query().compositor(split_by_weights=[1, 3]).release()
-    with counting_fails(opened), pytest.raises(ob.ReleaseError, match="paid for"):
-        ob.posterior(within.query(), **VOTE).release()
-    assert within.current_privacy_loss() == pytest.approx([0.25])
-    assert ob.posterior(within.query(), **VOTE).release().epsilon == pytest.approx(0.75)
-    assert opened.lost() == (1.0,)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
