@@ -89,6 +89,7 @@ def bad_pairs(setting: Setting) -> tuple[WorstPair, ...]:
 
 
 @lru_cache(maxsize=1024)
+@np.errstate(under="ignore")  # how numpy treats it is no matter of the caller's
 def loss_within(
     setting: Setting, distance: Distance, largest_work: int, renyi: bool
 ) -> PrivacyLoss:

@@ -16,6 +16,8 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
 _Handler = Callable[[int, FrameType | None], Any]
 _LARGEST_SIGACTION = 1024  # bytes, several times what any system's struct needs
 
@@ -56,6 +58,15 @@ class _Deferral:
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back during the block (`_deferred`), in which numpy treats underflow as 0 as it
+    usually does, whatever the caller's process asks of it: most probabilities here are that small.
+    """
+    with _deferred(), np.errstate(under="ignore"):
+        yield
+
+
+@contextmanager
+def _deferred() -> Iterator[None]:
     """Hold Ctrl-C back during the block, in the main thread; it is delivered when the block is
     over, to the handler that was in place, whose `KeyboardInterrupt` replaces any other exception.
 

@@ -34,9 +34,10 @@ _LOG_PRIOR = np.log(SCALES / (1 + SCALES**2))
 #: The highest place of an effect on the lattice, and the masses of places under each scale.
 _HIGHEST = 400
 _LATTICE = STEP * np.arange(-_HIGHEST, _HIGHEST + 1)
-_MASSES = np.exp(-((_LATTICE / SCALES[:, None]) ** 2) / 2)
-_LOG_SUMS = np.log(_MASSES.sum(axis=1))
-_MASSES /= _MASSES.sum(axis=1, keepdims=True)
+with np.errstate(under="ignore"):  # far away a mass is 0, whatever the caller asks of numpy
+    _MASSES = np.exp(-((_LATTICE / SCALES[:, None]) ** 2) / 2)
+    _LOG_SUMS = np.log(_MASSES.sum(axis=1))
+    _MASSES /= _MASSES.sum(axis=1, keepdims=True)
 #: Scales that are tried at once, the present one among them, and the least that a sum can be.
 _TRIED, _TINY = 16, 1e-300
 
