@@ -739,7 +739,9 @@ def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
         asked(limited.truncate_num_groups(2, by=["g"]))
     with pytest.raises(ValueError, match=r"cannot be carried out on any data; polars says: .*nope"):
         asked(made.query().filter(pl.col("nope") == 1))
-    assert asked(limited.truncate_num_groups(2, by=["g"], keep="first")).release().d_in == 2
+    assert asked(
+        limited.truncate_num_groups(2, by=["g"], keep="first")
+    ).release().d_in == ob.Distance(2, 2, 1)
 
 
 def test_a_plan_with_a_function_of_ones_own_is_refused():
@@ -750,9 +752,7 @@ def test_a_plan_with_a_function_of_ones_own_is_refused():
         words.map_batches(lambda texts: texts.rank(), is_elementwise=True),
     ):
         query = context(split_evenly_over=1).query().with_columns(first=applied)
-        with pytest.raises(
-            ValueError, match="with_columns: anonymous_function is a function of your own"
-        ):
+        with pytest.raises(ValueError, match="with_columns: .* is a function of your own"):
             ob.posterior(query, "first", categories=["a"], nulls="a", unknown="a")
 
 
