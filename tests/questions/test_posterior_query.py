@@ -752,7 +752,7 @@ def test_a_plan_with_a_function_of_ones_own_is_refused():
         words.map_batches(lambda texts: texts.rank(), is_elementwise=True),
     ):
         query = context(split_evenly_over=1).query().with_columns(first=applied)
-        with pytest.raises(ValueError, match="with_columns: .* is a function of your own"):
+        with pytest.raises(ValueError, match=r"with_columns: .* is a function of your own"):
             ob.posterior(query, "first", categories=["a"], nulls="a", unknown="a")
 
 
