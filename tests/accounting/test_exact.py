@@ -797,16 +797,15 @@ def test_the_error_of_noise_is_that_of_every_count_that_moves(
 
 
 def test_the_concentrated_loss_of_noise_counts_its_error_for_every_copy() -> None:
-    proven = PrivacyLoss(epsilon=5.0, range=9.0, rho=math.inf)
-    certain = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2), True)
+    certain = exact._concentrated_of(NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2))
     block = next(NoisePairs((np.log(P), np.log(Q)), 0.0).blocks())
     with_error, without = (
         2 * concentrated(block, error, np.max(block.log_ratio, axis=0), FINE_ORDERS_LESS_ONE)[0]
         for error in (0.05, 0.0)
     )
-    assert certain.rho == without < 0.5 * with_error
-    spoilt = exact._loss_of_noise(proven, NoisePairs((np.log(P), np.log(Q)), 0.05, copies=2), True)
-    assert spoilt.rho == with_error
+    assert certain == without < 0.5 * with_error
+    spoilt = exact._concentrated_of(NoisePairs((np.log(P), np.log(Q)), 0.05, copies=2))
+    assert spoilt == with_error
 
 
 @pytest.mark.parametrize(
