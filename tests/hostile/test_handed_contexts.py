@@ -421,21 +421,20 @@ def test_shares_that_somebody_changed_buy_no_more(ledger):
     assert ledger.spent.epsilon == pytest.approx(9.0)
 
 
-def test_an_entry_that_fails_takes_its_share_all_the_same(ledger, monkeypatch):
+def test_an_entry_that_fails_comes_before_the_data_and_costs_nothing(ledger, monkeypatch):
     context = opened(ledger, split_by_weights=[1, 8])
     query = counting(context)
 
     def full(*_: object) -> None:
-        raise OSError(28, os.strerror(28))
+        raise ob.LedgerError("cannot be written")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, "write", full)
+        patched.setattr(ob.Ledger, "_enter", full)
         with pytest.raises(ob.LedgerError, match="cannot be written"):
             query.release()
-    assert context.current_privacy_loss() == pytest.approx([1.0])
-    assert context.remaining_privacy_loss() == pytest.approx([8.0])
-    ob.posterior(context.query(), **VOTE).release()
-    assert ledger.spent.epsilon == pytest.approx(8.0)
+    assert ledger.spent.epsilon == 0
+    assert ob.posterior(context.query(), **VOTE).release().epsilon == pytest.approx(1.0)
+    assert ledger.spent.epsilon == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("way", [directly, by_opendp])
