@@ -278,12 +278,11 @@ UNORDERED = [
 
 
 @pytest.mark.parametrize("make", UNORDERED)
-def test_frames_without_a_fixed_order_are_refused_and_nothing_is_spent(make: Any) -> None:
-    of = opened(make(FEW.lazy()), epsilon=1.0)
-    query = of.query()
+def test_frames_without_a_fixed_order_are_refused_and_paid_for(make: Any) -> None:
+    of = opened(make(FEW.lazy()), 2, epsilon=2.0)
     with pytest.raises(ReleaseError, match=r"no fixed order: it joins.*Let these keep the order"):
-        ob.survey(query.truncate_per_group(2, keep="first"), LEVELS).release()
-    drawn = ob.survey(query.truncate_per_group(2), LEVELS).release()
+        ob.survey(of.query().truncate_per_group(2, keep="first"), LEVELS).release()
+    drawn = ob.survey(of.query().truncate_per_group(2), LEVELS).release()
     assert drawn["age"].promise.truncated
 
 
