@@ -116,7 +116,7 @@ def test_an_older_python_is_told_that_it_is_too_old(monkeypatch: pytest.MonkeyPa
     ast.parse(source, feature_version=(3, 7))  # or it would fail by its syntax first
     monkeypatch.setattr(sys, "version_info", (3, 9, 18))
     monkeypatch.setattr(sys, "version", "3.9.18 (main)")
-    with pytest.raises(ImportError, match=r"needs Python 3\.10 or newer, and this is 3\.9\.18\."):
+    with pytest.raises(ImportError, match=r"Python 3\.10 .* this is 3\.9\.18"):
         exec(compile(source, "package", "exec"), {"__name__": "opendp_bayes"})  # noqa: S102
 
 
@@ -130,9 +130,7 @@ def test_every_public_name_is_there() -> None:
     assert set(opendp_bayes.__all__) <= set(dir(opendp_bayes))
     for name in opendp_bayes.__all__:
         assert getattr(opendp_bayes, name) is not None
-    with pytest.raises(
-        AttributeError, match=r"module 'opendp_bayes' has no attribute 'posteriour'"
-    ):
+    with pytest.raises(AttributeError, match="opendp_bayes' has no attribute 'posteriour'"):
         opendp_bayes.posteriour  # noqa: B018
 
 

@@ -91,11 +91,11 @@ def test_beta_is_where_its_tail_bound_is_half_delta() -> None:
     ("call", "kind", "message"),
     [
         (lambda: papers.lap(0.0, 2), ValueError, r"epsilon=0.0: must be finite and greater"),
-        (lambda: papers.lap(1.0, 1), ValueError, r"k=1: must be at least 2 categories"),
-        (lambda: papers.ilap(1.0, 2.5), TypeError, r"k=2.5: must be an integer, not float"),
-        (lambda: papers.ilap(1.0, True), TypeError, r"k=True: must be an integer, not bool"),
+        (lambda: papers.lap(1.0, 1), ValueError, r"k=1: .*at least 2"),
+        (lambda: papers.ilap(1.0, 2.5), TypeError, r"k=2.5: .*an integer"),
+        (lambda: papers.ilap(1.0, True), TypeError, r"k=True: .*an integer"),
         (lambda: papers.ehds(1.0, -1.0), ValueError, r"gamma=-1.0: must be finite"),
-        (lambda: papers.beta(1.0, 1.0, 10), ValueError, r"delta=1.0: must be between 0 and 1"),
+        (lambda: papers.beta(1.0, 1.0, 10), ValueError, r"delta=1.0: .*between 0 and 1"),
         (lambda: papers.beta(1.0, 0.1, 0), ValueError, r"size=0: must be between 1"),
     ],
 )

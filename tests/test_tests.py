@@ -1,6 +1,10 @@
-"""A module's tests are found by its name, or by a line of CONTRIBUTING.md."""
+"""A module's tests are found by its name, or by a line of CONTRIBUTING.md; what they ask of a
+message is short.
+"""
 
+import ast
 import re
+from collections.abc import Iterator
 
 from tests.helpers.sources import ROOT
 
@@ -65,3 +69,30 @@ def test_a_module_without_tests_is_noticed() -> None:
     assert in_the_list("inference/levels/of_any_name")
     page = "| `a`, `b/c` | every module | `d` |\n| `e` | `f`, `g` | `e/test_h.py` |"
     assert listed(page) == {"a": "d", "b/c": "d", "e/f": "e/test_h.py", "e/g": "e/test_h.py"}
+
+
+#: Words of a pattern, one after the other. A message may be reworded: a test asks for the argument
+#: and for the words of the constraint or the remedy. Sentences are matter of the tests of pages.
+_LONGEST = 6
+
+
+def long_patterns(text: str) -> Iterator[str]:
+    """Patterns of `match=` that hold more of a sentence than what was wrong."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.keyword) and node.arg == "match":
+            pattern = getattr(node.value, "value", None) or ""  # a name's are not read
+            if max(len(run.split()) for run in pattern.split(".*")) > _LONGEST:
+                yield pattern
+
+
+def test_no_test_asks_for_a_sentence() -> None:
+    files = [*TESTS.rglob("*.py"), *(ROOT / "plugins").rglob("test_*.py")]
+    assert len(files) > 300
+    assert [of for path in files for of in long_patterns(path.read_text(encoding="utf-8"))] == []
+
+
+def test_a_sentence_is_noticed() -> None:
+    """Negative control."""
+    short = "pytest.raises(ValueError, match='scale=0: .*greater than 0')"
+    long = "pytest.raises(ValueError, match='scale=0: must be finite and greater than 0')"
+    assert list(long_patterns(f"{short}\n{long}")) == ["scale=0: must be finite and greater than 0"]

@@ -73,7 +73,7 @@ def test_a_release_may_take_all_that_is_left_and_not_the_next_float_more():
     account.check(Loss(epsilon=left.value, delta=0.5), UNIT)
     with pytest.raises(LedgerError, match=f"at most epsilon={left.value!r}, delta=0.5"):
         account.check(Loss(epsilon=left.value + 2**-52), UNIT)
-    with pytest.raises(LedgerError, match=r"this release, of ε = 0\.1, δ = 0\.6, would exceed"):
+    with pytest.raises(LedgerError, match=r"δ = 0\.6, would exceed"):
         account.check(Loss(epsilon=0.1, delta=0.6), UNIT)
     # Ten tenths are more than one, in binary: 0.1 is a little more than a tenth.
     tenths = account_of(total(epsilon=1.0), *[spent(epsilon=0.1)] * 9)
@@ -83,12 +83,12 @@ def test_a_release_may_take_all_that_is_left_and_not_the_next_float_more():
 
 def test_refuses_what_cannot_be_added():
     account = account_of(total(epsilon=1.0), spent(epsilon=0.1))
-    with pytest.raises(LedgerError, match=r"a loss of ρ = 0\.1 cannot .* keeps 'a' in epsilon"):
+    with pytest.raises(LedgerError, match=r"ρ = 0\.1 cannot .* 'a' in epsilon"):
         account.check(Loss(rho=0.1), UNIT)
     for loss in (Loss(epsilon=float("inf")), Loss(epsilon=float("nan")), Loss(epsilon=-1.0)):
         with pytest.raises(LedgerError, match="cannot be added"):
             account.check(loss, UNIT)
-    with pytest.raises(LedgerError, match="are for 3 records added or removed, and one"):
+    with pytest.raises(LedgerError, match="are for 3 records added or"):
         account.check(Loss(epsilon=0.1), "changes: 3")
     account.check(Loss(epsilon=0.1), UNIT)
 
@@ -98,7 +98,7 @@ def test_the_last_total_counts_whatever_the_clock_says():
     assert (account.total.epsilon, account.spent.epsilon) == (0.25, 0.5)
     assert str(account.remaining) == "ε = 0"  # not -0
     assert [left.value for _, left in account.lines()] == [1.0, 0.5, 0.0]
-    with pytest.raises(LedgerError, match="and nothing is left: only a larger total"):
+    with pytest.raises(LedgerError, match=r"nothing is left: .*larger total"):
         account.check(Loss(epsilon=1e-9), UNIT)
 
 
@@ -107,9 +107,7 @@ def test_a_total_may_state_the_unit_of_all_losses():
     account = account_of(first, total(epsilon=2.0))
     assert (account.unit, account.total.value) == (UNIT, 2.0)
     account.check(Loss(epsilon=2.0), UNIT)
-    with pytest.raises(
-        LedgerError, match="3 records added or removed, and one for 3 records changed cannot"
-    ):
+    with pytest.raises(LedgerError, match="3 records changed cannot"):
         account.check(Loss(epsilon=0.1), "changes: 3")
 
 
@@ -126,7 +124,7 @@ def test_no_loss_is_negative_or_endless(number: float, field: str) -> None:
 def test_names_are_one_line():
     assert as_name("Bevölkerung 2026", "dataset") == "Bevölkerung 2026"
     for name in ("", "a\nb", "x" * 201, "\x00"):
-        with pytest.raises(ValueError, match=r"dataset=.*: must be one line of 1 to 200"):
+        with pytest.raises(ValueError, match=r"dataset=.*: must be one line"):
             as_name(name, "dataset")
     with pytest.raises(TypeError, match="note=3: must be a str"):
         as_name(3, "note")

@@ -254,28 +254,22 @@ def test_counts_in_proportion() -> None:
     [
         (
             {},
-            (
-                r"epsilon=None, delta=None, rho=None: give epsilon, delta, both of these, or rho"
-                r" alone\."
-            ),
+            (r"epsilon=None, delta=None, rho=None: .*rho alone"),
         ),
         ({"epsilon": 1.0, "rho": 1.0}, r"epsilon=1\.0, delta=None, rho=1\.0: give"),
         ({"delta": 0.1, "rho": 1.0}, r"epsilon=None, delta=0\.1, rho=1\.0: give"),
-        ({"epsilon": 0.0}, r"epsilon=0\.0: must be finite and greater than 0\."),
-        ({"epsilon": math.inf}, r"epsilon=inf: must be finite and greater than 0\."),
-        ({"rho": -1.0}, r"rho=-1\.0: must be finite and greater than 0\."),
-        ({"delta": 0.0}, r"delta=0\.0: must be between 0 and 1, such as 1e-6\."),
-        ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: must be between 0 and 1, such as 1e-6\."),
+        ({"epsilon": 0.0}, r"epsilon=0\.0: .*greater than 0"),
+        ({"epsilon": math.inf}, "epsilon=inf: must be finite"),
+        ({"rho": -1.0}, r"rho=-1\.0: .*greater than 0"),
+        ({"delta": 0.0}, r"delta=0\.0: .*between 0 and 1"),
+        ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: .*between 0 and 1"),
         (
             {"epsilon": 1.0, "accounting": "best"},
-            r"accounting='best': must be one of 'exact', 'proven', 'thorough'\.",
+            r"accounting='best': .*'exact', 'proven', 'thorough'",
         ),
         (
             {"epsilon": 1.0, "proportions": [1.0]},
-            (
-                r"proportions=\[1\.0\]: must be 2 numbers of at least 0, not all 0, one for each"
-                r" category\."
-            ),
+            (r"proportions=\[1\.0\]: .*2 numbers of"),
         ),
         ({"epsilon": 1.0, "proportions": [1.0, -1.0]}, r"proportions=.*: must be 2 numbers"),
         ({"epsilon": 1.0, "proportions": [0.0, 0.0]}, r"proportions=.*: must be 2 numbers"),
@@ -291,11 +285,7 @@ def test_refuses(arguments: dict[str, Any], message: str) -> None:
 def test_refuses_a_mechanism_without_a_bound() -> None:
     with pytest.raises(
         ValueError,
-        match=(
-            r"^mechanism=HellingerExponential\(scale=1\.0, sensitivity='local'\): its privacy loss"
-            r" exceeds what is asked for at every scale; choose another mechanism,"
-            r" such as LaplaceParameters\."
-        ),
+        match=r"^mechanism=HellingerExponential\(.* asked for at every scale; .*LaplaceParameters",
     ):
         calibrate(
             HellingerExponential(1.0, sensitivity="local"),

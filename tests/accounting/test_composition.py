@@ -136,16 +136,16 @@ def test_group() -> None:
 
 
 def test_refuses() -> None:
-    with pytest.raises(ValueError, match=r"interval=0\.0: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"interval=0\.0: .*greater than 0"):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=0.0)
     with pytest.raises(
         ValueError,
-        match=r"interval=1e-09: the privacy loss of .* must be at most 100000 intervals\.",
+        match=r"interval=1e-09: .* 100000 intervals",
     ):
         privacy_loss_distribution(
             HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=1e-9
         )
-    with pytest.raises(ValueError, match=r"goes up to inf; that must be at most"):
+    with pytest.raises(ValueError, match="goes up to inf"):
         privacy_loss_distribution(
             HellingerExponential(1.0, sensitivity="local"), size=1000, prior=(1.0, 1.0, 1.0)
         )
@@ -157,10 +157,7 @@ def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(
         ImportError,
-        match=(
-            r"privacy_loss_distribution needs the package dp-accounting: pip install"
-            r" 'opendp-bayes\[composition\]'\."
-        ),
+        match=r"dp-accounting: pip install 'opendp-bayes\[composition\]'",
     ):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0))
 

@@ -505,7 +505,7 @@ def test_worst_pair() -> None:
         (
             lambda: exact_loss(1.0, size=3, prior=[1.0, 1.0]),
             TypeError,
-            r"mechanism=1\.0: must be a mechanism value, such as LaplaceParameters",
+            r"mechanism=1\.0: .*mechanism value, .*LaplaceParameters",
         ),  # type: ignore[arg-type]
         (
             lambda: exact_loss(LaplaceParameters(1.0), size=None, prior=[1.0, 1.0]),
@@ -542,7 +542,7 @@ def test_worst_pair() -> None:
         (
             lambda: privacy_profile(LaplaceParameters(1.0), size=3, prior=[1.0, 1.0]).epsilon(1.5),
             ValueError,
-            r"delta=1\.5: must be between 0 and 1\.",
+            r"delta=1\.5: .*between 0 and 1",
         ),
     ],
 )

@@ -156,9 +156,9 @@ def test_refusals() -> None:
     mechanism = ob.mechanisms.SmoothHellingerExponential(1.0)
     with pytest.raises(ValueError, match=r"accounting='thorough', epsilon=None, delta=None, rho=1"):
         ob.calibrate(mechanism, size=9, prior=ONES, rho=1.0, accounting="thorough")
-    with pytest.raises(ValueError, match=r"d_in=2: is for epsilon alone and one record"):
+    with pytest.raises(ValueError, match=r"d_in=2: .*epsilon alone and one record"):
         ob.calibrate(mechanism, size=9, prior=ONES, epsilon=1.0, d_in=2, accounting="thorough")
-    with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities would have"):
+    with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities"):
         ob.calibrate(mechanism, size=5000, prior=ONES, epsilon=1.0, accounting="thorough")
 
 

@@ -302,8 +302,8 @@ def test_several_keys_of_the_other_laws_are_independent() -> None:
 
 def test_arguments_that_are_refused() -> None:
     discovery = Discovery(LaplaceThreshold(2.0, 30))
-    with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater"):
+    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         loss_of_discovery(discovery, -1, concentrated=False)
     for delta in (-0.1, 1.5, math.nan):
-        with pytest.raises(ValueError, match=r"delta=.*: must be between 0 and 1"):
+        with pytest.raises(ValueError, match=r"delta=.*: .*between 0 and 1"):
             loss_of_discovery(discovery, 1, concentrated=False, delta=delta)

@@ -257,13 +257,13 @@ def test_it_falls_with_epsilon_and_rises_with_keys_and_records(law: Threshold) -
 def test_arguments_that_are_refused() -> None:
     law = LaplaceThreshold(1.0, 20)
     for epsilon in (-0.1, math.nan, math.inf):
-        with pytest.raises(ValueError, match=r"epsilon=.*: must be at least 0, and finite"):
+        with pytest.raises(ValueError, match=r"epsilon=.*: .*at least 0, and finite"):
             delta_of_discovery(law, epsilon)
-    with pytest.raises(ValueError, match=r"keys=65: must be at most 64; loss_of_discovery"):
+    with pytest.raises(ValueError, match="keys=65: must be at most 64"):
         delta_of_discovery(law, 1.0, keys=MOST_KEYS + 1)
     with pytest.raises(ValueError, match=r"keys=0: must be between 1"):
         delta_of_discovery(law, 1.0, keys=0)
     with pytest.raises(ValueError, match=r"records=0: must be between 1"):
         delta_of_discovery(law, 1.0, records=0)
-    with pytest.raises(ValueError, match=r"keys=40, records=3: more than 20000 losses"):
+    with pytest.raises(ValueError, match=r"keys=40, records=3: .*20000 losses"):
         delta_of_discovery(OptimalThreshold(1.0, 1e-6), 1.0, keys=40, records=3)

@@ -187,41 +187,41 @@ def test_many_keys_a_person() -> None:
 
 def test_arguments_that_are_refused() -> None:
     valid: Any = {"epsilon": 1.0, "delta": 1e-8, "d_in": 1}
-    with pytest.raises(ValueError, match=r"name='noise': must be one of 'auto', 'optimal_thresh"):
+    with pytest.raises(ValueError, match="name='noise': must be one of"):
         fitted_discovery("noise", **valid)
-    with pytest.raises(ValueError, match=r"epsilon=1\.0, rho=0\.1: one of the two must be given"):
+    with pytest.raises(ValueError, match=r"epsilon=1\.0, rho=0\.1: one of"):
         fitted_discovery("auto", **valid, rho=0.1)
-    with pytest.raises(ValueError, match=r"epsilon=None, rho=None: one of the two"):
+    with pytest.raises(ValueError, match="epsilon=None, rho=None: one of"):
         fitted_discovery("auto", **(valid | {"epsilon": None}))
     for delta in (0, 1):
-        with pytest.raises(ValueError, match=r"delta=\d: must be between 0 and 1, such as 1e-8"):
+        with pytest.raises(ValueError, match=r"delta=\d: .*between 0 and 1"):
             fitted_discovery("auto", **(valid | {"delta": delta}))
     for name in ("auto", *NAMES):
         for delta in (1e-80, 1e-300):
-            with pytest.raises(ValueError, match=r"delta=1e-\d+: must be at least 1e-60\."):
+            with pytest.raises(ValueError, match=r"delta=1e-\d+: .*at least 1e-60"):
                 fitted_discovery(name, **(valid | {"delta": delta}))
-    with pytest.raises(ValueError, match=r"delta=1e-30: must be at least 1e-20, of which"):
+    with pytest.raises(ValueError, match=r"delta=1e-30: .*at least 1e-20"):
         fitted_discovery("optimal_threshold", **(valid | {"delta": 1e-30}))
     assert fitted_discovery("auto", **(valid | {"delta": 1e-30})).law.name == "laplace_threshold"
     of_records: Any = {"delta": 1e-8, "d_in": 6}
     assert fitted_discovery("optimal_threshold", epsilon=28.0, **of_records).law.delta >= 1e-20
     with pytest.raises(
         ValueError,
-        match=r"epsilon=40\.0, delta=1e-08: leave each of 6 records a delta of .*smaller",
+        match=r"epsilon=40\.0, delta=1e-08: .*each of 6 records",
     ):
         fitted_discovery("optimal_threshold", epsilon=40.0, **of_records)
-    with pytest.raises(ValueError, match=r"d_in=0: must be at least 1, since nothing"):
+    with pytest.raises(ValueError, match="d_in=0: must be at least 1"):
         fitted_discovery("auto", **(valid | {"d_in": 0}))
     for rest in (-0.1, 1.0, math.nan):
-        with pytest.raises(ValueError, match=r"rest=.*: must be at least 0 and below 1"):
+        with pytest.raises(ValueError, match=r"rest=.*: .*at least 0 and below"):
             fitted_discovery("auto", **valid, rest=rest)
     for name in NAMES[:2]:
         with pytest.raises(ValueError, match=rf"name='{name}': has no rho of its own; ask for"):
             fitted_discovery(name, rho=0.1, delta=1e-8, d_in=1)
     for budget in ({"epsilon": 0.0}, {"epsilon": None, "rho": math.inf}):
-        with pytest.raises(ValueError, match=r"(epsilon|rho)=.*: must be finite and greater"):
+        with pytest.raises(ValueError, match=r"(epsilon|rho)=.*: must be finite"):
             fitted_discovery("auto", **(valid | budget))
-    with pytest.raises(ValueError, match=r"epsilon=1e-06: would take noise of more than 10000"):
+    with pytest.raises(ValueError, match=r"epsilon=1e-06: .*noise of more than"):
         fitted_discovery("gaussian_threshold", **(valid | {"epsilon": 1e-6}))
     with pytest.raises(ValueError, match=r"must be at most|more than"):
         fitted_discovery("auto", **(valid | {"epsilon": 1e-7}))

@@ -470,11 +470,11 @@ def test_a_claim_that_is_missed_by_rounding_is_not_refuted() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"draws": 10}, r"draws=10: must be between 1000 and 10000000"),
-        ({"confidence": 1.0}, r"confidence=1.0: must be between 0 and 1"),
-        ({"deltas": [1.5]}, r"delta=1.5: must be between 0 and 1"),
-        ({"deltas": [0.0]}, "delta=0.0: must be between 0 and 1"),
-        ({"epsilon": -1}, r"epsilon=-1: must be finite and greater than 0"),
+        ({"draws": 10}, r"draws=10: .*between 1000 and 10000000"),
+        ({"confidence": 1.0}, r"confidence=1.0: .*between 0 and 1"),
+        ({"deltas": [1.5]}, r"delta=1.5: .*between 0 and 1"),
+        ({"deltas": [0.0]}, r"delta=0.0: .*between 0 and 1"),
+        ({"epsilon": -1}, r"epsilon=-1: .*greater than 0"),
         ({"size": None}, r"number of records must be public"),
     ],
 )

@@ -108,8 +108,8 @@ def test_labels_may_be_written_as_text(
 @pytest.mark.parametrize(
     ("dtype", "label", "message"),
     [
-        (pl.Int64, "x", r"line 5: columns\.g\.categories: 'x': the column holds integers"),
-        (pl.Boolean, "yes", r"line 5: columns\.g\.categories: 'yes': the column is Boolean"),
+        (pl.Int64, "x", r"line 5: columns\.g\.categories: 'x': .*integers"),
+        (pl.Boolean, "yes", r"line 5: columns\.g\.categories: 'yes': .*Boolean"),
     ],
 )
 def test_text_that_is_no_label_of_the_column_is_refused(
@@ -138,29 +138,29 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         (
             "epsilon = 20000.0",
             SIZE,
-            r"line 7: columns\.v\.nulls: is missing; the number of records is",
+            r"line 7: columns\.v\.nulls: is missing",
         ),
-        ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1 does not fit"),
-        ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z' is not in"),
+        ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1"),
+        ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z'"),
         (
             '["a", "b"]',
             '["a"]\nunknown = "DROP"',
-            r"line 12: results\[1\]: categories=\['a'\]: must be at least 2",
+            r"line 12: results\[1\]: categories=\['a'\]: .*2",
         ),
         (
             '["a", "b"]',
             '["Clinton", "b"]\nnulls = "clinton"',
-            r"line 6: columns\.g\.nulls='clinton': would be a new category beside 'Clinton'",
+            r"line 6: columns\.g\.nulls='clinton': .*beside 'Clinton'",
         ),
         (
             '["a", "b"]',
             '["a", "b"]\nnulls = "c"\nunknown = "B "',
-            r"line 7: columns\.g\.unknown='B ': would be a new category beside 'b'",
+            r"line 7: columns\.g\.unknown='B ': .*beside 'b'",
         ),
         (
             'categories = ["a", "b"]',
             "",
-            r"line 4: columns\.g\.categories: is missing; a column of type",
+            r"line 4: columns\.g\.categories: is missing",
         ),
         (
             'by = "g"',
@@ -170,9 +170,9 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         (
             'by = "g"',
             'mechanism = "x"',
-            r"line 10: results\[0\]\.mechanism='x': is not an installed",
+            r"line 10: results\[0\]\.mechanism='x': .*an installed",
         ),
-        ("20000.0", "1e-300", r"line 8: results\[0\]\.mechanism=.*: its privacy loss exceeds"),
+        ("20000.0", "1e-300", r"line 8: results\[0\]\.mechanism=.*loss exceeds"),
         (
             "20000.0",
             f'1.0\nshare = "smallest_error"\nguess_size = {10**20}',

@@ -108,64 +108,61 @@ def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
     [
         (
             "--size 900 --prior 1,1 --width 0.01",
-            r"--width 0.01: is not reached with 900 records at any ε up to 1000",
+            r"--width 0.01: .*900 records .*1000",
         ),
         (
             "--size 9 --prior 1,1 --width 0.1 --error 0.1",
-            r"--error 0.1, --width 0.1: both are given; give one of them",
+            r"--error 0.1, --width 0.1: both",
         ),
         (
             "--size 9 --prior 1,1 --width 0.1 --epsilon 1 --delta 1e-9",
-            r"--width 0.1: goes with --epsilon alone, or without a budget, and not with --epsilon",
+            r"--width 0.1: .*not with --epsilon",
         ),
         (
             "--size 9 --prior 1,1",
-            r"--epsilon, --delta, --rho: give epsilon, delta, both of these, or rho alone",
+            r"--epsilon, --delta, --rho: .*rho alone",
         ),
-        ("--size 9 --prior 1,1 --epsilon -1", r"--epsilon -1.0: must be finite and greater than 0"),
+        ("--size 9 --prior 1,1 --epsilon -1", r"--epsilon -1.0: .*greater than 0"),
         (
             "--prior 1,1 --epsilon 1",
-            r"--size, --guess-size: give one of them: --size with .* or --guess-size with a guess",
+            r"--size, --guess-size: .*one of",
         ),
         (
             "--size 9 --guess-size 9 --prior 1,1 --epsilon 1",
-            r"--size 9, --guess-size 9: give one of them",
+            r"--size 9, --guess-size 9: .*one",
         ),
         ("--guess-size 0 --prior 1,1 --epsilon 1", r"--guess-size 0: must be between 1"),
         (
             "--size 9 --prior 1 --epsilon 1",
-            r"--prior 1: must have a number for each category, such as --prior 1,1",
+            r"--prior 1: .*each category, .*--prior 1,1",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
-            r"--proportions \[1.0\]: must be 2 numbers of at least 0",
+            r"--proportions \[1.0\]: .*2 numbers of",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 20,80",
-            r"--proportions 20,80: add up to 100; must add up to 1, such as --proportions 0.2,0.8",
+            "--proportions 20,80: add up to 100",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions nan,1",
-            r"--proportions nan,1: add up to nan; must add up to 1",
+            "--proportions nan,1: add up to nan",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions a,b",
-            r"--proportions a,b: must be numbers separated by commas",
+            "--proportions a,b: must be numbers",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --error 1",
-            r"--error 1.0: must be below 1, the largest there can be",
+            r"--error 1.0: must be below 1",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1e-30",
-            (
-                r"mechanisms: none can be used; the first of them, LaplaceParameters\(.*every"
-                r" scale; choose another"
-            ),
+            (r"mechanisms: none .*LaplaceParameters\(.*every scale"),
         ),
         (
             "--size 9 --prior 1,1 --rho 1 --error 0.1",
-            r"--error 0.1: goes with --epsilon alone, or without a budget, and not with --rho",
+            r"--error 0.1: .*not with --rho",
         ),
     ],
 )

@@ -225,78 +225,78 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "options", "message"),
     [
-        ("vote", "--categories a,b", r"--epsilon, --rho: neither is given; give exactly one"),
+        ("vote", "--categories a,b", "--epsilon, --rho: neither is given"),
         (
             "vote",
             "--categories a,b --epsilon 1 --rho 1",
-            r"--epsilon, --rho: both are given; give exactly one",
+            "--epsilon, --rho: both are given",
         ),
         (
             "vote",
             "--categories a,b --epsilon -1",
-            r"--epsilon: must be a number > 0, not -1\.0",
+            r"--epsilon: .*number > 0, .*-1\.0",
         ),
-        ("vote", "--categories a,b --rho inf", r"--rho inf: must be finite, such as 1\.0"),
+        ("vote", "--categories a,b --rho inf", "--rho inf: must be finite"),
         (
             "vote",
             "--categories a,b --epsilon 1 --delta 1",
-            r"--delta: must be a number < 1, not 1\.0",
+            r"--delta: .*number < 1, .*1\.0",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1e-30",
-            r"its privacy loss exceeds what is asked for at every scale",
+            "asked for at every scale",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1 --contributions 0",
-            r"--contributions: must be a whole number >= 1, not 0",
+            r"--contributions: .*>= 1, not 0",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1 --prior x",
-            r"--prior x: must be one number, or numbers separated by commas",
+            r"--prior x: .*separated by commas",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1 --prior 0",
-            r"--prior 0.0: every entry must be greater than 0",
+            r"--prior 0.0: .*greater than 0",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1 --prior 1,2",
-            r"--prior \[1.0, 2.0\]: has 2 entries; must have 3, one for each of 'a', 'b', 'other'",
+            r"--prior \[1.0, 2.0\]: .*must have 3",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1 --mechanism nope",
-            r"--mechanism 'nope': is not an installed mechanism; available: .*laplace_parameters",
+            r"--mechanism 'nope': .*not .*available: .*laplace_parameters",
         ),
         (
             "vote",
             "--categories a,b --epsilon 1 --mechanism hellinger_exponential",
-            r"the number of records must be public.*pass --size\.",
+            r"records must be public.*--size\.",
         ),
         (
             "vote",
             "--epsilon 1",
-            r"--categories: is missing; a column of type String .* List all of them",
+            r"--categories: is missing; .* List all",
         ),
         (
             "vote",
             "--categories a --epsilon 1 --unknown DROP",
-            r"--categories \['a'\]: must be at least 2 with the buckets",
+            r"--categories \['a'\]: .*at least 2",
         ),
         ("vote", "--categories a,a --epsilon 1", r"--categories: must all be different"),
         (
             "vote",
             "--categories a,,b --epsilon 1",
-            r"--categories 'a,,b': must be labels separated by commas, none of them empty",
+            r"--categories 'a,,b': .*none of them empty",
         ),
         (
             "vote",
             "--categories a;b --epsilon 1",
-            r"--categories 'a;b': is one label, because labels are separated by commas",
+            r"--categories 'a;b': .*separated by commas",
         ),
         (
             "code",
@@ -306,77 +306,76 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--categories a,b --epsilon 1 --contributions 5000000000",
-            r"--contributions: must be a whole number <= 2147483647, not 5000000000",
+            r"--contributions: .*<= 2147483647, not 5000000000",
         ),
         (
             "code",
             "--categories 1,b --epsilon 1",
-            r"--categories: 'b': the column holds integers, so it must be one, such as 1",
+            r"--categories: 'b': .*integers, .*such as 1",
         ),
         (
             "won",
             "--categories yes,no --epsilon 1",
-            r"--categories: 'yes': the column is Boolean, so it must be true or false",
+            r"--categories: 'yes': .*true or false",
         ),
         (
             "weight",
             "--categories a,b --epsilon 1",
-            r"--column 'weight': has type Float64; must be text, Enum, Boolean, integer or date",
+            "--column 'weight': has type Float64",
         ),
         (
             "ballot",
             "--categories a,b --epsilon 1",
-            r"--column 'ballot': is not in votes.parquet; must be one of 'vote', 'code'",
+            r"--column 'ballot': .*'vote', 'code'",
         ),
         (
             "enum",
             "--size 70 --epsilon 1",
-            r"--nulls: is missing; the number of records is public.* --nulls missing\.",
+            r"--nulls: is missing; .* --nulls missing",
         ),
         (
             "vote",
             "--categories a,b --size 70 --nulls n --unknown DROP --epsilon 1",
-            r"--unknown 'DROP': leaves records out; the number .* is public.* --unknown other\.",
+            r"--unknown 'DROP': .*is public.* --unknown other",
         ),
         (
             "vote",
             "--categories a,DROP --unknown DROP --epsilon 1",
-            r"--unknown 'DROP': leaves values out, and is a category too; rename that one",
+            r"--unknown 'DROP': .*is a category too",
         ),
         (
             "vote",
             "--categories Clinton,Dole --nulls clinton --epsilon 1",
-            r"--nulls 'clinton': would be a new category beside 'Clinton', which reads the same"
-            r"\. Write --nulls 'Clinton'",
+            r"--nulls 'clinton': .*beside 'Clinton', .*Write --nulls",
         ),
         (
             "vote",
             "--categories a,b --unknown B --epsilon 1",
-            r"--unknown 'B': would be a new category beside 'b'",
+            r"--unknown 'B': .*category beside 'b'",
         ),
         (
             "vote",
             "--categories a,b --nulls drop --epsilon 1",
-            r"--nulls 'drop': would be a new category of that name.*; or --nulls DROP to leave",
+            r"--nulls 'drop': .*of that name.*--nulls DROP",
         ),
-        ("enum", "--size 0 --nulls n --epsilon 1", r"--size: must be a whole number >= 1, not 0"),
-        ("enum", "--epsilon 1 --epsilon 2", r"--epsilon: is given more than once; give it once"),
+        ("enum", "--size 0 --nulls n --epsilon 1", r"--size: .*>= 1, not 0"),
+        ("enum", "--epsilon 1 --epsilon 2", r"--epsilon: .*more than once"),
         (
             "vote",
             "--categories a,b --epsilon 1 --categories b,c",
-            r"--categories: is given more than once; give it once",
+            r"--categories: .*more than once",
         ),
         (
             "enum",
             "--by vote --epsilon 1",
-            r"--by vote=: is missing; a column of type String does not say publicly",
+            "--by vote=: is missing",
         ),
-        ("enum", "--by vote= --epsilon 1", r"--by vote='': must be labels separated by commas"),
+        ("enum", "--by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum", "--by enum --epsilon 1", r"--by: must be another column"),
         (
             "enum",
             "--by code=x --epsilon 1",
-            r"--by code=: 'x': the column holds integers, so it must be one",
+            r"--by code=: 'x': .*holds integers",
         ),
         (
             "enum",
@@ -396,23 +395,23 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--identifier code --epsilon 1",
-            r"--identifier: identifier and rows_per_identifier go together; give both",
+            r"--identifier: .*rows_per_identifier go together",
         ),
         (
             "enum",
             "--identifier code --rows-per-identifier 0 --epsilon 1",
-            r"--rows-per-identifier: must be a whole number >= 1, not 0",
+            r"--rows-per-identifier: .*>= 1, not 0",
         ),
         (
             "enum",
             "--identifier code --rows-per-identifier 1 --size 70 --epsilon 1",
-            r"--size: does not go with an identifier: .* Leave it out",
+            r"--size: .*with an identifier: .* out",
         ),
-        ("enum", "--separator ; --epsilon 1", r"--separator ';': is for CSV, and votes.parquet"),
+        ("enum", "--separator ; --epsilon 1", r"--separator ';': .*CSV, and votes.parquet"),
         (
             "enum",
             "--encoding ascii --epsilon 1",
-            r"--encoding 'ascii': is for CSV, SPSS, Stata and SAS, and votes.par",
+            r"--encoding 'ascii': .*SAS, and votes.par",
         ),
     ],
 )
@@ -431,10 +430,10 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
         (
             "votes.pdf",
             "",
-            r"has extension '\.pdf'; must be one of \.csv, .* \.ipc, \.arrow, \.feather",
+            r"extension '\.pdf'; .*\.csv, .* \.ipc, \.arrow, \.feather",
         ),
-        ("votes", "", r"has extension ''; must be one of"),
-        ("absent.csv", None, r"absent\.csv: is not a file; check the path"),
+        ("votes", "", "has extension ''; must be"),
+        ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow IPC"),
@@ -710,7 +709,7 @@ def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: 
     message = run(
         "release", path, "--column", "vote", "--categories", "yes,no", "--epsilon", 1, code=2
     )
-    assert "is not in the first line of bare.csv, which must name the columns" in message
+    assert "not in the first line of bare.csv" in message
     assert "secret" not in message
 
 

@@ -187,12 +187,12 @@ def test_separators(tmp_path: Path, name: str, separator: str, options: tuple[st
 @pytest.mark.parametrize("separator", ["", ";;", "é", '"', "\n"])
 def test_a_separator_is_one_character(votes: Path, separator: str) -> None:
     message = run("release", votes, *COLUMN, "--separator", separator, *EXACT, code=2)
-    assert "must be one ASCII character that is no quote" in message
+    assert "one ASCII character" in message
 
 
 def test_the_wrong_separator_is_suspected(votes: Path) -> None:
     message = run("release", votes, *COLUMN, "--separator", ";", *EXACT, code=2)
-    assert "check the spelling, the header and the separator (';')" in message
+    assert "the separator (';')" in message
 
 
 def test_gzip(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ ZSTD_OF_NOTHING = bytes.fromhex("28b52ffd240001000099e9d851")
 def test_compressed_standard_input_is_refused(content: bytes) -> None:
     result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
     assert result.exit_code == 2
-    assert "standard input is compressed. Give the name of the file, or" in result.stderr
+    assert "standard input is compressed" in result.stderr
 
 
 def test_a_header_of_several_lines_on_standard_input() -> None:
@@ -273,7 +273,7 @@ def test_a_header_of_several_lines_on_standard_input() -> None:
 def test_standard_input_without_a_header(content: bytes) -> None:
     result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
     assert result.exit_code == 2
-    assert "standard input cannot be read as CSV; its first line must name" in result.stderr
+    assert "standard input cannot be read as CSV" in result.stderr
     assert "/" not in result.stderr
 
 
@@ -384,13 +384,13 @@ def test_text_that_is_marked_as_utf_16_says_how_to_read_it(
     given = "-" if place == "standard input" else named(tmp_path, content, "")
     result = CliRunner().invoke(app, ["release", str(given), *OF_ACCENTS], input=content)
     assert result.exit_code == 2
-    assert "is text in UTF-16. Say so: --encoding utf-16, or in a spec" in result.stderr
+    assert "Say so: --encoding utf-16" in result.stderr
 
 
 @pytest.mark.parametrize("encoding", ["morse", "rot13", "base64", ""])
 def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
     message = run("release", votes, *COLUMN, *EXACT, f"--encoding={encoding}", code=2)
-    assert "is not an encoding that is read; must be one in which every line of bytes" in message
+    assert "is not an encoding that is read" in message
 
 
 def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:

@@ -234,47 +234,47 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "change", "message"),
     [
-        ("votes.toml", ("", ""), r"DATA: is missing; name the file with the data"),
-        ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No such file"),
+        ("votes.toml", ("", ""), "DATA: is missing; name the"),
+        ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No"),
         ("votes.toml absent.csv", ("", ""), r"FILE absent\.csv: is not a file"),
         ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: line 3: privacy\.epsilon"),
-        ("votes.toml votes.csv", ("vote", "vot"), r"columns\.vot: is not in the first line"),
+        ("votes.toml votes.csv", ("vote", "vot"), r"columns\.vot: .*in the first line"),
         (
             "votes.toml votes.csv",
             ('categories = ["a", "b"]', ""),
-            r"votes\.toml: line 4: columns\.vote\.categories: is missing; a column of type Str",
+            r"votes\.toml: line 4: columns\.vote\.categories: is missing",
         ),
         (
             "votes.toml votes.csv",
             ('by = "town"', 'by = "town"\nprior = [1, 2]'),
-            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0\]: has 2 entries; must have 3",
+            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0\]: .*3",
         ),
         (
             "votes.toml votes.csv",
             ("[privacy]", 'separator = ";;"\n[privacy]'),
-            r"votes\.toml: line 2: separator=';;': must be one ASCII character",
+            r"votes\.toml: line 2: separator=';;': .*ASCII",
         ),
         (
             "votes.toml votes.csv",
             ("[privacy]", 'encoding = "morse"\n[privacy]'),
-            r"votes\.toml: line 2: encoding='morse': is not an encoding that is read; must be one",
+            r"votes\.toml: line 2: encoding='morse': .*not",
         ),
         (
             "votes.toml votes.csv",
             ("[privacy]", 'encoding = "utf-16"\n[privacy]'),
-            r"FILE votes\.csv: is not text in utf-16.*in a specification encoding = 'latin-1'",
+            r"votes\.csv: .*not text in utf-16.*encoding = 'latin-1'",
         ),
         (
             "votes.toml votes.csv",
             ('["a", "b"]', '["a", "b"]\nunmatched = "drop"'),
-            r"votes\.toml: line 6: columns\.vote\.unmatched: is not a field; must be one of .*unk",
+            r"votes\.toml: line 6: columns\.vote\.unmatched: .*not .*unk",
         ),
         (
             "votes.toml votes.csv",
             ('["a", "b"]', '["a", "DROP"]\nunknown = "DROP"'),
-            r"votes\.toml: line 6: columns\.vote\.unknown='DROP': leaves values out, and is a cat",
+            r"votes\.toml: line 6: columns\.vote\.unknown='DROP': .*values out",
         ),
-        ("votes.csv", ("", ""), r"votes\.csv: text: is not a release in JSON"),
+        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
     ],
 )
 def test_what_is_wrong_is_found_before_anything_is_released(
@@ -332,7 +332,7 @@ def test_where_the_page_alone_cannot_be_written_its_releases_are_named(
     monkeypatch.setattr(NewFile, "write", full)
     message = run(*MAKE, code=3)
     assert "votes.html: cannot be written (No space left on device)." in message
-    assert "The releases are in votes.json: name it in place of both files." in message
+    assert "The releases are in votes.json" in message
     monkeypatch.undo()
     monkeypatch.chdir(place)
     run("report", "votes.json", "-o", "votes.html")
@@ -424,9 +424,9 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
     [
         ("vote", r"--categories vote: must be COLUMN=a,b,c"),
         ("vote=", r"must be COLUMN=a,b,c"),
-        ("vote=a,,b", r"--categories vote='a,,b': must be labels separated by commas"),
-        ("vote=a,a", r"--categories vote=: must not repeat a label"),
-        ("nope=a,b", r"--categories nope=: is not in the first line of votes\.csv"),
+        ("vote=a,,b", r"--categories vote='a,,b': .*separated by commas"),
+        ("vote=a,a", r"--categories vote=: .*repeat a label"),
+        ("nope=a,b", r"--categories nope=: .*first line .*votes\.csv"),
     ],
 )
 def test_wrong_categories_of_init(place: Path, categories: str, message: str) -> None:
@@ -436,7 +436,7 @@ def test_wrong_categories_of_init(place: Path, categories: str, message: str) ->
 def test_init_refuses_a_column_that_is_listed_twice(place: Path) -> None:
     twice = ("--categories", "vote=a,b", "--categories", "vote=b")
     message = run("init", "votes.csv", *twice, code=2)
-    assert "--categories vote=b: vote has its categories already; list all of them" in message
+    assert "vote=b: vote has its categories already" in message
 
 
 @pytest.mark.parametrize("epsilon", ["-1", "0", "inf", "nan"])
@@ -528,7 +528,7 @@ def test_init_writes_the_columns_that_are_named(place: Path) -> None:
     assert "# [columns.town]" in text
     assert "columns.person" not in text
     message = run("init", "votes.csv", "--column", "city", code=2)
-    assert "--column city: is not in the first line of votes.csv, which must name" in message
+    assert "city: is not in the first line of votes.csv" in message
     assert "person" not in message
 
 

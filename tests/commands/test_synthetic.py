@@ -141,29 +141,28 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
     ("arguments", "change", "message"),
     [
         ("votes.toml votes.csv --dry-run", ("", ""), "--dry-run: draws nothing that --synthetic"),
-        ("votes.toml", ("", ""), "DATA: is missing; name the file with the data after"),
-        ("made.json --ledger l", ("", ""), "--ledger l: is for a report from data"),
-        ("votes.csv", ("", ""), r"votes\.csv: text: is not a report in JSON"),
+        ("votes.toml", ("", ""), "DATA: is missing; name the"),
+        ("made.json --ledger l", ("", ""), r"--ledger l: .*report from data"),
+        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
         (
             "votes.toml votes.csv",
             ('column = "vote"', 'column = "vote"\nby = "town"'),
-            r"line 16: results\[1\]\.by: does not go with joint; ask for the joint table, as in"
-            r" column = \['town', 'vote'\]",
+            r"line 16: results\[1\]\.by: .*joint; .*\['town', 'vote'\]",
         ),
         (
             "votes.toml votes.csv",
             ('column = "vote"', 'column = "vote"\nprior = 0.5'),
-            r"line 16: results\[1\]\.prior: does not go with joint, which learns one",
+            r"line 16: results\[1\]\.prior: .*with joint",
         ),
         (
             "votes.toml votes.csv",
             ('column = "vote"', 'column = ["vote", "town"]\ntitle = "again"'),
-            r"results\[1\]\.column: is in another result; joint takes every table once",
+            r"results\[1\]\.column: is in another result",
         ),
         (
             "votes.toml votes.csv",
             ('nulls = "b"\n', ""),
-            r"columns\.vote\.nulls: is missing; the tables are of the same records, so those",
+            r"columns\.vote\.nulls: is missing; .*same records",
         ),
         (
             "votes.toml votes.csv",
@@ -171,12 +170,12 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
                 'epsilon = 20000.0\n[columns.vote]\ncategories = ["a", "b"]',
                 'epsilon = 1.0\nsize = 60\n[columns.vote]\ncategories = ["a", "b"]',
             ),
-            r"results\[1\]\.mechanism='hellinger_exponential': must add noise to the counts",
+            r"results\[1\]\.mechanism='hellinger_exponential': .*noise to the",
         ),
         (
             "votes.toml votes.csv",
             ('["x", "y"]', str([*map(str, range(1500)), "x", "y"]).replace("'", '"')),
-            r"joint: tied together they need a table of 3004 cells, .* leave out 'vote × town'",
+            r"joint: .*3004 cells, .* out 'vote × town'",
         ),
     ],
 )

@@ -72,5 +72,5 @@ def test_draws_on_given_axes_and_needs_matplotlib(monkeypatch: pytest.MonkeyPatc
     given = plt.figure().subplots()
     assert plot_graph(["a"], [("a",)], [("a",)], given) is given
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"plot needs matplotlib: pip install 'opendp-bayes\[plo"):
+    with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plo"):
         plot_graph(["a"], [("a",)], [("a",)], None)

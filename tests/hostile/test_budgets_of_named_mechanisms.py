@@ -106,7 +106,7 @@ def test_what_will_have_no_posterior_is_refused_before_it_is_paid() -> None:
     )
     settled: Any = {"size": SIZE, "nulls": "a"}
     noisy = obs.NoisySamplingHistogram(5.0)
-    with pytest.raises(ValueError, match=r"cannot be enumerated.*would have no posterior"):
+    with pytest.raises(ValueError, match=r"cannot be enumerated.*no posterior"):
         ob.posterior(analysis.query(), "vote", mechanism=noisy, **settled).release()
     release = ob.posterior(analysis.query(), "vote", **settled).release()
     assert 0 < release.posterior.mean()[0] < 1
@@ -116,9 +116,9 @@ def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
     template = obs.SamplingHistogram()
     public: Any = {"size": SIZE, "prior": PRIOR}
     for budget in ({"epsilon": 1.0}, {"rho": 0.1}):
-        with pytest.raises(ValueError, match="no finite loss without it: give epsilon and delta"):
+        with pytest.raises(ValueError, match="no finite loss without it"):
             ob.calibrate(template, **public, **budget)
-    with pytest.raises(ValueError, match="a larger δ where it needs one"):
+    with pytest.raises(ValueError, match="larger δ where it needs"):
         ob.calibrate(template, **public, epsilon=1.0, delta=1e-6)
     fitted = ob.calibrate(template, **public, epsilon=1.0, delta=0.1)
     assert asked(fitted, {"epsilon": 1.0, "delta": 0.1}).delta == 0.1

@@ -263,7 +263,7 @@ def test_a_frame_is_drawn_once(ledger):
     for lazy in (answer.lazy, lambda: OnceFrame.lazy(answer)):
         with pytest.raises((ValueError, AttributeError)):
             lazy()
-    with pytest.raises(ValueError, match=r"lazy\(\) would draw anew .* Use collect\(\)"):
+    with pytest.raises(ValueError, match=r"draw anew .* Use collect\(\)"):
         answer.lazy()
     assert answer.collect().shape == (1, 1)
     with pytest.raises(ValueError, match="was collected already"):
@@ -316,7 +316,7 @@ FREED: dict[str, Callable[[Any], Measurement]] = {
 def test_what_opendp_has_freed_is_not_handed_out(of, ledger):
     """Collecting it reads memory that is somebody else's by then, or ends the interpreter."""
     context = opened(ledger)
-    with pytest.raises(ValueError, match=r"has a \w+ within, which OpenDP has freed"):
+    with pytest.raises(ValueError, match=r"a \w+ within, .*OpenDP has freed"):
         context(of(context))
     assert ledger.spent.epsilon == pytest.approx(context.current_privacy_loss())
     assert counting(context).release().collect().shape == (1, 1)
@@ -334,7 +334,7 @@ def test_a_thousand_draws_for_one_debit():
 def test_a_lazyframe_is_no_answer(split, ledger):
     context = opened(ledger, **split)
     lazily = counting(context).resolve() >> (lambda frame: [frame.lazy()])
-    with pytest.raises(ValueError, match=r"its answer is a LazyFrame.* debited and not handed out"):
+    with pytest.raises(ValueError, match=r"answer is a LazyFrame.* not handed"):
         context(lazily)
     loss = context.current_privacy_loss()
     assert ledger.spent.epsilon == pytest.approx(sum(loss) if isinstance(loss, list) else loss)
@@ -372,7 +372,7 @@ def test_a_failure_of_collect_shows_no_value(tmp_path, ledger):
 @pytest.mark.parametrize("of", OPEN.values(), ids=OPEN)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_context_is_not_copied(of, copied):
-    with pytest.raises(TypeError, match="context: cannot be copied or pickled"):
+    with pytest.raises(TypeError, match="context: cannot be copied"):
         copied(of())
 
 

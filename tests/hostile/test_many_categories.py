@@ -220,7 +220,7 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
         (
             {"a": 20_000},
             [f'column = "a"\ntitle = "{n}"' for n in range(3)],
-            "makes 60000 categories or cells of all results",
+            "makes 60000 categories or cells",
         ),
         (
             {"a": 2},

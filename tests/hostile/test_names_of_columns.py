@@ -85,10 +85,10 @@ def test_rows_are_limited_once_for_questions_of_such_columns() -> None:
 @pytest.mark.parametrize("name", ["*", "^person$"])
 def test_an_identifier_that_polars_takes_for_a_pattern_is_refused(name: str) -> None:
     frame = frame_of("vote").with_columns(pl.Series(name, range(6)))
-    with pytest.raises(ValueError, match="its identifier must be one column by name, and polars"):
+    with pytest.raises(ValueError, match="identifier must be one column"):
         query(frame, contributions=1, identifier=name)
     bound = dp.polars.Bound(by=[name], per_group=1, num_groups=1)
-    with pytest.raises(ValueError, match=r"Bound.by must be one column by name, and polars takes"):
+    with pytest.raises(ValueError, match=r"Bound.by must be one column"):
         query(frame, contributions=[bound])
 
 
@@ -163,7 +163,7 @@ def test_a_name_that_is_nearly_right_is_said_to_be_so(
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=1,
     )
-    with pytest.raises(ValueError, match="is not a column of the frame") as caught:
+    with pytest.raises(ValueError, match="not a column of the") as caught:
         ob.posterior(context.query(), given, categories=["a", "b"], nulls="a", unknown="b")
     assert ("One of them is spelled much like it." in str(caught.value)) == near
     assert "'vote'" not in str(caught.value)

@@ -81,7 +81,7 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
     assert name_of(dp.renyi_divergence()) == ""
     assert as_entry(dp.zero_concentrated_divergence(), 0.5).rho == 0.5
     assert as_entry(dp.approximate(dp.max_divergence()), (0.5, 1e-6)).delta == 1e-6
-    with pytest.raises(ValueError, match="a ledger adds losses in epsilon or rho, not in ProfileD"):
+    with pytest.raises(ValueError, match=r"a ledger adds .* not in ProfileD"):
         as_entry(dp.smoothed_max_divergence(), 0.5)
     assert unit_in_words(*dp.unit_of(contributions=2)) == "contributions: 2"
     domain = dp.lazyframe_domain([dp.series_domain("v", dp.enum_domain(pl.Series(["a", "b"])))])
@@ -90,7 +90,7 @@ def test_constructors_ledgers_and_the_plugin_do_not_look_at_names() -> None:
     ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     measure = obs.smoothed([[0.5, 0.5]], size=20)
     assert (posterior >> obs.then_sampling_histogram(measure, 0.5)).map(1).delta(1.0) < 0.5
-    with pytest.raises(ValueError, match="must be one of PureDP, zCDP"):
+    with pytest.raises(ValueError, match="one of PureDP, zCDP"):
         ob.m.make_mechanism(
             *posterior.output_space, dp.renyi_divergence(), ob.LaplaceParameters(1.0)
         )

@@ -167,12 +167,10 @@ def deep_query(depth: int, kind: str) -> Any:
 def test_a_plan_is_looked_at_or_refused_by_its_depth(kind: str) -> None:
     assert ob.posterior(deep_query(30, kind), "v", nulls="a").resolve()
     if kind == "functions":  # polars reads 128 levels of a plan, to say what type each has
-        with pytest.raises(
-            ValueError, match="or some 40 functions in each other, is not read back"
-        ):
+        with pytest.raises(ValueError, match="40 functions in each other"):
             ob.posterior(deep_query(60, kind), "v", nulls="a")
     for depth in (130, 300, 800):
-        with pytest.raises(ValueError, match="too deep in each other; must have at most 220"):
+        with pytest.raises(ValueError, match=r"too deep .* at most 220"):
             ob.posterior(deep_query(depth, kind), "v", nulls="a")
 
 

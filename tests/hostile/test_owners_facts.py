@@ -54,7 +54,7 @@ def test_a_question_is_answered_and_debited_once(owner: Path) -> None:
     assert (release.categories, release.counts) == (("a", "b", "other"), (40, 20, 0))
     run("run", asked(), "data.toml", "-o", "-")
     message = run("run", asked(), "data.toml", code=2)
-    assert "would exceed what the ledger has left for 'votes'" in message
+    assert "the ledger has left for 'votes'" in message
     account = read_accounts(Path("votes.ledger"))["votes"]
     assert (account.unit, account.failures) == ("contributions: 1", 0)
 
@@ -105,7 +105,7 @@ def test_the_unit_of_the_ledger_is_the_owners(owner: Path) -> None:
     assert ledger.account.unit == "contributions: 1"
     Path("data.toml").write_text(OWNER.replace("[privacy]", "[privacy]\ncontributions = 2"))
     message = run("run", asked(), "data.toml", code=2)
-    assert "data.toml: ledger: the ledger's losses of 'votes' are for 1 record added or" in message
+    assert "data.toml: ledger: the ledger's losses of 'votes'" in message
 
 
 def test_the_total_of_the_ledger_is_the_owners(owner: Path) -> None:
@@ -113,9 +113,7 @@ def test_the_total_of_the_ledger_is_the_owners(owner: Path) -> None:
     message = run("run", asked(), "data.toml", code=2)
     assert "data.toml: ledger: epsilon=30000.0: the total of 'votes'" in message
     message = run("run", asked(), "data.toml", "--ledger", "votes.ledger", code=2)
-    assert (
-        "--ledger votes.ledger: is for the owner to state, in data.toml; leave it out." in message
-    )
+    assert "--ledger votes.ledger: is for the owner" in message
 
 
 def test_what_fails_after_data_were_read_is_paid_for(owner: Path) -> None:
@@ -129,7 +127,7 @@ def test_what_fails_after_data_were_read_is_paid_for(owner: Path) -> None:
     assert "1 release has failed after data were read" in run("ledger", "votes.ledger")
     Path("votes.csv").write_bytes(b"vote,town\na,x\n\xff,y\n")
     message = run("run", asked(), "data.toml", code=2)
-    assert "data may have been read, so this counts as spent: ε = 15000." in message
+    assert "counts as spent: ε = 15000." in message
     assert spent() == (2, pytest.approx(30000, rel=0.01))
     run("release", "data.toml", "--column", "vote", "--epsilon", 1, code=2)
     assert spent() == (3, pytest.approx(30001, rel=0.01))

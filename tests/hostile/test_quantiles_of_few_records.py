@@ -82,7 +82,7 @@ def test_parts_that_are_no_neighbours_are_not_halved() -> None:
 def test_quantiles_that_noise_hides_have_a_warning() -> None:
     """The bin of the median has 40 records, and the noise a standard deviation of 42."""
     hidden = levels(STEEP[:20], 30.0)
-    with pytest.warns(UserWarning, match=r"levels 0.5 lie in groups whose .* have 0\.[89]\d* stan"):
+    with pytest.warns(UserWarning, match=r"levels 0.5 lie .* 0\.[89]\d*"):
         hidden["bin"].quantile(0.5)
 
 

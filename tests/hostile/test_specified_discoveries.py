@@ -128,7 +128,7 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (asked(privacy="epsilon = 1.0"), r"line 3: privacy: must have delta where categories"),
+        (asked(privacy="epsilon = 1.0"), "line 3: privacy: must have delta"),
         (
             asked(privacy="epsilon = 1.0\ndelta = 1e-8\nsize = 600"),
             "privacy.size: does not go with",
@@ -141,22 +141,22 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
         (asked('categories = "discover"\nunknown = "x"'), "columns.code.unknown: does not go with"),
         (
             asked('categories = "found"'),
-            "columns.code.categories: must be a list, or 'discover', not 'found'",
+            r"columns.code.categories: .*'discover', not 'found'",
         ),
         (asked('categories = "discover"\nalways = ["a", "a"]'), "columns.code.always: must all be"),
         (asked('categories = ["a"]\nalways = ["b"]', ""), "columns.code.always: goes with"),
         (asked('categories = ["a"]'), r"results\[0\].rest: goes with categories to discover"),
-        (asked(result="prior = 2"), r"results\[0\].prior: is for categories that are listed"),
+        (asked(result="prior = 2"), r"results\[0\].prior: .*that are listed"),
         (asked(result='ordered = ["code"]'), r"results\[0\].ordered: is for categories that are"),
-        (asked(result="merge = 2"), r"results\[0\].merge: is for categories that are listed"),
+        (asked(result="merge = 2"), r"results\[0\].merge: .*that are listed"),
         (asked(result="rest = 1.0"), r"results\[0\].rest: must be"),
         (
             asked(top="joint = true"),
-            r"results\[0\].column: has categories to discover, which are n",
+            r"results\[0\].column: has categories to discover",
         ),
         (
             asked(result='by = "town"\n[columns.town]\ncategories = ["here"]'),
-            r"results\[0\].by: has categories to discover, which are asked for alone",
+            r"results\[0\].by: .*are asked for alone",
         ),
     ],
 )
@@ -211,7 +211,7 @@ def test_without_the_owners_word_nothing_is_discovered(place: Path, name: str) -
 
 
 def test_a_column_that_is_not_listed_is_not_discovered() -> None:
-    with pytest.raises(SpecificationError, match=r"columns.person='person': may not be asked for"):
+    with pytest.raises(SpecificationError, match=r"columns.person='person': may not"):
         answered(asked(name="person"))
 
 
@@ -220,10 +220,10 @@ def test_a_stranger_names_no_label_but_those_that_the_owner_allows() -> None:
     assert allowed.columns["code"].always == ["Z99"]
     assert answered(asked()).columns["code"].always == []
     of_somebody = asked(f'categories = "discover"\nalways = ["{ALONE}"]')
-    with pytest.raises(SpecificationError, match=r"columns.code.always: .* is not among those"):
+    with pytest.raises(SpecificationError, match=r"columns.code.always: .* not among"):
         answered(of_somebody)
     none = OWNER.replace('categories = ["A01", "Z99"]\n', "")
-    with pytest.raises(SpecificationError, match=r"columns.code.always: 'Z99' is not among those"):
+    with pytest.raises(SpecificationError, match=r"columns.code.always: 'Z99' .*not among"):
         answered(asked('categories = "discover"\nalways = ["Z99"]'), none)
 
 
@@ -254,7 +254,7 @@ def test_an_owner_without_a_delta_lets_nothing_be_discovered() -> None:
     without = OWNER.replace("delta_at_most = 1e-6\n", "")
     with pytest.raises(SpecificationError, match=r"columns.code.discover: needs delta_at_most"):
         read_owner_file(without)
-    with pytest.raises(SpecificationError, match=r"ledger.total: must have delta, such as 1e-7"):
+    with pytest.raises(SpecificationError, match=r"ledger.total: must have delta"):
         read_owner_file(OWNER.replace("{ epsilon = 100.0, delta = 1e-5 }", "{ epsilon = 100.0 }"))
 
 

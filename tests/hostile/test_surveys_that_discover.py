@@ -112,7 +112,7 @@ def test_the_composition_is_checked_against_the_budget(monkeypatch):
     """Negative control: a discovered part of twice its share is noticed."""
     path = "opendp_bayes.questions.survey_query.divided"
     monkeypatch.setattr(path, lambda limit, weights: [limit / 2] * len(weights))
-    with pytest.raises(ValueError, match="more than the budget of the query"):
+    with pytest.raises(ValueError, match="more than the budget"):
         ob.survey(context().query(), questions()).resolve()
 
 
@@ -198,7 +198,7 @@ def test_nothing_shown_is_an_answer_too():
         ),
         ({"rest": 1.5}, {}, "rest=1.5: must be the share"),
         ({"nulls": None}, {}, "nulls=None: column 'code' may hold nulls"),
-        ({"column": ["code", "town"]}, {}, "must be the name of one column"),
+        ({"column": ["code", "town"]}, {}, "the name of one column"),
         ({"categories": ["A01"], "rest": 0.2}, {}, "rest=0.2: goes with categories='discover'"),
     ],
 )
@@ -208,7 +208,7 @@ def test_what_does_not_go_with_discovery_is_refused_with_the_question(of_code, a
 
 
 def test_groups_of_the_query_and_budgets_without_a_delta_are_refused():
-    with pytest.raises(ValueError, match=r"questions\['code'\]: by=\('town',\): must be left out"):
+    with pytest.raises(ValueError, match=r"questions\['code'\]: by=.*left out"):
         ob.survey(context().query().group_by("town"), {"code": CODE})
     pure = dp.Context.compositor(
         data=pl.LazyFrame({"code": CODES}),
@@ -222,10 +222,10 @@ def test_groups_of_the_query_and_budgets_without_a_delta_are_refused():
 
 def test_no_posterior_is_made_of_discovered_questions_together_with_others():
     survey = ob.survey(context().query(), questions())
-    with pytest.raises(ValueError, match="has categories that are to be discovered"):
+    with pytest.raises(ValueError, match="that are to be discovered"):
         survey.check_joint()
     answers = survey.release()
-    with pytest.raises(ValueError, match=r"releases\['code'\]: has categories that were discover"):
+    with pytest.raises(ValueError, match=r"releases\['code'\]: .* were discover"):
         answers.posterior  # noqa: B018
     others = {name: answers[name] for name in ("vote", "again")}
     together = ob.combine(others, records="same", draws_may_agree=True)

@@ -281,7 +281,7 @@ def test_refuses_releases_that_do_not_fit(made):
     table = GroupedRelease(
         ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), promise(12), rest=2
     )
-    with pytest.raises(ValueError, match=r"releases\[0\]: is one group of a table"):
+    with pytest.raises(ValueError, match=r"releases\[0\]: is one group"):
         combine([table["g"], table["h"]], records="different")
     again = replace(table.whole, drawn=(2, 2, 3, 3, 2))
     both = combine([table.whole, again], records="same")
@@ -312,9 +312,7 @@ def test_a_release_counts_once(made, records):
         "restated": first.with_promise(replace(first.promise, d_in=2)),
     }
     for name, again in copies.items():
-        with pytest.raises(
-            ValueError, match=r"releases\[2\]: is the same release as releases\[0\]"
-        ):
+        with pytest.raises(ValueError, match=r"releases\[2\]: .*same release as releases\[0\]"):
             combine([first, second, again], records=records)
         found = combine([first, again], records=records, draws_may_agree=True)
         assert worst(found, *brute([first, again], records)) < 1e-9, name
@@ -336,7 +334,7 @@ def test_truncated_rows_are_not_the_same_records(made):
     """They are drawn anew for every release."""
     first, second = made(SAME["two categories"])
     limited = replace(second, promise=replace(second.promise, truncated=True))
-    with pytest.raises(ValueError, match=r"releases\[1\]: is of rows that were limited"):
+    with pytest.raises(ValueError, match=r"releases\[1\]: .*rows that were limited"):
         combine([first, limited], records="same")
     assert combine([first, limited], records="different").release.size == 2 * first.size
 
@@ -370,9 +368,9 @@ def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
 
 def test_refuses_what_is_out_of_reach(made):
     exponential = ((3000, 5000, 1), 8001, HellingerExponential(0.2), PRIOR)
-    with pytest.raises(ValueError, match="the data sets cannot be listed"):
+    with pytest.raises(ValueError, match="the data sets cannot be"):
         combine(made([exponential] * 2), draws_may_agree=True, records="same")
-    with pytest.raises(ValueError, match="the pairs of data sets cannot be listed"):
+    with pytest.raises(ValueError, match="pairs of data sets cannot"):
         combine(made([exponential] * 2), draws_may_agree=True, records="different")
     wide = ((3, 5, 1), 9 * 10**6, K(1e4), PRIOR)
     with pytest.raises(ValueError, match=r"take .* entries"):

@@ -242,15 +242,15 @@ def test_what_is_left_out_has_no_part_in_it():
 @pytest.mark.parametrize(
     ("variables", "given", "match"),
     [
-        (("party",), {}, r"variables=\['party'\]: must be some of the variables, each"),
+        (("party",), {}, r"variables=\['party'\]: .*some of the"),
         (("vote", "vote"), {"region": "n"}, "each once"),
-        (("vote",), {"vote": "yes"}, "must give the values of other variables than"),
-        (("vote",), {}, "must give the values of other variables than"),
-        (("vote",), {"party": "x"}, r"given=\['party'\]: must be some of the variables"),
-        (("vote",), {"region": "west"}, "region='west': is not a value of it; those are 'n', 's'"),
-        (("region",), {"vote": True}, "vote=True: is not a value of it"),
-        (("region",), {"vote": 3.0}, r"vote=3\.0: is not a value of it"),
-        ((), {"region": "n", "vote": "no"}, r"variables=\[\]: must be some of the variables"),
+        (("vote",), {"vote": "yes"}, "values of other variables than"),
+        (("vote",), {}, "values of other variables than"),
+        (("vote",), {"party": "x"}, r"given=\['party'\]: .*some of the"),
+        (("vote",), {"region": "west"}, r"region='west': .*not a value .*'n', 's'"),
+        (("region",), {"vote": True}, "vote=True: is not a value"),
+        (("region",), {"vote": 3.0}, r"vote=3\.0: is not a value"),
+        ((), {"region": "n", "vote": "no"}, r"variables=\[\]: .*some of the"),
     ],
 )
 def test_what_is_no_part_of_the_table_is_refused(variables, given, match):
@@ -263,9 +263,9 @@ def test_what_is_no_part_of_the_table_is_refused(variables, given, match):
 def test_one_column_is_no_table():
     release = ob.Release((3, 4), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(7))
     assert release.posterior.axes == ()
-    with pytest.raises(ValueError, match=r"\['vote'\]: needs the posterior of a joint table"):
+    with pytest.raises(ValueError, match=r"\['vote'\]: .*of a joint table"):
         release.posterior.marginal("vote")
-    with pytest.raises(ValueError, match="needs the posterior of a joint table"):
+    with pytest.raises(ValueError, match="of a joint table"):
         release.posterior.conditional("vote", region="n")
-    with pytest.raises(ValueError, match="needs the posterior of a joint table"):
+    with pytest.raises(ValueError, match="of a joint table"):
         table("K-norm").posterior.marginal("vote").marginal("vote")

@@ -427,7 +427,7 @@ def test_levels_are_a_mapping(posterior: Any) -> None:
     assert set(posterior.concentrations) == set(posterior)
     assert repr(posterior) == "LevelsPosterior(state: 3, county: 12, region: 2 categories)"
     assert np.isfinite(posterior.log_evidence)
-    with pytest.raises(KeyError, match=r"'parish.*: is not a level; the levels are"):
+    with pytest.raises(KeyError, match=r"'parish.*: is not a level"):
         posterior["parish"]
 
 
@@ -444,7 +444,7 @@ def test_a_table_asked_twice_is_two_looks() -> None:
 
 def test_windows_that_are_too_large_are_refused() -> None:
     drawn = np.full(2000, 10**6)
-    with pytest.raises(ValueError, match=r"are .* in all windows, more than 6.7e[+]07"):
+    with pytest.raises(ValueError, match=r"in all windows.* 6.7e[+]07"):
         flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
 
 
@@ -454,9 +454,7 @@ def test_other_mechanisms_are_refused() -> None:
         (400, 500), ("north", "south"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1),
         given["state"].promise,
     )  # fmt: skip
-    with pytest.raises(
-        ValueError, match=r"tables\['region'\]: was made by .* needs noise on the counts"
-    ):
+    with pytest.raises(ValueError, match=r"tables\['region'\]: .* noise on the counts"):
         LevelsPosterior(given, PARTS)
 
 
@@ -548,7 +546,7 @@ def test_a_second_look_is_not_a_second_row() -> None:
 
 
 def test_levels_are_given_by_name() -> None:
-    with pytest.raises(TypeError, match="releases, parts: must be mappings from the names of lev"):
+    with pytest.raises(TypeError, match="releases, parts: must be mappings"):
         LevelsPosterior(ob.Release, PARTS)  # type: ignore[arg-type]
 
 

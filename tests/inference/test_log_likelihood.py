@@ -332,7 +332,7 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
         promise=promise(20),
         rest=2,
     )
-    with pytest.raises(ValueError, match=r"one group of a table .* release\.whole"):
+    with pytest.raises(ValueError, match=r"one group .* release\.whole"):
         ob.research.log_likelihood(table["A"])
     assert np.isfinite(ob.research.log_likelihood(table.whole)([0.2] * 5))
     many = ob.Release(
@@ -342,7 +342,7 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
         ob.mechanisms.HellingerExponential(0.1),
         promise(2000),
     )
-    with pytest.raises(ValueError, match="its likelihood is a sum over all data sets"):
+    with pytest.raises(ValueError, match="sum over all data sets"):
         ob.research.log_likelihood(many)
 
 
@@ -358,5 +358,5 @@ def test_probabilities_that_are_none_are_refused(theta, message):
     of = ob.research.log_likelihood(released(PUBLIC["discrete"], 12))
     with pytest.raises(ValueError, match=f"theta: .*{message}"):
         of(theta)
-    with pytest.raises(ValueError, match="counts: must be integers of shape"):
+    with pytest.raises(ValueError, match=r"counts: .*integers of shape"):
         of.of_counts([0.5, 0.5, 11.0])

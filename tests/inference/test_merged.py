@@ -193,23 +193,23 @@ def test_what_they_say_of_themselves(release):
 
 def test_labels_and_groups_are_checked(release):
     posterior = release(LaplaceParameters(2.0), (3, 4, 2), 9).posterior
-    with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', 'b', 'c'"):
+    with pytest.raises(KeyError, match=r"'z': .*the categories are 'a', 'b'"):
         posterior["z"]
     with pytest.raises(KeyError, match="is not a category"):
         posterior.counts["z"]
-    with pytest.raises(ValueError, match=r"categories=\['a', 'z'\]: 'z': is not a category"):
+    with pytest.raises(ValueError, match=r"categories=\['a', 'z'\]: 'z': is not"):
         posterior.given(["a", "z"])
     with pytest.raises(ValueError, match="must name every category once"):
         posterior.given(["a", "a"])
-    with pytest.raises(ValueError, match=r"categories=\['a'\]: must be at least 2"):
+    with pytest.raises(ValueError, match=r"categories=\['a'\]: .*at least 2"):
         posterior.given(["a"])
-    with pytest.raises(TypeError, match="categories='ab': must be a list of categories"):
+    with pytest.raises(TypeError, match="categories='ab': must be a list"):
         posterior.given("ab")
-    with pytest.raises(TypeError, match="groups='ab': must be a list of categories"):
+    with pytest.raises(TypeError, match="groups='ab': must be a list"):
         posterior.merged({"x": "ab"})
-    with pytest.raises(TypeError, match="must be a mapping from labels"):
+    with pytest.raises(TypeError, match="a mapping from labels"):
         posterior.merged(["a", "b"])
-    with pytest.raises(ValueError, match="every group must have a category"):
+    with pytest.raises(ValueError, match="every group must have"):
         posterior.merged({"x": [], "y": ["a"]})
     with pytest.raises(ValueError, match="none may be in two"):
         posterior.merged({"x": ["a", "b"], "y": ["b"]})

@@ -69,9 +69,7 @@ def test_what_nothing_bounds_is_refused():
 @pytest.mark.parametrize("records_prior", [stats.poisson(10**6), stats.nbinom(20, 2e-5)])
 def test_a_prior_far_above_what_was_drawn_is_refused_before_memory_is_asked_for(records_prior):
     """Negative controls: the same where as many were drawn, and a prior that reaches down."""
-    with pytest.raises(
-        ValueError, match=r"records_prior: has at least \d+ records.* at most 32768"
-    ):
+    with pytest.raises(ValueError, match=r"records_prior: .* records.* at most 32768"):
         private(known([5, 3, 0, 2]), records_prior)
     mean = int(records_prior.mean())
     assert private(known([mean, 3, 0, 2]), records_prior).highest > mean

@@ -186,10 +186,7 @@ def test_a_likelihood_of_its_own_is_asked_in_batches(release):
 def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
     with pytest.raises(
         ValueError,
-        match=(
-            r"mechanism='geometric': its log_pmf would have to be called for 2.56e\+03 data sets;"
-            r" the limit is 2000.*method log_likelihood"
-        ),
+        match=r"mechanism='geometric': .* 2.56e\+03 data sets; .*method log_likelihood",
     ):
         release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018
 
@@ -198,19 +195,14 @@ def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
 def test_a_plugin_with_a_private_size(kind, release):
     with pytest.raises(
         ValueError,
-        match=(
-            r"mechanism='geometric.*: states no law, and with a private number of records a"
-            r" posterior needs noise on the counts"
-        ),
+        match=r"mechanism='geometric.*: states no law.* noise on the counts",
     ):
         release(kind(1.0), (2, 3), None).posterior  # noqa: B018
 
 
 @pytest.mark.parametrize("mechanism", [KNormParameters(1.0), HellingerExponential(1.0)], ids=repr)
 def test_counts_that_do_not_sum_to_the_size(mechanism, release):
-    with pytest.raises(
-        ValueError, match=r"drawn=\[1, 2, 3\]: must sum to size=7, which this mechanism keeps"
-    ):
+    with pytest.raises(ValueError, match=r"drawn=\[1, 2, 3\]: .*sum to size=7"):
         release(mechanism, (1, 2, 3), 7).posterior  # noqa: B018
 
 
@@ -218,9 +210,7 @@ def test_counts_that_do_not_sum_to_the_size(mechanism, release):
     "mechanism", [KNormParameters(2.0**50), LaplaceParameters(2.0**50)], ids=repr
 )
 def test_a_scale_beyond_all_counts(mechanism, release):
-    with pytest.raises(
-        ValueError, match=r"scale=1125899906842624.0: must be at most 1e\+12 records"
-    ):
+    with pytest.raises(ValueError, match=r"scale=1125899906842624.0: .*at most 1e\+12"):
         release(mechanism, (1, 2, 3), 6).posterior  # noqa: B018
 
 
@@ -233,7 +223,7 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
     released = np.array([1, 2])
     with pytest.raises(
         ValueError,
-        match=r"mechanism='geometric': its log_likelihood returned nan, inf or the shape \(2,",
+        match=r"mechanism='geometric': .* returned nan, .*shape \(2,",
     ):
         likelihood_of(Setting(Wrong(1.0), 3, (1.0, 1.0)), released).log_likelihood(
             np.array([[1, 2], [0, 3]])
@@ -242,7 +232,7 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
 
 @pytest.mark.parametrize("mechanism", [HellingerExponential(0.3), PermuteAndFlip(0.3)], ids=repr)
 def test_negative_counts_of_a_mechanism_that_draws_counts_are_refused(mechanism):
-    with pytest.raises(ValueError, match=r"drawn=\[-1, 8\]: must be at least 0"):
+    with pytest.raises(ValueError, match=r"drawn=\[-1, 8\]: .*at least 0"):
         likelihood_of(Setting.of(mechanism, 7, np.ones(2)), [-1, 8])
-    with pytest.raises(ValueError, match=r"must sum to size=7, .* no run of it draws anything"):
+    with pytest.raises(ValueError, match=r"sum to size=7, .* no run"):
         likelihood_of(Setting.of(mechanism, 7, np.ones(2)), [1, 8])

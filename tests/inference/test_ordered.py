@@ -168,9 +168,7 @@ def test_of_one_variable_of_a_joint_table():
         expected = weights @ (1 - special.betainc(upto, rest, 0.5))
         found = posterior.quantile(0.5).probabilities
         assert np.cumsum(found)[:-1] == pytest.approx(expected, abs=ERROR)
-    with pytest.raises(
-        ValueError, match=r"axes=\['region', 'income'\]: the cells of a joint table"
-    ):
+    with pytest.raises(ValueError, match=r"axes=\['region', 'income'\]: .*a joint table"):
         table.quantile(0.5)
 
 
@@ -267,28 +265,28 @@ def test_several_levels_and_how_they_are_shown(made):
     assert "value" in shown[0]
     assert "value" not in repr(made.posterior.quantile(0.5))
     assert "<table" in found._repr_html_()
-    with pytest.raises(KeyError, match=r"0\.5: is not a level; the levels are 0\.25, 0\.75"):
+    with pytest.raises(KeyError, match=r"0\.5: is not a level.* 0\.25, 0\.75"):
         found[0.5]
 
 
 def test_refusals(made):
     posterior = made.posterior
     for level in (0.0, 1.0, -0.5):
-        with pytest.raises(ValueError, match="must be between 0 and 1"):
+        with pytest.raises(ValueError, match="between 0 and 1"):
             posterior.quantile(level)
-    with pytest.raises(ValueError, match=r"level=50: must be .*, such as 0\.5 for the median\."):
+    with pytest.raises(ValueError, match=r"level=50: .*0\.5 for the median"):
         posterior.quantile(50)
-    with pytest.raises(TypeError, match=r"level='0\.5': must be a number, not str"):
+    with pytest.raises(TypeError, match=r"level='0\.5': must be a number"):
         posterior.quantile("0.5")
     with pytest.raises(ValueError, match="must hold every level once"):
         posterior.quantiles([0.5, 0.5])
     for levels in ("0.5", 0.5, []):
-        with pytest.raises(TypeError, match="must be a list of numbers"):
+        with pytest.raises(TypeError, match="a list of numbers"):
             posterior.quantiles(levels)
     for edges in ([0, 1, 2, 3], [0, 1, 1, 2, 3], [0, 1, 2, 3, np.inf], [[0, 1, 2, 3, 4]]):
-        with pytest.raises(ValueError, match="must be 5 finite numbers in rising order"):
+        with pytest.raises(ValueError, match="5 finite numbers in rising"):
             posterior.quantile(0.5, edges=edges)
-    with pytest.raises(ValueError, match=r"edges=None: a value needs the ends of the bins"):
+    with pytest.raises(ValueError, match=r"edges=None: .*ends of the bins"):
         _ = posterior.quantile(0.5).value
     with pytest.raises(ValueError, match="level=2"):
         posterior.quantile(0.5).interval(2)

@@ -129,7 +129,7 @@ def test_at_the_bounds_there_is_a_posterior(name):
 
 def test_more_than_10_000_categories_are_refused():
     release = laplace((1.0,) * 10_001, 4.0, 10_001, (1,) * 10_001)
-    with pytest.raises(ValueError, match=r"categories: are 10001.*at most 10000; merge some"):
+    with pytest.raises(ValueError, match=r"categories: are 10001.*merge some"):
         noise_aware_posterior(release)
 
 
@@ -142,7 +142,7 @@ def test_releases_of_different_records_are_refused_as_well():
 @pytest.mark.parametrize("mechanism", [KNormParameters(6e5), GaussianParameters(1.1e6)])
 def test_the_scale_is_that_of_the_noise_on_a_count(mechanism):
     release = Release((4, 6, 0), ("a", "b", "c"), (1.0,) * 3, mechanism, promise(10))
-    with pytest.raises(ValueError, match=r"scale: is 1\.[12]e\+06 records on a count"):
+    with pytest.raises(ValueError, match=r"scale: is 1\.[12]e\+06 records"):
         noise_aware_posterior(release)
 
 

@@ -200,11 +200,11 @@ def test_refuses_what_is_no_prior():
     for prior in (3.0, stats.norm(0, 1), stats.poisson(3)):
         with pytest.raises(ValueError, match="frozen continuous distribution"):
             release.pooled(kappa_prior=prior)
-    with pytest.raises(ValueError, match=r"^m_prior=\[1.0, -1.0\]: every entry must be greater"):
+    with pytest.raises(ValueError, match=r"^m_prior=\[1.0, -1.0\]: .*greater"):
         release.pooled(m_prior=[1.0, -1.0])
-    with pytest.raises(ValueError, match=r"^ess=0: must be between 1 and .* draws\."):
+    with pytest.raises(ValueError, match=r"^ess=0: .*between 1 and .* draws"):
         release.pooled(ess=0)
-    with pytest.raises(ValueError, match=r"^draws=0: must be between 1 and .* draws\."):
+    with pytest.raises(ValueError, match=r"^draws=0: .*between 1 and .* draws"):
         release[0].posterior.sample(0)
 
 
@@ -220,7 +220,7 @@ def test_draws_until_parts_agree():
 def test_refuses_where_draws_are_worth_few(monkeypatch):
     monkeypatch.setattr(module, "_FIRST", 16)
     monkeypatch.setattr(module, "_MOST", 0.01)
-    with pytest.raises(ValueError, match=r"draws of kappa and m .* posterior of each group"):
+    with pytest.raises(ValueError, match=r"of kappa and m .* of each group"):
         grouped(DRAWN, scale=20.0).pooled()
     apart = np.ones((4, 50, 2)) * np.arange(1, 5)[:, None, None]
     apart = apart + np.random.default_rng(0).normal(0, 0.01, apart.shape)

@@ -150,20 +150,20 @@ def test_variables_make_the_groups_and_the_categories():
 def test_refuses_what_is_no_table_of_groups():
     one = ob.Release((3, 9), ("a", "b"), (1.0, 1.0), KNORM, promise(12))
     for by in ("region", []):
-        with pytest.raises(ValueError, match=r"by=.*because it is not of a joint table"):
+        with pytest.raises(ValueError, match=r"by=.*not of a joint table"):
             one.pooled(by=by)
     for by in ("age", ["region", "vote"], ["region", "region"], []):
         with pytest.raises(ValueError, match=r"by=.*are 'region', 'vote'"):
             TABLE.pooled(by=by)
     some = changed(TABLE, drawn=DRAWN[:5], categories=CELLS[:5], prior=(1.0,) * 5, size=7)
-    with pytest.raises(ValueError, match="5 cells for 3 groups and 2 categories"):
+    with pytest.raises(ValueError, match="5 cells for 3 groups"):
         some.pooled(by="region")
     with pytest.raises(ValueError, match="needs noise on the counts"):
         with_mechanism(TABLE, ob.mechanisms.HellingerExponential(0.5)).pooled(by="region")
     part = GroupedRelease(
         ("x", "y"), (DRAWN, DRAWN), CELLS, (1.0,) * 6, KNORM, promise(30), ("region", "vote"), 6
     )
-    with pytest.raises(ValueError, match="take the release of all, with"):
+    with pytest.raises(ValueError, match="the release of all"):
         part["x"].pooled(by="region")
 
 

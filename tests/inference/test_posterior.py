@@ -361,8 +361,7 @@ def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(
         ImportError,
-        match=r"arviz-base, which is for Python 3\.11 and later: pip install"
-        r" 'opendp-bayes\[arviz\]', or take draws from sample\(\)",
+        match=r"arviz-base.* pip install 'opendp-bayes\[arviz\]', or .* sample\(\)",
     ):
         three.to_arviz()
 
@@ -393,7 +392,7 @@ def test_a_level_that_is_no_probability(level, three):
 def test_other_errors(three, release):
     with pytest.raises(
         ValueError,
-        match="kind='hdi': must be one of 'equal-tailed', 'highest density', 'simultaneous'",
+        match=r"kind='hdi': .* 'equal-tailed', .* 'simultaneous'",
     ):
         three.interval(0.9, "hdi")
     with pytest.raises(ValueError, match=r"draws=0: must be between 1"):
@@ -402,32 +401,27 @@ def test_other_errors(three, release):
         three.predictive(5, draws=0)
     with pytest.raises(
         ValueError,
-        match=(
-            r"event: returned an array of float64 and shape \(5,\) for 5 draws; must be booleans of"
-            r" shape \(5,\)"
-        ),
+        match=r"event: .* float64 and shape \(5,\) .* booleans",
     ):
         three.probability(lambda theta: theta[0])
-    with pytest.raises(ValueError, match=r"event: returned an array of bool and shape \(3, 5\)"):
+    with pytest.raises(ValueError, match=r"event: .* bool and shape \(3, 5\)"):
         three.probability(lambda theta: theta > 0.5)
-    with pytest.raises(ValueError, match=r"event: asks for what is no place of the 3"):
+    with pytest.raises(ValueError, match=r"event: .* no place of the 3"):
         three.probability(lambda theta: theta["no"] > 0.5)
-    with pytest.raises(
-        ValueError, match=r"other: has the categories \('a', 'b'\), not \('a', 'b', 'c'\)"
-    ):
+    with pytest.raises(ValueError, match=r"other: has the categories \('a', 'b'\)"):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3).posterior)
-    with pytest.raises(TypeError, match="other: must be a posterior, not Release"):
+    with pytest.raises(TypeError, match="other: must be a posterior"):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3))
     with pytest.raises(
         ValueError,
-        match=r"records_prior=.*: must be None, because the number of records, 3, is public",
+        match=r"records_prior=.*: must be None, .* 3, is public",
     ):
         noise_aware_posterior(
             release(LaplaceParameters(1.0), (1, 2), 3), records_prior=stats.poisson(3)
         )
     with pytest.raises(
         ValueError,
-        match="records_prior=3: must be a frozen discrete distribution with a method logpmf",
+        match=r"records_prior=3: .* distribution with .* logpmf",
     ):
         noise_aware_posterior(
             release(LaplaceParameters(1.0, total="private"), (1, 2), None), records_prior=3

@@ -160,7 +160,7 @@ def test_a_wrong_function_fails_before_the_draws(ask, message, made, monkeypatch
     monkeypatch.setattr(NoiseAwarePosterior, "sample", lambda *arguments: pytest.fail("drawn"))
     with pytest.raises(ValueError, match=message):
         ask(made.posterior)
-    with pytest.raises(KeyError, match="'z': is not a category; the categories are 'a', "):
+    with pytest.raises(KeyError, match=r"'z': .*the categories are 'a',"):
         made.posterior.quantity(lambda theta: theta["z"])
 
 
@@ -169,7 +169,7 @@ def test_a_function_that_is_nan_for_some_draws_is_refused(release):
     posterior = release(LaplaceParameters(1.0), (1, 0, 3), 4, (1.0, 1.0, 1.0)).posterior
     with np.errstate(invalid="ignore"):
         share = posterior.quantity(lambda n: n["a"] / (n["a"] + n["b"]), of="counts")
-        with pytest.raises(ValueError, match=r"function: returned nan for .* of 40000 draws"):
+        with pytest.raises(ValueError, match="function: returned nan for"):
             share.mean()
 
 
@@ -234,7 +234,7 @@ def test_of_nan_every_probability_is_nan(made):
 
 
 def test_of_one_draw_there_is_no_deviation(made):
-    with pytest.raises(ValueError, match=r"draws=1: must be at least 2, for a standard deviation"):
+    with pytest.raises(ValueError, match="draws=1: must be at least 2"):
         made.posterior.quantity(lambda p: p["a"], draws=1)
     assert np.isfinite(made.posterior.quantity(lambda p: p["a"], draws=2).std())
 
@@ -264,9 +264,9 @@ def test_what_is_no_function_or_has_no_order_is_refused() -> None:
     promise = ob.Promise(10, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
     cells = (("a", 1), ("a", 2))
     table = ob.Release((4, 6), cells, (1.0,) * 2, ob.LaplaceParameters(10.0), promise, ("x", "y"))
-    with pytest.raises(TypeError, match=r"event='a > b': must be a function, such as lambda theta"):
+    with pytest.raises(TypeError, match=r"event='a > b': .*a function"):
         table.posterior.probability("a > b")
-    with pytest.raises(TypeError, match=r"function=3: must be a function, such as lambda p"):
+    with pytest.raises(TypeError, match="function=3: must be a function"):
         table.posterior.quantity(3)
-    with pytest.raises(ValueError, match=r"axes=.*: the cells of a joint table have no order"):
+    with pytest.raises(ValueError, match=r"axes=.*: .*joint table have no order"):
         table.posterior.cumulative()

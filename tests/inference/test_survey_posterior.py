@@ -153,7 +153,7 @@ def test_numbers_of_a_table() -> None:
     assert (total.mean(), total.std()) == (SIZE, 0)
     assert table.diagnostics.ess.min() > 300
     assert "measured" in repr(table)
-    with pytest.raises(ValueError, match="no clique of the model holds them together"):
+    with pytest.raises(ValueError, match="no clique of the model"):
         _ = posterior().marginal("vote", "region").counts
     sample = posterior().sample(7, seed=1)
     assert {names: draws.shape for names, draws in sample.items()} == {
@@ -301,10 +301,10 @@ def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda t: t.release, AttributeError, "release: a table of a survey rests on all of its"),
+        (lambda t: t.release, AttributeError, r"release: .*rests on all of"),
         (lambda t: t.marginal("region"), ValueError, r"variables=\['region'\]: must be some of"),
         (lambda t: t.conditional("vote", region=2), ValueError, "must be some of the variables"),
-        (lambda t: t.conditional(age=3), ValueError, "age=3: is not a value of it"),
+        (lambda t: t.conditional(age=3), ValueError, "age=3: is not a value"),
         (lambda t: t.merged({"x": t.categories[:2]}).marginal("age"), ValueError, "needs the post"),
         (lambda t: posterior().marginal("vote", "region").records, ValueError, "no clique of the"),
     ],
@@ -339,7 +339,7 @@ def test_compares_tables_of_two_surveys_as_independent() -> None:
     compared = table.compare(other)
     np.testing.assert_allclose(compared.mean(), table.mean() - other.mean(), atol=1e-3)
     np.testing.assert_allclose(compared.std(), np.hypot(table.std(), other.std()), rtol=0.1)
-    with pytest.raises(ValueError, match=r"other: has the categories \(True, False\), not"):
+    with pytest.raises(ValueError, match=r"other: has .* \(True, False\), not"):
         table.compare(posterior().marginal("age"))
 
 
@@ -410,7 +410,7 @@ def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     grouped = GroupedRelease(
         ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, promise(None)
     )
-    with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups; ask for a joint table"):
+    with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups"):
         _ = ob.Survey(("g",), (grouped,)).posterior
 
 
@@ -449,7 +449,7 @@ def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, 
 def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
     monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 8)
     monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 0)
-    with pytest.warns(UserWarning, match=r"have not settled for .*age × vote \(R-hat"):
+    with pytest.warns(UserWarning, match=r"not settled for .*age × vote"):
         survey_posterior({"a": release("age", "vote")})
 
 
@@ -482,17 +482,17 @@ EXPONENTIAL = ob.Release(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"a": wide("w0", "w1"), "b": wide("w1", "w2")}, "a table of 2500 cells, which may"),
+        ({"a": wide("w0", "w1"), "b": wide("w1", "w2")}, "a table of 2500 cells"),
         ({"x": release("vote"), "y": release("age", size=None)}, None),
         ({"x": release("vote"), "y": replace(release("age"), promise=promise(7))}, "300, .* 7"),
         ({"vote": release("vote"), "a": release("age", "vote", vote=("left", "right"))},
-         r"tables\['a'\]: has the labels \['left', 'right'\] of 'vote', another"),
+         r"tables\['a'\]: .*'right'\] of 'vote', another"),
         ({"vote": release("vote"), "again": release("vote")}, "is the same release as tables"),
         ({"x": replace(release("vote"), promise=promise(SIZE, truncated=True))}, "rows that were"),
-        ({"x": GROUP}, r"tables\['x'\]: is one group of a table"),
+        ({"x": GROUP}, r"tables\['x'\]: is one group"),
         ({"x": EXPONENTIAL}, "'hellinger_exponential'; needs noise on the counts"),
         ({"x": ob.Release((3, 4, 5), (("a", 1), ("a", 2), ("b", 1)), (1.0,) * 3, OPEN,
-                          promise(None), ("u", "v"))}, "has 3 cells of 4 combinations of labels"),
+                          promise(None), ("u", "v"))}, "3 cells of 4 combinations"),
     ],
 )  # fmt: skip
 def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
@@ -513,7 +513,7 @@ def test_names_the_table_to_leave_out() -> None:
         drawn = tuple(range(one, one + len(cells)))
         return ob.Release(drawn, cells, (1.0,) * 144, OPEN, promise(None), axes)
 
-    with pytest.raises(ValueError, match=r"of 20736 cells.*2000; leave out 'w01' first"):
+    with pytest.raises(ValueError, match=r"20736 cells.*leave out 'w01'"):
         survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})
 
 
@@ -531,12 +531,12 @@ def test_two_draws_that_agree_are_two_looks() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda p: p.marginal(), ValueError, r"variables=\[\]: must be some of the variables"),
+        (lambda p: p.marginal(), ValueError, r"variables=\[\]: .*some of the"),
         (lambda p: p.marginal("vote", "vote"), ValueError, "each once: 'age', 'vote', 'region'"),
         (lambda p: p.marginal("income"), ValueError, r"variables=\['income'\]: must be some"),
-        (lambda p: p.conditional("vote"), ValueError, "given={}: must give the values of other"),
+        (lambda p: p.conditional("vote"), ValueError, r"given={}: .*values of other"),
         (lambda p: p.conditional("vote", vote="left"), ValueError, "of other variables than"),
-        (lambda p: p.conditional("vote", age=1), ValueError, "age=1: is not a value of it; those"),
+        (lambda p: p.conditional("vote", age=1), ValueError, "age=1: is not a value"),
         (lambda p: p.marginal("vote").interval(1.5), ValueError, "level=1.5: must be between"),
         (lambda p: p.marginal("vote").difference("left", "up"), KeyError, "'up': is not a c"),
         (lambda p: p.marginal("vote").quantity(lambda q: 1.0), ValueError, "function: returned"),
@@ -547,8 +547,8 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: p.synthetic(10**7), ValueError, "copies=10000000: must be at most"),
         (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),
         (lambda p: p.write_synthetic("x", format="sav"), ValueError, "format='sav': must be"),
-        (lambda p: p.synthetic(records=5), ValueError, "records=5: must be None for a population"),
-        (lambda p: survey_posterior({}), TypeError, "must be a mapping from names to at least"),
+        (lambda p: p.synthetic(records=5), ValueError, "records=5: must be None"),
+        (lambda p: survey_posterior({}), TypeError, r"mapping from names .*at least"),
         (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
         (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
         (lambda p: survey_posterior(tables(), ess=0), ValueError, "ess=0"),
@@ -644,5 +644,5 @@ def test_a_copy_whose_analysis_failed_is_told() -> None:
     ob.research.combine_estimates(estimates, good, kind="population")
     rare = np.array([0.0, 0.0, 0.0, 1e-9])  # a share of 0 in most copies
     ob.research.combine_estimates(rare, rare, kind="population")
-    with pytest.warns(UserWarning, match="more than 1000 times their median"):
+    with pytest.warns(UserWarning, match="1000 times their median"):
         ob.research.combine_estimates(estimates, failed, kind="population")

@@ -611,32 +611,32 @@ def test_markov_chains_meet() -> None:
 
 
 def test_noisy_counts_that_the_law_cannot_give_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"drawn: every entry must be at least 6, by the law"):
+    with pytest.raises(ValueError, match=r"drawn: .*at least 6, .*law"):
         NoisyKeys(LAWS[1], np.array([7, 5]), NONE)
     lowest = SMALL.masses[0]
     NoisyKeys(SMALL, NONE, np.array([lowest]))
     with pytest.raises(ValueError, match=rf"listed: every entry must be at least {lowest}, by"):
         NoisyKeys(SMALL, NONE, np.array([lowest - 1]))
-    with pytest.raises(TypeError, match=r"drawn: must be a sequence of whole numbers\."):
+    with pytest.raises(TypeError, match=r"drawn: .*sequence of whole numbers"):
         NoisyKeys(SMALL, np.array([7.5]), NONE)
-    with pytest.raises(TypeError, match=r"listed: must be a sequence of whole numbers\."):
+    with pytest.raises(TypeError, match=r"listed: .*sequence of whole numbers"):
         NoisyKeys(SMALL, NONE, np.array([[7]]))
 
 
 def test_a_rest_needs_its_noise() -> None:
-    with pytest.raises(ValueError, match=r"rest, rest_noise: must both be given, or both be None"):
+    with pytest.raises(ValueError, match=r"rest, rest_noise: .*both be given"):
         NoisyKeys(SMALL, NONE, NONE, 5)
     keys = NoisyKeys(SMALL, NONE, NONE)
-    with pytest.raises(ValueError, match=r"rest=None: the release has no number of hidden records"):
+    with pytest.raises(ValueError, match=r"rest=None: .*number of hidden records"):
         keys.rest_interval()
-    with pytest.raises(ValueError, match=r"rest=None: the release has no number of hidden records"):
+    with pytest.raises(ValueError, match=r"rest=None: .*number of hidden records"):
         keys.rest_draws(3, np.random.default_rng(0))
 
 
 def test_levels_are_probabilities() -> None:
     found = counts_of_keys(NoisyKeys(SMALL, NONE, np.array([3])))
     for call in (found.interval, found.shares.interval, found.keys.hidden_bound):
-        with pytest.raises(ValueError, match=r"level=1\.5: must be between 0 and 1"):
+        with pytest.raises(ValueError, match=r"level=1\.5: .*between 0 and 1"):
             call(1.5)
     with pytest.raises(ValueError, match=r"labels=0: must be between 1"):
         hidden_bound(SMALL, 0.95, labels=0)

@@ -252,20 +252,16 @@ def test_leading_axes_broadcast() -> None:
 def test_refuses_different_numbers_of_categories(a: object, b: object) -> None:
     with pytest.raises(
         ValueError,
-        match=r"a, b: have shapes \(.*\) and \(.*\); the last axes must have the same length",
+        match=r"a, b: .*last axes .*same length",
     ):
         hellinger_distance(a, b)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
 def test_refuses_concentrations(bad: float) -> None:
-    with pytest.raises(
-        ValueError, match=r"^a: every concentration must be finite and greater than 0\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^a: every concentration .*greater than 0"):
         hellinger_distance([1.0, bad], [1.0, 1.0])
-    with pytest.raises(
-        ValueError, match=r"^b: every concentration must be finite and greater than 0\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^b: every concentration .*greater than 0"):
         hellinger_distance([1.0, 1.0], [1.0, bad])
 
 

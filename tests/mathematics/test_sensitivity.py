@@ -209,9 +209,9 @@ def test_all_data_sets_of_many_records_at_once(smoothness: dict[str, float]) -> 
 
 @pytest.mark.parametrize("both", [{}, {"gamma": 1.0, "beta": 1.0}])
 def test_all_at_once_needs_exactly_one_parameter(both: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"gamma=.*, beta=.*: give exactly one of the two\."):
+    with pytest.raises(ValueError, match=r"gamma=.*, beta=.*: .*exactly one"):
         smooth_sensitivities(3, [1.0, 1.0], **both)
-    with pytest.raises(ValueError, match=r"gamma=-1\.0: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"gamma=-1\.0: .*greater than 0"):
         smooth_sensitivities(3, [1.0, 1.0], gamma=-1.0)
 
 
@@ -247,9 +247,7 @@ def test_refuses_a_distance() -> None:
         lambda: global_sensitivity(3, [1.0, 1.0], distance="l1"),  # type: ignore[arg-type]
         lambda: smooth_sensitivity([1, 2], 1.0, gamma=1.0, distance="l1"),  # type: ignore[arg-type]
     ):
-        with pytest.raises(
-            ValueError, match=r"distance='l1': must be one of 'hellinger', 'angle'\."
-        ):
+        with pytest.raises(ValueError, match="distance='l1': must be one of"):
             value()
 
 
@@ -433,7 +431,7 @@ def test_the_comparison_notices_a_wrong_parameter(wrong: float) -> None:
 
 @pytest.mark.parametrize("both", [{}, {"gamma": 1.0, "beta": 1.0}])
 def test_smooth_needs_exactly_one_parameter(both: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"gamma=.*, beta=.*: give exactly one of the two\."):
+    with pytest.raises(ValueError, match=r"gamma=.*, beta=.*: .*exactly one"):
         smooth_sensitivity([1, 1], 1.0, **both)
 
 
@@ -445,9 +443,9 @@ def test_smooth_refuses_parameters(name: str, value: float) -> None:
 
 
 def test_refuses_invalid_data() -> None:
-    with pytest.raises(ValueError, match="counts: every entry must be between"):
+    with pytest.raises(ValueError, match=r"counts: .*between"):
         local_sensitivity([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(2,\); must have 3 entries"):
+    with pytest.raises(ValueError, match=r"prior=.*: has shape \(2,\).* 3 entries"):
         smooth_sensitivity([1, 2, 3], [1.0, 1.0], gamma=1.0)
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         global_sensitivity(0, [1.0, 1.0])

@@ -50,10 +50,7 @@ def test_enumerable_up_to_the_limits(size: int, k: int) -> None:
 def test_refuses_two_categories_beyond_the_limit() -> None:
     with pytest.raises(
         ValueError,
-        match=(
-            r"size=100001: .* for 2 categories needs size <= 100000\. .* such as"
-            r" LaplaceParameters\."
-        ),
+        match=r"size=100001: .* needs size <= 100000\. .* LaplaceParameters",
     ):
         check_enumerable(100_001, 2)
 
@@ -76,6 +73,6 @@ def test_refuses_a_number_of_candidates_beyond_the_floats() -> None:
     """
     with pytest.raises(
         ValueError,
-        match=r"size=1000000000000, 1000000 categories: .* needs at most 1000000 of them\.",
+        match=r"size=1000000000000, 1000000 categories: .* 1000000 of them",
     ):
         check_enumerable(10**12, 10**6)

@@ -30,7 +30,7 @@ def test_as_positive(value: float) -> None:
 
 @pytest.mark.parametrize("value", [0, 0.0, -1, np.inf, -np.inf, np.nan])
 def test_as_positive_refuses_values(value: float) -> None:
-    with pytest.raises(ValueError, match=r"scale=.*: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"scale=.*: .*greater than 0"):
         as_positive(value, "scale")
 
 
@@ -46,18 +46,18 @@ def test_as_positive_refuses_types(value: object, kind: str) -> None:
 def test_as_scale() -> None:
     assert [as_scale(value) for value in (*SCALES, 1)] == [*SCALES, 1.0]
     for value in (SCALES[0] / 2, SCALES[1] * 2, 1e-300, 1e300):
-        with pytest.raises(ValueError, match=r"scale=.*: must be between .* and 2\^60\."):
+        with pytest.raises(ValueError, match=r"scale=.*: must be between .* 2\^60"):
             as_scale(value)
-    with pytest.raises(ValueError, match=r"scale=-1: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"scale=-1: .*greater than 0"):
         as_scale(-1)
 
 
 def test_as_rate() -> None:
     assert [as_rate(value, "beta") for value in (*RATES, 1)] == [*RATES, 1.0]
     for value in (RATES[0] / 2, RATES[1] * 2):
-        with pytest.raises(ValueError, match=r"beta=.*: must be between 2\^-40 and 2\^40\."):
+        with pytest.raises(ValueError, match=r"beta=.*: .*2\^-40 and 2\^40"):
             as_rate(value, "beta")
-    with pytest.raises(TypeError, match=r"gamma='1': must be a number, not str\."):
+    with pytest.raises(TypeError, match="gamma='1': must be a number"):
         as_rate("1", "gamma")
 
 
@@ -86,7 +86,7 @@ def test_whole_numbers_refuse_types(check: object, value: object, kind: str) -> 
 
 def test_as_distance() -> None:
     assert [as_distance(value) for value in (0, 1, np.int32(3))] == [0, 1, 3]
-    with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
+    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         as_distance(-1)
 
 
@@ -95,7 +95,7 @@ def test_as_prior_broadcasts_a_scalar_only_where_k_is_known() -> None:
     assert as_prior([1, 2], 2).dtype == np.float64
     with pytest.raises(
         ValueError,
-        match=r"prior=0\.5: must have one entry for each category, as in prior=\[0\.5, 0\.5\]; one",
+        match=r"prior=0\.5: .*each category, .* prior=\[0\.5, 0\.5\]",
     ):
         as_prior(0.5)
 
@@ -128,9 +128,7 @@ def test_as_prior_refuses_shapes(prior: object, k: int | None, wanted: str) -> N
     "entry", [0.0, -1.0, np.inf, np.nan, 2 * LARGEST_CONCENTRATION, SMALLEST_PRIOR / 2]
 )
 def test_as_prior_refuses_entries(entry: float) -> None:
-    with pytest.raises(
-        ValueError, match=r"prior=.*: every entry must be greater than 0, from 1e-100 to 1e\+12\."
-    ):
+    with pytest.raises(ValueError, match=r"prior=.*: .*from 1e-100 to 1e\+12"):
         as_prior([1.0, entry])
     with pytest.raises(ValueError, match=r"m_prior=.*: every entry must be"):
         as_prior([1.0, entry], name="m_prior")
@@ -173,12 +171,12 @@ def test_as_counts_refuses_shapes(counts: object, k: int | None, wanted: str) ->
     "counts", [[0.5, 1.0], [True, False], ["1", "2"], [1 + 0j, 2], [np.nan, 1.0]]
 )
 def test_as_counts_refuses_types(counts: object) -> None:
-    with pytest.raises(TypeError, match=r"counts: has dtype .*; must hold whole numbers\."):
+    with pytest.raises(TypeError, match=r"counts: has dtype .*; .*whole"):
         as_counts(counts)  # type: ignore[arg-type]
 
 
 def test_as_counts_refuses_what_is_no_array() -> None:
-    with pytest.raises(TypeError, match=r"counts=<list>: must be a sequence of whole numbers\."):
+    with pytest.raises(TypeError, match=r"counts=<list>: .*sequence of whole numbers"):
         as_counts([[1], [1, 2]])  # type: ignore[list-item]
 
 
@@ -186,7 +184,7 @@ def test_as_counts_refuses_what_is_no_array() -> None:
     "counts", [[-1, 2], [0, 10**13], [0.0, np.inf], np.array([2**64 - 1, 0], dtype=np.uint64)]
 )
 def test_as_counts_refuses_entries(counts: object) -> None:
-    with pytest.raises(ValueError, match=r"counts: every entry must be between 0 and 1e\+12\."):
+    with pytest.raises(ValueError, match=r"counts: .*between 0 and 1e\+12"):
         as_counts(counts)  # type: ignore[arg-type]
 
 
@@ -200,5 +198,5 @@ def test_as_counts_does_not_show_the_data() -> None:
 
 def test_as_choice() -> None:
     assert as_choice("a", "noise", ("a", "b")) == "a"
-    with pytest.raises(ValueError, match=r"noise='c': must be one of 'a', 'b'\."):
+    with pytest.raises(ValueError, match="noise='c': must be one of"):
         as_choice("c", "noise", ("a", "b"))

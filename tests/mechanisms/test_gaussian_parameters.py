@@ -180,8 +180,8 @@ def test_its_options_follow_from_the_number_of_records() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"scale": 0.0}, "scale=0.0: must be finite and greater than 0"),
-        ({"scale": 1.0, "total": "bounded"}, "total='bounded': must be one of None, 'private'"),
+        ({"scale": 0.0}, r"scale=0.0: .*greater than 0"),
+        ({"scale": 1.0, "total": "bounded"}, r"total='bounded': .*of None, 'private'"),
     ],
 )
 def test_bad_parameters(arguments: Any, message: str) -> None:

@@ -495,11 +495,11 @@ def test_is_a_mechanism() -> None:
 
 
 def test_refuses_arguments() -> None:
-    with pytest.raises(ValueError, match=r"scale=0\.0: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"scale=0\.0: .*greater than 0"):
         KNormParameters(scale=0.0)
-    with pytest.raises(ValueError, match=r"scale=1e-20: must be between .* and 2\^60\."):
+    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         KNormParameters(scale=1e-20)
-    with pytest.raises(TypeError, match=r"scale='1': must be a number, not str\."):
+    with pytest.raises(TypeError, match="scale='1': must be a number"):
         KNormParameters(scale="1")  # type: ignore[arg-type]
 
 
@@ -507,7 +507,7 @@ def test_refuses_a_private_size() -> None:
     KNormParameters(1.0).check(size=10**9, prior=np.ones(2))
     with pytest.raises(
         ValueError,
-        match=r"size=None: .* must be public; .* use LaplaceParameters\(scale, total='private'\)\.",
+        match=r"size=None: .* be public; .* LaplaceParameters\(scale, total='private'\)",
     ):
         KNormParameters(1.0).check(size=None, prior=np.ones(2))
 
@@ -525,20 +525,17 @@ def test_refuses_a_private_size() -> None:
 def test_refuses_to_enumerate(counts: list[int], scale: float) -> None:
     with pytest.raises(
         ValueError,
-        match=(
-            r"counts: enumerating the noise on .* takes more than 4000000 integers\. .* sampling"
-            r" has no such limit\."
-        ),
+        match=r"counts: enumerating .* 4000000 integers\. .* no such limit",
     ):
         KNormParameters(scale).log_pmf(counts, 1.0)
 
 
 def test_refuses_data() -> None:
-    with pytest.raises(ValueError, match="counts: every entry must be between"):
+    with pytest.raises(ValueError, match=r"counts: .*between"):
         KNormParameters(1.0).sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\); must have 2 entries"):
+    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
         KNormParameters(1.0).log_pmf([1, 2], [1.0, 1.0, 1.0])
-    with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
+    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         KNormParameters(1.0).proven_loss(-1, size=10, prior=np.ones(2))
 
 

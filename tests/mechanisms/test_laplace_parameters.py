@@ -241,17 +241,17 @@ def test_is_a_mechanism() -> None:
 
 
 def test_refuses_arguments() -> None:
-    with pytest.raises(ValueError, match=r"scale=0\.0: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"scale=0\.0: .*greater than 0"):
         LaplaceParameters(scale=0.0)
-    with pytest.raises(ValueError, match=r"scale=1e-20: must be between .* and 2\^60\."):
+    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         LaplaceParameters(scale=1e-20)
-    with pytest.raises(TypeError, match=r"scale='1': must be a number, not str\."):
+    with pytest.raises(TypeError, match="scale='1': must be a number"):
         LaplaceParameters(scale="1")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"noise='gauss': must be one of 'discrete', 'floored'\."):
+    with pytest.raises(ValueError, match="noise='gauss': must be one of"):
         LaplaceParameters(scale=1.0, noise="gauss")  # type: ignore[arg-type]
     with pytest.raises(
         ValueError,
-        match=(r"total='public': must be one of 'remainder', 'truncated', 'bounded', 'private'\."),
+        match=r"total='public': .* 'remainder', 'truncated', 'bounded', 'private'",
     ):
         LaplaceParameters(scale=1.0, total="public")  # type: ignore[arg-type]
 
@@ -274,33 +274,27 @@ def test_refuses_a_private_size(total: Any) -> None:
 def test_refuses_to_enumerate() -> None:
     with pytest.raises(
         ValueError,
-        match=(
-            r"total='private': the released counts are unbounded, so their probabilities cannot be"
-            r" enumerated\."
-        ),
+        match=r"total='private': .* unbounded, .* cannot be enumerated",
     ):
         LaplaceParameters(scale=1.0, total="private").log_pmf([1, 1], 1.0)
     with pytest.raises(
         ValueError,
-        match=(
-            r"counts: there are .* candidates for .* records; must be at most 1000000 to"
-            r" enumerate\."
-        ),
+        match=r"counts: there are .* 1000000 to enumerate",
     ):
         LaplaceParameters(scale=1.0).log_pmf([10**6, 1], 1.0)
     with pytest.raises(
         ValueError,
-        match=r"counts: there are .* candidates .*; must be at most 1000000 to enumerate\.",
+        match=r"counts: there are .* 1000000 to enumerate",
     ):
         LaplaceParameters(scale=1.0).log_pmf([10**6] * 100, 1.0)
 
 
 def test_refuses_data() -> None:
-    with pytest.raises(ValueError, match="counts: every entry must be between"):
+    with pytest.raises(ValueError, match=r"counts: .*between"):
         LaplaceParameters(scale=1.0).sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\); must have 2 entries"):
+    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
         LaplaceParameters(scale=1.0).log_pmf([1, 2], [1.0, 1.0, 1.0])
-    with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
+    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         LaplaceParameters(scale=1.0).proven_loss(-1, size=10, prior=np.ones(2))
 
 

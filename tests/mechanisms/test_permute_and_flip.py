@@ -311,11 +311,9 @@ def test_score_change_is_rounded_up() -> None:
 
 def test_refuses_what_cannot_be_scored() -> None:
     assert public_size("scores", 10) == 10
-    with pytest.raises(
-        ValueError, match=r"scores: its candidates are .* so the number of records must be public\."
-    ):
+    with pytest.raises(ValueError, match=r"scores: .* records must be public"):
         public_size("scores", None)
-    with pytest.raises(ValueError, match=r"size=1000, 4 categories: enumerating the C"):
+    with pytest.raises(ValueError, match="size=1000, 4 categories: enumerating"):
         check_enumerable(1000, 4)
 
 
@@ -430,11 +428,11 @@ def test_is_a_mechanism() -> None:
 
 
 def test_refuses_arguments() -> None:
-    with pytest.raises(ValueError, match=r"scale=-1\.0: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"scale=-1\.0: .*greater than 0"):
         PermuteAndFlip(scale=-1.0)
-    with pytest.raises(ValueError, match=r"scale=1e-20: must be between .* and 2\^60\."):
+    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         PermuteAndFlip(scale=1e-20)
-    with pytest.raises(TypeError, match=r"scale='1': must be a number, not str\."):
+    with pytest.raises(TypeError, match="scale='1': must be a number"):
         PermuteAndFlip(scale="1")  # type: ignore[arg-type]
 
 
@@ -443,26 +441,26 @@ def test_refuses_a_private_size_and_too_many_candidates() -> None:
     value.check(size=100, prior=np.ones(2))
     with pytest.raises(
         ValueError,
-        match=r"PermuteAndFlip: its candidates are .* so the number of records must be public\.",
+        match=r"PermuteAndFlip: .* records must be public",
     ):
         value.check(size=None, prior=np.ones(2))
     for refused in (value.log_pmf, value.sample):
-        with pytest.raises(ValueError, match=r"size=200000: .* needs size <= 100000"):
+        with pytest.raises(ValueError, match=r"size=200000: .* size <= 100000"):
             refused([100_000, 100_000], 1.0)
-    with pytest.raises(ValueError, match="counts: every entry must be between"):
+    with pytest.raises(ValueError, match=r"counts: .*between"):
         value.sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\); must have 2 entries"):
+    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
         value.log_pmf([1, 2], [1.0, 1.0, 1.0])
 
 
 def test_the_map_refuses_distances_and_sizes() -> None:
     value, prior = PermuteAndFlip(1.0), np.ones(2)
     assert value.proven_loss(0, size=10, prior=prior).epsilon == 0
-    with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
+    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         value.proven_loss(-1, size=10, prior=prior)
-    with pytest.raises(TypeError, match=r"d_in=1\.5: must be a whole number, not float\."):
+    with pytest.raises(TypeError, match=r"d_in=1\.5: .*a whole number"):
         value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"size=0: must be between 1 and"):
+    with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
 
 

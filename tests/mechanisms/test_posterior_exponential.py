@@ -217,30 +217,23 @@ def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
     value.check(size=100, prior=np.ones(2))
     with pytest.raises(
         ValueError,
-        match=r"Exponential: its candidates are .* so the number of records must be public\.",
+        match=r"Exponential: .* records must be public",
     ):
         value.check(size=None, prior=np.ones(2))
     with pytest.raises(
         ValueError,
-        match=(
-            r"prior: has 1001 entries; this mechanism samples at most 1000 categories\. Use"
-            r" KNormParameters\."
-        ),
+        match=r"prior: has 1001 entries; .* KNormParameters",
     ):
         value.check(size=1, prior=np.ones(1001))
-    with pytest.raises(
-        ValueError, match=r"prior: has 1001 entries; this mechanism samples at most 1000"
-    ):
+    with pytest.raises(ValueError, match=r"prior: has 1001 entries; .* 1000"):
         value.sample(np.ones(1001), 1.0)
-    with pytest.raises(ValueError, match=r"size=200000: enumerating .* needs size <= 100000"):
+    with pytest.raises(ValueError, match=r"size=200000: .* size <= 100000"):
         value.log_pmf([100_000, 100_000], 1.0)
-    with pytest.raises(
-        ValueError, match=r"size=2000000000000: must be between 1 and 1e\+12 records"
-    ):
+    with pytest.raises(ValueError, match=r"size=2000000000000: .*between 1 and 1e\+12"):
         value.sample([10**12, 10**12], 1.0)
-    with pytest.raises(ValueError, match="counts: every entry must be between"):
+    with pytest.raises(ValueError, match=r"counts: .*between"):
         value.sample([-1, 2], 1.0)
-    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\); must have 2 entries"):
+    with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
         value.log_pmf([1, 2], [1.0, 1.0, 1.0])
 
 
@@ -383,25 +376,23 @@ def test_smallest_width_is_below_every_width(
 @pytest.mark.parametrize("constructor", [HellingerExponential, SmoothHellingerExponential])
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
 def test_refuses_a_scale(constructor: Any, scale: float) -> None:
-    with pytest.raises(ValueError, match=r"scale=.*: must be finite and greater than 0\."):
+    with pytest.raises(ValueError, match=r"scale=.*: .*greater than 0"):
         constructor(scale=scale)
-    with pytest.raises(ValueError, match=r"scale=1e-20: must be between .* and 2\^60\."):
+    with pytest.raises(ValueError, match=r"scale=1e-20: .*between .* 2\^60"):
         constructor(scale=1e-20)
-    with pytest.raises(TypeError, match=r"scale='1': must be a number, not str\."):
+    with pytest.raises(TypeError, match="scale='1': must be a number"):
         constructor(scale="1")
 
 
 def test_refuses_a_sensitivity() -> None:
-    with pytest.raises(
-        ValueError, match=r"sensitivity='smooth': must be one of 'global', 'local'\."
-    ):
+    with pytest.raises(ValueError, match="sensitivity='smooth': must be one of"):
         HellingerExponential(scale=1.0, sensitivity="smooth")  # type: ignore[arg-type]
 
 
 def test_refuses_smoothness() -> None:
     assert SmoothHellingerExponential(scale=1.0).gamma == 1.0
     assert SmoothHellingerExponential(scale=1.0, beta=0.5).gamma is None
-    with pytest.raises(ValueError, match=r"gamma=1\.0, beta=1\.0: give at most one of the two\."):
+    with pytest.raises(ValueError, match=r"gamma=1\.0, beta=1\.0: .*at most one"):
         SmoothHellingerExponential(scale=1.0, gamma=1.0, beta=1.0)
     for name in ("gamma", "beta"):
         with pytest.raises(ValueError, match=rf"{name}=-1\.0: must be finite and greater than 0\."):
@@ -412,11 +403,11 @@ def test_refuses_smoothness() -> None:
 def test_the_map_refuses_distances_and_sizes(kind: str) -> None:
     value, prior = mechanism(kind, 1.0), np.ones(2)
     assert value.proven_loss(0, size=10, prior=prior).epsilon == 0
-    with pytest.raises(ValueError, match=r"d_in=-1: must be 0 or greater\."):
+    with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         value.proven_loss(-1, size=10, prior=prior)
-    with pytest.raises(TypeError, match=r"d_in=1\.5: must be a whole number, not float\."):
+    with pytest.raises(TypeError, match=r"d_in=1\.5: .*a whole number"):
         value.proven_loss(1.5, size=10, prior=prior)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"size=0: must be between 1 and"):
+    with pytest.raises(ValueError, match=r"size=0: .*between 1 and"):
         value.proven_loss(1, size=0, prior=prior)
 
 

@@ -130,7 +130,7 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
     load_mechanism("laplace_parameters")
     with pytest.raises(
         ValueError,
-        match=r"mechanism='uniform': is not built in; .* call load_mechanism\('uniform'\) first\.",
+        match=r"mechanism='uniform': is not built in; .* load_mechanism\('uniform'\)",
     ):
         known_mechanism("uniform")
     assert Recorded.loaded == []
@@ -158,7 +158,7 @@ def test_only_the_named_plugin_is_loaded(install: Any) -> None:
 def test_other_entry_points_are_not_mechanisms(install: Any) -> None:
     install("uniform", Uniform, group="opendp_bayes.something_else")
     assert "uniform" not in available_mechanisms()
-    with pytest.raises(ValueError, match=r"mechanism='uniform': is not an installed mechanism"):
+    with pytest.raises(ValueError, match=r"mechanism='uniform': .*not an installed"):
         load_mechanism("uniform")
 
 
@@ -171,10 +171,7 @@ def test_a_plugin_cannot_replace_a_built_in_mechanism(install: Any) -> None:
 def test_refuses_an_unknown_name(install: Any) -> None:
     with pytest.raises(
         ValueError,
-        match=(
-            r"mechanism='laplace': is not an installed mechanism; available: gaussian_parameters,"
-            r" hellinger_exponential, knorm_parameters, .*\. Did you mean 'laplace_parameters'\?"
-        ),
+        match=r"mechanism='laplace': .*available: gaussian_parameters, .* 'laplace_parameters'",
     ):
         load_mechanism("laplace")
 
@@ -184,7 +181,7 @@ def test_refuses_a_name_of_two_packages(install: Any) -> None:
     install("uniform", Uniform)
     with pytest.raises(
         ValueError,
-        match=r"mechanism='uniform': is registered by 2 packages; available: .*uniform\.",
+        match=r"mechanism='uniform': .*by 2 packages; .*uniform",
     ):
         load_mechanism("uniform")
     assert Recorded.loaded == []
@@ -219,9 +216,7 @@ def test_refuses_an_instance(install: Any) -> None:
     scale.
     """
     install("uniform", Uniform(1.0))
-    with pytest.raises(
-        TypeError, match=r"mechanism='uniform': package_0:uniform must be a dataclass"
-    ):
+    with pytest.raises(TypeError, match="package_0:uniform must be a dataclass"):
         load_mechanism("uniform")
 
 
@@ -263,9 +258,6 @@ except RuntimeError as error:
 def test_a_typing_error_gets_a_suggestion() -> None:
     with pytest.raises(
         ValueError,
-        match=(
-            r"mechanism='laplce_parameters': is not an installed mechanism; .* Did you mean"
-            r" 'laplace_parameters'\?"
-        ),
+        match=r"mechanism='laplce_parameters': .*not an installed .* 'laplace_parameters'",
     ):
         load_mechanism("laplce_parameters")

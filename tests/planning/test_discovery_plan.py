@@ -68,7 +68,7 @@ def test_what_cannot_be_used_stands_last_with_the_reason() -> None:
     assert [row.name for row in found.rows] == ["gaussian_threshold", *LAWS[:2]]
     assert found.rows[1].refused is not None
     assert found.rows[1].refused.startswith("has no rho of its own")
-    with pytest.raises(ValueError, match="optimal_threshold: cannot be used: has no rho"):
+    with pytest.raises(ValueError, match=r"optimal_threshold: .*has no rho"):
         found.rows[1].least_shown(0.5)
     many = ob.plan_discovery(epsilon=5.0, delta=1e-6, d_in=Distance.limited(100, 1))
     assert [row.refused is None for row in many.rows] == [True, False, False]
@@ -101,10 +101,10 @@ def test_a_plan_is_a_table_a_frame_and_json() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"delta": 1e-8}, "epsilon=None, rho=None: one of the two must be given"),
+        ({"delta": 1e-8}, "epsilon=None, rho=None: one of"),
         ({"epsilon": 1.0, "delta": 0.0}, "delta=0.0: must be"),
         ({"epsilon": 1.0, "delta": 1e-8, "d_in": 0}, "d_in=0: must be"),
-        ({"epsilon": 1.0, "delta": 1e-8, "rest": 1.0}, "rest=1.0: must be at least 0 and below 1"),
+        ({"epsilon": 1.0, "delta": 1e-8, "rest": 1.0}, r"rest=1.0: .*0 and below 1"),
     ],
 )
 def test_arguments_are_checked(asked: dict, message: str) -> None:

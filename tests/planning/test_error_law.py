@@ -79,11 +79,9 @@ def test_releases_that_are_too_many_are_simulated() -> None:
 
 def test_refusals() -> None:
     mechanism = ob.LaplaceParameters(1.0)
-    with pytest.raises(
-        ValueError, match=r"error='total_variation': is computed for two categories"
-    ):
+    with pytest.raises(ValueError, match=r"error='total_variation': .*for two categories"):
         ob.research.error_law(mechanism, [1, 2, 3], 1.0, error="total_variation")
     with pytest.raises(ValueError, match=r"error='l1': must be one of"):
         ob.research.error_law(mechanism, [1, 2], 1.0, error="l1")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"level=1: must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level=1: .*between 0 and 1"):
         ob.research.error_law(mechanism, [1, 2], 1.0).quantile(1)

@@ -343,7 +343,7 @@ def test_a_plan_of_few_records_shows_it() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match=f"there are 91 data sets.* at most {LARGEST_PROGRAM}"):
         least_error(12, [1.0] * 3, 1.0)
-    with pytest.raises(ValueError, match="average='worst': must be one of 'uniform', 'prior'"):
+    with pytest.raises(ValueError, match="average='worst': must be one of"):
         least_error(3, [1.0, 1.0], 1.0, "worst")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="epsilon=0: must be finite and greater than 0"):
+    with pytest.raises(ValueError, match=r"epsilon=0: .*greater than 0"):
         least_error(3, [1.0, 1.0], 0)

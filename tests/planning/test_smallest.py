@@ -51,13 +51,9 @@ def test_the_smallest_epsilon_and_size_reach_a_width_at_balanced_proportions() -
 def test_errors_that_are_not_reached() -> None:
     with pytest.raises(ValueError, match=r"error=1.0: must be below 1"):
         smallest_epsilon(1, size=9, prior=[1.0, 1.0])
-    with pytest.raises(
-        ValueError, match=r"error=0\.001: is not reached with 9 records at any ε up to 1000"
-    ):
+    with pytest.raises(ValueError, match=r"error=0\.001: .*9 records .* up to 1000"):
         smallest_epsilon(1e-3, size=None, guess_size=9, prior=[1.0, 1.0], d_in=10**6)
-    with pytest.raises(
-        ValueError, match=r"error=1e-09: is not reached at epsilon=0\.1 with up to 10\^12 records"
-    ):
+    with pytest.raises(ValueError, match=r"error=1e-09: .*epsilon=0\.1 .* 10\^12 records"):
         smallest_size(1e-9, epsilon=0.1, prior=[1.0, 1.0])
 
 

@@ -80,7 +80,7 @@ def test_a_survey_of_a_query_of_another_kind_is_one_debit():
     query = ListQuery(listed().query(), None)
     grouped = {"column": "vote", **GROUPED, "by": "region"}
     assert ob.survey(query, {"a": grouped}).questions["a"].space.k == 7
-    with pytest.raises(ValueError, match="by='region': the query is grouped already, by 'region'"):
+    with pytest.raises(ValueError, match=r"by='region': .*grouped already, by 'region'"):
         ob.survey(replace(query, by=("region",)), {"a": grouped})
 
 
@@ -94,7 +94,7 @@ def test_the_public_size_of_another_kind_is_checked():
 def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
     grouped = {**GROUPED, "mechanism": "knorm_parameters"}
     private = ListQuery(listed().query(), None, by=("region",))
-    with pytest.raises(ValueError, match="needs a public number of records, and those of the"):
+    with pytest.raises(ValueError, match=r"public number .* those of the"):
         ob.posterior(private, "vote", **grouped)
     public = ListQuery(listed("changes").query(), 6, by=("region",))
     assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
@@ -103,7 +103,7 @@ def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private
 
 
 def test_what_cannot_count_is_refused():
-    with pytest.raises(TypeError, match="query: must be a query on a polars frame"):
+    with pytest.raises(TypeError, match="query on a polars frame"):
         ask(object(), Question((Variable("vote"),)))
     assert not isinstance(listed().query(), Countable)
 

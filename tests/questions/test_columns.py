@@ -147,9 +147,7 @@ def test_labels_are_plain_or_refused(label):
 
 
 def test_categories_an_enum_does_not_have_are_refused_at_construction():
-    with pytest.raises(
-        ValueError, match=r"'d' is not in the Enum of column 'x'; it can never occur"
-    ):
+    with pytest.raises(ValueError, match="'d' is not in the Enum"):
         categorical_column(
             "x", ABC, nullable=True, categories=["a", "b", "c", "d"], nulls="none", unknown="other"
         )

@@ -30,13 +30,13 @@ def query(**loss: float) -> Any:
 @pytest.mark.parametrize(
     ("argument", "value", "message"),
     [
-        ("by", "n", "by='n': must be left out with categories='discover'"),
-        ("prior", 2.0, "the law of all counts is learned"),
-        ("prior", "learned", "the law of all counts is learned"),
+        ("by", "n", r"by='n': must be left out"),
+        ("prior", 2.0, "all counts is learned"),
+        ("prior", "learned", "all counts is learned"),
         ("ordered", ["key"], "ordered"),
         ("recode", {"A": "a"}, "recode in the plan"),
         ("size", 151, "is private"),
-        ("unknown", "other", "every value is a category of its own"),
+        ("unknown", "other", "category of its own"),
         ("cells", [("a",)], "one column is asked"),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_column_that_is_not_there_is_refused_without_the_names_of_others() -> 
 
 
 def test_only_queries_on_frames_are_asked() -> None:
-    with pytest.raises(TypeError, match="must be a query on a polars frame"):
+    with pytest.raises(TypeError, match="query on a polars frame"):
         ob.posterior(FRAME, "key", **ASKED)  # type: ignore[call-overload]
 
 

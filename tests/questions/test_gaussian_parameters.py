@@ -97,7 +97,7 @@ def test_maps(size: int | None) -> None:
 @pytest.mark.parametrize(("measure", "options"), [(PURE, {}), (APPROX, {})])
 @pytest.mark.parametrize("size", SIZES)
 def test_refused_where_it_has_no_epsilon(measure: Any, options: Any, size: int | None) -> None:
-    with pytest.raises(ValueError, match=r"has no ε without δ\. Use zero_concentrated_div"):
+    with pytest.raises(ValueError, match=r"no ε without δ.* Use zero_concentrated_div"):
         made(size, measure, **options)
 
 
@@ -144,7 +144,7 @@ def test_by_name_under_a_pure_budget_it_is_refused() -> None:
         privacy_loss=dp.loss_of(epsilon=1.0),
         split_evenly_over=1,
     )
-    with pytest.raises(ValueError, match=r"has no ε without δ\. Give delta as well, or rho"):
+    with pytest.raises(ValueError, match=r"no ε without δ.* or rho"):
         ob.posterior(
             context.query(), "vote", mechanism="gaussian_parameters", nulls="a", size=300
         ).release()

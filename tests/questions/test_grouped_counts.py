@@ -451,7 +451,7 @@ def test_public_group_sizes_are_not_used():
 def test_public_group_sizes_make_the_number_of_records_public():
     margin = dp.polars.Margin(by=["region"], invariant="lengths")
     query = context({"contributions": 3}, split_evenly_over=1, margins=[margin]).query()
-    with pytest.raises(ValueError, match="the number of records is public; pass size="):
+    with pytest.raises(ValueError, match="records is public; pass size="):
         ob.posterior(query, "vote", nulls="no")
     released = ob.posterior(query, "vote", nulls="no", size=SIZE).release()
     assert (released.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
@@ -472,7 +472,7 @@ def test_a_filter_is_not_reached_by_more_than_what_is_left():
         data=DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
     )
     ask(whole.query(epsilon=0.75)).release()
-    with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
+    with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(whole.query(epsilon=0.5)).release()
     assert ask(whole.query(epsilon=0.25)).release().epsilon <= 0.25
 
@@ -541,7 +541,7 @@ def test_the_public_number_of_records_counts_those_in_no_group():
     assert ask(
         context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=SIZE
     ).release()["east"].counts == (0, 1)
-    with pytest.raises(ReleaseError, match="the number of records is not size=9"):
+    with pytest.raises(ReleaseError, match="records is not size=9"):
         ask(
             context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=9
         ).release()
@@ -749,14 +749,14 @@ def test_bad_arguments_are_refused_when_the_query_is_made(name):
 
 
 def test_categories_of_a_column_that_nobody_groups_by_are_refused():
-    with pytest.raises(ValueError, match=r"'town' is not among the columns .* by by=\['region'\]"):
+    with pytest.raises(ValueError, match=r"'town' is not among .* by=\['region'\]"):
         ob.posterior(context().query(), "vote", nulls="no", categories={"town": ["a"]})
-    with pytest.raises(ValueError, match="'n' is not among the columns asked for or grouped by"):
+    with pytest.raises(ValueError, match="'n' is not among"):
         ask(context().query(), categories={"n": [1]})
 
 
 def test_an_argument_keys_is_as_unknown_as_any():
-    with pytest.raises(TypeError, match=r"keys=\['a'\]: is neither an argument of a posterior nor"):
+    with pytest.raises(TypeError, match=r"keys=\['a'\]: is neither an argument"):
         ask(context().query(), keys=["a"])
     with pytest.raises(TypeError, match="unexpected keyword argument 'keys'"):
         counting(keys=["a"])
@@ -764,7 +764,7 @@ def test_an_argument_keys_is_as_unknown_as_any():
 
 def test_a_grouped_query_is_grouped_once():
     grouped = context().query().group_by("region")
-    with pytest.raises(ValueError, match="by='town': the query is grouped already, by 'region'"):
+    with pytest.raises(ValueError, match=r"by='town': .*grouped already, by 'region'"):
         ob.posterior(grouped, "vote", by="town", nulls="no")
 
 
@@ -804,11 +804,11 @@ def test_nulls_and_unknown_values_of_the_groups_column_have_a_group_if_one_is_na
     [
         (
             {"categories": {"town": ["a", None]}, "nulls": {"town": "-", "vote": "no"}},
-            "None is the group of the nulls; must be there once, and without nulls=",
+            r"None is the group .*without nulls=",
         ),
         (
             {"categories": {"town": ["a"]}, "unknown": {"town": " A"}},
-            "unknown=' A': would be a new category beside 'a', which reads the same",
+            r"unknown=' A': .*category beside 'a'",
         ),
         ({"by": ["town"], "categories": {("town",): ["a"]}}, r"\('town',\) is not among"),
         (
@@ -817,7 +817,7 @@ def test_nulls_and_unknown_values_of_the_groups_column_have_a_group_if_one_is_na
         ),
         (
             {"by": ["town", "n"], "categories": {("town", "n"): [("a", 1)], "n": [1]}},
-            r"categories\['n'\]=\[1\]: the groups are the combinations that categories has under",
+            r"categories\['n'\]=\[1\]: .*groups .*combinations",
         ),
         (
             {
@@ -850,16 +850,14 @@ def test_groups_of_several_columns_are_every_combination_of_their_values():
 
 
 def test_a_change_needs_the_public_number_of_records():
-    with pytest.raises(
-        ValueError, match=r"size=None: under change-one neighbours the number of records is public"
-    ):
+    with pytest.raises(ValueError, match=r"size=None: .*records is public"):
         ask(context({"changes": 1}).query())
 
 
 @pytest.mark.parametrize(
     ("by", "kind", "message"),
     [
-        ("west", ValueError, "by='west': is not a column of the frame"),
+        ("west", ValueError, "by='west': is not a column"),
         (3, TypeError, "by=3: must be the name"),
     ],
 )
@@ -892,7 +890,7 @@ def test_chains_made_by_hand_are_checked():
     posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(
         ValueError,
-        match="must be the output of make_dirichlet_multinomial after make_grouped_counts",
+        match="output of make_dirichlet_multinomial after make_grouped_counts",
     ):
         ob.t.grouped_release(counts.output_domain)
     flat = ob.t.make_categorical_counts(
@@ -900,22 +898,19 @@ def test_chains_made_by_hand_are_checked():
     ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(
         ValueError,
-        match=(
-            r"has no groups; must be the output of make_dirichlet_multinomial after"
-            r" make_grouped_counts"
-        ),
+        match=r"has no groups; .*output of make_dirichlet_multinomial",
     ):
         ob.t.grouped_release(flat.output_domain)
     noise = ob.m.then_laplace_parameters(PURE, 1.0, total="private")
     bare = posterior >> noise >> ob.t.grouped_release
-    with pytest.raises(OpenDPException, match=r"is a release; name the domain before, as in"):
+    with pytest.raises(OpenDPException, match="release; name the domain before"):
         bare(frame_of([("north", "yes"), ("south", "no")]))
     some = (
         posterior
         >> ob.m.then_mechanism(PURE, Some(1.0))
         >> ob.t.grouped_release(posterior.output_domain)
     )
-    with pytest.raises(OpenDPException, match="must be by a mechanism that noises every count"):
+    with pytest.raises(OpenDPException, match="mechanism that noises every count"):
         some(frame_of([("north", "yes"), ("south", "no")]))
     assert posterior.map(1) == 1
 

@@ -214,7 +214,7 @@ def test_a_mechanism_that_needs_a_public_number_of_records_suits_groups_that_hav
     asked = {"categories": {"region": KEYS}, "size": len(rows), "nulls": "no"}
     named = ob.posterior(query, "vote", mechanism="laplace_parameters", **asked).resolve()
     assert named.param == pytest.approx(2.0)
-    with pytest.raises(ValueError, match="needs a public number of records"):
+    with pytest.raises(ValueError, match="needs a public number"):
         ob.posterior(
             context({"contributions": 1}, rows).query().group_by("region"),
             "vote",
@@ -295,18 +295,18 @@ def test_how_much_public_sizes_narrow_the_posterior():
 
 def test_sizes_that_are_refused():
     released = drawn_by(ob.KNormParameters(1.5))
-    with pytest.raises(ValueError, match=r"sizes=\{'north': 2\}: must be a mapping .* 'south'"):
+    with pytest.raises(ValueError, match=r"sizes=\{'north': 2\}: .*mapping .* 'south'"):
         released.with_sizes({"north": 2})
     with pytest.raises(ValueError, match=r"sizes=\(2, 6\): .* at most 7"):
         released.with_sizes({"north": 2, "south": 6})
     exponential = replace(drawn_by(ob.mechanisms.HellingerExponential(0.4)), drawn=((2, 0), (1, 2)))
-    with pytest.raises(ValueError, match="noise on the counts only, such as KNormParameters"):
+    with pytest.raises(ValueError, match=r"on the counts only, .*KNormParameters"):
         exponential.with_sizes(SIZES)
-    with pytest.raises(ValueError, match=r"group_size=3: was made by .*needs noise on the counts"):
+    with pytest.raises(ValueError, match=r"group_size=3: .*noise on the counts"):
         ob.noise_aware_posterior(replace(exponential["south"], group_size=3))
     private = context({"contributions": 1}, ROWS).query().group_by("region")
     released = ob.posterior(private, "vote", categories={"region": KEYS}, nulls="no").release()
-    with pytest.raises(ValueError, match="number of all records is private here"):
+    with pytest.raises(ValueError, match="all records is private"):
         released.with_sizes(SIZES)
 
 

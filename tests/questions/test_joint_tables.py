@@ -312,37 +312,37 @@ ONE = {"column": "region", "categories": None, "nulls": "north", "unknown": None
 @pytest.mark.parametrize(
     ("arguments", "error", "match"),
     [
-        ({"column": []}, ValueError, r"column=\[\]: must name at least one column"),
+        ({"column": []}, ValueError, r"column=\[\]: .*at least one"),
         ({"column": ["vote", "vote"]}, ValueError, "and each once"),
-        ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: must be the name of a column"),
+        ({"column": ["vote", 5]}, TypeError, r"column=\['vote', 5\]: .*name of a"),
         (
             {"column": ["region", "vote", "x"]},
             ValueError,
-            "column='x': is not a column of the frame",
+            "column='x': is not a column",
         ),
         ({"categories": ["yes"]}, TypeError, r"categories=\['yes'\]: of several columns"),
-        ({"categories": {"x": ["yes"]}}, ValueError, "'x' is not among the columns asked for"),
+        ({"categories": {"x": ["yes"]}}, ValueError, "'x' is not among"),
         ({"nulls": {"votes": "no"}}, ValueError, r"nulls=\{'votes': 'no'\}: 'votes' is not among"),
         ({"nulls": {"vote": "no"}}, ValueError, "nulls=None: column 'region' may hold nulls"),
-        ({"cells": CELLS}, ValueError, "cells: leaves out 5 of 9 combinations"),
+        ({"cells": CELLS}, ValueError, "cells: leaves out 5 of"),
         ({"unknown": ("a", "b")}, ValueError, r"unknown=\('a', 'b'\): every combination"),
-        ({"cells": [("north",)]}, TypeError, r"cells: \('north',\) must be a tuple of 2 labels"),
-        ({"cells": ["no"]}, TypeError, "cells: 'no' must be a tuple of 2 labels"),
+        ({"cells": [("north",)]}, TypeError, r"cells: \('north',\) .*tuple of 2"),
+        ({"cells": ["no"]}, TypeError, r"cells: 'no' .*tuple of 2"),
         ({"cells": [("north", 0.5)]}, TypeError, "must hold labels"),
         (
             {"cells": [("north", "x")]},
             ValueError,
-            r"\('north', 'x'\) has 'x', which is not a label",
+            r"\('north', 'x'\) .*not a label",
         ),
         ({"cells": CELLS + CELLS[:1]}, ValueError, "is there twice"),
         (
             {"cells": CELLS[:1], "unknown": CELLS[0]},
             ValueError,
-            r"cells=\[\('north', 'yes'\)\]: must be at least 2",
+            r"cells=\[\('north', 'yes'\)\]: .*at least 2",
         ),
         ({**ONE, "cells": CELLS}, ValueError, "belongs to a joint table"),
         ({**ONE, "unknown": ("a", "b")}, TypeError, r"unknown=\('a', 'b'\): must be a label"),
-        ({"cells": CELLS, "unknown": ("a",)}, TypeError, r"unknown: \('a',\) must be a tuple of 2"),
+        ({"cells": CELLS, "unknown": ("a",)}, TypeError, r"unknown: \('a',\) .*tuple of 2"),
         ({"cells": CELLS, "unknown": ("a", 0.5)}, TypeError, "must hold labels"),
     ],
 )
@@ -359,9 +359,9 @@ def test_one_cell_and_another_for_all_else_suffice():
 
 
 def test_a_cell_for_all_others_that_reads_like_another_is_refused():
-    with pytest.raises(ValueError, match=r"unknown=\(.North., .yes.\): would be a new"):
+    with pytest.raises(ValueError, match=r"unknown=\(.North., .yes.\): .*be a new"):
         counting(cells=CELLS, unknown=in_a_cell(("North", "yes")))
-    with pytest.raises(ValueError, match="unknown='North': would be a new category beside 'north'"):
+    with pytest.raises(ValueError, match=r"unknown='North': .*new category beside 'north'"):
         counting(cells=CELLS, unknown=("North", "yes"))
 
 
@@ -392,12 +392,12 @@ def test_everything_else_is_left_out_where_the_number_of_records_is_private():
     found = counted_cells(rows, unknown=only)
     assert found == {("north", "yes"): 1, ("north", "no"): 2, ("south", "no"): 5}
     for unknown in (ob.DROP, only):
-        with pytest.raises(ValueError, match="DROP leaves records out, and the number of records"):
+        with pytest.raises(ValueError, match=r"DROP leaves records out, .*number"):
             counted_cells(rows, unknown=unknown, metric=CHANGE_ONE, size=10)
 
 
 def test_a_cell_of_a_label_that_python_takes_for_equal_is_refused():
-    with pytest.raises(ValueError, match="which is not a label of its column"):
+    with pytest.raises(ValueError, match="not a label of its"):
         counting(
             schema={"region": REGION, "vote": pl.Int64},
             categories={"vote": [1, 2]},
@@ -410,7 +410,7 @@ def test_a_cell_of_a_label_that_python_takes_for_equal_is_refused():
 def test_a_table_that_is_too_large_is_refused():
     schema = {name: pl.Enum([str(i) for i in range(1 << 12)]) for name in ("a", "b")}
     assert math.prod([1 << 12] * 2) > LARGEST_TABLE
-    with pytest.raises(ValueError, match="combinations of labels; must have at most"):
+    with pytest.raises(ValueError, match=r"combinations of labels; .*at most"):
         counting(
             schema=schema,
             column=["a", "b"],
@@ -419,7 +419,7 @@ def test_a_table_that_is_too_large_is_refused():
             unknown=("0", "1"),
             cells=[("0", "0")],
         )
-    with pytest.raises(ValueError, match="cells: would be 16777216 categories or cells"):
+    with pytest.raises(ValueError, match="cells: would be 16777216"):
         counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
     with pytest.raises(ValueError, match="must have at most 4194304"):  # as docs/limits.md says
         check_combinations("column", ["a", "b"], [1 << 12, 1 << 11])
@@ -441,10 +441,10 @@ def test_groups_of_a_table_that_are_too_many_are_refused():
 @pytest.mark.parametrize(
     ("combinations", "error", "match"),
     [
-        ("no", TypeError, r"categories\[\('region', 'vote'\)\]='no': must be a sequence of tuples"),
-        ([("north",)], TypeError, r"\]: \('north',\) must be a tuple of 2 values"),
-        (["no"], TypeError, r"\]: 'no' must be a tuple of 2 values"),
-        ([{"north", "f"}], TypeError, "must be a tuple of 2 values"),
+        ("no", TypeError, r"categories\[\('region', 'vote'\)\]='no': .*sequence of"),
+        ([("north",)], TypeError, r"\]: \('north',\) .*tuple of 2"),
+        (["no"], TypeError, r"\]: 'no' .*tuple of 2"),
+        ([{"north", "f"}], TypeError, "a tuple of 2 values"),
         ([("north", "f"), ("north", "f")], ValueError, "must not repeat a group"),
         ([("north", 0.5)], TypeError, "must hold values of the columns"),
         ([("east", "f")], ValueError, "'east' is not in the Enum"),

@@ -152,17 +152,17 @@ def test_a_survey_has_it_for_each_question():
     ["hellinger_exponential", "permute_and_flip", ob.mechanisms.HellingerExponential(0.02)],
 )
 def test_mechanisms_that_draw_by_the_prior_are_refused(mechanism):
-    with pytest.raises(ValueError, match=r"needs noise on the counts.*depends on"):
+    with pytest.raises(ValueError, match=r"noise on the counts.*depends on"):
         asked(query(changes=1), "v", size=120, prior="learned", mechanism=mechanism)
 
 
 def test_other_words_and_groups_are_refused():
-    with pytest.raises(ValueError, match="prior='jeffreys': must be 'auto', 'learned', a positive"):
+    with pytest.raises(ValueError, match=r"prior='jeffreys': .*'auto', 'learned', a"):
         asked(query(), prior="jeffreys")
     grouped = query().group_by("w")
-    with pytest.raises(ValueError, match="prior='learned': is of one table; ask for the joint"):
+    with pytest.raises(ValueError, match=r"prior='learned': .*one table; .*joint"):
         ob.posterior(grouped, "v", nulls="a", prior="learned")
-    with pytest.raises(ValueError, match=r"ordered=\('v',\): is of one table; ask for the joint"):
+    with pytest.raises(ValueError, match=r"ordered=\('v',\): .*one table; .*joint"):
         ob.posterior(grouped, "v", nulls="a", ordered=["v"])
 
 
@@ -171,11 +171,11 @@ def test_wrong_ordered_columns_are_refused():
         message = rf"ordered={re.escape(repr(wrong))}: must be a sequence of names of columns"
         with pytest.raises(TypeError, match=message):
             asked(query(), ordered=wrong)
-    with pytest.raises(ValueError, match=r"ordered=.*: must be among the columns asked for, which"):
+    with pytest.raises(ValueError, match=r"ordered=.*: .*among the columns asked"):
         asked(query(), ordered=["v", "age"])
-    with pytest.raises(ValueError, match=r"ordered=\[.*\]: goes with a learned prior; leave out"):
+    with pytest.raises(ValueError, match=r"ordered=\[.*\]: .*with a learned prior"):
         asked(query(), ordered=["v"], prior=0.5)
-    with pytest.raises(ValueError, match="prior='learned': needs noise on the counts"):
+    with pytest.raises(ValueError, match="prior='learned': needs noise on"):
         asked(query(changes=1), "v", size=120, ordered=["v"], mechanism="hellinger_exponential")
 
 
@@ -251,7 +251,7 @@ def test_ordered_columns_reach_the_posterior_and_the_document(learned):
 )
 def test_a_document_of_other_ordered_variables_is_refused(learned, ordered, learned_prior):
     text = replace(learned, ordered=tuple(ordered), learned_prior=learned_prior).to_json()
-    with pytest.raises(ValueError, match=r"ordered=.*: must be variables of the table, \['v', 'w'"):
+    with pytest.raises(ValueError, match=r"ordered=.*: .*variables of the table"):
         ob.Release.from_json(text)
 
 
@@ -260,7 +260,7 @@ def test_a_document_cannot_say_it_of_another_mechanism():
         query(changes=1), "v", size=120, nulls="a", mechanism="hellinger_exponential"
     ).release()
     text = size.to_json()[:-1] + ',"learned_prior":true}'
-    with pytest.raises(ValueError, match="prior='learned': needs noise on the counts"):
+    with pytest.raises(ValueError, match="prior='learned': needs noise on"):
         ob.Release.from_json(text)
 
 
@@ -282,13 +282,11 @@ def test_looks_at_the_same_records_have_one_learned_posterior(learned):
 
 def test_what_cannot_be_combined_under_a_learned_prior(learned):
     other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))
-    with pytest.raises(
-        ValueError, match="prior='learned': must be None, or 'learned' for releases"
-    ):
+    with pytest.raises(ValueError, match=r"prior='learned': .*None, or 'learned'"):
         ob.combine([learned, other], records="different", prior="learned")
-    with pytest.raises(ValueError, match="prior='learned': must be left out for tables by name"):
+    with pytest.raises(ValueError, match=r"prior='learned': .*left out .*by name"):
         ob.combine({"one": learned, "other": other}, records="same", prior="learned")
-    with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False, the first has"):
+    with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False"):
         ob.combine([learned, replace(other, learned_prior=False)], records="same")
 
 

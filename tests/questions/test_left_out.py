@@ -112,13 +112,11 @@ def test_the_text_of_its_name_is_refused(policy: str, text: str) -> None:
 
 def test_a_public_number_of_records_is_refused() -> None:
     query = context(changes=1).query()
-    with pytest.raises(
-        ValueError, match=r"ob\.DROP leaves records out.* public, size=40; every record"
-    ):
+    with pytest.raises(ValueError, match=r"leaves records out.* public, size=40"):
         ob.posterior(query, "vote", categories=["a", "b"], size=40, nulls=ob.DROP, unknown="b")
 
 
 def test_one_category_is_still_too_few() -> None:
     question = Question.of("vote", categories=["a"], nulls=ob.DROP, unknown=ob.DROP)
-    with pytest.raises(ValueError, match="must be at least 2 with the buckets"):
+    with pytest.raises(ValueError, match="2 with the buckets"):
         counts(question, [])

@@ -143,20 +143,20 @@ def test_given_merges_are_levels_of_a_survey() -> None:
 @pytest.mark.parametrize(
     ("merges", "error", "message"),
     [
-        ({}, TypeError, "merges={}: must be a mapping from the names of levels"),
+        ({}, TypeError, r"merges={}: must be a mapping"),
         ({"age": HALVES}, TypeError, "of which none is 'age'"),
         ({"half": {"a": AGES}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
         ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*: leaves out '58-62'"),
         ({"half": {"a": AGES[::2], "b": AGES[1::2]}}, ValueError, "must merge neighbours"),
         ({"half": HALVES, "band": {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}},
-         ValueError, "of any two levels one must be finer"),
-        ({"half": HALVES, "again": HALVES}, ValueError, "of any two levels one must be finer"),
+         ValueError, "one must be finer"),
+        ({"half": HALVES, "again": HALVES}, ValueError, "one must be finer"),
     ],
 )  # fmt: skip
 def test_merges_that_are_no_levels_are_refused(merges: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         ob.levels("age", AGES, merges=merges)
-    with pytest.raises(TypeError, match="branching=2: is for groups of neighbours"):
+    with pytest.raises(TypeError, match=r"branching=2: .*groups of neighbours"):
         ob.levels("age", AGES, merges={"half": HALVES}, branching=2)
 
 
@@ -171,20 +171,20 @@ def test_another_way_to_share_goes_before_the_questions_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"column": ["age"]}, TypeError, "column=.*must be the name of one column"),
-        ({"categories": "abc"}, TypeError, "categories='abc': must be a list of labels"),
-        ({"categories": ["a"]}, ValueError, "must be at least 2 labels, and each once"),
-        ({"categories": ["a", "a"]}, ValueError, "must be at least 2 labels, and each once"),
-        ({"branching": 1}, ValueError, "branching=1: must be a whole number of neighbours"),
-        ({"branching": 2.0}, ValueError, "branching=2.0: must be a whole number of neighbours"),
+        ({"column": ["age"]}, TypeError, r"column=.*name of one column"),
+        ({"categories": "abc"}, TypeError, "categories='abc': must be a list"),
+        ({"categories": ["a"]}, ValueError, "at least 2 labels, and"),
+        ({"categories": ["a", "a"]}, ValueError, "at least 2 labels, and"),
+        ({"branching": 1}, ValueError, r"branching=1: .*whole number of"),
+        ({"branching": 2.0}, ValueError, r"branching=2.0: .*whole number of"),
         ({"for_": "deciles"}, ValueError, "for_='deciles': must be one of 'quantiles'"),
-        ({"budget": "delta"}, ValueError, "budget='delta': must be one of 'epsilon', 'rho'"),
+        ({"budget": "delta"}, ValueError, r"budget='delta': .*'epsilon', 'rho'"),
         ({"merge": {}}, TypeError, "merge={}: belongs to one question"),
         ({"by": "vote"}, TypeError, "by='vote': belongs to one question"),
         (
             {"categories": ["1 to 2", "3", "1", "2 to 3"]},
             ValueError,
-            "two groups of 2 would be named '1 to 2 to 3'",
+            "named '1 to 2 to 3'",
         ),
     ],
 )

@@ -197,10 +197,10 @@ def test_parts_that_do_not_fit_are_refused():
 
 def test_columns_that_do_not_fit_are_refused():
     survey = ob.survey(context(records()).query(), nested()).release()
-    with pytest.raises(ValueError, match=r"columns=.*: must be left out, or be those of each of 3"):
+    with pytest.raises(ValueError, match=r"columns=.*: .*those of each of 3"):
         ob.Survey(survey.names, survey.releases, (("county",),))
     text = survey.to_json().replace('"state":["county"],', "")
-    with pytest.raises(ValueError, match=r"columns: must be those of each question, 'state'"):
+    with pytest.raises(ValueError, match=r"columns: .*each question, 'state'"):
         ob.Survey.from_json(text)
 
 
@@ -229,7 +229,7 @@ def test_a_coarser_column_nests_in_a_table_of_public_pairs():
 def test_questions_of_other_columns_are_refused_beside_merged_ones():
     asked = {**nested(), "other": {"column": "state", "nulls": "A"}}
     survey = ob.survey(context(records()).query(), asked).release()
-    with pytest.raises(ValueError, match=r"tables\['state'\]: merges categories, and there is"):
+    with pytest.raises(ValueError, match=r"tables\['state'\]: merges categories"):
         survey.posterior  # noqa: B018
     together = ob.combine({name: survey[name] for name in nested()}, records="same")
     assert set(together) == set(nested())
@@ -256,16 +256,16 @@ def test_rows_limited_for_each_identifier_have_levels(keep):
 
 
 BAD = [
-    ({"A": "a1"}, TypeError, r"merge=.*: must be a mapping from each new label to a list"),
-    ([["a1"]], TypeError, r"merge=.*: must be a mapping from each new label to a list"),
-    ({("A",): COUNTIES, "B": []}, TypeError, r"merge: its label \('A',\) must be a str"),
-    ({"all": COUNTIES}, ValueError, r"merge=\['all'\]: must have at least 2 labels; add another"),
-    ({"all": ["A1"]}, ValueError, r"merge\['all'\]: 'A1' is not a cat.* Did you mean 'a1'\?"),
+    ({"A": "a1"}, TypeError, r"merge=.*: .*mapping from each"),
+    ([["a1"]], TypeError, r"merge=.*: .*mapping from each"),
+    ({("A",): COUNTIES, "B": []}, TypeError, r"merge: its label \('A',\) .*str"),
+    ({"all": COUNTIES}, ValueError, r"merge=\['all'\]: .*at least 2"),
+    ({"all": ["A1"]}, ValueError, r"merge\['all'\]: 'A1' .*Did you mean 'a1'"),
     ({"all": COUNTIES, "none": []}, ValueError, r"merge\['none'\]=\[\]: must name at least one"),
-    ({**STATES, "D": ["d1"]}, ValueError, r"merge\['D'\]: 'd1' is not a category; those are"),
+    ({**STATES, "D": ["d1"]}, ValueError, r"merge\['D'\]: 'd1' is not a"),
     ({**STATES, "D": [["d1"]]}, ValueError, r"merge\['D'\]: \['d1'\] is not a category"),
-    ({**STATES, "D": [{}]}, ValueError, r"merge\['D'\]: \{\} is not a category; those are"),
-    ({**STATES, "D": ["a2"]}, ValueError, r"merge\['D'\]: 'a2' is in 'A' already; name it once"),
+    ({**STATES, "D": [{}]}, ValueError, r"merge\['D'\]: \{\} is not a"),
+    ({**STATES, "D": ["a2"]}, ValueError, r"merge\['D'\]: 'a2' is in 'A'"),
     ({"A": STATES["A"], "B": STATES["B"]}, ValueError, r"merge=\['A', 'B'\]: leaves out 'c1'"),
 ]
 
@@ -280,7 +280,7 @@ def test_merges_that_are_no_partition_are_refused(merge, error, message):
 def test_merged_categories_by_groups_are_refused():
     query = context(records()).query()
     asked = {"column": "county", "nulls": "a1", "merge": STATES, "by": "state"}
-    with pytest.raises(ValueError, match=r"merge=.*: is of one table; ask for the joint table"):
+    with pytest.raises(ValueError, match=r"merge=.*: .*one table; .*joint"):
         ob.survey(query, {"state": asked})
 
 
@@ -313,12 +313,12 @@ def test_records_that_are_counted_in_one_place_need_no_warning(policies):
     [
         (
             {"coarse": {"nulls": "b1"}},
-            r"count nulls of 'county' in different places, 'a1' and 'b1'",
+            r"nulls of 'county' .*'a1' and 'b1'",
         ),
-        ({"fine": {"unknown": "c1"}}, r"count unknown of 'county' in different places, 'c1'"),
+        ({"fine": {"unknown": "c1"}}, r"unknown of 'county' .*'c1'"),
         (
             {"coarse": {"nulls": ob.DROP}},
-            r"questions\['state'\]: count nulls of 'county' in .* and DROP",
+            r"questions\['state'\]: .*'county' .*and DROP",
         ),
     ],
 )

@@ -133,7 +133,7 @@ def test_every_unit_under_every_loss(unit, loss):
         expressed(feasible_loss(Setting.of(smaller, size, prior), d_in=d_in, delta=delta))[0]
         > budget[0]
     )
-    with pytest.raises(ValueError, match="exceeds the budget of the query"):
+    with pytest.raises(ValueError, match="exceeds the budget"):
         ask(whole.query(), unit, mechanism=smaller).resolve()
     assert released.categories == ("a", "b", "c", "none")
     assert len(released.counts) == 4
@@ -227,7 +227,7 @@ def test_a_public_size_survives_with_columns_but_not_a_filter():
     filtered = whole.query().filter(pl.col("g") < 3)
     with pytest.raises(
         ValueError,
-        match=r"size=12: the number of records is private here.*a filter or a select does",
+        match=r"size=12: .*records is private.*a filter",
     ):
         ob.posterior(filtered, "x", nulls="none", size=SIZE)
     lost = ob.posterior(filtered, "x", nulls="none").release()
@@ -253,10 +253,7 @@ def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_i
     ask(whole.query(epsilon=0.75)).release()
     with pytest.raises(
         ValueError,
-        match=(
-            r"privacy loss 0\.5 exceeds what is left of the Context's budget: 1\.0, less 0\.75"
-            r" already spent"
-        ),
+        match=r"privacy loss 0\.5 .*Context's budget: 1\.0, less 0\.75",
     ):
         ask(whole.query(epsilon=0.5)).release()
     assert whole.current_privacy_loss() == 0.75
@@ -267,7 +264,7 @@ def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_i
     )
     assert whole.remaining_privacy_loss() == pytest.approx(0.0625)
     ask(whole.query(epsilon=whole.remaining_privacy_loss())).release()
-    with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
+    with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(whole.query(epsilon=1e-3)).release()
 
 
@@ -293,10 +290,7 @@ def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anythin
     )
     with pytest.raises(
         ValueError,
-        match=(
-            r"with size=240 and 4 categories .* uniform draws .* Use KNormParameters\(scale=1\),"
-            r" which has the same loss"
-        ),
+        match=r"size=240 and 4 categories .* KNormParameters\(scale=1\)",
     ):
         query.release()
     assert whole.remaining_privacy_loss() == before
@@ -319,7 +313,7 @@ def test_a_filter_exactly_exhausted(unit, loss):
         0, abs=1e-5 if loss == "epsilon, delta" else 1e-8
     )
     assert as_tuple(whole.remaining_privacy_loss())[0] >= 0
-    with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
+    with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(whole.query(**half), unit, mechanism=LAPLACE).release()
 
 
@@ -353,10 +347,7 @@ def test_an_unlimited_context_counts_what_is_spent():
 def test_a_query_without_a_budget_is_refused():
     with pytest.raises(
         ValueError,
-        match=(
-            r"query: has no budget of its own; say how much to spend, as in"
-            r" `context\.query\(epsilon=0\.5\)`"
-        ),
+        match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)",
     ):
         ask(context().query()).release()
 
@@ -399,7 +390,7 @@ def test_a_nested_filter():
     whole = context(split_evenly_over=2)
     inner = nested(whole.query())
     ask(inner.query(epsilon=0.375)).release()
-    with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
+    with pytest.raises(ValueError, match="left of the Context's budget"):
         ask(inner.query(epsilon=0.25)).release()
     assert ask(inner.query(epsilon=0.125)).release().epsilon <= 0.125
     ask(whole.query()).release()
@@ -520,10 +511,7 @@ def test_mechanisms_by_value_are_used_as_they_are():
     assert released.epsilon == 0.125
     with pytest.raises(
         ValueError,
-        match=(
-            r"mechanism=LaplaceParameters\(scale=1\.9.*privacy loss 0\.5\d* exceeds the budget of"
-            r" the query, 0\.5\."
-        ),
+        match=r"mechanism=LaplaceParameters\(scale=1\.9.*loss 0\.5\d* .* the query, 0\.5\.",
     ):
         ask(whole.query(), mechanism=ob.LaplaceParameters(1.9, total="private")).release()
     assert whole.remaining_privacy_loss() == [0.5]
@@ -653,9 +641,9 @@ def test_mechanisms_that_need_a_public_size():
         "smooth_hellinger_exponential",
         ob.mechanisms.HellingerExponential(9.0),
     ):
-        with pytest.raises(ValueError, match="the number of records must be public"):
+        with pytest.raises(ValueError, match="records must be public"):
             ask(context(split_evenly_over=1).query(), mechanism=mechanism)
-    with pytest.raises(ValueError, match="total='remainder': needs a public number of records"):
+    with pytest.raises(ValueError, match=r"total='remainder': .*public number"):
         ask(context(split_evenly_over=1).query(), mechanism="laplace_parameters", total="remainder")
 
 
@@ -664,10 +652,7 @@ def test_a_wrong_size_is_found_when_counting():
     whole = context({"changes": 1}, split_evenly_over=1)
     with pytest.raises(
         RuntimeError,
-        match=(
-            r"^the number of records is not size=11, the public number that was declared; pass the"
-            r" true one"
-        ),
+        match=r"^the number .* size=11, .* was declared",
     ) as caught:
         ob.posterior(whole.query(), "x", nulls="none", size=11).release()
     assert str(SIZE) not in str(caught.value).split("size=11")[1]
@@ -735,9 +720,9 @@ def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
     def asked(query):
         return ob.posterior(query, "x", by="g", categories={"g": [1, 2, 3]}, nulls="a")
 
-    with pytest.raises(ValueError, match=r"on any data; polars says: .* pass keep='first' or"):
+    with pytest.raises(ValueError, match=r"on any data.* keep='first'"):
         asked(limited.truncate_num_groups(2, by=["g"]))
-    with pytest.raises(ValueError, match=r"cannot be carried out on any data; polars says: .*nope"):
+    with pytest.raises(ValueError, match=r"on any data; .*nope"):
         asked(made.query().filter(pl.col("nope") == 1))
     assert asked(
         limited.truncate_num_groups(2, by=["g"], keep="first")
@@ -752,15 +737,13 @@ def test_a_plan_with_a_function_of_ones_own_is_refused():
         words.map_batches(lambda texts: texts.rank(), is_elementwise=True),
     ):
         query = context(split_evenly_over=1).query().with_columns(first=applied)
-        with pytest.raises(ValueError, match=r"with_columns: .* is a function of your own"):
+        with pytest.raises(ValueError, match=r"with_columns: .* a function of your"):
             ob.posterior(query, "first", categories=["a"], nulls="a", unknown="a")
 
 
 def test_bounds_that_prove_nothing():
     whole = context({"contributions": [Bound(by=["g"], per_group=1)]}, split_evenly_over=1)
-    with pytest.raises(
-        (ValueError, OpenDPException), match="no Bound limits the number of records of a unit"
-    ):
+    with pytest.raises((ValueError, OpenDPException), match="no Bound limits the number"):
         ob.posterior(whole.query(), "x", nulls="none")
 
 
@@ -848,9 +831,7 @@ def test_only_queries_on_frames_are_taken():
 
 
 def test_data_of_one_s_own_cannot_be_passed_to_release():
-    with pytest.raises(
-        ValueError, match="release: the query must belong to a Context, which holds the data"
-    ):
+    with pytest.raises(ValueError, match=r"release: .*belong to a Context"):
         ask(context(split_evenly_over=1).query()).release(DATA)
 
 
@@ -868,7 +849,7 @@ def test_a_release_can_be_processed_further_inside_the_context():
 def test_a_query_without_a_positive_budget_is_refused(epsilon):
     with pytest.raises(
         ValueError,
-        match=r"query: has a budget of .*; epsilon or rho must be finite and greater than 0",
+        match=r"a budget of .*greater than 0",
     ):
         ob.posterior(
             context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none"
@@ -876,7 +857,7 @@ def test_a_query_without_a_positive_budget_is_refused(epsilon):
 
 
 def test_a_column_must_be_named():
-    with pytest.raises(TypeError, match=r"column=.*: must be the name of a column"):
+    with pytest.raises(TypeError, match=r"column=.*: .*name of a column"):
         ob.posterior(context({"contributions": 1}).query(epsilon=1.0), pl.col("x"), nulls="none")
 
 
@@ -892,7 +873,7 @@ def test_what_was_paid_for_is_kept_where_nothing_can_be_made_of_it(ask, monkeypa
     query = of.query(epsilon=8.0)
     made = ask(query, "vote", **question) if ask is ob.posterior else ask(query, asked)
     monkeypatch.setattr(Asked, "restated", lambda *_: {}["a cause"])
-    with pytest.raises(ob.ReleaseError, match="made and debited, but nothing could") as caught:
+    with pytest.raises(ob.ReleaseError, match="debited, but nothing could") as caught:
         made.release()
     drawn = caught.value.drawn
     counts = (drawn if ask is ob.posterior else drawn[0]).drawn

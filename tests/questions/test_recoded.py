@@ -156,13 +156,13 @@ def test_recoding_equals_replacing(data) -> None:
 @pytest.mark.parametrize(
     ("recode", "message"),
     [
-        ("Nord", r"recode='Nord': must be a mapping from values to labels"),
-        ({"Nord": "east"}, r"recode=\{'Nord': 'east'\}: 'east' must be one of the labels"),
-        ({"north": "south"}, r"'north' is a label of column 'region' itself"),
-        ({"other": "south"}, r"'other' is a label of column 'region' itself"),
-        ({1: "south"}, r"recode=\{1: 'south'\}: 1 does not fit a column of type String"),
-        ({"Nord": None}, r"None must be one of the labels"),
-        ({"town": {"Nord": "north"}}, r"recode=.*: 'town' is not among the columns asked for"),
+        ("Nord", "recode='Nord': must be a mapping"),
+        ({"Nord": "east"}, r"recode=\{'Nord': 'east'\}: 'east' .*labels"),
+        ({"north": "south"}, "'north' is a label"),
+        ({"other": "south"}, "'other' is a label"),
+        ({1: "south"}, r"recode=\{1: 'south'\}: 1 .*String"),
+        ({"Nord": None}, r"None .*one of the labels"),
+        ({"town": {"Nord": "north"}}, r"recode=.*: 'town' is not among"),
     ],
 )
 def test_what_cannot_be_recoded_is_refused(recode, message) -> None:
@@ -174,7 +174,7 @@ def test_values_that_an_enum_has_not_are_refused() -> None:
     frame = FRAME.with_columns(
         pl.col("region").cast(pl.Enum(FRAME["region"].unique().drop_nulls()))
     )
-    with pytest.raises(ValueError, match="'nrth' is not in the Enum of column 'region'"):
+    with pytest.raises(ValueError, match="'nrth' is not in the Enum"):
         ob.posterior(query(frame), "region", categories=["north"], recode={"nrth": "north"}, **REST)
 
 

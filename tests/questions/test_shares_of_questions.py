@@ -188,16 +188,15 @@ def test_a_public_number_of_records_needs_no_guess():
     [
         (
             {"share": "errors"},
-            "share='errors': must be 'equal', 'smallest_error', or a mapping",
+            r"share='errors': .*'equal', 'smallest_error', or",
         ),
         ({"share": "smallest_error", "error": "kl"}, "error='kl': must be one of 'hellinger'"),
         ({"share": "smallest_error", "guess_size": 0}, "guess_size=0: must be between"),
-        ({"share": "smallest_error"}, r"private in questions\['a'\]; pass a public guess"),
+        ({"share": "smallest_error"}, r"private in questions\['a'\]; .*public guess"),
         ({"share": "equal", "guess_size": 9}, "guess_size=9: is for shares by errors"),
         (
             {"error": "hellinger"},
-            "error='hellinger': is for shares by errors; leave it out, or pass"
-            " share='smallest_error'",
+            r"error='hellinger': .*or pass share='smallest_error'",
         ),
         (
             {"share": {"a": 1, "b": 2}, "error": "interval_width"},
@@ -216,7 +215,7 @@ def test_refusals_before_any_data_are_read(arguments, message):
     with pytest.raises(ValueError, match=message):
         ob.survey(context.query(), {"a": question, "b": question}, **arguments)
     fixed = {**question, "mechanism": ob.LaplaceParameters(9.0, total="private")}
-    with pytest.raises(ValueError, match=r"no share changes the error of questions\['b'\]"):
+    with pytest.raises(ValueError, match=r"no share .* of questions\['b'\]"):
         ob.survey(context.query(), {"a": question, "b": fixed}, "smallest_error", guess_size=9)
 
 
@@ -294,7 +293,7 @@ def test_summarize_says_what_tables_tell_each_other():
     assert without[1] > 1
     assert without[2] == pytest.approx(1)
     # The question of a variable with other labels, whose posterior would be refused.
-    with pytest.warns(UserWarning, match="count nulls of 'five' in different places"):
+    with pytest.warns(UserWarning, match="nulls of 'five' in different"):
         other_labels = overlapping("equal", third="more", of="five").summarize()
     assert other_labels["joint_error"].null_count() == 3
     groups = survey("equal").summarize()

@@ -128,7 +128,7 @@ def test_the_composition_is_checked_against_the_budget(monkeypatch):
     monkeypatch.setattr(
         "opendp_bayes.questions.survey_query.divided", lambda limit, weights: [limit] * len(weights)
     )
-    with pytest.raises(ValueError, match=r"more than the budget of the query, 1\.0\. Ask fewer"):
+    with pytest.raises(ValueError, match=r"budget of the query, 1\.0"):
         ob.survey(context(split_evenly_over=1).query(), questions()).resolve()
 
 
@@ -327,14 +327,14 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
 @pytest.mark.parametrize(
     ("asked", "share", "message"),
     [
-        ([], "equal", "questions: must be a mapping from names"),
+        ([], "equal", r"questions: .*mapping from names"),
         ({}, "equal", "questions: must hold at least one"),
-        ({1: {"column": "vote"}}, "equal", "questions: the name 1 must be a str"),
-        ({"a": "vote"}, "equal", r"questions\['a'\]='vote': must be a mapping with a column"),
+        ({1: {"column": "vote"}}, "equal", "questions: the name 1"),
+        ({"a": "vote"}, "equal", r"questions\['a'\]='vote': .*mapping .*column"),
         (
             {"a": {"colum": "vote", "categories": VOTE}},
             "equal",
-            r"with a column, .*; its keys are \['colum', 'categories'\]\. Did you mean 'column'\?",
+            r"keys are \['colum', .* you mean 'column'",
         ),
         ({"a": {"column": "none"}}, "equal", r"questions\['a'\]: .*none"),
         (
@@ -345,12 +345,12 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
         (
             {"a": {"column": "vote", "nulls": "no", "catgories": VOTE}},
             "equal",
-            r"catgories=\['yes', 'no'\]: is neither an argument.* Did you mean 'categories'\?",
+            r"catgories=\['yes', 'no'\]: .* you mean 'categories'",
         ),
         (
             {"a": {"column": "vote", "nulls": "no", "by": 3}},
             "equal",
-            r"questions\['a'\]: by=3: must be the name of a column, a str, or a list of names",
+            r"questions\['a'\]: by=3: .*name of",
         ),
         (
             {
@@ -362,10 +362,10 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
                 }
             },
             "equal",
-            r"questions\['a'\]: by='vote': is a column that is asked for",
+            r"questions\['a'\]: by='vote': .*asked for",
         ),
         (None, "errors", "share='errors': must be 'equal', 'smallest_error', or"),
-        (None, {"vote": 1}, "must have a weight for each of 'vote', 'by region', 'table'"),
+        (None, {"vote": 1}, r"weight for .*'vote', 'by region', 'table'"),
         (None, {"vote": 1, "by region": 0, "table": 1}, r"share\['by region'\]=0: must be finite"),
         (None, {"vote": 1, "by region": "2", "table": 1}, r"share\['by region'\]='2': must be a n"),
     ],
@@ -394,7 +394,7 @@ def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
     query = ob.survey(unspent.query(epsilon=1.0), asked)
     with pytest.raises(ValueError, match=r"questions\['b'\]: mechanism=.*exceeds the budget"):
         query.release()
-    with pytest.raises(ValueError, match="query: has no budget of its own"):
+    with pytest.raises(ValueError, match="no budget of its own"):
         ob.survey(unspent.query(), questions()).release()
     with pytest.raises(ValueError, match="must belong to a Context"):
         query.release(data=frame())
@@ -421,7 +421,7 @@ def test_a_second_release_is_refused_with_what_to_do():
     of = context(split_evenly_over=1)
     query = ob.survey(of.query(), questions())
     query.release()
-    with pytest.raises(ValueError, match="the Context has answered as many queries as its budget"):
+    with pytest.raises(ValueError, match="answered as many queries"):
         query.release()
 
 

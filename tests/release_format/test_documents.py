@@ -78,29 +78,29 @@ def test_values_of_axes_are_those_of_each_column() -> None:
             TABLE,
             "prior",
             [1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
-            r"Expected `float` > 0\.0 - at `\$\.prior\[5\]",
+            r"`float` > 0\.0 .*`\$\.prior\[5\]",
         ),
         (
             TABLE,
             "prior",
             [1.0, 1.0, 1.0, -1.0, 1.0, 1.0],
-            r"Expected `float` > 0\.0 - at `\$\.prior\[3\]",
+            r"`float` > 0\.0 .*`\$\.prior\[3\]",
         ),
         (TABLE, "axes", ["w", "w"], r"axes=\['w', 'w'\]: must be different"),
-        (TABLE, "axes", ["w"], r"axes=\['w'\]: must be different, and every category a list"),
-        (TABLE, "ordered", ["u"], r"ordered=\['u'\]: must be variables of the table"),
+        (TABLE, "axes", ["w"], r"axes=\['w'\]: .*every category a list"),
+        (TABLE, "ordered", ["u"], r"ordered=\['u'\]: .*of the table"),
         (TABLE, "ordered", ["w", "u"], "must be variables of the table"),
         (TABLE, "learned_prior", False, "only where learned_prior is true"),
         (MERGED, "ordered", ["v"], "only where learned_prior is true"),
         (MERGED, "parts", [["d"], ["a", "b"], ["b"]], "every label once"),
         (MERGED, "parts", [["d"], ["a", "a"], ["c"]], "every label once"),
-        (MERGED, "parts", [["d"], ["a", "b"], []], r"of length >= 1 - at `\$\.parts\[2\]`"),
-        (MERGED, "parts", [["d"], ["a", "b"]], "must hold the labels that each of 3"),
+        (MERGED, "parts", [["d"], ["a", "b"], []], r"length >= 1 - at `\$\.parts\[2\]`"),
+        (MERGED, "parts", [["d"], ["a", "b"]], "labels that each of 3"),
         (
             MERGED,
             "drawn",
             [9, -1, 2**63],
-            r"Expected `int` <= 9223372036854775807 - at `\$\.drawn\[2\]`",
+            r"`int` <= 9223372036854775807 - at `\$\.drawn\[2\]`",
         ),
     ],
 )
@@ -151,10 +151,10 @@ PUBLIC = replace(
     [
         (PUBLIC, "drawn", [3, 1, 0, 4, -2, 11, 3], "must be at least 0"),
         (PUBLIC, "drawn", [3, 1, 0, 4, 2, 13, -3], "must be at least 0"),
-        (GROUPS, "groups", ["n", ["m", 1], "s"], "all values or all lists of one length"),
-        (GROUPS, "groups", [["n", 1], ["m"], ["s", 2]], "all values or all lists of one"),
+        (GROUPS, "groups", ["n", ["m", 1], "s"], "or all lists of one"),
+        (GROUPS, "groups", [["n", 1], ["m"], ["s", 2]], "or all lists of one"),
         (GROUPS, "groups", ["n", "m", "m"], "all different"),
-        (GROUPS, "drawn", [3, 1, 0, -4, 7, 2**63], r"Expected `int` <= .* - at `\$\.drawn\[5\]`"),
+        (GROUPS, "drawn", [3, 1, 0, -4, 7, 2**63], r"`int` <= .* - at `\$\.drawn\[5\]`"),
     ],
 )
 def test_every_group_is_looked_at(
@@ -215,7 +215,7 @@ def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> Non
 
 def test_releases_that_are_ordered_along_other_variables_are_not_combined() -> None:
     other = replace(TABLE, drawn=(1, 2, 3, 4, 5, 6), ordered=("w",))
-    with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\), the first has"):
+    with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\)"):
         Combination.of((TABLE, other), "same")
 
 
@@ -233,7 +233,7 @@ def test_public_numbers_of_the_same_records_are_equal() -> None:
     private = replace(SECOND, mechanism=NOISE, promise=promise(None))
     other = replace(SECOND, promise=promise(11))
     for releases in ((FIRST, other), (private, FIRST, other), (FIRST, private, other)):
-        with pytest.raises(ValueError, match="cannot be the same, because their public numbers"):
+        with pytest.raises(ValueError, match="their public numbers"):
             Combination.of(releases, "same")
     assert Combination.of((FIRST, other), "different").size == 21
 
@@ -241,7 +241,7 @@ def test_public_numbers_of_the_same_records_are_equal() -> None:
 def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None:
     limited = replace(SECOND, promise=promise(10, truncated=True, kept="the first row of each id"))
     for releases in ((FIRST, limited), (limited, FIRST)):
-        with pytest.raises(ValueError, match=r"releases\[1\]: is of .* so that their true counts"):
+        with pytest.raises(ValueError, match=r"releases\[1\]: .*their true counts"):
             Combination.of(releases, "same")
         assert Combination.of(releases, "different").k == 3
 
@@ -261,7 +261,7 @@ def test_equal_draws_of_other_tables_are_not_one_release() -> None:
         {"one": replace(one, categories=numbers), "other": replace(one, categories=booleans)}
     )
     for same in (one, replace(one, prior=(2.0,) * 4), replace(one, promise=promise(10, d_in=2))):
-        with pytest.raises(ValueError, match="other: is the same release as one, or drew the same"):
+        with pytest.raises(ValueError, match=r"other: .*same release as one"):
             check_given_once({"one": one, "other": same})
 
 
@@ -316,7 +316,7 @@ def test_neighbours_hold_every_label_in_order(width: int) -> None:
 def test_a_name_that_is_there_twice_is_refused_in_text_and_in_bytes(as_bytes: bool) -> None:
     text = '{"format":"opendp-bayes release","version":2,"loss":{"delta":0,"delta":1}}'
     given = text.encode() if as_bytes else text
-    with pytest.raises(ValueError, match="'delta' is there twice in one object"):
+    with pytest.raises(ValueError, match="'delta' is there twice"):
         check_kind(given, "opendp-bayes release", 2)
 
 

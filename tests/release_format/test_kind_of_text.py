@@ -38,17 +38,17 @@ def test_a_document_of_another_kind_names_its_reader(reader, name):
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("votes/r.json", ValueError, r"text='votes/r\.json': is a path, not JSON; .* Path\('votes"),
-        (r"C:\my data\p.html", ValueError, "is a path, not JSON; pass what the file holds"),
-        (Path("r.json"), TypeError, r"text=\w+Path\('r.json'\): must be what the file holds"),
-        (1, TypeError, "text: must be str or bytes, not int"),
-        ("\n<!doctype html>", ValueError, "text: is a page in HTML. The releases that a report"),
-        (b"<html>", ValueError, r"ends in \.json, which `opendp-bayes show` prints"),
+        ("votes/r.json", ValueError, r"text='votes/r\.json': .*not JSON; .* Path\('votes"),
+        (r"C:\my data\p.html", ValueError, "is a path, not JSON"),
+        (Path("r.json"), TypeError, r"text=\w+Path\('r.json'\): .*what the file"),
+        (1, TypeError, "text: must be str or bytes"),
+        ("\n<!doctype html>", ValueError, "text: is a page in HTML"),
+        (b"<html>", ValueError, r"in \.json, which `opendp-bayes show`"),
         ('{"a": 1}'.encode("utf-16"), ValueError, r"text: is in UTF-16, .* text\.decode\('utf-16"),
-        ("nothing", ValueError, "text: is not a .* in JSON"),
-        ("[1.5]", ValueError, "text: is not a .* in JSON"),
-        ("1.5", ValueError, "text: is not a .* in JSON"),
-        (b"\xff", ValueError, "text: is not a .* in JSON"),
+        ("nothing", ValueError, r"text: is not a .*JSON"),
+        ("[1.5]", ValueError, r"text: is not a .*JSON"),
+        ("1.5", ValueError, r"text: is not a .*JSON"),
+        (b"\xff", ValueError, r"text: is not a .*JSON"),
     ],
 )
 def test_what_is_no_document_says_what_it_is(reader, text, error, message):
@@ -68,7 +68,7 @@ def test_what_is_no_document_says_what_it_is(reader, text, error, message):
 def test_any_other_text_is_left_to_its_reader_and_not_repeated(text):
     """Its version, too, is that of another format."""
     assert check_kind(text, "opendp-bayes release", 2) is None
-    with pytest.raises(ValueError, match="text: is not a release in JSON") as raised:
+    with pytest.raises(ValueError, match="text: is not a release") as raised:
         ob.Release.from_json(text)
     assert "Lovelace" not in str(raised.value)
 
@@ -76,7 +76,7 @@ def test_any_other_text_is_left_to_its_reader_and_not_repeated(text):
 @pytest.mark.parametrize("reader", READERS, ids=lambda kind: kind.__name__)
 def test_a_later_version_asks_for_a_newer_package(reader):
     name = next(name for name, (kind, _) in DOCUMENTS.items() if kind is reader)
-    with pytest.raises(ValueError, match=r"version=9: .* `pip install --upgrade opendp-bayes`"):
+    with pytest.raises(ValueError, match=r"version=9: .* `pip install --upgrade"):
         reader.from_json(f'{{"format": "{name}", "version": 9, "new": []}}')
 
 

@@ -100,7 +100,7 @@ def test_a_mapping_by_label_says_which_there_are():
     assert repr(known) == "{1: 'one', 'a': 'A'}"
     assert True not in known
     for label in (True, 1.0, [1]):
-        with pytest.raises(KeyError, match="is not a word; the words are 1, 'a'"):
+        with pytest.raises(KeyError, match=r"not a word; .* 1, 'a'"):
             known[label]
 
 
@@ -180,19 +180,19 @@ VOTE = {"categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
 def test_keys_of_several_columns_are_of_the_types_of_the_columns():
     """`(True, 0)` was the group of `(1, 0)`, under the name `(True, 0)`."""
     grouped = query(FRAME, contributions=1).group_by("a", "b")
-    with pytest.raises(TypeError, match="True does not fit a column of type Int64"):
+    with pytest.raises(TypeError, match=r"True does not fit .*Int64"):
         ob.posterior(grouped, "vote", **with_groups(VOTE, {("a", "b"): [(1, 1), (True, 0)]}))
 
 
 def test_a_prior_by_label_is_of_these_labels():
     integers = {"categories": [0, 1], "nulls": 0, "unknown": 0}
-    with pytest.raises(ValueError, match="must have one entry for each of 0, 1"):
+    with pytest.raises(ValueError, match="entry for each of 0, 1"):
         ob.posterior(query(FRAME, contributions=1), "a", **integers, prior={0: 1.0, True: 2.0})
 
 
 def test_questions_and_shares_have_texts_as_names():
     asked = {"column": "vote", **VOTE}
-    with pytest.raises(TypeError, match="must be a str, not Answer"):
+    with pytest.raises(TypeError, match="be a str, not Answer"):
         ob.survey(query(FRAME, contributions=1), {Answer.YES: asked})
     ob.survey(query(FRAME, contributions=1), {"yes": asked}, share={Answer.YES: 1})
 
@@ -206,7 +206,7 @@ def test_values_of_a_table_of_different_types_stay_apart():
     assert marginal.mean() == pytest.approx([52 / 64, 12 / 64], abs=0.01)
     of_true = TABLE.posterior.conditional("vote", region=True)
     assert of_true.mean() == pytest.approx([4 / 12, 8 / 12], abs=0.01)
-    with pytest.raises(ValueError, match=r"region=1\.0: is not a value of it; those are 1, True"):
+    with pytest.raises(ValueError, match=r"region=1\.0: is not a value"):
         TABLE.posterior.conditional("vote", region=1.0)
 
 
@@ -220,13 +220,13 @@ def test_a_picture_of_a_table_has_a_row_for_each():
 def test_groups_of_a_table_of_different_types_stay_apart():
     pooled = TABLE.pooled("region", ess=20)
     assert pooled[1].mean()[0] > 0.6 > pooled[True].mean()[0]
-    with pytest.raises(KeyError, match="is not a group; the groups are 1, True"):
+    with pytest.raises(KeyError, match=r"not a group; .* 1, True"):
         pooled[1.0]
 
 
 @pytest.mark.parametrize("key", [True, 1.0, "1", [1]])
 def test_a_group_is_found_by_its_own_label_only(key):
-    with pytest.raises(KeyError, match="is not a group; the groups are 1, 2"):
+    with pytest.raises(KeyError, match=r"not a group; .* 1, 2"):
         GROUPED[key]
     assert GROUPED[np.int64(1)] == GROUPED[1]
 
@@ -253,7 +253,7 @@ def test_a_category_is_found_by_its_own_label_only():
     posterior = release.posterior
     assert posterior[np.int64(1)].mean() == posterior[1].mean()
     for label in (True, 1.0, "1", Answer.YES, "yes"):
-        with pytest.raises(KeyError, match="is not a category; the categories are 0, 1"):
+        with pytest.raises(KeyError, match=r"not a category; .* 0, 1"):
             posterior[label]
         with pytest.raises(KeyError, match="is not a category"):
             posterior.counts[label]
@@ -272,16 +272,16 @@ def test_functions_of_categories_get_each_by_its_own_label():
     assert of_true == pytest.approx(3 / 40, abs=0.01)
     cumulative = posterior.cumulative()
     assert cumulative[0].mean() == pytest.approx(31 / 40, abs=0.01)
-    with pytest.raises(KeyError, match="is not a quantity; the quantities are 0, 1"):
+    with pytest.raises(KeyError, match=r"not a quantity; .* 0, 1"):
         cumulative[True]
 
 
 def test_releases_of_labels_of_other_types_are_not_read_together():
     numbers = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
     booleans = replace(numbers, categories=(False, True))
-    with pytest.raises(ValueError, match="release all with the same categories"):
+    with pytest.raises(ValueError, match=r"release all .*same categories"):
         ob.combine([numbers, booleans], records="different")
-    with pytest.raises(ValueError, match="compare posteriors of the same categories"):
+    with pytest.raises(ValueError, match=r"compare .*the same categories"):
         numbers.posterior.compare(booleans.posterior)
 
 

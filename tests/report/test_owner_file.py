@@ -85,18 +85,18 @@ def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown
 @pytest.mark.parametrize(
     ("privacy", "rest", "result", "message"),
     [
-        ("epsilon = 1.1", "", "", r"privacy\.epsilon=1\.1: must be at most 1\.0, by the word of"),
+        ("epsilon = 1.1", "", "", r"privacy\.epsilon=1\.1: must be at most 1\.0"),
         ("epsilon = 1e308", "", "", r"privacy\.epsilon=1e\+308: must be at most 1\.0"),
         ("rho = 0.6", "", "", r"privacy\.rho=0\.6: must be at most 0\.5"),
         ("rho = 0.1\ndelta = 0.9", "", "", r"privacy\.delta=0\.9: must be at most 1e-06"),
-        ("epsilon = 1.0\nsize = 60", "", "", r"privacy\.size=60: .* to state; leave it out\."),
-        ("epsilon = 1.0\ncontributions = 1", "", "", r"contributions=1: .* or write 3 as the own"),
+        ("epsilon = 1.0\nsize = 60", "", "", r"privacy\.size=60: .* leave it out"),
+        ("epsilon = 1.0\ncontributions = 1", "", "", r"contributions=1: .* 3 as the own"),
         ('epsilon = 1.0\nidentifier = "x"', "", "", r"identifier='x': .* or write 'voter' as"),
         ('epsilon = 1.0\nunit = "no one"', "", "", r"unit='no one': is for the owner"),
         ("epsilon = 1.0\nrows_per_identifier = 5", "", "", r"rows_per_identifier=5: must be at mo"),
         ("epsilon = 1.0", '[columns.vote]\ncategories = ["a", "d"]', "", r"'d' is not among those"),
         ("epsilon = 1.0", '[columns.vote]\nnulls = "n"', "", r"vote\.nulls='n': is for the owner"),
-        ("epsilon = 1.0", "[columns.age]", "", r"columns\.age='age': may not be asked for; the ow"),
+        ("epsilon = 1.0", "[columns.age]", "", r"columns\.age='age': may not be asked"),
         ("epsilon = 1.0", '[columns.code]\ncategories = ["3"]', "", r"'3' is not among those"),
         ("epsilon = 1.0", "[columns.code]\ncategories = [true]", "", r"True is not among those"),
         ("epsilon = 1.0", "[columns.code]\nnulls = 1", "", r"code\.nulls=1: .* leave it out\."),
@@ -106,7 +106,7 @@ def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown
             "epsilon = 1.0",
             "",
             'mechanism = "hamming_exponential"',
-            r"may not be asked for; the own",
+            "may not be asked",
         ),
     ],
 )
@@ -118,15 +118,15 @@ def test_what_is_the_owners_is_refused(privacy: str, rest: str, result: str, mes
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('separator = ","', r"line 1: separator=',': .* or write ';' as the owner does"),
-        ('encoding = "ascii"', r"line 1: encoding='ascii': .* or write 'latin-1' as the owner"),
+        ('separator = ","', r"line 1: separator=',': .*';' as the"),
+        ('encoding = "ascii"', r"line 1: encoding='ascii': .*'latin-1' as the"),
     ],
 )
 def test_how_the_file_is_read_is_the_owners(line: str, message: str) -> None:
     with pytest.raises(SpecificationError, match=message):
         answered(f"{line}\n{question()}")
     silent = OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
-    with pytest.raises(SpecificationError, match=r"is for the owner .* to state; leave it out\."):
+    with pytest.raises(SpecificationError, match=r"for the owner .* leave it out"):
         answered(f"{line}\n{question()}", silent)
 
 
@@ -149,7 +149,7 @@ def test_a_plugin_runs_where_the_owner_names_it() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('path = "votes.csv"', "", r"the file: must have path; name the file, as in path ="),
+        ('path = "votes.csv"', "", "file: must have path"),
         ("epsilon_at_most = 1.0\nrho_at_most = 0.5\n", "", r"must have epsilon_at_most or rho_at"),
         ("epsilon_at_most = 1.0", "epsilon_at_most = inf", r"epsilon_at_most=inf: must be finite"),
         (
@@ -158,19 +158,19 @@ def test_a_plugin_runs_where_the_owner_names_it() -> None:
             r"identifier and most_rows_per_identifier go together",
         ),
         ("most_rows_per_identifier = 4", "most_rows_per_identifier = 4\nsize = 9", r"does not go"),
-        ("[columns.member]", "[columns.voter]", r"columns\.voter: is the identifier, which is ne"),
+        ("[columns.member]", "[columns.voter]", r"columns\.voter: is the identifier"),
         ('categories = ["a", "b", "c"]', 'categories = ["a", "a"]', r"vote\.categories: must all"),
-        ("{ epsilon = 3.0 }", "{ epsilon = -3.0 }", r"line 20: ledger\.total: must be of epsilon"),
+        ("{ epsilon = 3.0 }", "{ epsilon = -3.0 }", r"line 20: ledger\.total: .*of epsilon"),
         ("{ epsilon = 3.0 }", "{ epsilon = 3.0, rho = 1.0 }", r"ledger\.total: must be of epsil"),
-        ("{ epsilon = 3.0 }", "{ eps = 3.0 }", r"ledger\.total\.eps: is not a field; must be on"),
+        ("{ epsilon = 3.0 }", "{ eps = 3.0 }", r"ledger\.total\.eps: is not a field"),
         (
             '[privacy]\nunit = "one voter"\ncontributions = 3\nidentifier = "voter"\n'
             "most_rows_per_identifier = 4\n",
             "",
-            r"must have privacy; add a table \[privacy\] with unit and contributions",
+            r"must have privacy; .*\[privacy\]",
         ),
-        ("total = { epsilon = 3.0 }", "", r"ledger: must have total; say what may be spent in a"),
-        ("nulls = ", "null = ", r"columns\.vote\.null: is not a field; must be one of categories"),
+        ("total = { epsilon = 3.0 }", "", "ledger: must have total"),
+        ("nulls = ", "null = ", r"columns\.vote\.null: is not a field"),
     ],
 )
 def test_an_owners_file_says_what_is_wrong_with_it(old: str, new: str, message: str) -> None:

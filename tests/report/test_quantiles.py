@@ -169,7 +169,7 @@ def test_where_records_of_merged_categories_are_counted(ages: pl.DataFrame, tmp_
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("merge = 2", "merge = 1", r"line 12: results\[0\]\.merge: must be a whole number >= 2"),
+        ("merge = 2", "merge = 1", r"line 12: results\[0\]\.merge: .*>= 2"),
         ("merge = 2", 'merge = 2\nby = "age"', r"results\[0\]\.merge: does not go with by"),
         ('"age"\nmerge = 2', '["age", "b"]\nmerge = 2', r"results\[0\]\.merge=2: is for one col"),
     ],
@@ -187,7 +187,7 @@ def test_what_a_specification_may_not_merge(old: str, new: str, message: str) ->
         (
             "young = [0, 1, 2, 3]\nold = [4, 5, 6",
             "young = [0, 1, 2]\nold = [3, 4, 5, 6",
-            r"results\[0\]\.merge: goes with joint where of any two results",
+            r"results\[0\]\.merge: goes with joint",
         ),
     ],
 )

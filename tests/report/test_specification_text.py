@@ -46,22 +46,22 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
     ("old", "new", "message"),
     [
         ("epsilon = 1.0", "epsilon = ", r"is not TOML: .*line 4"),
-        ("epsilon = 1.0", "epsilon = 0", r"line 4: privacy\.epsilon: must be a number > 0, not 0"),
-        ("epsilon = 1.0", "epsilon = 'x'", r"line 4: privacy\.epsilon: must be a number, not 'x'"),
-        ("epsilon = 1.0", "", r"line 3: privacy: must have epsilon or rho, and not both"),
-        ("epsilon = 1.0", "epsilon = 1.0\nrho = 1", r"line 3: privacy: must have epsilon or rho"),
-        ("epsilon = 1.0", "eps = 1.0", r"line 4: privacy\.eps: is not a field; must be one of un"),
-        ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"line 5: privacy\.delta: must be a number < 1"),
+        ("epsilon = 1.0", "epsilon = 0", r"line 4: privacy\.epsilon: .*> 0"),
+        ("epsilon = 1.0", "epsilon = 'x'", r"line 4: privacy\.epsilon: .*not 'x'"),
+        ("epsilon = 1.0", "", r"line 3: privacy: .*not both"),
+        ("epsilon = 1.0", "epsilon = 1.0\nrho = 1", r"line 3: privacy: .*epsilon or rho"),
+        ("epsilon = 1.0", "eps = 1.0", r"line 4: privacy\.eps: .*not a field"),
+        ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"line 5: privacy\.delta: .*< 1"),
         (
             "epsilon = 1.0",
             "rho = 1.0\nsize = 0",
-            r"line 5: privacy\.size: must be a whole number >= 1",
+            r"line 5: privacy\.size: .*>= 1",
         ),
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"line 3: privacy: identifier and rows_"),
         (
             "epsilon = 1.0",
             'rho = 1\nshare = "equal"',
-            r"line 5: privacy\.share: must be one of 'we",
+            r"line 5: privacy\.share: .*one of",
         ),
         (
             "epsilon = 1.0",
@@ -71,76 +71,76 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         (
             "epsilon = 1.0",
             "rho = 1\nguess_size = 9\nsize = 9",
-            r"line 5: privacy\.guess_size: is of a private",
+            r"line 5: privacy\.guess_size: .*private",
         ),
         (
             "epsilon = 1.0",
             'rho = 1\nshare = "smallest_error"\nguess_size = 9',
-            r"line 5: privacy\.share: finds the shares; leave out share",
+            r"line 5: privacy\.share: .*leave out share",
         ),
         ("epsilon = 1.0", "epsilon = inf", r"line 4: privacy\.epsilon=inf: must be finite"),
         (
             "epsilon = 1.0",
             "epsilon = 1.0\ncontributions = 2147483648",
-            r"line 5: privacy\.contributions: must be a whole number <= 2147483647, not 2147483648",
+            r"line 5: privacy\.contributions: .*<= 2147483647",
         ),
         (
             "epsilon = 1.0",
             'rho = 1\nidentifier = "id"\nrows_per_identifier = 65536\ncontributions = 65536',
-            r"line 6: privacy\.rows_per_identifier: times contributions must be at most 2147483647",
+            r"line 6: privacy\.rows_per_identifier: .*contributions .*2147483647",
         ),
-        ("[privacy]\nepsilon", "privacy.epsilom", r"line 3: privacy\.epsilom: is not a field"),
-        ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"line 3: privacy: must have epsilon or"),
+        ("[privacy]\nepsilon", "privacy.epsilom", r"line 3: privacy\.epsilom: .*not a field"),
+        ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"line 3: privacy: .*epsilon or"),
         ("[privacy]\nepsilon = 1.0", "privacy = { eps = 1.0 }", r"line 3: privacy\.eps: is not a"),
-        ("epsilon = 1.0", LIMITED, r"line 7: privacy\.size: does not go with an identifier"),
+        ("epsilon = 1.0", LIMITED, r"line 7: privacy\.size: .*an identifier"),
         (
             '["a", "b"]',
             '"ab"',
-            r"line 7: columns\.vote\.categories: must be a list, or 'discover', not 'ab'",
+            r"line 7: columns\.vote\.categories: .*'discover', not 'ab'",
         ),
-        ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories\[1\]: must be text or"),
-        ("[1, 2]", "[1, 1]", r"line 10: columns\.age group\.categories: must all be different"),
-        ('unknown = "other"', "unknown = 1979-05-27", r"not a date or time; write '1979-05-27'\."),
+        ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories\[1\]: .*text"),
+        ("[1, 2]", "[1, 1]", r"line 10: columns\.age group\.categories: .*different"),
+        ('unknown = "other"', "unknown = 1979-05-27", "date or time; write '1979-05-27'"),
         (
             "[1, 2]",
             "[]",
-            r"line 10: columns\.age group\.categories: must be a list of length >= 1, not an e",
+            r"line 10: columns\.age group\.categories: .*>= 1",
         ),
-        ('["young", "old"]', '["young"]', r"line 11: .*labels: must be one for each of categor"),
-        ("categories = [1, 2]\n", "", r"line 10: .*labels: needs categories, of which each has"),
-        ('["young", "old"]', '["y", "y"]', r"line 11: .*labels: must all be different"),
-        ('column = "vote"', 'column = "vot"', r"line 15: results\[0\]\.column: 'vot' is not under"),
+        ('["young", "old"]', '["young"]', r"line 11: .*labels: .*one for each"),
+        ("categories = [1, 2]\n", "", r"line 10: .*labels: needs categories"),
+        ('["young", "old"]', '["y", "y"]', r"line 11: .*labels: .*all be different"),
+        ('column = "vote"', 'column = "vot"', r"line 15: results\[0\]\.column: 'vot' .*under"),
         ('column = "vote"', "", r"line 14: results\[0\]: must have column"),
-        ('column = "vote"', 'column = "vote"\nby = "town"', r"line 16: .*by: 'town' is not under"),
+        ('column = "vote"', 'column = "vote"\nby = "town"', r"line 16: .*by: 'town' .*under"),
         ('column = "vote"', 'column = "vote"\nby = "vote"', r"line 16: .*by: must be another"),
-        ("share = 2", "pooled = true", r"line 19: results\[1\]\.pooled: is for groups; name their"),
+        ("share = 2", "pooled = true", r"line 19: results\[1\]\.pooled: .*for groups"),
         (
             'column = "vote"',
             'column = "vote"\nby = "age group"\npooled = true\nprior = 2',
-            r"line 18: results\[0\]\.prior: does not go with pooled",
+            r"line 18: results\[0\]\.prior: .*with pooled",
         ),
         (
             "prior = 0.5",
             "prior = 'learnt'",
-            r"line 20: results\[1\]\.prior: must be a number, a list of numbers, 'learned' or",
+            r"line 20: results\[1\]\.prior: .*a list of",
         ),
-        ('title = "Votes"', "", r"line 1: the file: must have title; begin with one, as in title"),
+        ('title = "Votes"', "", r"line 1: the file: .*title"),
         (
             '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]',
             '[results]\ncolumn = "vote"',
-            r"line 14: results: must be a list, not a table; write \[\[results\]\] in TOML",
+            r"line 14: results: .*write \[\[results\]\]",
         ),
-        ("share = 2", "share = 0", r"line 19: results\[1\]\.share: must be a number > 0"),
+        ("share = 2", "share = 0", r"line 19: results\[1\]\.share: .*> 0"),
         ("share = 2", "share = inf", r"line 19: results\[1\]\.share=inf: must be finite"),
         (
             "prior = 0.5",
             "prior = true",
-            r"line 20: .*prior: must be text or a number or a list, not true",
+            r"line 20: .*prior: .*not true",
         ),
-        ('"Votes"', '""', r"line 1: title: must be text of length >= 1, not ''"),
-        ("share = 2", 'title = "vote"', r"line 17: results\[1\]: 'vote' is there already"),
-        ('["vote", "age group"]', '["vote", "vote"]', r"line 18: .*column: must name at least"),
-        ("title =", "titel =", r"line 1: titel: is not a field; must be one of .*, title, te"),
+        ('"Votes"', '""', r"line 1: title: .*>= 1"),
+        ("share = 2", 'title = "vote"', r"line 17: results\[1\]: 'vote' .*already"),
+        ('["vote", "age group"]', '["vote", "vote"]', r"line 18: .*column: .*at least"),
+        ("title =", "titel =", r"line 1: titel: .*not .*, title, te"),
     ],
 )
 def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
@@ -159,7 +159,7 @@ NESTED = ['{"a": ' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]"
 
 @pytest.mark.parametrize("text", NESTED)
 def test_what_is_nested_too_deep_is_refused(text: str) -> None:
-    with pytest.raises(SpecificationError, match="has tables or lists too deep in each other"):
+    with pytest.raises(SpecificationError, match="tables or lists too deep"):
         read_specification(text)
 
 
@@ -169,7 +169,7 @@ def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(
     old: str, hidden: str
 ) -> None:
     """Control characters would let a question of somebody else's hide the budget it asks for."""
-    with pytest.raises(SpecificationError, match=r"^'.*': has control characters; write it") as e:
+    with pytest.raises(SpecificationError, match=r"^'.*': has control characters") as e:
         read_specification(TEXT.replace(f'"{old}"', f'"{old}{hidden}"'))
     assert str(e.value).isprintable()
     read_specification(TEXT.replace('"Votes"', '"Votes\\n\\t\u200f é"'))

@@ -157,28 +157,28 @@ def test_as_json() -> None:
     [
         (
             "laplace_parameters --size 9 --prior 1,1",
-            r"--scale, --epsilon: neither is given; give the scale to audit",
+            "--scale, --epsilon: neither is given",
         ),
         (
             "laplace_parameters --size 9 --prior 1 --scale 1",
-            r"--prior 1.0: must have one entry for each category",
+            r"--prior 1.0: .*for each category",
         ),
         (
             "laplace_parameters --size 9 --prior x,1 --scale 1",
-            r"--prior x,1: must be one number, or numbers separated by commas",
+            r"--prior x,1: .*separated by commas",
         ),
         ("laplace_parameters --size 0 --prior 1,1 --scale 1", r"--size 0: must be between 1"),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale -1",
-            r"--scale -1.0: must be finite and greater than 0",
+            r"--scale -1.0: .*greater than 0",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --epsilon 0",
-            r"--epsilon 0.0: must be finite and greater than 0",
+            r"--epsilon 0.0: .*greater than 0",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 5",
-            r"--draws 5: must be between 1000 and 10000000",
+            r"--draws 5: .*between 1000 and 10000000",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 100000000000",
@@ -186,29 +186,29 @@ def test_as_json() -> None:
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --delta 2",
-            r"--delta 2.0: must be between 0 and 1",
+            r"--delta 2.0: .*between 0 and 1",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --confidence 1",
-            r"--confidence 1.0: must be between 0 and 1",
+            r"--confidence 1.0: .*between 0 and 1",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --parameter gamma=1",
-            r"--parameter gamma: is not a parameter of .*; must be one of noise, total",
+            r"--parameter gamma: .*of noise, total",
         ),
         (
             "knorm_parameters --size 9 --prior 1,1 --scale 1 --parameter gamma=1",
-            r"--parameter gamma: is not a parameter of .*; it has none",
+            r"--parameter gamma: .*it has none",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --parameter noise=loud",
-            r"--parameter noise='loud': must be one of 'discrete', 'floored'",
+            r"--parameter noise='loud': .*'discrete', 'floored'",
         ),
         (
             "laplce_parameters --size 9 --prior 1,1 --scale 1",
-            r"MECHANISM 'laplce_parameters': is not .* Did you mean 'laplace_parameters'",
+            r"MECHANISM 'laplce_parameters': .* you mean 'laplace_parameters'",
         ),
-        ("hellinger_exponential --prior 1,1 --scale 1", r"the number of records must be public"),
+        ("hellinger_exponential --prior 1,1 --scale 1", "records must be public"),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: str) -> None:

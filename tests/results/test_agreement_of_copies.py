@@ -199,17 +199,16 @@ def test_a_copy_without_records_has_no_shares() -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
-        (lambda copies: [], "population", "copies: must be at least one frame"),
+        (lambda copies: [], "population", r"copies: .*at least one frame"),
         (
             lambda copies: [copies[0], copies[1].drop("age")],
             "population",
-            r"copies\[1\]: has no column 'age'; give whole copies",
+            r"copies\[1\]: has no column 'age'",
         ),
         (
             lambda copies: [copies[0].with_columns(vote=pl.lit("secret"))],
             "population",
-            r"copies\[0\]: has values of 'vote' that are none of its labels; give frames of"
-            r" `synthetic`, or those of the files that `write_synthetic` wrote\.$",
+            r"copies\[0\]: has values of 'vote' .*`write_synthetic`",
         ),
         (
             lambda copies: [copies[0].with_columns(age=pl.lit(None, pl.Boolean))],
@@ -227,5 +226,5 @@ def test_what_is_no_copy_is_refused(change: Any, kind: Any, message: str) -> Non
 
 
 def test_another_posterior_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"posterior=.*: must be a SurveyPosterior, from which"):
+    with pytest.raises(TypeError, match=r"posterior=.*: must be a SurveyPosterior"):
         agreement(ob.combine, [], kind="population")

@@ -163,7 +163,7 @@ def test_merged_categories_are_a_level_of_others() -> None:
     assert ob.Release.from_json(table.to_json()) == table
     with pytest.raises(ValueError, match="leaves out 'middle'"):
         ob.noisy_counts([1, 2], LABELS, merge={"a": ["low"], "b": ["high"]}, **given)
-    with pytest.raises(ValueError, match=r"has shape \(3,\); must have \(2,\)"):
+    with pytest.raises(ValueError, match=r"has shape \(3,\); .*\(2,\)"):
         ob.noisy_counts([1, 2, 3], LABELS, merge=merge, **given)
 
 
@@ -253,7 +253,7 @@ def test_marginals_of_a_contingency_table() -> None:
     assert {one.size for one in found.values()} == {14}
     laplace = ob.research.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
     assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
-    with pytest.warns(UserWarning, match="noise is wide for the margins of a and b"):
+    with pytest.warns(UserWarning, match="wide for the margins of a"):
         together = ob.combine(found, records="same")
     assert together.variables == ("a", "b", "c")
     assert together.marginal("a", "c").measured is False
@@ -297,15 +297,15 @@ def test_a_real_contingency_table() -> None:
     [
         ({"measured": []}, ValueError, "holds no marginal of a column"),
         ({"measured": [Measurement([1.0], (), 1.0)]}, ValueError, "holds no marginal of a column"),
-        ({"keys": None}, TypeError, "keys=None: must be a mapping from columns to labels"),
+        ({"keys": None}, TypeError, "keys=None: must be a mapping"),
         ({"keys": {"a": ["x", "y"]}}, ValueError, "keys: have no labels of 'b'"),
         ({"mechanism": "uniform"}, ValueError, "mechanism='uniform'"),
-        ({"noise": "uniform"}, ValueError, "noise='uniform': must be one of 'discrete', 'rounded'"),
+        ({"noise": "uniform"}, ValueError, r"noise='uniform': .*'discrete', 'rounded'"),
         ({"keys": {**KEYS, "b": ["p", "q"]}}, ValueError, r"has 6\s+numbers .* all 4 cells"),
         (
             {"measured": [Measurement(np.arange(6), ("a", "b"), 1.0, lambda factor: factor)]},
             ValueError,
-            r"measured\[0\]: of a × b has 6 numbers of the query '<lambda>'",
+            r"measured\[0\]: .*6 numbers .*'<lambda>'",
         ),
     ],
 )
@@ -326,45 +326,45 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"counts": [1, 2]}, ValueError, r"counts: has shape \(2,\); must have \(3,\)"),
+        ({"counts": [1, 2]}, ValueError, r"counts: has shape \(2,\); .*\(3,\)"),
         ({"counts": [1, 2, 3, 4]}, ValueError, "null_category=False"),
-        ({"counts": [1, 2, np.nan]}, ValueError, "must be finite, and at most 2\\^53"),
-        ({"counts": [1, 2, 1e300]}, ValueError, "must be finite, and at most 2\\^53"),
+        ({"counts": [1, 2, np.nan]}, ValueError, r"be finite, .*at most 2\^53"),
+        ({"counts": [1, 2, 1e300]}, ValueError, r"be finite, .*at most 2\^53"),
         ({"counts": ["a", "b", "c"]}, TypeError, "counts"),
-        ({"counts": {"low": 1, "high": 2}}, ValueError, "A category that is absent was left out"),
+        ({"counts": {"low": 1, "high": 2}}, ValueError, "is absent was left out"),
         (
             {"counts": dict.fromkeys((*LABELS, "other"), 1)},
             ValueError,
-            "for each of the 3 categories and for nothing else",
+            "of the 3 categories and",
         ),
         ({"counts": [1.5, 2.0, 3.0]}, ValueError, "have fractions, .* give noise='floored'"),
         (
             {"counts": [1.5, 2.0, 3.0], "mechanism": "gaussian_parameters"},
             ValueError,
-            "have fractions, which 'discrete' noise does not draw; give noise='rounded'",
+            r"have fractions, .*'discrete' .*noise='rounded'",
         ),
         (
             {"mechanism": "knorm_parameters"},
             ValueError,
-            "mechanism='knorm_parameters': must be one of 'laplace_parameters', 'gaussian_param",
+            r"mechanism='knorm_parameters': .*'laplace_parameters', 'gaussian_param",
         ),
         (NOISES["laplace"], ValueError, "are all whole, .* give noise='discrete'"),
         (NOISES["gaussian"], ValueError, "are all whole, .* give noise='discrete'"),
-        ({"noise": "rounded"}, ValueError, "noise='rounded': must be one of 'discrete', 'floored'"),
+        ({"noise": "rounded"}, ValueError, r"noise='rounded': .*'discrete', 'floored'"),
         (
             {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9},
             ValueError,
-            "scale=0.9: must be at least 1 for noise='rounded'",
+            r"scale=0.9: .*at least 1 for noise='rounded'",
         ),
         ({"noise": "geometric"}, ValueError, "noise='geometric'"),
         ({"scale": 0.0}, ValueError, "scale=0.0"),
         ({"size": 0}, ValueError, "size=0"),
         ({"prior": "auto"}, ValueError, "prior='auto'"),
         ({"prior": [1.0, 1.0]}, ValueError, "prior"),
-        ({"categories": "abc"}, TypeError, "categories='abc': must be a list of labels"),
-        ({"categories": 3}, TypeError, "categories=3: must be a list of labels"),
-        ({"categories": ["a", "a", "b"]}, ValueError, "must be at least 2 different labels"),
-        ({"categories": [0.5, "a", "b"]}, TypeError, "every label must be a str, bool or int"),
+        ({"categories": "abc"}, TypeError, "categories='abc': must be a list"),
+        ({"categories": 3}, TypeError, "categories=3: must be a list"),
+        ({"categories": ["a", "a", "b"]}, ValueError, "at least 2 different labels"),
+        ({"categories": [0.5, "a", "b"]}, TypeError, "label must be a str"),
         ({"categories": {"x": ["a"]}}, ValueError, r"x=\['a'\]: must be at least 2"),
     ],
 )
@@ -380,7 +380,7 @@ def test_counts_that_were_clamped_are_noticed() -> None:
         warnings.simplefilter("error")
         ob.noisy_counts(drawn, labels, **noise)
         ob.noisy_counts(np.maximum(drawn, 0) + 9, labels, **noise)
-    with pytest.warns(UserWarning, match=r"are 0 and none is negative, which noise of scale 5 har"):
+    with pytest.warns(UserWarning, match=r"are 0 and none .*scale 5"):
         ob.noisy_counts(np.maximum(drawn, 0), labels, **noise)
 
 
@@ -424,5 +424,5 @@ def test_a_noisy_total_alone_has_no_shares() -> None:
         _ = whole.posterior
     assert "combine it with the counts of its parts" in " ".join(str(whole).split())
     assert "Plug-in" not in str(whole)
-    with pytest.raises(ValueError, match="must be at least 2 different labels"):
+    with pytest.raises(ValueError, match="at least 2 different labels"):
         ob.noisy_counts([9], ["all"], **of)

@@ -212,13 +212,11 @@ def test_extreme_posteriors_can_be_drawn(name: str) -> None:
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(
-        ImportError, match=r"plot needs matplotlib: pip install 'opendp-bayes\[plot\]'"
-    ):
+    with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plot\]'"):
         PAIR.plot()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95])
 def test_an_impossible_level_is_refused(level: float) -> None:
-    with pytest.raises(ValueError, match=r"level=.*: must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
         PAIR.plot(level=level)

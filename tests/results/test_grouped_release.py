@@ -44,9 +44,7 @@ def test_a_mapping_from_groups_to_releases():
     assert "south" in ADDED
     assert "west" not in ADDED
     assert ADDED["north"] is ADDED["north"], "so that its posterior is computed once"
-    with pytest.raises(
-        KeyError, match=r"'west': is not a group; the groups are 'north', 'south', None"
-    ):
+    with pytest.raises(KeyError, match=r"'west': .*not a group; .* 'south', None"):
         ADDED["west"]
     with pytest.raises(FrozenInstanceError):
         ADDED.size = 3
@@ -75,14 +73,14 @@ def test_with_a_public_number_of_records_the_groups_are_parts_of_one_table():
         assert one.whole is whole, "so that its posterior is computed once"
         assert one.counts == whole.counts[2 * at : 2 * at + 2]
         assert one.promise == CHANGED.promise
-        with pytest.raises(ValueError, match="to_json: this release is one group of a table"):
+        with pytest.raises(ValueError, match=r"to_json: .*one group of a table"):
             one.to_json()
 
 
 def test_the_rest_goes_with_a_public_number_of_records():
-    with pytest.raises(ValueError, match=r"rest=3: must be what was drawn .* size=None"):
+    with pytest.raises(ValueError, match=r"rest=3: .*what was drawn .* size=None"):
         replace(ADDED, rest=3)
-    with pytest.raises(ValueError, match=r"rest=None: must be what was drawn .* size=40"):
+    with pytest.raises(ValueError, match=r"rest=None: .*what was drawn .* size=40"):
         replace(CHANGED, rest=None)
 
 
@@ -169,7 +167,7 @@ def test_a_document_that_no_release_has_is_refused(name):
 
 
 def test_json_must_be_text():
-    with pytest.raises(TypeError, match="text: must be str or bytes, not dict"):
+    with pytest.raises(TypeError, match="text: must be str or bytes"):
         ob.Release.from_json({})
 
 
@@ -222,7 +220,7 @@ def test_the_frame_holds_the_posterior_of_every_group():
         strict=True,
     ):
         assert np.array_equal(rows[name].to_numpy(), values)
-    with pytest.raises(ValueError, match=r"level=2: must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level=2: .*between 0 and 1"):
         ADDED.to_frame(level=2)
 
 
@@ -284,9 +282,7 @@ def test_categories_are_named_once_in_a_row():
 
 def test_without_matplotlib_the_plot_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        ImportError, match=r"plot needs matplotlib: pip install 'opendp-bayes\[plot\]'"
-    ):
+    with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plot\]'"):
         ADDED.plot()
 
 
@@ -294,7 +290,7 @@ def test_groups_are_by_the_columns_that_make_them():
     made = replace(ADDED, grouped_by=("region",))
     assert made.by("region") is made
     for columns in (("sex",), (), ("region", "sex")):
-        with pytest.raises(ValueError, match="the groups of this release are made by 'region'"):
+        with pytest.raises(ValueError, match=r"groups .*are made by 'region'"):
             made.by(*columns)
-    with pytest.raises(ValueError, match="columns that its document does not name"):
+    with pytest.raises(ValueError, match="its document does not name"):
         ADDED.by("region")

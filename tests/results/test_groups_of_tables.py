@@ -45,7 +45,7 @@ def test_groups_by_the_last_column_have_their_own_draws_and_priors() -> None:
     assert [one.drawn for one in found.values()] == [(3, 6), (-1, 4), (2, 1)]
     assert [one.prior for one in found.values()] == [(1.0, 1.0), (2.0, 2.0), (0.5, 0.5)]
     assert {one.categories for one in found.values()} == {REGIONS}
-    with pytest.raises(KeyError, match="'maybe': is not a group; the groups are 'yes', 'no', 'n"):
+    with pytest.raises(KeyError, match=r"'maybe': .*not a group; .* 'no', 'n"):
         found["maybe"]
 
 
@@ -61,9 +61,9 @@ def test_a_group_of_a_public_number_is_a_part_of_the_table(column: str) -> None:
         assert one.posterior.records.mean() == whole.records.mean()
         places = [at for at, cell in enumerate(OF_15.categories) if value in cell]
         assert one.counts == tuple(OF_15.counts[place] for place in places)
-        with pytest.raises(ValueError, match="to_json: this release is one group of a table"):
+        with pytest.raises(ValueError, match=r"to_json: .*one group of a table"):
             one.to_json()
-        with pytest.raises(ValueError, match="this release is one group of a table of groups"):
+        with pytest.raises(ValueError, match="one group of a table"):
             one.by(other)
 
 
@@ -93,8 +93,8 @@ def test_several_columns_make_tuples_and_several_others_a_table() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ((), "must name some variables of a joint table, each once"),
-        (("age",), r"by=\('age',\): must name some variables .* are 'region', 'vote'"),
+        ((), r"name some variables .*each once"),
+        (("age",), r"columns=\('age',\): .*name some variables .*'region', 'vote'"),
         (("region", "vote"), "but not all of them"),
         (("region", "region"), "each once"),
     ],
@@ -106,10 +106,10 @@ def test_other_columns_are_refused(columns: tuple[str, ...], message: str) -> No
 
 def test_tables_that_leave_out_cells_and_releases_of_one_column_are_refused() -> None:
     some = replace(TABLE, drawn=DRAWN[:5], categories=TABLE.categories[:5], prior=TABLE.prior[:5])
-    with pytest.raises(ValueError, match="a cell for every combination of values"):
+    with pytest.raises(ValueError, match="cell for every combination"):
         some.by("region")
     one = ob.Release((1, 2), ("a", "b"), (1.0, 1.0), PRIVATE, promise(None))
-    with pytest.raises(ValueError, match="none, because it is not of a joint table"):
+    with pytest.raises(ValueError, match=r"none, .*not of a joint table"):
         one.by("a")
 
 

@@ -48,11 +48,11 @@ def test_a_release_of_one_column_has_no_axes_in_its_document() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "match"),
     [
-        ("axes", ["region"], r"axes=\['region'\]: must be different, and every category"),
+        ("axes", ["region"], r"axes=\['region'\]: must be different"),
         ("axes", ["region", "region"], "axes=.*: must be different"),
-        ("axes", [], "without axes, every category is one value"),
+        ("axes", [], "category is one value"),
         ("axes", [1, 2], "is not a release in JSON"),
-        ("categories", list("abcdef"), "every category a list with a value"),
+        ("categories", list("abcdef"), "category a list with a"),
         ("categories", [["a", "b"]] * 6, "must be all different"),
         ("categories", [["a", str(i), "c"] for i in range(6)], "a value of each"),
         ("categories", [["a", None]] * 6, "is not a release in JSON"),
@@ -126,12 +126,12 @@ def test_the_variables_of_a_heat_map_can_be_turned_and_chosen() -> None:
     )  # fmt: skip
     chosen = three.plot(variables=["x", "z"])
     assert mesh(chosen) == pytest.approx(100 * three.posterior.marginal("x", "z").mean())
-    with pytest.raises(ValueError, match="variables=None: must name the two variables to draw"):
+    with pytest.raises(ValueError, match=r"variables=None: .*two variables to draw"):
         three.plot()
     with pytest.raises(ValueError, match=r"variables=\['x'\]: must name the two"):
         three.plot(variables=["x"])
     one = changed(TABLE, axes=(), categories=tuple("abcdef"))
-    with pytest.raises(ValueError, match="needs the posterior of a joint table"):
+    with pytest.raises(ValueError, match="of a joint table"):
         one.plot(variables=["x", "y"])
 
 

@@ -85,20 +85,20 @@ def test_the_total_is_one_category() -> None:
 
 
 def test_counts_that_look_clamped_are_warned_about() -> None:
-    with pytest.warns(UserWarning, match="63 are 0 and none is negative"):
+    with pytest.warns(UserWarning, match="63 are 0"):
         posterior([90, *[90, 0, 0, 0], *[90, *[0] * 15], *[90, *[0] * 63]], 64, 4)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"column": ["x"]}, TypeError, "column=.*must be the name of the finest level"),
+        ({"column": ["x"]}, TypeError, r"column=.*of the finest level"),
         ({"branching": 1}, ValueError, "branching=1: must be the branching_factor"),
         ({"branching": 2.0}, ValueError, "branching=2.0: must be the branching_factor"),
-        ({"counts": [4, 1, 3]}, ValueError, r"shape \(3,\); must have \(6,\).*not made consistent"),
+        ({"counts": [4, 1, 3]}, ValueError, r"shape \(3,\); .*\(6,\).*not made consistent"),
         ({"counts": [9, 6.5, 3, 4, 1, 3]}, ValueError, "counts: have fractions"),
         ({"counts": [9, np.nan, 3, 4, 1, 3]}, ValueError, "must be finite"),
-        ({"categories": [1, 1, 2]}, ValueError, "must be at least 2 different labels"),
+        ({"categories": [1, 1, 2]}, ValueError, "at least 2 different labels"),
         ({"scale": 0.0}, ValueError, "scale=0.0"),
         ({"size": 0}, ValueError, "size=0"),
     ],

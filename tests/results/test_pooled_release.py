@@ -80,7 +80,7 @@ def test_the_table_has_the_promise_of_the_release(
 
 
 def test_refuses_what_is_no_group() -> None:
-    with pytest.raises(KeyError, match="is not a group; the groups are 'north', None"):
+    with pytest.raises(KeyError, match=r"not a group; .* 'north', None"):
         NORTH["x"]
 
 

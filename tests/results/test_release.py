@@ -182,7 +182,7 @@ def test_the_frame_has_the_posterior_and_on_request_what_ignores_the_noise():
 
 
 def test_a_frame_needs_a_level_and_a_posterior():
-    with pytest.raises(ValueError, match=r"level=95: must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"level=95: .*between 0 and 1"):
         release().to_frame(95)
     with pytest.raises(ValueError, match="must sum to size=None"):
         release(HellingerExponential(1.0), size=None, loss=ob.PrivacyLoss(1.0, 1.0, 2.0)).to_frame()
@@ -498,7 +498,7 @@ def test_every_field_is_required(field):
     ["", "drawn", "{", "[]", "null", "1", b"\xff\xfd", '{"drawn": [1, 2]}', '{"format": NaN}'],
 )
 def test_what_is_not_a_release_in_json_is_rejected(text):
-    with pytest.raises(ValueError, match="text: is not a release in JSON"):
+    with pytest.raises(ValueError, match="text: is not a release"):
         Release.from_json(text)
 
 
@@ -522,10 +522,7 @@ def test_version_1_is_refused_with_the_reason():
     for text in (first, {**document, "version": 1}):
         with pytest.raises(
             ValueError,
-            match=(
-                "version=1: does not hold what the mechanism drew, which the posterior needs; read"
-                " it with the package version that wrote it, or release anew"
-            ),
+            match=r"version=1: .*what the mechanism drew",
         ):
             Release.from_json(json.dumps(text))
 
@@ -553,7 +550,7 @@ def test_counts_are_the_projection_of_what_was_drawn(mechanism, drawn, counts):
 def test_a_mechanism_that_draws_counts_has_none_below_0():
     text = release(HellingerExponential(2.0), (3, -1, 3)).to_json()
     with pytest.raises(
-        ValueError, match=r"drawn=\[3, -1, 3\]: must be at least 0, because hellinger_exponential"
+        ValueError, match=r"drawn=\[3, -1, 3\]: .*at least 0, .*hellinger_exponential"
     ):
         Release.from_json(text)
 

@@ -40,7 +40,7 @@ def test_is_an_immutable_mapping():
         SURVEY.names = ()
     with pytest.raises(TypeError):
         SURVEY["vote"] = TABLE
-    with pytest.raises(KeyError, match="is not a question; the questions are 'vote', 'table', 'gr"):
+    with pytest.raises(KeyError, match=r"not a question; .* 'table', 'gr"):
         SURVEY["votes"]
 
 
@@ -114,24 +114,24 @@ def changed(**changes):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "text: is not a survey in JSON"),
-        (b"\xff", "text: is not a survey in JSON"),
-        ('{"a":' * 1_000_000 + "1" + "}" * 1_000_000, "text: has objects or lists too deep"),
-        (VOTE.to_json(), r"is a release; it is read by Release\.from_json"),
-        (changed(extra=1), "text: is not a survey in JSON.*extra"),
+        ("{", "text: is not a survey"),
+        (b"\xff", "text: is not a survey"),
+        ('{"a":' * 1_000_000 + "1" + "}" * 1_000_000, r"text: .*lists too deep"),
+        (VOTE.to_json(), r"is a release; .*Release\.from_json"),
+        (changed(extra=1), r"text: is not a survey .*extra"),
         (
             SURVEY.to_json().replace('"groups":{', '"vote":{', 1),
-            "text: 'vote' is there twice in one object; one of the two is wrong",
+            "text: 'vote' is there twice",
         ),
         (
             SURVEY.to_json().replace('"prior":', '"drawn":[1,2],"prior":', 1),
-            "text: 'drawn' is there twice in one object",
+            "text: 'drawn' is there twice",
         ),
-        (changed(format="other"), r"Invalid enum value 'other' - at `\$\.format`"),
-        (changed(version=2), "version=2: this package reads version 1, and a newer one wrote"),
-        (changed(version=0), r"Invalid enum value 0 - at `\$\.version`"),
-        (changed(releases={}), r"names=\(\): must be different, at least one"),
-        (changed(releases={"a": {}}), r"releases\['a'\]: text: is not a release in JSON"),
+        (changed(format="other"), r"enum value 'other' - at `\$\.format`"),
+        (changed(version=2), r"version=2: .*version 1, and a newer"),
+        (changed(version=0), r"enum value 0 - at `\$\.version`"),
+        (changed(releases={}), r"names=\(\): must be different"),
+        (changed(releases={"a": {}}), r"releases\['a'\]: text: .*not a release"),
     ],
 )
 def test_what_is_no_survey_is_refused(text, message):
@@ -140,14 +140,14 @@ def test_what_is_no_survey_is_refused(text, message):
 
 
 def test_refusals():
-    with pytest.raises(TypeError, match="text: must be str or bytes, not int"):
+    with pytest.raises(TypeError, match="text: must be str or bytes"):
         ob.Survey.from_json(1)
     with pytest.raises(ValueError, match=r"names=.*: must be different"):
         ob.Survey(("a", "a"), (VOTE, TABLE))
     with pytest.raises(ValueError, match="as many as releases, 1"):
         ob.Survey(("a", "b"), (VOTE,))
     other = VOTE.with_promise(replace(PROMISE, measure="ZeroConcentratedDivergence"))
-    with pytest.raises(ValueError, match="must be of one privacy measure"):
+    with pytest.raises(ValueError, match="be of one privacy measure"):
         ob.Survey(("a", "b"), (VOTE, other))
 
 
@@ -170,5 +170,5 @@ def test_a_survey_of_counts_without_a_stated_loss_states_none():
     for shown in (survey._repr_html_(), str(survey.sheet().notes), figure):
         assert "No privacy loss is stated here." in shown
         assert "ε" not in shown
-    with pytest.raises(ValueError, match="must be of one privacy measure, not MaxDivergence, not"):
+    with pytest.raises(ValueError, match="one privacy measure, not MaxDivergence"):
         ob.Survey(("a", "b"), (VOTE, counts[0]))

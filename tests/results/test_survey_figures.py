@@ -98,7 +98,7 @@ def test_a_table_without_some_cells_leaves_gaps_and_many_categories_have_colours
 
 
 def test_what_no_figure_can_have_is_refused():
-    with pytest.raises(ValueError, match=r"columns=0: must be between 1 and"):
+    with pytest.raises(ValueError, match=r"columns=0: .*between 1 and"):
         SURVEY.plot(columns=0)
     with pytest.raises(ValueError, match=r"level=1\.5: must be"):
         SURVEY.plot(level=1.5)

@@ -14,13 +14,13 @@ def test_the_sum_of_all_weights_fits_into_64_bits() -> None:
 def test_more_candidates_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(categorical, "LARGEST_SUPPORT", 4)
     assert ExactCategorical(np.zeros(4)).draw() in range(4)
-    with pytest.raises(ValueError, match="has 5 entries; must have at most 4"):
+    with pytest.raises(ValueError, match=r"has 5 entries; .*at most 4"):
         ExactCategorical(np.zeros(5))
 
 
 @pytest.mark.parametrize("wrong", [-1e-300, -0.5, 2.0**62, 2.0**62.5, np.inf, np.nan])
 def test_exponents_of_which_nothing_is_known_are_refused(wrong: float) -> None:
-    with pytest.raises(ValueError, match="every entry must be at least 0 and below"):
+    with pytest.raises(ValueError, match=r"every entry .*at least 0"):
         ExactCategorical(np.array([0.0, wrong]))
 
 

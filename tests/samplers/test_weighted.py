@@ -63,5 +63,5 @@ def test_draws_follow_the_weights(bits: int) -> None:
 
 
 def test_weights_that_sum_to_something_else_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"weights: sum to 8; must sum to 2\^64"):
+    with pytest.raises(ValueError, match=r"sum to 8; .*2\^64"):
         WeightedPlaces([3, 5], 64)

@@ -140,9 +140,9 @@ def test_a_unit_of_nothing_is_refused(unit):
         assert exact.summarize()["scale"].max() < 1e-6
         assert exact.resolve().map(0) == 0
         assert exact.release().collect().item() == 6
-    with pytest.raises(ValueError, match=r"its privacy unit has no records \(d_in=0\)"):
+    with pytest.raises(ValueError, match=r"no records \(d_in=0\)"):
         ob.posterior(limited, "x", nulls=False, size=6 if "changes" in unit else None)
-    with pytest.raises(ValueError, match="=0: must be between 1 and"):
+    with pytest.raises(ValueError, match=r"=0: .*between 1 and"):
         ob.context(frame, privacy_unit=dp.unit_of(**unit), privacy_loss=dp.loss_of(epsilon=1.0))
 
 

@@ -103,9 +103,7 @@ def test_a_release_that_would_ignore_the_data_fails_with_the_remedy(then):
     measurement = LARGE >> then(PURE, value)
     assert measurement.map(1) > 0
     data = pl.LazyFrame({"x": pl.Series(["1"] * 1000, dtype=pl.Enum(MANY))})
-    with pytest.raises(
-        OpenDPException, match=r"uniform draws from them, whatever the data\. Use KNormParameters"
-    ):
+    with pytest.raises(OpenDPException, match=r"uniform draws .* Use KNormParameters"):
         measurement(data)
 
 
@@ -118,7 +116,7 @@ def test_in_a_context_it_is_refused_before_anything_is_read_or_spent():
     )
     arguments = {"categories": MANY, "nulls": "0", "unknown": "0", "size": 1000}
     for mechanism in ("hellinger_exponential", ob.mechanisms.HellingerExponential(2.0)):
-        with pytest.raises(ValueError, match="uniform draws from them, whatever the data"):
+        with pytest.raises(ValueError, match="uniform draws from them"):
             ob.posterior(context.query(), "x", mechanism=mechanism, **arguments).release()
     assert context.remaining_privacy_loss() == [1.0]
 

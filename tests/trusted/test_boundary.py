@@ -211,7 +211,7 @@ def failing(error):
 def test_guarded_withholds_the_cause(error):
     with pytest.raises(
         RuntimeError,
-        match=r"counting failed\. The cause is withheld, because it may depend on the data",
+        match=r"counting failed\. .*cause is withheld",
     ) as caught:
         failing(error)(None)
     assert PRIVATE not in str(caught.value)
@@ -224,7 +224,7 @@ def test_what_a_frame_fails_with_is_withheld_outside_of_callbacks_too(kind):
     def read():
         raise kind(PRIVATE)
 
-    with pytest.raises(RuntimeError, match=r"reading failed\. The cause is withheld") as raised:
+    with pytest.raises(RuntimeError, match=r"reading failed\. .*cause is withheld") as raised:
         withheld(read, "reading")
     assert PRIVATE not in "".join(traceback.format_exception(raised.value))
     assert raised.value.__context__ is raised.value.__cause__ is None
@@ -365,9 +365,7 @@ def test_wrong_counts_give_a_public_message(value):
     counts = counts_of_bits()
     for then in (ob.t.then_beta_binomial(prior=1.0), ob.t.then_count_vector()):
         after = counts.output_space >> then
-        with pytest.raises(
-            OpenDPException, match="must hold 2 non-negative whole numbers, one for each category"
-        ):
+        with pytest.raises(OpenDPException, match="2 non-negative whole numbers"):
             after(value)
 
 
@@ -513,7 +511,7 @@ class Plugin:
     ["NaN", "negative", "positive at 0", "decreasing", "decreasing far out", "infinite, then less"],
 )
 def test_a_plugin_with_an_impossible_map_makes_no_measurement(name, measure):
-    with pytest.raises(ValueError, match=r"Plugin: its privacy map (returned|falls from)"):
+    with pytest.raises(ValueError, match=r"Plugin: its .*map (returned|falls from)"):
         posterior() >> ob.m.then_mechanism(measure, Plugin(1.0, lambda d: MAPS[name][0](d)[0]))
 
 
@@ -528,15 +526,15 @@ def test_a_plugin_s_map_is_checked_when_it_is_used():
 
 def test_descriptor_of_names_what_is_needed():
     with pytest.raises(
-        ValueError, match=r"input_domain=AtomDomain\(T=i32\): must be the output of make_thing"
+        ValueError, match=r"input_domain=AtomDomain\(T=i32\): .*output of make_thing"
     ):
         descriptor_of(dp.atom_domain(T="i32"), int, "make_thing")
-    with pytest.raises(ValueError, match="input_domain=mine: must be the output of make_thing"):
+    with pytest.raises(ValueError, match=r"input_domain=mine: .*output of make_thing"):
         descriptor_of(dp.user_domain("mine", lambda _: True, "text"), int, "make_thing")
     space = CountsSpace(("a", "b"), 5)
     assert descriptor_of(space.domain, CountsSpace, "make_thing") == space
     forged = dp.user_domain(CountsSpace(("a", "b"), 6).identifier, lambda _: True, space)
-    with pytest.raises(ValueError, match="must be the output of make_thing"):
+    with pytest.raises(ValueError, match="output of make_thing"):
         descriptor_of(forged, CountsSpace, "make_thing")
 
 

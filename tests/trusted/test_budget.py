@@ -26,7 +26,7 @@ def test_a_budget_that_buys_something(budget):
 
 @pytest.mark.parametrize("budget", [0.0, (0.0, 1e-6), -1.0, math.nan, math.inf, (math.inf, 1e-6)])
 def test_a_budget_that_buys_nothing(budget):
-    with pytest.raises(ValueError, match="epsilon or rho must be finite and greater than 0"):
+    with pytest.raises(ValueError, match=r"epsilon or rho .*greater than 0"):
         check_query_budget(budget)
 
 
@@ -112,7 +112,7 @@ def test_a_sum_that_floats_round_to_the_limit_is_above_it(name):
     sums = [a + b for a, b in zip(spent, loss, strict=True)]
     assert all(of <= at for of, at in zip(sums, limits, strict=True))
     of = Spent(limit, spent)
-    with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
+    with pytest.raises(ValueError, match="left of the Context's budget"):
         check_remaining(of, loss)
     check_remaining(of, tuple(0.0 for _ in loss))
 
@@ -133,7 +133,7 @@ def test_the_filter_of_opendp_rounds_up_too(pure, measure):
         )
 
     ask(FULL)
-    with pytest.raises(ValueError, match="exceeds what is left of the Context's budget"):
+    with pytest.raises(ValueError, match="left of the Context's budget"):
         check_remaining(context, (TINY,))
     check_remaining(context, (0.0,))
     with pytest.raises(OpenDPException, match="would exceed privacy budget"):

@@ -174,7 +174,7 @@ def test_amplification_needs_the_size():
 
 
 def test_a_wrong_size_fails_with_a_public_message():
-    with pytest.raises(OpenDPException, match="the number of records is not size=3, the public"):
+    with pytest.raises(OpenDPException, match="records is not size=3"):
         counting(CHANGE_ONE, 3)(["a"])
 
 
@@ -225,5 +225,5 @@ def test_what_does_not_fit_is_refused(name):
 
 def test_a_frame_still_needs_a_column():
     domain = dp.domain_of(pl.LazyFrame({"x": [True]}), infer=True)
-    with pytest.raises(TypeError, match="column=None: must be the name of a column of the frame"):
+    with pytest.raises(TypeError, match=r"column=None: .*name of a column"):
         ob.t.make_categorical_counts(domain, SYMMETRIC, **TEXT)

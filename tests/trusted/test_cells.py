@@ -54,7 +54,7 @@ def domain_of(**types: Any) -> dp.Domain:
     ],
 )
 def test_values_are_different_and_of_their_kind(kind: Any, values: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match="values: must be different values of column 'x'"):
+    with pytest.raises(ValueError, match=r"values: .*different values of column 'x'"):
         Axis("x", kind, values, 0, 0)
 
 
@@ -74,7 +74,7 @@ def test_values_of_every_kind_are_accepted() -> None:
     ],
 )
 def test_an_index_has_a_place_for_every_value(index: Any) -> None:
-    with pytest.raises(ValueError, match="index: must be whole numbers with a dimension for each"):
+    with pytest.raises(ValueError, match=r"index: .*a dimension for each"):
         cells(index=index)
 
 
@@ -86,13 +86,13 @@ def test_places_are_on_the_axis(null: int, other: int) -> None:
 
 @pytest.mark.parametrize("index", [(0, 1, 3), (0, 1, -2), (0, 1, 99)])
 def test_every_number_is_that_of_a_cell_or_of_none(index: Any) -> None:
-    with pytest.raises(ValueError, match=r"index: must be from -1 to 2"):
+    with pytest.raises(ValueError, match=r"index: .*from -1 to 2"):
         cells(index=index)
 
 
 def test_under_a_public_number_every_record_is_counted() -> None:
     cells(index=(0, 1, -1))
-    with pytest.raises(ValueError, match=r"index: must be from 0 to 2, .* number of records is"):
+    with pytest.raises(ValueError, match=r"index: .*from 0 to 2, .* records"):
         cells(index=(0, 1, -1), space=PUBLIC)
 
 
@@ -115,7 +115,7 @@ def test_an_axis_may_have_more_places_than_it_uses() -> None:
 
 @pytest.mark.parametrize("types", [{"town": pl.String}, {"vote": pl.Int64}, {"vote": pl.List(int)}])
 def test_the_frame_has_the_columns_and_their_kinds(types: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="axes: the frame has no column 'vote' of kind text"):
+    with pytest.raises(ValueError, match=r"axes: .*no column 'vote' of kind"):
         cells().check_kinds(kinds_in(pl.LazyFrame(schema=types)))
 
 
@@ -136,7 +136,7 @@ def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
 def test_a_size_that_is_not_public_is_refused_by_every_way_to_count(way: int) -> None:
     """Negative control of what it prevents: `map(1)` would be 1 where a record more fails."""
     domain = domain_of(vote=pl.String)
-    with pytest.raises(ValueError, match="size=3: the number of records is private here"):
+    with pytest.raises(ValueError, match=r"size=3: .*records is private"):
         ways_to_count(domain, dp.symmetric_distance(), cells(space=PUBLIC))[way]()
     ways_to_count(domain, dp.symmetric_distance(), cells())[way]()
 
@@ -152,7 +152,7 @@ def test_a_public_number_is_stated(way: int) -> None:
 
 @pytest.mark.parametrize("way", [0, 2, 3])
 def test_columns_are_looked_for_by_every_way_to_count(way: int) -> None:
-    with pytest.raises(ValueError, match="axes: the frame has no column 'vote' of kind text"):
+    with pytest.raises(ValueError, match=r"axes: .*no column 'vote' of kind"):
         ways_to_count(domain_of(town=pl.String), dp.symmetric_distance(), cells())[way]()
 
 

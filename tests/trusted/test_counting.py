@@ -210,10 +210,7 @@ def test_bounds_give_the_smallest_number_they_prove(name):
 def test_bounds_that_prove_nothing_are_an_error(name):
     with pytest.raises(
         OpenDPException,
-        match=(
-            r"no Bound limits the number of records of a unit\. Give Bound\(by=\[\],"
-            r" per_group=\.\.\.\)"
-        ),
+        match=r"no Bound limits .* Bound\(by=\[\], per_group=\.\.\.\)",
     ):
         counting(BOUNDED).map(UNUSABLE[name])
 
@@ -405,10 +402,7 @@ def test_rules_for_size(name):
 def test_a_wrong_size_fails_with_a_public_message(rows):
     with pytest.raises(
         OpenDPException,
-        match=(
-            "the number of records is not size=2, the public number that was declared; pass the"
-            " true one"
-        ),
+        match=r"records is not size=2, .*declared",
     ):
         counting(CHANGE_ONE, size=2)(frame_of(rows))
 
@@ -425,7 +419,7 @@ def test_a_public_length_in_a_margin_makes_neighbours_change_one():
 
 
 def test_other_bad_input():
-    with pytest.raises(ValueError, match="column='y': is not a column of the frame, which has 1"):
+    with pytest.raises(ValueError, match=r"column='y': .*not a column .* 1"):
         ob.t.make_categorical_counts(domain(), SYMMETRIC, column="y", **POLICY)
     with pytest.raises(
         TypeError, match=r"input_domain=AtomDomain\(T=i32\): must be a LazyFrameDomain"
@@ -433,22 +427,19 @@ def test_other_bad_input():
         ob.t.make_categorical_counts(dp.atom_domain(T="i32"), SYMMETRIC, column="x", **POLICY)
     with pytest.raises(
         TypeError,
-        match="column='x': has type Float64; must be Enum, String, Categorical, integer or Boolean",
+        match=r"column='x': .*Float64; .*Enum, String",
     ):
         counting(SYMMETRIC, pl.Float64)
-    with pytest.raises(ValueError, match=r"nulls=None: column 'x' may hold nulls\. Pass nulls="):
+    with pytest.raises(ValueError, match=r"nulls=None: column 'x' .*Pass nulls="):
         counting(SYMMETRIC, nulls=None)
     with pytest.raises(
         ValueError,
-        match=(
-            r"unknown=None: column 'x' of type String may hold values outside the categories\. Pass"
-            r" unknown="
-        ),
+        match=r"unknown=None: column 'x' .*Pass unknown=",
     ):
         counting(SYMMETRIC, pl.String, categories=["a"], unknown=None)
-    with pytest.raises(ValueError, match="must be the output of make_categorical_counts"):
+    with pytest.raises(ValueError, match="output of make_categorical_counts"):
         ob.t.make_count_vector(domain(), SYMMETRIC)
-    with pytest.raises(ValueError, match="must be the metric that belongs to the input domain"):
+    with pytest.raises(ValueError, match=r"metric .*belongs to the input domain"):
         ob.t.make_count_vector(
             counting(SYMMETRIC).output_domain, counting(CHANGE_ONE, size=1).output_metric
         )

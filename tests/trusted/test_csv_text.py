@@ -127,12 +127,12 @@ def test_blocks_end_where_no_quote_is_open(path: Path, monkeypatch: pytest.Monke
 def test_what_quotes_hold_together_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opendp_bayes.trusted.csv_text._BLOCK", 10)
     monkeypatch.setattr("opendp_bayes.trusted.csv_text._LONGEST", 100)
-    with pytest.raises(FileError, match="has quotes between which lines end"):
+    with pytest.raises(FileError, match="quotes between which lines"):
         read(path, 'v\n"' + "a\n" * 1000 + '"\n')
 
 
 def test_a_value_that_csv_does_not_read_is_refused(path: Path) -> None:
-    with pytest.raises(FileError, match="has quotes between which lines end"):
+    with pytest.raises(FileError, match="quotes between which lines"):
         read(path, f'v\n"a"{"b" * 200_000}\n')
 
 
@@ -147,19 +147,19 @@ def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(
 
 
 def test_a_separator_that_the_file_names_has_to_be_one(path: Path) -> None:
-    with pytest.raises(FileError, match=r"FILE votes.csv: separator='é': must be one ASCII"):
+    with pytest.raises(FileError, match=r"separator='é': .*one ASCII"):
         read(path, "sep=é\nvéw\n")
 
 
 def test_a_file_with_two_columns_of_one_name_is_refused(path: Path) -> None:
     assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
-    with pytest.raises(FileError, match=r"votes\.csv: two of its columns have one name; rename"):
+    with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
         read(path, "v,v,w\na,b,c\n", "w")
 
 
 @pytest.mark.parametrize("content", ['size in "\nv\n', "\n\n", ""])
 def test_a_header_that_is_none_is_refused(path: Path, content: str) -> None:
-    with pytest.raises(FileError, match=r"FILE votes.csv: cannot be read as CSV; its first line"):
+    with pytest.raises(FileError, match=r"votes.csv: .*as CSV; its first line"):
         read(path, content)
 
 

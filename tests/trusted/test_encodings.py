@@ -60,7 +60,7 @@ def test_python_reads_by_the_names_of_the_list_what_its_own_names_are() -> None:
     "name", ["", "morse", "rot13", "utf-7", "latin-1-sig", "mbcs", "locale", "os.path", "x" * 5000]
 )
 def test_other_names_are_refused_with_the_list(name: str) -> None:
-    with pytest.raises(ValueError, match="is not an encoding that is read; must be one") as error:
+    with pytest.raises(ValueError, match="not an encoding that is") as error:
         as_encoding(name)
     assert f": {', '.join(HIDDEN)}. Save the file in UTF-8." in str(error.value)
     assert len(str(error.value)) < 1500
@@ -80,7 +80,7 @@ def test_separators_that_an_encoding_may_hide_are_refused(encoding: str) -> None
 
 @pytest.mark.parametrize("given", ["", ";;", "é", '"', "\n", "\r", "\udc80"])
 def test_a_separator_is_one_character(given: str) -> None:
-    with pytest.raises(ValueError, match="must be one ASCII character that is no quote"):
+    with pytest.raises(ValueError, match=r"one ASCII character .*no quote"):
         as_separator(given, "utf-8")
 
 
@@ -98,12 +98,12 @@ column = "vote"
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ('encoding = "hz"', "line 1: encoding='hz': is not an encoding that is read; must be one"),
-        ('separator = ";;"', "line 1: separator=';;': must be one ASCII character that is no quo"),
-        ('separator = ""', "line 1: separator='': must be one ASCII character that is no quote"),
+        ('encoding = "hz"', r"encoding='hz': is not an encoding"),
+        ('separator = ";;"', r"line 1: separator=';;': must be one"),
+        ('separator = ""', r"line 1: separator='': must be one"),
         (
             'encoding = "sjis"\nseparator = "|"',
-            "line 2: separator='|': may be part of another character in shift-jis, where it would",
+            r"line 2: separator='|': may be part",
         ),
     ],
 )

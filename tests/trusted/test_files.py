@@ -341,7 +341,7 @@ def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(
     assert opened(tmp_path)
     pl.DataFrame({"vote": [1]}).write_parquet(tmp_path / "c.parquet")
     assert "not all its files have the same columns" in refused(tmp_path)
-    with pytest.raises(TypeError, match=r"^glob=1: must be True or False"):
+    with pytest.raises(TypeError, match=r"^glob=1: .*True or False"):
         opened(tmp_path, glob=1)
     with pytest.raises(ValueError, match=r"^glob=True: is for files"):
         opened(pl.DataFrame({"vote": ["a"]}), glob=True)
@@ -349,7 +349,7 @@ def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(
 
 def test_a_dataset_of_pyarrow_is_refused_with_what_to_write_instead(folder):
     dataset = pytest.importorskip("pyarrow.dataset")
-    with pytest.raises(TypeError, match=r"Give the path of its folder, or of its files with glob="):
+    with pytest.raises(TypeError, match=r"path of its folder, .*glob="):
         opened(dataset.dataset(folder))
 
 

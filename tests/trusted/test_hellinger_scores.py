@@ -267,7 +267,7 @@ def test_a_private_size_is_refused_by_name():
     )
     with pytest.raises(
         ValueError,
-        match=r"PermuteAndFlip: its candidates are .* so the number of records must be public\.",
+        match=r"PermuteAndFlip: .* records must be public",
     ):
         ob.posterior(context.query(), "x", nulls="a", mechanism="permute_and_flip")
 
@@ -288,16 +288,11 @@ def test_refuses_spaces(user, make):
         match=rf"{user}: its candidates are .* so the number of records must be public\.",
     ):
         make(PosteriorSpace(("a", "b"), None, (1.0, 1.0)))
-    with pytest.raises(
-        ValueError, match=r"size=200000: enumerating the candidates for 2 categories"
-    ):
+    with pytest.raises(ValueError, match=r"size=200000: enumerating .*2 categories"):
         make(PosteriorSpace(("a", "b"), 200_000, (1.0, 1.0)))
     with pytest.raises(
         ValueError,
-        match=(
-            r"input_domain=.*: must be the output of make_dirichlet_multinomial or"
-            r" make_beta_binomial\."
-        ),
+        match=r"input_domain=.*: .*make_dirichlet_multinomial or make_beta_binomial",
     ):
         make(CountsSpace(("a", "b"), 5))
 
@@ -305,20 +300,14 @@ def test_refuses_spaces(user, make):
 def test_needs_the_features():
     domain, metric = SPACE.domain, SPACE.metric
     dp.disable_features("honest-but-curious")
-    with pytest.raises(
-        ValueError, match="make_hellinger_scores builds on components that OpenDP has not vetted"
-    ):
+    with pytest.raises(ValueError, match="make_hellinger_scores builds on components"):
         ob.t.make_hellinger_scores(domain, metric)
-    with pytest.raises(
-        ValueError, match="selected_counts builds on components that OpenDP has not vetted"
-    ):
+    with pytest.raises(ValueError, match="selected_counts builds on components"):
         ob.t.selected_counts(domain)
 
 
 def test_refuses_another_metric():
-    with pytest.raises(
-        ValueError, match=r"input_metric=.*: must be the metric that belongs to the input domain"
-    ):
+    with pytest.raises(ValueError, match=r"input_metric=.*: .*belongs to the input domain"):
         ob.t.make_hellinger_scores(
             SPACE.domain, PosteriorSpace(("a", "b", "c"), None, SPACE.prior).metric
         )
@@ -328,7 +317,7 @@ def test_refuses_another_metric():
     ("d_in", "error"),
     [
         (-1, r"d_in=-1: must be 0 or greater\."),
-        (0.5, r"d_in=0\.5: must be a whole number, not float\."),
+        (0.5, r"d_in=0\.5: .*a whole number"),
     ],
 )
 def test_the_map_refuses_distances(d_in, error):
@@ -339,14 +328,12 @@ def test_the_map_refuses_distances(d_in, error):
 def test_failures_do_not_tell_about_data():
     with pytest.raises(
         OpenDPException,
-        match="the number of records is not size=5, the public number that was declared",
+        match=r"records is not size=5, .*declared",
     ):
         scores()(concentration(counts=(1, 3, 2)))
-    with pytest.raises(
-        OpenDPException, match="the input must be a float64 array of 3 concentrations"
-    ):
+    with pytest.raises(OpenDPException, match="float64 array of 3 concentrations"):
         scores()([1.0, 2.0])
-    with pytest.raises(OpenDPException, match=r"selected_counts failed\. The cause is withheld"):
+    with pytest.raises(OpenDPException, match=r"selected_counts failed\. .*cause is withheld"):
         ob.t.selected_counts(SPACE.domain)(21)
 
 

@@ -227,11 +227,11 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
         each.startswith("rows drawn at random, once for survey ") for each in set.union(*rules)
     )
     together = {"age": surveys[0]["age"], "four": surveys[1]["four"]}
-    with pytest.raises(ValueError, match="so that their true counts differ; release all with the"):
+    with pytest.raises(ValueError, match="true counts differ; release all"):
         ob.combine(together, records="same")
     alone = ob.posterior(of.query().truncate_per_group(2), **AGE).release()
     assert alone.promise.kept == ""
-    with pytest.raises(ValueError, match="keep the first of each, with `query"):
+    with pytest.raises(ValueError, match="first of each, with `query"):
         ob.combine({"age": surveys[0]["age"], "alone": alone}, records="same")
 
 
@@ -280,7 +280,7 @@ UNORDERED = [
 @pytest.mark.parametrize("make", UNORDERED)
 def test_frames_without_a_fixed_order_are_refused_and_paid_for(make: Any) -> None:
     of = opened(make(FEW.lazy()), 2, epsilon=2.0)
-    with pytest.raises(ReleaseError, match=r"no fixed order: it joins.*Let these keep the order"):
+    with pytest.raises(ReleaseError, match="no fixed order: it joins"):
         ob.survey(of.query().truncate_per_group(2, keep="first"), LEVELS).release()
     drawn = ob.survey(of.query().truncate_per_group(2), LEVELS).release()
     assert drawn["age"].promise.truncated

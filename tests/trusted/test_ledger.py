@@ -64,7 +64,7 @@ def test_refuses_before_data_are_read_what_exceeds_the_total(path, tmp_path):
     before = path.read_bytes()
     data.unlink()
     query = ob.posterior(context.query(epsilon=0.5), **VOTE)
-    with pytest.raises(ob.LedgerError, match=r"of ε = 0\.5, would .* at most epsilon=0\.25\."):
+    with pytest.raises(ob.LedgerError, match=r"ε = 0\.5, .* at most epsilon=0\.25\."):
         query.release()
     assert path.read_bytes() == before
     assert context.current_privacy_loss() == 0.75  # nor debited
@@ -105,7 +105,7 @@ def test_nothing_is_handed_out_without_its_entry(path, monkeypatch):
     context = opened(ob.Ledger(path, epsilon=1.0))
     query = ob.posterior(context.query(epsilon=0.5), **VOTE)
     path.unlink()
-    with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such file"):
+    with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such"):
         query.release()
     assert not path.exists()  # a ledger that is gone is not begun anew
     assert context.current_privacy_loss() == 0.0
@@ -117,7 +117,7 @@ def test_nothing_is_handed_out_without_its_entry(path, monkeypatch):
         return count(self, groups)
 
     monkeypatch.setattr(Cells, "counts", counts)
-    with pytest.raises(ob.LedgerError, match="was replaced since the release was entered"):
+    with pytest.raises(ob.LedgerError, match="replaced since the release"):
         query.release()
     assert context.current_privacy_loss() == 0.5, "it was made"
     assert ledger.spent.epsilon == 0.0
@@ -133,7 +133,7 @@ def test_what_was_entered_and_cannot_be_settled_is_not_handed_out(path, monkeypa
 
     with (
         closing(sqlite3.connect(path, isolation_level=None)) as holder,
-        pytest.raises(ob.LedgerError, match=r"cannot be used \(database is locked\)"),
+        pytest.raises(ob.LedgerError, match=r"cannot be used \(database is locked"),
     ):
         release()
     assert ledger.spent == LOSS
@@ -164,7 +164,7 @@ def test_measures(path, loss, of, spent):
 
 def test_a_loss_in_rho_has_no_place_in_a_ledger_in_epsilon(path):
     query = opened(ob.Ledger(path, epsilon=1.0), dp.loss_of(rho=0.5)).query(rho=0.1)
-    with pytest.raises(ob.LedgerError, match="keep the ledger in rho, which takes both"):
+    with pytest.raises(ob.LedgerError, match="in rho, which takes both"):
         ob.posterior(query, **VOTE).release()
 
 
@@ -176,9 +176,7 @@ def test_different_units_are_told_apart(path):
     assert ledger.account.unit == "contributions: 1, identifier: person"
     for unit, size in ((UNIT, None), (dp.unit_of(changes=2), 100)):
         query = opened(ledger, unit=unit).query(epsilon=0.5)
-        with pytest.raises(
-            ob.LedgerError, match="all records of 1 value of person added or removed, a"
-        ):
+        with pytest.raises(ob.LedgerError, match="1 value of person added"):
             ob.posterior(query, **VOTE, size=size).release()
 
 
@@ -187,9 +185,7 @@ def test_a_ledger_is_opened_for_the_unit_that_it_has(path):
     ob.Ledger(path, epsilon=9.0, unit=UNIT)
     for total in ({}, {"epsilon": 9.0}):
         assert ob.Ledger(path, **total, unit=UNIT).account.unit == "contributions: 1"
-        with pytest.raises(
-            ob.LedgerError, match="1 record added or removed, and one for 1 record ch"
-        ):
+        with pytest.raises(ob.LedgerError, match=r"added or removed, .*1 record ch"):
             ob.Ledger(path, **total, unit=dp.unit_of(changes=1))
 
 
@@ -207,7 +203,7 @@ def test_units_with_bounds_are_told_by_their_numbers(path):
 def test_totals_are_set_and_changed(path):
     ledger = ob.Ledger(path, dataset="a", epsilon=1.0)
     assert ob.Ledger(path, dataset="a", epsilon=1).total == ledger.total
-    with pytest.raises(ValueError, match=r"epsilon=2\.0: the total of 'a' .* is ε = 1\. Le"):
+    with pytest.raises(ValueError, match=r"epsilon=2\.0: .*total of 'a' .* ε = 1"):
         ob.Ledger(path, dataset="a", epsilon=2)
     ledger.set_total(epsilon=2, delta=1e-6)
     assert ob.Ledger(path).remaining == Loss(epsilon=2.0, delta=1e-6)
@@ -215,9 +211,9 @@ def test_totals_are_set_and_changed(path):
         with pytest.raises(ValueError, match="epsilon=None: must be given, because"):
             ledger.set_total(**given)
     ob.Ledger(path, dataset="b", rho=1.0)
-    with pytest.raises(ob.LedgerError, match=r"keeps 2 data sets, 'a', 'b'; say which"):
+    with pytest.raises(ob.LedgerError, match="2 data sets, 'a', 'b'; say"):
         ob.Ledger(path)
-    with pytest.raises(ob.LedgerError, match=r"has no data set 'c', but 'a', 'b'\. Check"):
+    with pytest.raises(ob.LedgerError, match="no data set 'c', but"):
         ob.Ledger(path, dataset="c")
     assert len(ledger.account.entries) == 2
 
@@ -230,15 +226,15 @@ def test_a_new_data_set_is_called_after_its_file(path):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"epsilon": 0}, ValueError, "epsilon=0: must be finite and greater than 0"),
+        ({"epsilon": 0}, ValueError, r"epsilon=0: .*greater than 0"),
         ({"rho": float("inf")}, ValueError, "rho=inf: must be finite"),
         ({"epsilon": "3"}, TypeError, "epsilon='3': must be a number"),
         ({"epsilon": 1, "rho": 1}, ValueError, "epsilon, rho: both are given"),
         ({"delta": 0.1}, ValueError, r"delta=0\.1: goes with epsilon or rho"),
-        ({"epsilon": 1, "delta": 1}, ValueError, "delta=1: must be a number, at least 0 and below"),
+        ({"epsilon": 1, "delta": 1}, ValueError, r"delta=1: .*0 and below"),
         ({"epsilon": 1, "dataset": ""}, ValueError, "dataset='': must be one line"),
         ({"epsilon": 1, "note": "a\nb"}, ValueError, r"note='a\\nb': must be one line"),
-        ({}, ob.LedgerError, r"cannot be used \(No such file.* giving it a total"),
+        ({}, ob.LedgerError, r"cannot be used \(No .*a total"),
     ],
 )
 def test_refuses_arguments(path, arguments, error, message):
@@ -248,15 +244,15 @@ def test_refuses_arguments(path, arguments, error, message):
 
 
 def test_refuses_places(tmp_path):
-    with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such file"):
+    with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such"):
         ob.Ledger(tmp_path / "none" / "b.ledger", epsilon=1.0)
     assert not (tmp_path / "none").exists()
-    with pytest.raises(ob.LedgerError, match=r"cannot be used \(Is a directory\)"):
+    with pytest.raises(ob.LedgerError, match=r"cannot be used \(Is a directory"):
         ob.Ledger(tmp_path)
 
 
 def test_a_context_takes_a_ledger_alone():
-    with pytest.raises(TypeError, match=r"ledger='b.ledger': must be a Ledger, as in ob\.Ledger"):
+    with pytest.raises(TypeError, match=r"ledger='b.ledger': .*a Ledger"):
         opened("b.ledger")
 
 
@@ -329,7 +325,7 @@ def test_a_ledger_that_was_moved_meanwhile_takes_no_entry(path):
             path.rename(path.with_suffix(".old"))
 
     ob.Ledger(path, epsilon=1.0)
-    with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such file"):
+    with pytest.raises(ob.LedgerError, match=r"cannot be used \(No such"):
         move_while_another_enters()
     assert not path.exists()
     assert ob.Ledger(path.with_suffix(".old")).spent == LOSS

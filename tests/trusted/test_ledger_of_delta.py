@@ -33,7 +33,7 @@ def test_a_total_that_is_changed_has_its_own_delta(path: Path, kind: str) -> Non
     ledger.set_total(**{kind: 2.0})  # type: ignore[arg-type]
     assert (ledger.total.value, ledger.total.delta) == (2.0, 0.0)
     for delta in (1.0, 1, 1.5, -1e-9, True):
-        with pytest.raises(ValueError, match=r"delta=.*: must be a number, at least 0 and below 1"):
+        with pytest.raises(ValueError, match=r"delta=.*: .*at least 0 and below"):
             ledger.set_total(**{kind: 2.0}, delta=delta)  # type: ignore[arg-type]
 
 
@@ -49,7 +49,7 @@ def test_the_delta_of_a_release_is_entered_and_limits_the_next(path: Path) -> No
     first = ob.posterior(context.query(epsilon=1.0, delta=1e-6), **asked).release()
     assert first.delta == pytest.approx(1e-6)
     assert (ledger.spent.epsilon, ledger.spent.delta) == (first.epsilon, first.delta)
-    with pytest.raises(ob.LedgerError, match="would exceed what the ledger has left"):
+    with pytest.raises(ob.LedgerError, match="exceed what the ledger has"):
         ob.posterior(context.query(epsilon=1.0, delta=1e-6), **asked).release()
     second = ob.posterior(context.query(epsilon=1.0, delta=4e-7), **asked).release()
     assert ledger.spent.delta >= first.delta + second.delta

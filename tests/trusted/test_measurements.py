@@ -461,16 +461,13 @@ def test_bad_input_is_refused_at_construction(name):
 
 def test_mechanisms_that_need_a_public_size_are_refused_without_one():
     for then in (ob.m.then_hellinger_exponential, ob.m.then_smooth_hellinger_exponential):
-        with pytest.raises(ValueError, match="the number of records must be public"):
+        with pytest.raises(ValueError, match="records must be public"):
             posterior(None) >> then(PURE, 1.0)
-    with pytest.raises(ValueError, match="total='remainder': needs a public number of records"):
+    with pytest.raises(ValueError, match=r"total='remainder': .*public number"):
         posterior(None) >> ob.m.then_laplace_parameters(PURE, 1.0, total="remainder")
     with pytest.raises(
         ValueError,
-        match=(
-            r"input_metric=CountsDistance\(add/remove\): must be the metric that belongs to the"
-            r" input domain"
-        ),
+        match=r"input_metric=CountsDistance\(add/remove\): .*belongs to",
     ):
         ob.m.make_laplace_parameters(
             posterior().output_domain, posterior(None).output_metric, PURE, 1.0
@@ -718,7 +715,7 @@ def test_what_could_be_changed_is_refused_though_it_has_a_hash():
         check, log_pmf, sample = Uniform.check, Uniform.log_pmf, Uniform.sample
         proven_loss = Uniform.proven_loss
 
-    with pytest.raises(TypeError, match="must be a frozen dataclass, so that the map and the"):
+    with pytest.raises(TypeError, match="be a frozen dataclass"):
         ob.m.make_mechanism(*posterior().output_space, PURE, Thawed(1.0))
 
 
@@ -739,9 +736,7 @@ def test_a_mechanism_that_can_change_is_refused():
         def proven_loss(self, d_in, *, size, prior, delta=0.0):
             return ob.PrivacyLoss(epsilon=0.0, rho=0.0, range=0.0)
 
-    with pytest.raises(
-        TypeError, match=r"must be hashable; give its class @dataclass\(frozen=True"
-    ):
+    with pytest.raises(TypeError, match=r"must be hashable; .*@dataclass\(frozen=True"):
         posterior() >> ob.m.then_mechanism(PURE, Thawed(1.0))
 
 
@@ -778,7 +773,7 @@ def test_what_a_plugin_samples_is_checked_inside_the_callback(sample):
     )
     with pytest.raises(
         OpenDPException,
-        match=r"sample must be an array of non-negative integers of shape \(draws, k\)",
+        match=r"non-negative integers of shape \(draws, k\)",
     ):
         measurement(np.array([2.0, 3.0]))
 

@@ -122,7 +122,7 @@ def test_no_scale_is_found_for_a_distance_of_none(name):
     for wrong in (0, -1):
         with pytest.raises(ValueError, match=rf"d_in={wrong}: must be between 1 and"):
             find(wrong)
-    with pytest.raises(TypeError, match="d_in=True: must be a whole number, not bool"):
+    with pytest.raises(TypeError, match=r"d_in=True: .*a whole number"):
         find(True)
 
 

@@ -57,7 +57,7 @@ def test_a_long_column_of_few_bits_is_written(values):
 
 @pytest.mark.parametrize("frame", [None, {"x": [1]}, pl.Series([1]), "data.arrow"])
 def test_only_frames_are_written(frame, temporary):
-    with pytest.raises(TypeError, match="frame: must be a polars DataFrame or LazyFrame, not"):
+    with pytest.raises(TypeError, match=r"frame: .*a polars DataFrame"):
         ob.on_disk(frame)
     assert not list(temporary.iterdir())
 
@@ -115,9 +115,7 @@ def test_it_goes_when_writing_fails_and_shows_no_value(temporary):
     broken = FRAME.lazy().select(pl.col("text").cast(pl.Int64))
     with pytest.raises(pl.exceptions.PolarsError, match="é"):
         broken.collect()  # the negative control
-    with pytest.raises(
-        RuntimeError, match=r"writing it to a file failed\. .* run the plan"
-    ) as caught:
+    with pytest.raises(RuntimeError, match=r"writing .* failed\. .* run the plan") as caught:
         ob.on_disk(broken)
     assert caught.value.__context__ is None
     del caught
@@ -190,7 +188,7 @@ def test_a_release_after_the_block_says_what_to_do_and_costs_nothing(group):
         )
     query = context.query().filter(pl.col("enum").is_not_null())
     of_groups = {"by": "flag", "categories": {"flag": [True]}} if group else {}
-    with pytest.raises(ReleaseError, match=r"is not there any more.*inside the block") as caught:
+    with pytest.raises(ReleaseError, match=r"not there any more.*inside the block") as caught:
         ob.posterior(query, "enum", nulls="a", **of_groups).release()
     assert tempfile.gettempdir() not in str(caught.value)
     assert context.current_privacy_loss() == []

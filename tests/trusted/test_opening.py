@@ -59,7 +59,7 @@ def test_every_frame_is_counted_alike(name):
 @pytest.mark.parametrize("name", ["pandas, categories", "Arrow, a dictionary"])
 def test_categories_of_the_data_are_not_taken_for_public(name):
     query = opened(FRAMES[name](), split_evenly_over=1).query()
-    with pytest.raises(ValueError, match=r"categories=None: column 'vote' of type String"):
+    with pytest.raises(ValueError, match="categories=None: column 'vote' of type"):
         ob.posterior(query, **{**TEXT, "categories": None})
 
 
@@ -333,7 +333,7 @@ def test_a_frame_that_has_no_schema_shows_nothing_of_its_file(read, text, tmp_pa
     path.write_text(text)
     with pytest.raises(pl.exceptions.PolarsError, match=r"secret|'s'"):
         read(path).collect_schema()  # the negative control
-    with pytest.raises(RuntimeError, match=r"frame: looking up its names.* run the plan") as caught:
+    with pytest.raises(RuntimeError, match=r"looking up its names.* run the plan") as caught:
         opened(read(path))
     assert caught.value.__context__ is None
 
@@ -342,7 +342,7 @@ def test_without_narwhals_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(
         ImportError,
-        match=r"data=pandas\.DataFrame: is not a frame of polars.*pip install 'opendp-bayes\[fra",
+        match=r"pandas\.DataFrame: is not a frame.*opendp-bayes\[fra",
     ):
         opened(DATA.to_pandas())
     opened(DATA, split_evenly_over=1).query()
@@ -371,13 +371,13 @@ def test_a_budget_of_nothing_buys_what_is_public_and_no_posterior():
     context = opened(unit=dp.unit_of(changes=1), margins=[margin])
     lengths = context.query(epsilon=0.0).group_by("g").agg(dp.len(signed=True)).release()
     assert dict(lengths.collect().iter_rows()) == {1: 10, 2: 10, 3: 10}
-    with pytest.raises(ValueError, match=r"has a budget of 0\.0; epsilon or rho must be finite"):
+    with pytest.raises(ValueError, match=r"budget of 0\.0; .*finite"):
         ob.posterior(context.query(epsilon=0.0), size=30, **TEXT).release()
 
 
 def test_a_divided_budget_that_is_spent():
     context = opened(split_evenly_over=2)
-    with pytest.raises(ValueError, match="query: takes no epsilon, because the Context divides"):
+    with pytest.raises(ValueError, match=r"takes no epsilon, .*Context divides"):
         context.query(epsilon=0.5)
     for _ in range(2):
         ob.posterior(context.query(), **TEXT).release()
@@ -440,11 +440,11 @@ def test_a_context_over_data_of_ones_own_is_checked_like_any():
         raise ValueError("no plan is proved for it")
 
     assert own_data(check=seen.append).query()
-    with pytest.raises(ValueError, match="no plan is proved for it"):
+    with pytest.raises(ValueError, match="no plan is proved"):
         own_data(check=refused)
     assert seen == [dp.symmetric_distance()] * 2
     for unit in ("contributions", "changes"):
-        with pytest.raises(ValueError, match="identifier='person' is not a column of the frame"):
+        with pytest.raises(ValueError, match="identifier='person' is not a column"):
             own_data(privacy_unit=dp.unit_of(**{unit: 1}, identifier="person"))
 
 
@@ -486,5 +486,5 @@ def test_it_is_not_read_in_a_context_of_opendp_either():
         data=frame, privacy_unit=UNIT, privacy_loss=LOSS, split_evenly_over=1
     )
     asked = ob.posterior(context.query(), **TEXT)
-    with pytest.raises(Exception, match="the frame of the Context is not read: its rows come from"):
+    with pytest.raises(Exception, match="is not read: its rows"):
         asked.release()

@@ -54,7 +54,7 @@ def test_another_plan_than_that_before_group_by_is_refused(monkeypatch):
         "deserialize",
         lambda *given, **named: read_back(*given, **named).filter(C("i") > 1),
     )
-    with pytest.raises(ValueError, match="is not read back from `group_by` as it was"):
+    with pytest.raises(ValueError, match="not read back from `group_by`"):
         ob.posterior(grouped, **asked)
 
 
@@ -293,7 +293,7 @@ def test_a_step_is_accepted_or_named_as_it_is_written(name):
     ("node", "message"),
     [
         ({"Filter": {"input": {}, "more": 1}}, "a step of unknown form"),
-        ({"A": 1, "B": 2}, "a step of unknown form is not among"),
+        ({"A": 1, "B": 2}, "step of unknown form"),
         ({"Alias": [{"Function": {"input": [], "function": "IsNew"}}, "b"]}, "is_new is not among"),
         ({"Function": {"input": [], "function": "FillNull", "new": 1}}, "unknown arguments"),
         ({"BinaryExpr": {"left": "Len", "op": "New", "right": "Len"}}, "new is not among"),
@@ -321,9 +321,7 @@ def test_groups_by_more_than_their_own_rows_are_refused(grouped):
     """Of OpenDP's queries none makes them, and a plan may be somebody's own."""
     frame = pl.LazyFrame(schema=SCHEMA)
     check_plan(frame.group_by("s").agg(pl.len()), frame)
-    with pytest.raises(
-        ValueError, match="group_by: group_by_dynamic, rolling, having or map_groups is not among"
-    ):
+    with pytest.raises(ValueError, match=r"group_by: group_by_dynamic, .*is not among"):
         check_plan(grouped(frame).agg(pl.len()), frame)
 
 
@@ -332,7 +330,7 @@ def test_a_plan_of_another_frame_is_refused():
     made = query(s=pl.Enum(["a", "b"]))
     other = pl.LazyFrame(schema=SCHEMA).with_columns(b=C("s").cast(pl.Enum(["a", "b"])))
     given = type(made)(other, object.__getattribute__(made, "_query"))
-    with pytest.raises(ValueError, match="query: a frame with other columns or types than the"):
+    with pytest.raises(ValueError, match="other columns or types"):
         ob.posterior(given, "b", nulls="a")
 
 
@@ -345,7 +343,7 @@ def test_a_plan_that_cannot_be_written_is_refused():
     plan = pl.LazyFrame(schema=SCHEMA).with_columns(
         b=C("i").map_elements(lambda value: (held, value)[1], return_dtype=pl.Int64)
     )
-    with pytest.raises(ValueError, match="query: polars cannot write its plan down"):
+    with pytest.raises(ValueError, match="cannot write its plan down"):
         check_plan(plan, pl.LazyFrame(schema=SCHEMA))
 
 

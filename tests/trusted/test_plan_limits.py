@@ -45,7 +45,7 @@ def test_limits_by_codes_are_refused():
         made.truncate_per_group(1, keep=dp.polars.SortBy(["bin"])),
         made.truncate_per_group(1, by=["bin"]).truncate_num_groups(2, by=["bin"], keep="first"),
     ):
-        with pytest.raises(ValueError, match="filter: 'bin' is a Categorical, whose codes are"):
+        with pytest.raises(ValueError, match="filter: 'bin' is a Categorical"):
             ob.posterior(limited, **OF_I)
 
 
@@ -65,7 +65,7 @@ def test_limits_by_codes_are_refused():
     ],
 )
 def test_other_windows_are_refused(predicate):
-    with pytest.raises(ValueError, match=r"filter: over looks at other rows\. Only `truncate"):
+    with pytest.raises(ValueError, match=r"filter: over looks .*Only `truncate"):
         ob.posterior(query(of_persons()).filter(predicate), **OF_I)
 
 
@@ -138,7 +138,7 @@ SEEDED = pl.int_range(pl.len()).shuffle(seed=5).over("p") < 1
 
 
 def test_limits_by_a_seed_are_refused():
-    with pytest.raises(ValueError, match=r"filter: shuffle\(seed=5\) draws .* Leave the seed out"):
+    with pytest.raises(ValueError, match=r"filter: shuffle\(seed=5\) draws .* seed out"):
         ob.posterior(query(of_persons()).filter(SEEDED), **OF_I)
 
 

@@ -36,7 +36,7 @@ def test_a_limit_stands_on_the_greater_side_of_every_comparison(operator: str) -
     assert ob.posterior(limited, **OF_I).release().d_in == 3
     plan = object.__getattribute__(limited, "polars_plan")
     assert RowLimits.of(plan).kept == "the first 3 rows of each p"
-    with pytest.raises(ValueError, match="filter: over looks at other rows"):
+    with pytest.raises(ValueError, match="filter: over looks at other"):
         ob.posterior(query(of_persons()).filter(THE_REST[operator]), **OF_I)
 
 
@@ -98,7 +98,7 @@ def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
 
 def test_groups_by_a_categorical_are_still_coded() -> None:
     grouped = query().with_columns(bin=CUT).group_by("bin", "p").agg(i=C("i").max())
-    with pytest.raises(ValueError, match="with_columns: 'bin' is a Categorical, whose codes are"):
+    with pytest.raises(ValueError, match="with_columns: 'bin' is a Categorical"):
         ob.posterior(grouped.with_columns(i=C("bin").cast(pl.Int64)), **OF_I)
 
 
@@ -133,14 +133,14 @@ def test_windows_that_give_lists_or_other_rows_are_no_limits() -> None:
     for strategy in ("join", "explode"):
         numbers: Any = pl.int_range(pl.len())
         predicate = numbers.over("p", mapping_strategy=strategy) < 2
-        with pytest.raises(ValueError, match=r"over looks at other rows|cannot be carried out"):
+        with pytest.raises(ValueError, match=r"over looks at other|cannot be carried"):
             ob.posterior(query(of_persons()).filter(predicate), **OF_I)
 
 
 def test_keys_of_floats_and_of_several_values_are_refused() -> None:
     """Whatever is aggregated: the number of rows alone, or another column."""
     for aggregated in (pl.len().alias("i"), C("i").max()):
-        with pytest.raises(ValueError, match="group_by: group_by of float shows last"):
+        with pytest.raises(ValueError, match="group_by of float shows last"):
             ob.posterior(query().group_by("x").agg(aggregated), **OF_I)
 
 
@@ -154,10 +154,10 @@ def test_every_part_of_an_expression_is_looked_at() -> None:
         C("i").sum().cast(pl.String).fill_null("a"),
         C("i").sum().replace({1: 2}),
     ):
-        with pytest.raises(ValueError, match="with_columns: sum or dot is not among"):
+        with pytest.raises(ValueError, match="with_columns: sum or dot is"):
             ob.posterior(query().with_columns(i=value), **OF_I)
     coded = query().with_columns(bin=CUT)
-    with pytest.raises(ValueError, match=r"with_columns: pl\.when or fill_nan is not supported"):
+    with pytest.raises(ValueError, match=r"with_columns: pl\.when or fill_nan is"):
         ob.posterior(coded.with_columns(i=pl.when(C("bin") == "a").then(1).otherwise(0)), **OF_I)
 
 
@@ -200,7 +200,7 @@ def test_rows_in_any_number_of_groups_are_refused_before_data_are_read(unit: Any
     by_person = dp.unit_of(**unit, identifier="p")
     limited = query(by_person).truncate_per_group(1, by=["s"])
     for made in (limited, query(dp.unit_of(contributions=[Bound(by=["s"], per_group=1)]))):
-        with pytest.raises(ValueError, match=r"^d_in=.*no Bound limits the number of records"):
+        with pytest.raises(ValueError, match=r"^d_in=.*no Bound limits"):
             ob.posterior(made, **OF_I)
 
 

@@ -122,33 +122,24 @@ def test_spaces_that_are_not_counts_are_refused():
     for make in (ob.t.make_dirichlet_multinomial, ob.t.make_beta_binomial):
         with pytest.raises(
             ValueError,
-            match=r"input_domain=VectorDomain.*must be the output of make_categorical_counts",
+            match=r"input_domain=VectorDomain.*output of make_categorical_counts",
         ):
             make(*vectors, prior=1.0)
     with pytest.raises(ValueError, match="is a posterior already"):
         ob.t.make_dirichlet_multinomial(*posterior.output_space, prior=1.0)
     with pytest.raises(
         ValueError,
-        match=(
-            r"input_metric=SymmetricDistance\(\): must be the metric that belongs to the input"
-            r" domain"
-        ),
+        match=r"input_metric=SymmetricDistance\(\): .*belongs to the input domain",
     ):
         ob.t.make_dirichlet_multinomial(counts.output_domain, SYMMETRIC, prior=1.0)
     with pytest.raises(
         ValueError,
-        match=(
-            r"input_domain=AtomDomain.*must be the output of make_dirichlet_multinomial or"
-            r" make_beta_binomial"
-        ),
+        match=r"input_domain=AtomDomain.*make_dirichlet_multinomial or make_beta_binomial",
     ):
         ob.m.make_laplace_parameters(dp.atom_domain(T="i64"), SYMMETRIC, dp.max_divergence(), 1.0)
     with pytest.raises(
         ValueError,
-        match=(
-            r"input_domain=CategoricalCounts.*must be the output of make_dirichlet_multinomial or"
-            r" make_beta_binomial"
-        ),
+        match=r"input_domain=CategoricalCounts.*make_dirichlet_multinomial or make_beta_binomial",
     ):
         ob.m.make_laplace_parameters(*counts.output_space, dp.max_divergence(), 1.0)
 
@@ -186,7 +177,7 @@ def test_a_prior_by_labels():
     in_order = counting() >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0])
     assert by_labels.output_domain == in_order.output_domain
     for wrong in ({"a": 1.0, "b": 2.0}, {"a": 1.0, "b": 2.0, "z": 3.0}):
-        with pytest.raises(ValueError, match="must have one entry for each of 'a', 'b', 'c'"):
+        with pytest.raises(ValueError, match="entry for each of 'a', 'b'"):
             counting() >> ob.t.then_dirichlet_multinomial(prior=wrong)
     with pytest.raises(ValueError, match="greater than 0"):
         counting() >> ob.t.then_dirichlet_multinomial(prior={"a": 1.0, "b": 0.0, "c": 1.0})

@@ -84,7 +84,7 @@ def test_either_kind_may_be_left_out_alone(left_out: str) -> None:
 
 def test_a_boolean_column_of_one_category_holds_another_value() -> None:
     for categories in ([True], [False]):
-        with pytest.raises(ValueError, match="unknown=None: column 'b' of type Boolean may hold"):
+        with pytest.raises(ValueError, match=r"unknown=None: column 'b' .*Boolean may"):
             categorical_column(
                 "b", pl.Boolean(), nullable=False, categories=categories, nulls="-", unknown=None
             )
@@ -146,9 +146,9 @@ def test_bounds_of_one_grouping_that_are_said_twice_count_as_the_smaller() -> No
     for bounds in ([wide, narrow], [narrow, wide]):
         assert Bounds.of(bounds).records == 3 * 2
     assert Bounds.of([Bound(by=by, per_group=5), Bound(by=by, num_groups=2)]).records == 10
-    with pytest.raises(ValueError, match="no Bound limits the number of records of a unit"):
+    with pytest.raises(ValueError, match="no Bound limits the number"):
         Bounds.of([Bound(by=by, per_group=5), Bound(by=["sex"], num_groups=2)])
-    with pytest.raises(ValueError, match="no Bound limits the number of records of a unit"):
+    with pytest.raises(ValueError, match="no Bound limits the number"):
         Bounds.of([Bound(by=by, per_group=5)])
 
 
@@ -346,7 +346,7 @@ def test_an_option_of_a_query_per_group_is_not_replaced(total: str) -> None:
 )
 def test_noise_that_is_not_on_every_count_is_refused_per_group(mechanism: Any) -> None:
     grouped = query().group_by("sex")
-    with pytest.raises(ValueError, match="and those of the groups are private: a record may be"):
+    with pytest.raises(ValueError, match="those of the groups are private"):
         ob.posterior(grouped, **BY_SEX, mechanism=mechanism)
 
 
@@ -380,7 +380,7 @@ def test_an_identifier_of_several_columns_needs_all_of_them() -> None:
     metric, _ = dp.unit_of(contributions=1, identifier=pl.col("a") + pl.col("b"))
     check_identifier(metric, ["b", "a", "c"])
     for columns in (["a", "c"], ["b", "c"]):
-        with pytest.raises(ValueError, match="is not a column of the frame, which has 2"):
+        with pytest.raises(ValueError, match=r"column of the frame, .*2"):
             check_identifier(metric, columns)
 
 
@@ -416,7 +416,7 @@ def test_a_frame_with_some_columns_of_an_enum_is_read_as_it_was() -> None:
 
 def test_a_release_takes_no_data_of_its_own() -> None:
     made = ob.posterior(query(), **TOWN)
-    with pytest.raises(ValueError, match="release: the query must belong to a Context"):
+    with pytest.raises(ValueError, match=r"release: .*belong to a Context"):
         made.release(data=FRAME.lazy())
     assert made.release().counts == (16, 5, 6)
 
@@ -431,5 +431,5 @@ def test_a_loss_of_nothing_is_given_and_no_loss_is_not() -> None:
         for given in ({"epsilon": 0}, {"epsilon": 0.5, "delta": None})
     ]
     assert losses == [0.0, 0.5]
-    with pytest.raises(ValueError, match="must be finite and greater than 0"):
+    with pytest.raises(ValueError, match="finite and greater than 0"):
         ob.posterior(opened.query(epsilon=0), **TOWN).resolve()

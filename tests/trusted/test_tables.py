@@ -197,13 +197,13 @@ def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
         said = asked_of(path, f'labels = "{labels}"', "SEXA", "categories = ['x']", code=2)
         assert message in said
     said = asked_of(data, "labels = true", "SEXA", "categories = ['x']", code=2)
-    assert "=True: is for SPSS and Stata, and test_data_linux.sas7bdat is SAS; leave it out" in said
-    assert "or name the catalogue of SAS with the labels, labels='formats.sas7bcat'" in said
+    assert "=True: is for SPSS and Stata" in said
+    assert "labels='formats.sas7bcat'" in said
     said = asked_of(of_others("sample.sav"), f'labels = "{catalogue}"', "mylabl", code=2)
-    assert "is for SAS, and sample.sav is SPSS; leave it out." in said
+    assert "is for SAS, and sample.sav is SPSS" in said
     said = run("release", of_others("sample.por"), "--column", "MYCHAR", "--categories", "a",
         "--epsilon", 1, "--encoding", "latin-1", code=2)  # fmt: skip
-    assert "FILE sample.por: says which characters it has; leave the encoding out." in said
+    assert "FILE sample.por: says which characters it has" in said
 
 
 def test_what_spss_declares_as_missing_has_no_value(of_others):
@@ -384,7 +384,7 @@ def test_empty_rows_are_no_records(tmp_path):
     labels = 'categories = ["yes", "no"]\nnulls = "none"'
     assert asked_of(path, "", "vote", labels) == {"yes": 1, "no": 1, "none": 1, "other": 0}
     said = asked_of(path, 'blank_lines = "null"', "vote", labels, code=2)
-    assert "is for CSV, and x.xlsx is a workbook; leave it out." in said
+    assert "is for CSV, and x.xlsx is a workbook" in said
 
 
 def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
@@ -453,7 +453,7 @@ def test_one_of_several_sheets_is_named(tmp_path):
     labels = 'categories = ["yes", "no"]'
     assert asked_of(path, 'sheet = "B"', "vote", labels)["no"] == 1
     assert said in asked_of(path, 'sheet = "C"', "vote", labels, code=2)
-    with pytest.raises(ValueError, match=r"data=x\.xlsx: has the sheets 'A', 'B'; name one"):
+    with pytest.raises(ValueError, match=r"x\.xlsx: has the sheets 'A', 'B'"):
         opened(path)
     assert counts(path, "vote", ["yes", "no"], sheet="A") == (1, 0, 0, 0)
 
@@ -461,7 +461,7 @@ def test_one_of_several_sheets_is_named(tmp_path):
 def test_a_header_that_may_be_a_record_is_not_shown(tmp_path):
     path = workbook(tmp_path / "x.xlsx", {"S": [["secret", "hidden", 5], ["yes", "no", 6]]})
     message = run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
-    assert "is not in the first row of x.xlsx, which must name the columns" in message
+    assert "not in the first row of x.xlsx" in message
     assert "secret" not in message
     assert "its first line may be a record" in run("init", path, code=2)
     plain = workbook(tmp_path / "z.xlsx", {"S": [["vote"], ["secret"]]})
@@ -599,11 +599,11 @@ def test_a_text_that_is_a_code_and_the_label_of_another_one_is_refused(tmp_path)
     people = pd.DataFrame({"vote": [1.0, 2.0, 2.0]})
     pyreadstat.write_sav(people, str(path), variable_value_labels={"vote": {1: "2", 2: "two"}})
     said = asked_of(path, "labels = true", "vote", 'categories = ["2"]', code=2)
-    assert "'2': is a code, and the label of another one; write the code" in " ".join(said.split())
+    assert "'2': is a code, and the label" in " ".join(said.split())
     found = asked_of(path, "labels = true", "vote", "categories = [1, 2]")
     assert found == {"2": 1, "two": 2, "other": 0}
     said = asked_of(path, 'labels = true\nnull_values = ["NA"]', "vote", code=2)
-    assert "FILE x.sav: null_values='NA': can never be a value in any of its columns" in said
+    assert "x.sav: null_values='NA': can never be" in said
 
 
 def test_two_columns_of_one_name_are_refused_by_every_door(tmp_path):
@@ -613,9 +613,7 @@ def test_two_columns_of_one_name_are_refused_by_every_door(tmp_path):
     blanks = tmp_path / "y.csv"
     blanks.write_text("vote, vote\nyes,no\n")
     for path in (people, book):
-        with pytest.raises(
-            ValueError, match=r"two of its columns have one name; rename all"
-        ) as raised:
+        with pytest.raises(ValueError, match="two of its columns have") as raised:
             opened(path)
         assert "secret" not in str(raised.value)
         for command in (("release", path, "--column", "vote", "--categories", "yes", *SURE),
@@ -699,9 +697,9 @@ def test_what_does_not_go_with_a_file_is_refused(name, of_others):
 
 
 def test_arguments_of_other_types_are_refused(of_others):
-    with pytest.raises(TypeError, match=r"^labels=1: must be True, False, or the path"):
+    with pytest.raises(TypeError, match=r"^labels=1: .*True, False, or"):
         opened(of_others("sample.sav"), labels=1)
-    with pytest.raises(TypeError, match=r"^sheet=1: must be the name of a sheet, or None"):
+    with pytest.raises(TypeError, match=r"^sheet=1: .*name of a sheet"):
         opened(of_others("mixed.xlsx"), sheet=1)
 
 
@@ -731,7 +729,7 @@ def test_a_file_that_ends_in_the_middle_tells_nothing(extension, of_others):
 def test_a_file_of_r_says_what_to_do(extension, tmp_path):
     path = tmp_path / f"x.{extension}"
     path.touch()
-    with pytest.raises(ValueError, match=r"is read by R alone\. Write it there as Parquet"):
+    with pytest.raises(ValueError, match=r"by R alone.* Parquet"):
         opened(path)
     assert "arrow::write_parquet" in run("release", path, "--column", "vote", *SURE, code=2)
 
@@ -740,9 +738,7 @@ def test_a_file_of_r_says_what_to_do(extension, tmp_path):
 def test_a_workbook_of_a_binary_form_says_what_to_do(extension, tmp_path):
     path = tmp_path / f"x.{extension}"
     path.touch()
-    with pytest.raises(
-        ValueError, match=r"binary form, which is not read; save it as \.xlsx or CSV"
-    ):
+    with pytest.raises(ValueError, match=r"binary form, .*save it as"):
         opened(path)
     said = run("release", path, "--column", "vote", *SURE, code=2)
     assert "save it as .xlsx or CSV" in " ".join(said.split())
@@ -785,13 +781,13 @@ def test_columns_of_types_that_opendp_does_not_know_are_left_out(tmp_path):
     query = opened(odd).query().filter(pl.col("for_").is_not_null())
     with pytest.raises(ValueError, match=f"^query: its plan asks for 'for_', which {message}"):
         ob.posterior(query, "vote", categories=["yes"], nulls="n", unknown="o")
-    with pytest.raises(ValueError, match=r"^column='on': has the type object of pandas"):
+    with pytest.raises(ValueError, match=r"^column='on': .*type object of pandas"):
         ob.posterior(opened(dated).query(), "on", categories=["a"], nulls="n", unknown="o")
 
 
 def test_an_identifier_that_was_left_out_is_named_with_the_reason():
     frame = pd.DataFrame({"vote": ["yes"], "who": pd.Series(["a"], dtype=object)})
-    with pytest.raises(ValueError, match=r"identifier='who': has the type object of pandas"):
+    with pytest.raises(ValueError, match=r"identifier='who': .*type object of pandas"):
         ob.context(
             frame,
             privacy_unit=dp.unit_of(contributions=1, identifier="who"),

@@ -59,9 +59,9 @@ def test_a_mechanism_that_exceeds_one_part_of_its_budget_is_refused(
 ) -> None:
     """Three records: ε = 3 / 2.9 above 1, with a δ of 0 that is well below its own limit."""
     asked = ob.posterior(query(loss), **AGE, mechanism=mechanism)
-    with pytest.raises(ValueError, match=r"its privacy loss .* exceeds the budget of the query"):
+    with pytest.raises(ValueError, match=r"privacy loss .* budget of the query"):
         asked.resolve()
-    with pytest.raises(ValueError, match=r"its privacy loss .* exceeds the budget of the query"):
+    with pytest.raises(ValueError, match=r"privacy loss .* budget of the query"):
         ob.survey(query(loss), {"age": {**AGE, "mechanism": mechanism}, "vote": VOTE}).resolve()
 
 
@@ -79,7 +79,7 @@ def test_a_survey_exceeds_either_part_of_its_budget_alone(
     )
     gaussian = {"mechanism": "gaussian_parameters"}
     made = ob.survey(query(loss), {"age": {**AGE, **gaussian}, "vote": {**VOTE, **gaussian}})
-    with pytest.raises(ValueError, match="more than the budget of the query"):
+    with pytest.raises(ValueError, match="more than the budget"):
         made.resolve()
 
 

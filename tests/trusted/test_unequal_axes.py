@@ -111,7 +111,7 @@ def test_a_public_number_of_records_lets_no_column_leave_any_out(policy: str, co
     counted_under[policy][column] = ob.DROP  # type: ignore[assignment]
     categories = {"size": SIZES, "age": AGES}
     question = Question.of(["size", "age"], categories=categories, **counted_under)
-    with pytest.raises(ValueError, match=r"ob\.DROP leaves records out, and the number"):
+    with pytest.raises(ValueError, match=r"leaves records out, .*number"):
         cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), len(ROWS))
 
 
@@ -119,7 +119,7 @@ def test_a_public_number_of_records_lets_no_column_leave_any_out(policy: str, co
 def test_no_column_of_the_groups_is_asked_for(by: tuple[str, ...]) -> None:
     keys = [tuple(LABELS[name][0] for name in by)]
     categories = {"size": SIZES, by: keys}
-    with pytest.raises(ValueError, match="by='size': is a column that is asked for"):
+    with pytest.raises(ValueError, match=r"by='size': .*column that is asked"):
         Question.of("size", categories=categories, nulls="huge", unknown="huge", by=by)
 
 
@@ -127,7 +127,7 @@ def test_keys_are_of_the_types_that_columns_hold_in_every_place() -> None:
     for keys in ([("small", 0.5)], [(0.5, 30)]):
         by = ("size", "age")
         question = Question.of("in_town", nulls=True, by=by, categories={by: keys})
-        with pytest.raises(TypeError, match="must hold values of the columns"):
+        with pytest.raises(TypeError, match="hold values of the columns"):
             cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
 
 
@@ -143,7 +143,7 @@ def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
     for by in (("a", "b"), ("b", "a")):
         question = Question.of("c", nulls="0", by=by)
         monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 35)
-        with pytest.raises(ValueError, match="has 36 combinations of labels; must have at most"):
+        with pytest.raises(ValueError, match="36 combinations of labels"):
             cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
         monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 36)
         assert cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None).space.k == 3 * 6 + 1

@@ -160,7 +160,7 @@ def test_keys_are_of_the_type_of_the_labels():
     )
     assert (of_booleans >> ob.t.then_count_map())(frame([("a", True, "p")])) == {True: 1, False: 0}
     for name in ("a joint table", "groups"):
-        with pytest.raises(ValueError, match="its labels must be all text, all integers or all"):
+        with pytest.raises(ValueError, match="labels must be all text"):
             counts_of(name, None) >> ob.t.then_count_map()
 
 
@@ -177,7 +177,7 @@ def test_bounds_and_identifiers_reach_every_metric():
 def test_other_metrics_are_refused(metric):
     with pytest.raises(
         ValueError,
-        match=r"MO=.*: must be one of L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>\.",
+        match=r"MO=.*: .*L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>",
     ):
         counts_of("one column", None) >> ob.t.then_count_vector(MO=metric)
 

@@ -95,7 +95,7 @@ def test_what_excel_and_libreoffice_wrote_otherwise(of_others):
     assert first("has_x000D_.xlsx") == ["ABC\r\nDEF"]
     assert first("rph.xlsx") == ["課きく\u3000毛こ"]  # without how it is spoken
     assert first("special_cells.ods")[:2] == ["Split\nLine", "Value  With spaces"]
-    with pytest.raises(FileError, match="cannot be read as a workbook"):  # Strict Open XML
+    with pytest.raises(FileError, match="cannot be read as a"):  # Strict Open XML
         texts(of_others("strict_iso_paths.xlsx"))
 
 
@@ -356,7 +356,7 @@ def test_no_sheet_ends_the_process_or_asks_for_memory(tmp_path: Path, name: str)
 def test_what_is_larger_than_a_sheet_is_refused_in_words(tmp_path: Path, monkeypatch: Any) -> None:
     path = ods(tmp_path / "x.ods", rows=11)
     monkeypatch.setattr(tables, "MOST_ROWS", 10)
-    with pytest.raises(FileError, match=r"x\.ods: is larger than a sheet that is read, of at most"):
+    with pytest.raises(FileError, match=r"x\.ods: .*larger than a sheet"):
         texts(path)
     with xlsxwriter.Workbook(tmp_path / "y.xlsx") as book:
         book.add_worksheet().write_column(0, 0, ["vote", *["yes"] * 100])

@@ -139,10 +139,10 @@ def test_other_columns_are_not_looked_at(kind: str) -> None:
 def test_names_that_differ_in_case_are_refused() -> None:
     table = pl.LazyFrame({"Vote": ["a"], "vote": ["b"], "other": ["c"]})
     for name in ("Vote", "vote", "nobody", 3):
-        with pytest.raises(ValueError, match="another column has the same name but for case"):
+        with pytest.raises(ValueError, match="same name but for case"):
             columns(table, [name])  # type: ignore[list-item]
     for names in ("other", [], ["other", "other"]):
-        with pytest.raises(TypeError, match="must be a list of different names"):
+        with pytest.raises(TypeError, match="list of different names"):
             columns(table, names)
     assert columns(table, ["other"]).collect().height == 1
 
@@ -194,7 +194,7 @@ def test_enums_are_text_whose_labels_nobody_hands_out() -> None:
     assert (
         "secret" not in f"{context.schema!r} {context.accountant.input_domain} {context.query()!r}"
     )
-    with pytest.raises(ValueError, match="does not say publicly which categories"):
+    with pytest.raises(ValueError, match="does not say publicly"):
         ob.posterior(context.query(), "vote", nulls="none", unknown="other")
     assert columns(table, ["vote"]).collect_schema() == {"vote": pl.String}
 
@@ -288,9 +288,9 @@ def test_all_of_the_core_works_on_what_was_written() -> None:
 
 def test_frames_in_memory_and_of_others_are_refused() -> None:
     for data in (pl.DataFrame({"a": [1]}), pd.DataFrame({"a": [1]}), object(), [1]):
-        with pytest.raises(TypeError, match="must be a relation of DuckDB"):
+        with pytest.raises(TypeError, match="be a relation of DuckDB"):
             columns(data, ["a"])
-        with pytest.raises(TypeError, match="must be a relation of DuckDB"):
+        with pytest.raises(TypeError, match="be a relation of DuckDB"):
             context(
                 data,
                 privacy_unit=dp.unit_of(contributions=1),
@@ -301,7 +301,7 @@ def test_frames_in_memory_and_of_others_are_refused() -> None:
 def test_ibis_on_another_engine_is_refused() -> None:
     import ibis
 
-    with pytest.raises(TypeError, match="Ibis on sqlite is not read"):
+    with pytest.raises(TypeError, match="Ibis on sqlite is not"):
         columns(ibis.sqlite.connect().create_table("t", schema={"a": "int64"}), ["a"])
 
 

@@ -115,18 +115,18 @@ def test_arguments_are_checked_before_the_table_is_looked_at() -> None:
     ("condition", "match"),
     [
         (("age", "=", 18), r"op='=': must be one of '=='"),
-        (("age", ">=", "18"), "must be of the type of its column, Int64, which is int"),
+        (("age", ">=", "18"), "type of its column, Int64"),
         (("age", ">=", True), "which is int in Python"),
         (("age", ">=", 18.0), "which is int in Python"),
         (("age", ">=", None), "which is int in Python"),
-        (("age", "<", 2**63), "must be an integer of 64 bits"),
+        (("age", "<", 2**63), "an integer of 64 bits"),
         (("age", "is_in", []), "must be a list of values"),
         (("age", "is_in", {18}), "must be a list of values"),
         (("age", "is_in", [18, "a"]), "which is int in Python"),
         (("age", "is_null", 1), "must be True or False"),
         (("vote", "==", b"yes"), "which is str in Python"),
         (("vote", "==", "\ud800"), "surrogates not allowed"),
-        (("nothing", "==", 1), "is not a column of the table"),
+        (("nothing", "==", 1), "not a column of the"),
         (("age", ">="), "must be .column, op, constant."),
         (["age", ">=", 18], "must be .column, op, constant."),
         (pl.col("age") >= 18, "must be .column, op, constant."),
@@ -157,13 +157,13 @@ def test_what_a_query_refuses() -> None:
             query.truncate_per_group(m)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="and limits it once"):
         query.truncate_per_group(1).truncate_per_group(1)
-    with pytest.raises(ValueError, match="needs a privacy unit with an identifier"):
+    with pytest.raises(ValueError, match="unit with an identifier"):
         made(TABLE).query().truncate_per_group(1)
     with pytest.raises(ValueError, match="may hold nulls"):
         ob.posterior(made(TABLE).query(), "vote", categories="discover")
     with pytest.raises((TypeError, ValueError), match=r"column=.*: is not a column"):
         made(TABLE).query().counts_of_values(["vote"], always=[], nulls="n")
-    with pytest.raises(ValueError, match="outside the range of 64-bit integers"):
+    with pytest.raises(ValueError, match="range of 64-bit integers"):
         made(TABLE).query().counts_of_values("age", always=[], nulls=2**63)
 
 
@@ -174,7 +174,7 @@ def test_an_identifier_must_be_one_that_engines_share() -> None:
             made(table, contributions=1, identifier=name)
     assert made(table, contributions=1, identifier="day")
     computed = dp.unit_of(contributions=1, identifier=pl.col("day").dt.year())
-    with pytest.raises(ValueError, match="must be the name of a column"):
+    with pytest.raises(ValueError, match="be the name of a column"):
         context(table, privacy_unit=computed, privacy_loss=dp.loss_of(epsilon=1.0))
     bounds = dp.unit_of(contributions=[dp.polars.Bound(by=["day"], per_group=1, num_groups=1)])
     with pytest.raises(ValueError, match="must be unit_of"):
@@ -188,7 +188,7 @@ def test_under_changes_the_number_of_records_is_public_until_a_filter() -> None:
     release = ob.posterior(of.query(), "vote", **VOTES, size=7).release()
     assert (release.promise.relation, release.d_in) == ("change-one", 1)
     filtered = of.query().filter(("age", ">=", 18))
-    with pytest.raises(ValueError, match="the number of records is private here"):
+    with pytest.raises(ValueError, match="number of records is private"):
         ob.posterior(filtered, "vote", **VOTES, size=7)
     release = ob.posterior(filtered, "vote", **VOTES).release()
     assert (release.promise.relation, release.d_in) == ("add/remove", 2)

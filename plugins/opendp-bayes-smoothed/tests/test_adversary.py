@@ -140,14 +140,14 @@ def test_elections_have_both_sides() -> None:
     [
         (
             lambda: adjusted_utility([[0.5, 0.5], [0.5, 0.5]], 1.0),
-            "threshold=1.0: must be between 0 and 1",
+            r"threshold=1.0: .*between 0 and 1",
         ),
         (lambda: adjusted_utility([[0.5, 0.5]], 0.5), r"laws: have shape \(1, 2\)"),
         (lambda: adjusted_utility([[0.5, 0.6], [0.5, 0.5]], 0.5), "laws: have shape"),
         (lambda: divergence([0.5, 0.5], [0.5, 0.4], 0.5), "laws: have shape"),
         (
             lambda: database_utility([1, 2, 3], 0.5, 0.5),
-            r"counts: has shape \(3,\); must have 2 entries",
+            r"counts: has shape \(3,\).* 2 entries",
         ),
         (lambda: threshold_of(-1.0), "epsilon=-1.0: must be at least 0"),
     ],

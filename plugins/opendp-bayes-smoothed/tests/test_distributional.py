@@ -120,9 +120,9 @@ def test_the_others_of_every_choice(rows: list[list[float]], size: int) -> None:
 
 def test_too_many_records() -> None:
     law = lambda x: [0.5, 0.5]  # noqa: E731
-    with pytest.raises(ValueError, match=r"size=1100: 1100 choices .* 1100 histograms and 2"):
+    with pytest.raises(ValueError, match=r"size=1100: 1100 choices .* 1100 histograms"):
         obs.distributional_delta(law, CORNERS, 1100, 0.3)
-    with pytest.raises(ValueError, match=r"size=\d+: .* histograms of so many records"):
+    with pytest.raises(ValueError, match=r"size=\d+: .* histograms"):
         obs.distributional_delta(law, [[0.2, 0.3, 0.5]], 10_000, 0.3)
 
 
@@ -152,5 +152,5 @@ def test_the_smoothed_utility() -> None:
     utility = lambda x: obs.database_utility(x, rate, epsilon)  # noqa: E731
     assert found == pytest.approx(obs.smoothed_value(utility, CORNERS, size), rel=1e-7)
     assert found <= 2 * obs.smoothed_delta(CORNERS, size, rate, epsilon)
-    with pytest.raises(ValueError, match="distributions: have 3 categories; the utility is"):
+    with pytest.raises(ValueError, match="distributions: have 3 categories"):
         obs.smoothed_utility([[0.2, 0.3, 0.5]], size, rate, epsilon)

@@ -76,7 +76,7 @@ def test_maps_under_opendp_measures(posterior: dp.Transformation) -> None:
         dp.zero_concentrated_divergence(),
         dp.approximate(dp.zero_concentrated_divergence()),
     ):
-        with pytest.raises(ValueError, match="sampling alone has no finite loss without a δ"):
+        with pytest.raises(ValueError, match="no finite loss without a δ"):
             posterior >> obs.then_sampling_histogram(measure, 0.3)
     noisy = posterior >> obs.then_noisy_sampling_histogram(dp.max_divergence(), 2.0, rate=0.3)
     assert (
@@ -123,9 +123,9 @@ def test_a_budget_is_compared(posterior: dp.Transformation) -> None:
     assert loss < (3.0, 0.5)
     assert loss > (3.0, 1e-6)
     for budget in (3.0, "x", (1.0,)):
-        with pytest.raises(TypeError, match=r"budget=.*: must be a pair \(ε, δ\), such as"):
+        with pytest.raises(TypeError, match=r"budget=.*: must be a pair"):
             assert loss < budget
-    with pytest.raises(TypeError, match="δ='a': must be a number, not str"):
+    with pytest.raises(TypeError, match="δ='a': must be a number"):
         assert loss > (3.0, "a")
     with pytest.raises(dp.OpenDPException, match=r"ε=-3.0: must be at least 0"):
         measurement.check(1, (-3.0, 0.1))
@@ -198,7 +198,7 @@ def test_average(posterior: dp.Transformation) -> None:
         FRAME
     ) == pytest.approx(0.3)
     for values in ([1.0], [1.0, math.nan], ["a", 1], [True, False], [10**400, 0]):
-        with pytest.raises(ValueError, match="must be 2 finite numbers, one for each category"):
+        with pytest.raises(ValueError, match="2 finite numbers"):
             posterior >> obs.then_sampling_average(approximate(), 0.8, values=values)
 
 
@@ -259,24 +259,18 @@ def test_a_context_refuses_a_smoothed_measurement(posterior: dp.Transformation) 
 
 
 def test_the_core_refuses_the_smoothed_measure(posterior: dp.Transformation) -> None:
-    with pytest.raises(
-        ValueError, match=r"output_measure=SmoothedDP.* must be one of MaxDivergence"
-    ):
+    with pytest.raises(ValueError, match=r"output_measure=SmoothedDP.* one of MaxDivergence"):
         ob.m.make_mechanism(
             *posterior.output_space, obs.smoothed(CORNERS, size=SIZE), obs.SamplingHistogram()
         )
 
 
 def test_a_measure_for_other_data_is_refused(posterior: dp.Transformation) -> None:
-    with pytest.raises(
-        ValueError, match="is for 50 records and 2 categories; the input has 100 and 2"
-    ):
+    with pytest.raises(ValueError, match=r"50 records and 2 categories.* 100 and 2"):
         posterior >> obs.then_sampling_histogram(obs.smoothed(CORNERS, size=50), 0.8)
-    with pytest.raises(
-        ValueError, match="is for 100 records and 3 categories; the input has 100 and 2"
-    ):
+    with pytest.raises(ValueError, match=r"100 records and 3 categories.* 100 and 2"):
         posterior >> obs.then_sampling_histogram(obs.smoothed([[0.2, 0.3, 0.5]], size=SIZE), 0.8)
-    with pytest.raises(ValueError, match="must be a measure of OpenDP or made by smoothed"):
+    with pytest.raises(ValueError, match="measure of OpenDP or made"):
         posterior >> obs.then_sampling_histogram(dp.user_divergence("SmoothedDP(mine)"), 0.8)
 
 
@@ -291,9 +285,7 @@ def test_a_private_number_of_records_is_refused() -> None:
 
 def test_features_are_asked_for() -> None:
     dp.disable_features("honest-but-curious")
-    with pytest.raises(
-        ValueError, match="smoothed builds on components that OpenDP has not vetted"
-    ):
+    with pytest.raises(ValueError, match="smoothed builds on components"):
         obs.smoothed(CORNERS, size=SIZE)
 
 
@@ -310,9 +302,7 @@ def test_the_mathematics_loads_neither_opendp_nor_polars() -> None:
 def test_every_public_name_is_there() -> None:
     assert set(obs.__all__) <= set(dir(obs))
     assert all(getattr(obs, name) is not None for name in obs.__all__)
-    with pytest.raises(
-        AttributeError, match="module 'opendp_bayes_smoothed' has no attribute 'smooth'"
-    ):
+    with pytest.raises(AttributeError, match="opendp_bayes_smoothed' has no attribute 'smooth'"):
         obs.smooth  # noqa: B018
 
 

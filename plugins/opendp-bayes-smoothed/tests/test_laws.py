@@ -225,7 +225,7 @@ def test_any_value_is_averaged() -> None:
     }
     found = smoothed_value(profiles.__getitem__, corners, size)
     assert found == pytest.approx(smoothed_delta(corners, size, 0.5, 0.4), rel=1e-8)
-    with pytest.raises(ValueError, match=r"function: gives 2.0 for \(0, 3\); must give a number"):
+    with pytest.raises(ValueError, match=r"function: gives 2.0 for \(0, 3\)"):
         smoothed_value(lambda x: 2.0, corners, 3)
     with pytest.raises(ValueError, match=r"function: gives nan"):
         smoothed_value(lambda x: math.nan, corners, 3)
@@ -234,12 +234,12 @@ def test_any_value_is_averaged() -> None:
 @pytest.mark.parametrize(
     ("law", "match"),
     [
-        (lambda x: [0.5, 0.6], r"law: gives \[0.5, 0.6\] for \(0, 3\); must be the probabilities"),
+        (lambda x: [0.5, 0.6], r"law: gives \[0.5, 0.6\] for \(0, 3\)"),
         (lambda x: [1.5, -0.5], "law: gives"),
         (lambda x: [[1.0]], "law: gives"),
         (
             lambda x: [1.0] if x[0] else [0.5, 0.5],
-            r"law: gives 1 outcomes for \(1, 2\) and 2 for another database",
+            r"law: gives 1 outcomes .* and 2",
         ),
     ],
 )
@@ -252,9 +252,9 @@ def test_what_is_no_law(law: Callable, match: str) -> None:
 
 def test_too_many_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laws, "LARGEST_LAWS", 10)
-    with pytest.raises(ValueError, match="law: gives 4 outcomes for each of 4 databases; must be"):
+    with pytest.raises(ValueError, match="law: gives 4 outcomes"):
         anonymous_delta(lambda x: [0.25] * 4, [[0.5, 0.5]], 3, 1.0)
-    with pytest.raises(ValueError, match="size=20: 2 categories have 21 histograms"):
+    with pytest.raises(ValueError, match=r"size=20: .* 21 histograms"):
         anonymous_delta(lambda x: [1.0], [[0.5, 0.5]], 20, 1.0)
 
 

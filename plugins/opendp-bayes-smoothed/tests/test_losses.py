@@ -83,7 +83,7 @@ def test_composition_divides_epsilon_well() -> None:
     assert twice.delta(twice.pure_epsilon) == 0
     assert twice.delta(twice.epsilon(0.05)) <= 0.05
     assert (PLAIN + PLAIN + PLAIN).delta(0.0) == 1 or (PLAIN + PLAIN).delta(0.0) <= 1
-    with pytest.raises(ValueError, match=r"losses: are for SmoothedDP\(size=6.* at d_in=1 and"):
+    with pytest.raises(ValueError, match=r"losses: are for SmoothedDP\(size=6"):
         PLAIN + loss_of(obs.SamplingHistogram(rate=0.5), SmoothedDP(7, GUARANTEE.vertices))
     with pytest.raises(ValueError, match="at d_in=2; only those"):
         PLAIN + loss_of(obs.SamplingHistogram(rate=0.5), GUARANTEE, d_in=2)
@@ -102,13 +102,13 @@ def test_an_average_is_better_than_its_histogram() -> None:
 
 
 def test_other_mechanisms_have_no_smoothed_loss() -> None:
-    with pytest.raises(ValueError, match=r"mechanism=.* must be of this package"):
+    with pytest.raises(ValueError, match=r"mechanism=.* of this package"):
         loss_of(ob.LaplaceParameters(1.0), GUARANTEE)
 
 
 def test_losses_refuse_what_is_no_delta() -> None:
     for delta in (0.0, 1.5):
-        with pytest.raises(ValueError, match=r"delta=.*: must be greater than 0 and at most 1"):
+        with pytest.raises(ValueError, match=r"delta=.*: .*greater than 0 and"):
             PLAIN.epsilon(delta)
 
 
@@ -158,8 +158,8 @@ def test_a_release_is_read_back(
     ("change", "match"),
     [
         ({"format": "another"}, "its format is 'another'"),
-        ({"version": 2}, "text: is no opendp-bayes-smoothed release of version 1"),
-        ({"records": 61}, "describes 61 records of 2 categories, and releases 60 of 2"),
+        ({"version": 2}, "text: is no opendp-bayes-smoothed release"),
+        ({"records": 61}, r"61 records of 2 .* 60 of 2"),
         ({"distributions": [[0.2, 0.3, 0.5]]}, "describes 60 records of 3 categories"),
         ({"distributions": [[0.5, 0.6]]}, "every row must hold probabilities"),
         ({"statement": [{"epsilon": 0.1, "smoothed_delta": 1e-9}]}, "states a smoothed δ of 1e-09"),

@@ -282,14 +282,14 @@ def test_a_quotient_of_whole_numbers_draws_its_numerator() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: sampling(rate=0.0), ValueError, "rate=0.0: must be greater than 0 and at most 1"),
-        (lambda: sampling(scale=-1.0), ValueError, "scale=-1.0: must be finite and greater than 0"),
+        (lambda: sampling(rate=0.0), ValueError, r"rate=0.0: .*greater than 0 and"),
+        (lambda: sampling(scale=-1.0), ValueError, r"scale=-1.0: .*greater than 0"),
         (lambda: sampling(replacement="maybe"), ValueError, "replacement='maybe'"),
         (lambda: noisy(1.0, 2.0), ValueError, "rate=2.0"),
         (
             lambda: sampling().check(size=None, prior=PRIOR),
             ValueError,
-            "size=None: SamplingHistogram draws a share of the records",
+            r"size=None: .*draws a share",
         ),
         (
             lambda: noisy(1.0).check(size=2 * 10**9, prior=PRIOR),

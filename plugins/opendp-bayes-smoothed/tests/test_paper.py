@@ -130,7 +130,7 @@ def test_smoothed_average() -> None:
         means.append(values.mean())
         errors.append(values.std() / math.sqrt(trials))
     assert abs(max(means) - found) < 5 * max(errors)
-    with pytest.raises(ValueError, match=r"size=100: 4 levels have too many histograms"):
+    with pytest.raises(ValueError, match=r"size=100: 4 levels .* histograms"):
         smoothed_average_delta([[0.25] * 4], 100, 0.1, 1.0)
 
 
@@ -142,9 +142,7 @@ def test_average_profiles_at_several_epsilons() -> None:
 
 def test_average_profile_refuses_what_is_not_on_the_grid() -> None:
     for records in ([0, 4], [0], [-1, 2]):
-        with pytest.raises(
-            ValueError, match="records: must be at least 2 whole numbers from 0 to 3"
-        ):
+        with pytest.raises(ValueError, match=r"records: .*whole numbers from 0"):
             average_profile(records, 4, 0.5, 1.0)
 
 

@@ -225,11 +225,9 @@ def test_the_bound_needs_every_category_to_be_likely() -> None:
 
 
 def test_the_bound_refuses_small_epsilons() -> None:
-    with pytest.raises(
-        ValueError, match=r"epsilon=0.1: must be greater than ln\(n / \(n - T\)\) = 0.693147"
-    ):
+    with pytest.raises(ValueError, match=r"epsilon=0.1: .*greater than ln\(.* = 0.693147"):
         sampling_bound([[0.5, 0.5]], 100, 0.5, 0.1)
-    with pytest.raises(ValueError, match=r"must be greater than ln\(n / \(n - T\)\) = inf"):
+    with pytest.raises(ValueError, match=r"greater than ln\(.* = inf"):
         sampling_bound([[0.5, 0.5]], 100, 1.0, 50.0)
 
 
@@ -267,16 +265,14 @@ def test_epsilon_for_a_delta() -> None:
     limit = smoothed_delta(corners, size, rate, math.inf)
     assert limit > 0
     assert smoothed_epsilon(corners, size, rate, limit / 2) == math.inf
-    with pytest.raises(ValueError, match=r"delta=0.0: must be greater than 0 and at most 1"):
+    with pytest.raises(ValueError, match=r"delta=0.0: .*greater than 0 and"):
         smoothed_epsilon(corners, size, rate, 0.0)
 
 
 def test_too_many_histograms() -> None:
-    with pytest.raises(
-        ValueError, match="size=1000: 4 categories have more than 2000000 histograms"
-    ):
+    with pytest.raises(ValueError, match=r"size=1000: 4 categories .* histograms"):
         smoothed_delta([[0.25] * 4], 1000, 0.5, 1.0)
-    with pytest.raises(ValueError, match="size=10000000: 2 categories have more than"):
+    with pytest.raises(ValueError, match="size=10000000: 2 categories have"):
         smoothed_delta([[0.5] * 2], 10**7, 0.5, 1.0)
 
 
@@ -450,9 +446,7 @@ def test_preprocessing_of_single_records() -> None:
     )
     assert before <= Fraction(after) <= before * Fraction(1 + 1e-8)
     assert smoothed_delta(as_floats(THREE), size, Fraction(samples, size), epsilon) > after
-    with pytest.raises(
-        ValueError, match=r"categories=\[0, 1\]: must give each of the 3 categories"
-    ):
+    with pytest.raises(ValueError, match=r"categories=\[0, 1\]: .* 3 categories"):
         preprocessed(as_floats(THREE), [0, 1])
 
 

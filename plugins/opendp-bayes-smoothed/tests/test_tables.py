@@ -35,7 +35,7 @@ def test_memory_is_linear_in_the_number_of_databases() -> None:
 
 
 def test_too_large_a_table_is_refused_before_it_is_made() -> None:
-    with pytest.raises(ValueError, match=r"size=15: .* tables of \(size \+ 1\)\^7 = 268435456"):
+    with pytest.raises(ValueError, match=r"size=15: .* = 268435456"):
         databases(15, 8)
 
 

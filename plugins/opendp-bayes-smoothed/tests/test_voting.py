@@ -26,7 +26,7 @@ def test_rules_equal_their_definitions() -> None:
             score[a] += 1 if margin > 0 else 0.5 * (margin == 0)
             score[b] += 1 if margin < 0 else 0.5 * (margin == 0)
         assert obs.copeland(3)(tuple(votes)) == score.index(max(score))
-    with pytest.raises(ValueError, match="alternatives=9: must be from 2 to 6"):
+    with pytest.raises(ValueError, match=r"alternatives=9: .*from 2 to 6"):
         obs.rankings(9)
 
 

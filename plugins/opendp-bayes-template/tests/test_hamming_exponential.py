@@ -77,5 +77,5 @@ def test_nothing_is_loaded_until_it_is_named() -> None:
 
 
 def test_private_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="number of records must be public"):
+    with pytest.raises(ValueError, match="records must be public"):
         ob.load_mechanism("hamming_exponential")(1.0).check(size=None, prior=np.ones(2))
