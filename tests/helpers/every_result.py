@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import opendp_bayes as ob
@@ -81,7 +82,7 @@ def _made() -> dict[str, Any]:
         "category": posterior["a"],
         "difference": posterior.difference("a", "b"),
         "odds": posterior.odds("a"),
-        "function": posterior.quantity(lambda p: p["a"]),
+        "function": posterior.quantity(itemgetter("a")),
         "quantities": posterior.cumulative(),
         "quantile": quantiles[0.5],
         "quantiles": quantiles,

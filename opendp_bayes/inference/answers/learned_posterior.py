@@ -1,6 +1,7 @@
 """The posterior under a prior that was learned from the release itself."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
@@ -33,11 +34,9 @@ class LearnedPosterior(NoiseAwarePosterior):
         """
 
         def quantity(label: str, values: Floats) -> Quantity:
-            def source(draws: int, seed: int | None) -> Floats:
-                return as_generator(seed).choice(values, draws)
-
             behind = min(self._engine.independent, values.size)
-            return Quantity(label, OfDraws(source, values.size, behind, 0), None)
+            law = OfDraws(partial(_chosen, values), values.size, behind, 0)
+            return Quantity(label, law, None)
 
         return Quantities((label, quantity(label, v)) for label, v in self._engine.learned.items())
 
@@ -47,6 +46,11 @@ class LearnedPosterior(NoiseAwarePosterior):
             f"LearnedPosterior({{{self._estimates()}}}, prior learned by Markov chains, R-hat"
             f" {found.r_hat.max():.3f}, ESS {found.ess.min():.0f})"
         )
+
+
+def _chosen(values: Floats, draws: int, seed: int | None) -> Floats:
+    """Some of the values, which may repeat."""
+    return as_generator(seed).choice(values, draws)
 
 
 def learned_from(

@@ -1,7 +1,7 @@
 """Quantiles of ordered categories: which category holds one, and where in its bin it lies."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,8 +108,8 @@ class QuantilePosterior(Shown):
         own = [range(first), *([place] for place in range(first, last))]
         groups = [group for group in (*own, range(last, len(self.categories))) if len(group)]
         edges = self.edges[[0, *(group[-1] + 1 for group in groups)]]
-        law = self._law_of_sums(groups, lambda shares: _interpolated(shares, edges, self.level))
-        return Quantity(f"quantile {self.level:g}", law, None)
+        value = partial(_interpolated, edges=edges, level=self.level)
+        return Quantity(f"quantile {self.level:g}", self._law_of_sums(groups, value), None)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
         """Row of a table: level, most probable category and its probability, interval of

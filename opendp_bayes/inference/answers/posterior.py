@@ -152,11 +152,8 @@ class NoiseAwarePosterior:
     @cached_property
     def records(self) -> NumberPosterior:
         """The posterior of the number of records; a certainty where that is public."""
-        return NumberPosterior(
-            "records",
-            self._counted.records,
-            lambda draws, rng: self._counted.sample(draws, rng).sum(axis=1),
-        )
+        every = list(range(len(self.categories)))
+        return NumberPosterior("records", self._counted.records, self._counted.sample, every)
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
@@ -358,11 +355,7 @@ class NoiseAwarePosterior:
         places, _ = self._two(first, second), as_generator(seed)
         rest = [place for place in range(len(self.categories)) if place not in places]
         groups = [[places[0]], [places[1]], *([rest] if rest else [])]
-
-        def source(draws: int, seed: int | None) -> Floats:
-            drawn = self._drawn_sums(groups, draws, seed)
-            return drawn[:, 0] - drawn[:, 1]
-
+        source = partial(self._of_sums, groups, _first_less_second)
         behind = self._effective(self._number, self._engine.merged(groups))
         law = OfDifference(source, self._number, behind, seed, self._engine, places, rest)
         return Quantity(f"{first} - {second}", law)
@@ -462,17 +455,9 @@ class NoiseAwarePosterior:
         more than the categories, and for the cells of a joint table.
         """
         ordered = self._in_order
-        behind = ordered._effective(self._number, ordered._sums())
-
-        def law_of_sums(groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
-            def source(draws: int, seed: int | None) -> Floats:
-                return function(ordered._drawn_sums(groups, draws, seed))
-
-            return OfDraws(source, self._number, behind, 0)
-
         at_least = ordered._engine.at_least
         found = quantiles_of(
-            ordered.categories, levels, edges, at_least, law_of_sums, self.unordered
+            ordered.categories, levels, edges, at_least, ordered._law_of_sums, self.unordered
         )
         if ordered._pulls is not None:
             records = float(ordered._counted.counts.mean().sum())
@@ -505,17 +490,11 @@ class NoiseAwarePosterior:
         number = self._number if draws is None else as_size(draws, "draws", "draws")
         if number < 2:
             raise ValueError(f"draws={draws}: must be at least 2, for a standard deviation.")
-
-        def of_rows(rows: Floats | Integers) -> Floats:
-            columns = ByLabel(zip(self.categories, rows.T, strict=True), CATEGORIES)
-            return checked(function(columns), len(rows))
-
-        def source(draws: int, seed: int | None) -> Floats:
-            return of_rows(of_all(draws, seed))
-
+        of_rows = partial(_of_rows, function, self.categories)
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
         of_all = self.sample if of == "probabilities" else self.counts.sample
+        source = partial(_of_draws, of_rows, of_all)
         return Quantity(label, OfDraws(source, number, self._effective(number), seed))
 
     def marginal(self: N, *variables: str) -> N:
@@ -604,12 +583,12 @@ class NoiseAwarePosterior:
         behind = [each._engine.independent for each in (self, other)]
         laws = BetaDifferences(self._marginals, other._marginals)
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
+        return Comparison(self.categories, laws, draws, partial(self._less, other))
 
-        def sample(draws: int, seed: int | None) -> Floats:
-            seeds = as_generator(seed).integers(2**32, size=2).tolist()
-            return self.sample(draws, seeds[0]) - other.sample(draws, seeds[1])
-
-        return Comparison(self.categories, laws, draws, sample)
+    def _less(self, other: "NoiseAwarePosterior", draws: int, seed: int | None) -> Floats:
+        """Draws of this posterior's probabilities minus the other's, of independent data."""
+        seeds = as_generator(seed).integers(2**32, size=2).tolist()
+        return self.sample(draws, seeds[0]) - other.sample(draws, seeds[1])
 
     def _two(self, first: Label, second: Label) -> list[int]:
         """The places of two different categories."""
@@ -643,11 +622,18 @@ class NoiseAwarePosterior:
         if first is not None:
             first()
 
-    def _drawn_sums(self, groups: Groups, draws: int, seed: int | None) -> Floats:
-        """Draws of the probabilities of groups, which have every category once."""
+    def _law_of_sums(self, groups: Groups, function: Callable[[Floats], Floats]) -> OfDraws:
+        """The law of a function of the probabilities of groups, which have every category once."""
+        behind = self._effective(self._number, self._sums())
+        return OfDraws(partial(self._of_sums, groups, function), self._number, behind, 0)
+
+    def _of_sums(
+        self, groups: Groups, function: Callable[[Floats], Floats], draws: int, seed: int | None
+    ) -> Floats:
+        """The function of draws of the probabilities of groups."""
         rng = as_generator(seed)
         sums = self._engine.sample_sums(groups, draws, rng)
-        return self._engine.shares(sums, rng, groups)
+        return function(self._engine.shares(sums, rng, groups))
 
     def _sums(self) -> Engine:
         """Counts of the first category and of all others."""
@@ -712,3 +698,20 @@ def _summed(pulls: Callable[[], Floats], parts: Groups) -> Floats:
     """The pulls of some parts of the categories."""
     found = pulls()
     return np.array([found[list(part)].sum() for part in parts])
+
+
+def _first_less_second(columns: Floats) -> Floats:
+    return columns[:, 0] - columns[:, 1]
+
+
+def _of_rows(function: Callable[..., ArrayLike], labels: tuple[Label, ...], rows: Any) -> Floats:
+    """A user's function of rows of probabilities or of counts."""
+    columns = ByLabel(zip(labels, rows.T, strict=True), CATEGORIES)
+    return checked(function(columns), len(rows))
+
+
+def _of_draws(
+    of_rows: Callable[[Any], Floats], sample: Callable[..., Any], draws: int, seed: int | None
+) -> Floats:
+    """A function of the rows that are drawn."""
+    return of_rows(sample(draws, seed))

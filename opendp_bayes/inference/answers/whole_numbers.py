@@ -30,8 +30,9 @@ class NumberPosterior:
     label : what it is the number of.
     """
 
-    def __init__(self, label: Label, law: CountLaws, draw: Draw) -> None:
+    def __init__(self, label: Label, law: CountLaws, draw: Draw, places: list[int]) -> None:
         self.label = label
+        self._places = places  # in a row of a draw, of those that it is the sum of
         self._alone = CountsPosterior((label,), law, draw)
 
     def mean(self) -> float:
@@ -59,7 +60,7 @@ class NumberPosterior:
 
     def sample(self, draws: int, seed: int | None = None) -> Integers:
         """Draws, shape `(draws,)`. A `seed` makes them repeatable."""
-        return self._alone.sample(draws, seed)
+        return np.asarray(self._alone.sample(draws, seed)[:, self._places].sum(axis=1))
 
     def __repr__(self) -> str:
         return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
@@ -85,7 +86,7 @@ class CountsPosterior:
         """The count of one category. Raises `KeyError` for what is none."""
         place = position_of(label, self.categories)
         law = self._laws.chosen(np.array([place]))
-        return NumberPosterior(label, law, lambda draws, rng: self._draw(draws, rng)[:, place])
+        return NumberPosterior(label, law, self._draw, [place])
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""

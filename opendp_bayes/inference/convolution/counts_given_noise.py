@@ -7,7 +7,7 @@ it to a number of records (`docs/research/how-it-works.md`).
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,12 @@ from opendp_bayes.inference.convolution.completions import Beside, Completions, 
 from opendp_bayes.inference.convolution.counts_given_q import CountsGivenQ, TooWideError
 from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
-from opendp_bayes.inference.convolution.number_of_records import Total, private, public
+from opendp_bayes.inference.convolution.number_of_records import (
+    LogWeight,
+    Total,
+    private,
+    public,
+)
 from opendp_bayes.inference.convolution.sums import Parts, SumLaws, part_of
 from opendp_bayes.inference.convolution.tilt_search import Fade, TiltSearch
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
@@ -288,17 +293,8 @@ class CountsGivenNoise(ByLaws):
         highest = max(float(outline.high[0]) for outline in outlines)
         ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
         every = np.unique(np.append(ends, [lowest, highest])).astype(np.int64)
-
-        def log_weight(numbers: Floats) -> Floats:
-            flat = np.ravel(np.asarray(numbers, dtype=np.float64))
-            row = np.zeros(flat.size, dtype=np.int64)
-            found = []
-            for tilted, rest, own in zip(sums, beside, known, strict=True):
-                log_rest = log_or_nothing(rest.weights(row, flat)) + rest.log_scale
-                found.append(log_rest + tilted.counts.tilt * flat - own)
-            whole = np.maximum(special.logsumexp(found, axis=0), NOTHING)
-            return np.asarray(whole).reshape(np.shape(numbers))
-
+        tilts = [tilted.counts.tilt for tilted in sums]
+        log_weight = _BesideOthers(beside, tilts, known)
         heights = log_weight(every.astype(np.float64))
         seen = np.flatnonzero(heights > NOTHING / 2)
         first, last = max(int(seen[0]) - 1, 0), min(int(seen[-1]) + 1, every.size - 1)
@@ -327,6 +323,27 @@ class CountsGivenNoise(ByLaws):
             found.append(DrawsGivenSum(tilted.sums, parts).of(sizes, rng))
         drawn = np.concatenate(found)
         return drawn if len(found) == 1 else rng.permutation(drawn)
+
+
+@dataclass(frozen=True, eq=False)
+class _BesideOthers(LogWeight):
+    """Those of some categories' records, by what is `beside` them under each tilt; `known` is what
+    the counts of these weigh themselves.
+    """
+
+    beside: list[Beside]
+    tilts: list[float]
+    known: list[float]
+
+    def __call__(self, sizes: Floats) -> Floats:
+        flat = np.ravel(np.asarray(sizes, dtype=np.float64))
+        row = np.zeros(flat.size, dtype=np.int64)
+        found = []
+        for rest, tilt, own in zip(self.beside, self.tilts, self.known, strict=True):
+            log_rest = log_or_nothing(rest.weights(row, flat)) + rest.log_scale
+            found.append(log_rest + tilt * flat - own)
+        whole = np.maximum(special.logsumexp(found, axis=0), NOTHING)
+        return np.asarray(whole).reshape(np.shape(sizes))
 
 
 def _start(beside: list[Beside], own: list[SumLaws]) -> Cells:

@@ -1,7 +1,7 @@
 """The number of records: public, or private with weights, and the tilt that puts the sum there."""
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,20 +28,73 @@ _UNDERFLOWN = -690.0
 _LEVELS = np.linspace(0.01, 0.99, 33)
 
 
+class LogWeight(ABC):
+    """Logarithms of the weights of numbers of records, real ones too, elementwise."""
+
+    @abstractmethod
+    def __call__(self, sizes: Floats) -> Floats: ...
+
+    def most(self, low: int, high: int, tilt: float) -> float:
+        """An upper bound of that of N minus `tilt N`, N from one number to another."""
+        return math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class OfPrior(LogWeight):
+    """The probability of each number, where its prior is not None, over the number of data sets,
+    of categories whose prior has this concentration.
+    """
+
+    concentration: float
+    records_prior: Any = None
+
+    def __call__(self, sizes: Floats) -> Floats:
+        known = 0.0 if self.records_prior is None else _log_prior(self.records_prior, sizes)
+        return np.asarray(known - log_rising(sizes, self.concentration))
+
+    def most(self, low: int, high: int, tilt: float) -> float:
+        if high - low <= _FEW:
+            sizes = np.arange(low, high + 1.0)
+            return float(np.max(self(sizes) - tilt * sizes))
+        ends = np.append(_graded(low, high), high - _graded(0, high - low))
+        edges = np.unique(ends).astype(np.float64)
+        rising, along = -log_rising(edges, self.concentration), -tilt * edges
+        both = rising + along
+        if self.concentration >= 1:  # convex: largest at an end
+            found = np.maximum(both[:-1], both[1:])
+        else:
+            found = rising[1:] + np.maximum(along[:-1], along[1:])
+        return float(np.max(found + _log_between(self.records_prior, edges)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Table(LogWeight):
+    """Those of whole numbers, linear in between."""
+
+    sizes: Floats
+    values: Floats
+
+    def __call__(self, sizes: Floats) -> Floats:
+        return np.interp(sizes, self.sizes, self.values)
+
+    def most(self, low: int, high: int, tilt: float) -> float:
+        first = int(self.sizes[0])
+        part = slice(max(low - first, 0), max(high - first + 1, 0))
+        return float(np.max(self.values[part] - tilt * self.sizes[part], initial=NOTHING))
+
+
 @dataclass(frozen=True, eq=False)
 class Total:
     """The number of records, from `lowest` to `highest`, with a weight of each.
 
-    `log_weight` takes real numbers in this range, elementwise; `seeds` are numbers between which it
-    has no narrow peak. Where `lowest` is `highest` the number is public. `most(low, high, tilt)` is
-    an upper bound of `log_weight(N) - tilt N` from one number to another.
+    `log_weight` takes real numbers in this range; `seeds` are numbers between which it has no
+    narrow peak. Where `lowest` is `highest` the number is public.
     """
 
     lowest: int
     highest: int
-    log_weight: Callable[[Floats], Floats]
+    log_weight: LogWeight
     seeds: Integers
-    most: Callable[[int, int, float], float] = lambda low, high, tilt: math.inf
 
     @property
     def most_counts(self) -> int:
@@ -71,13 +124,7 @@ class Total:
     def tabulated(self) -> "Total":
         """Read the weights from a table of whole numbers, linear in between."""
         sums = np.arange(self.lowest, self.highest + 1, dtype=np.float64)
-        table = self.log_weight(sums)
-
-        def most(low: int, high: int, tilt: float) -> float:
-            part = slice(max(low - self.lowest, 0), max(high - self.lowest + 1, 0))
-            return float(np.max(table[part] - tilt * sums[part], initial=NOTHING))
-
-        return replace(self, log_weight=lambda sizes: np.interp(sizes, sums, table), most=most)
+        return replace(self, log_weight=_Table(sums, self.log_weight(sums)))
 
     def _slope(self, place: float) -> float:
         """Derivative of the logarithm of the weight, between its nearest points that are not 0."""
@@ -97,8 +144,7 @@ class Total:
 
 def public(size: int, prior_total: float) -> Total:
     """A public number of records."""
-    weight = -float(log_rising(size, prior_total))
-    return Total(size, size, lambda sizes: np.full(np.shape(sizes), weight), np.array([size]))
+    return Total(size, size, OfPrior(prior_total), np.array([size]))
 
 
 def private(categories: NoisedCategories, records_prior: Any) -> Total:
@@ -108,7 +154,7 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
     Raises `ValueError` where nothing bounds the number, or only beyond 1e15, and for a prior with
     gaps, or far above what was drawn.
     """
-    concentration = float(categories.prior.sum())
+    log_weight = OfPrior(float(categories.prior.sum()), records_prior)
     highest = max(_highest(categories, records_prior), 0)
     lowest, seeds = 0, [_graded(0, highest)]
     if records_prior is not None:
@@ -116,25 +162,6 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
         quantiles = _quantiles(records_prior)
         seeds += [_graded(lowest, highest), np.clip(quantiles, lowest, highest).astype(np.int64)]
         seeds += [highest - seed + lowest for seed in seeds[1:2]]
-
-    def log_weight(sizes: Floats) -> Floats:
-        known = 0.0 if records_prior is None else _log_prior(records_prior, sizes)
-        return np.asarray(known - log_rising(sizes, concentration))
-
-    def most(low: int, high: int, tilt: float) -> float:
-        if high - low <= _FEW:
-            sizes = np.arange(low, high + 1.0)
-            return float(np.max(log_weight(sizes) - tilt * sizes))
-        ends = np.append(_graded(low, high), high - _graded(0, high - low))
-        edges = np.unique(ends).astype(np.float64)
-        rising, along = -log_rising(edges, concentration), -tilt * edges
-        both = rising + along
-        if concentration >= 1:  # convex: largest at an end
-            found = np.maximum(both[:-1], both[1:])
-        else:
-            found = rising[1:] + np.maximum(along[:-1], along[1:])
-        return float(np.max(found + _log_between(records_prior, edges)))
-
     every = np.unique(np.clip(np.concatenate(seeds), lowest, highest))
     near = np.unique(np.clip(np.concatenate([every, every + 1]), lowest, highest))
     positive = near[log_weight(near.astype(np.float64)) > NOTHING / 2]
@@ -147,7 +174,7 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
             " whose probabilities are positive between the ends of its support."
         )
     every = np.unique(np.clip(every, lowest, highest))
-    return Total(lowest, highest, log_weight, every, most)
+    return Total(lowest, highest, log_weight, every)
 
 
 def _log_prior(records_prior: Any, sizes: Floats) -> Floats:

@@ -4,6 +4,7 @@ of records, some of private ones for each share of the first release in all reco
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import scipy
@@ -56,12 +57,13 @@ def of_public(data_sets: Sequence[NoisyDataSet], sizes: list[int], prior: Floats
         # Sums of data sets with the same probabilities go together, almost as one.
         step = np.linalg.solve(covariance + 1e-6 * np.eye(off.size), wanted - mean)
         tilt = tilt + step / max(1.0, np.abs(step).max(), np.abs(off).max() / _FARTHEST)
+    return Convolved(counts, logs, tilt, concentration, partial(_at, sizes))
 
-    def log_weight(numbers: Axes) -> Floats:
-        right = [number == size for number, size in zip(numbers, sizes, strict=True)]
-        return np.where(np.logical_and.reduce(np.broadcast_arrays(*right)), 0.0, -np.inf)
 
-    return Convolved(counts, logs, tilt, concentration, log_weight)
+def _at(sizes: list[int], numbers: Axes) -> Floats:
+    """Logarithms of weights that are 1 at these numbers of records and 0 at others."""
+    right = [number == size for number, size in zip(numbers, sizes, strict=True)]
+    return np.where(np.logical_and.reduce(np.broadcast_arrays(*right)), 0.0, -np.inf)
 
 
 def of_private(

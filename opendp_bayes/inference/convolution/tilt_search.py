@@ -101,7 +101,8 @@ class Tilt:
         low, high = max(min(first, second), total.lowest), min(max(first, second), total.highest)
         if low > high:
             return -math.inf
-        return self.log_sum + total.most(math.floor(low), math.ceil(high), self.counts.tilt)
+        bound = total.log_weight.most(math.floor(low), math.ceil(high), self.counts.tilt)
+        return self.log_sum + bound
 
     def height(self, total: Total) -> float:
         """Logarithm of about what the numbers near the mean weigh."""

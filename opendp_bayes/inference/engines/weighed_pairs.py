@@ -34,16 +34,14 @@ class TwoCategories(ByLaws):
         prior: Floats,
         size: int,
     ) -> None:
-        self.prior, self._size = prior, size
+        self._log_likelihood, self.prior, self._size = log_likelihood, prior, size
+        self._seeds = peaks(self._log_weight, size, around=[*around, self._mode()])
 
-        def log_weight(counts: Floats) -> Floats:
-            first = np.floor(np.ravel(counts)).astype(np.int64)
-            both = np.column_stack([first, size - first])
-            found = log_likelihood(both) + log_rising(both, prior).sum(axis=1)
-            return np.maximum(found, NOTHING).reshape(np.shape(counts))
-
-        self._log_weight = log_weight
-        self._seeds = peaks(log_weight, size, around=[*around, self._mode()])
+    def _log_weight(self, counts: Floats) -> Floats:
+        first = np.floor(np.ravel(counts)).astype(np.int64)
+        both = np.column_stack([first, self._size - first])
+        found = self._log_likelihood(both) + log_rising(both, self.prior).sum(axis=1)
+        return np.maximum(found, NOTHING).reshape(np.shape(counts))
 
     def _mode(self) -> int:
         """Mode of the prior, where it has one between 0 and the size."""

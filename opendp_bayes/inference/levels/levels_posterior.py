@@ -1,7 +1,7 @@
 """One posterior of tables at several levels, whose answers add up."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,11 +60,14 @@ class LevelPosterior(NoiseAwarePosterior):
         categories have less than two standard deviations of their noise in records.
         """
         found = super().quantiles(levels, edges=edges)
-        if self._resolution is not None:
-            clear = self._resolution()
+        if (clear := self._clear) is not None:
             at = {level: position_of(one.category, self.categories) for level, one in found.items()}
             warn_of_blurred({level: float(clear[place]) for level, place in at.items()})
         return found
+
+    @cached_property
+    def _clear(self) -> Floats | None:
+        return None if self._resolution is None else self._resolution()
 
     def __repr__(self) -> str:
         return f"LevelPosterior({{{self._estimates()}}})"
@@ -116,7 +119,7 @@ class LevelsPosterior(ByLabel[str, LevelPosterior]):
         levels = []
         for name, (level, order) in tables.places.items():
             known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
-            clear = cache(partial(resolution, tables, self._whole, name))
+            clear = partial(resolution, tables, self._whole, name)
             levels.append((name, LevelPosterior(releases[name], known, resolution=clear)))
         super().__init__(levels, ("level", "levels"))
 

@@ -10,7 +10,7 @@ tests measure it.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -191,18 +191,7 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
             " posterior needs noise on the counts (docs: Extending, The law)."
         )
     if hasattr(mechanism, "log_likelihood"):
-
-        def of_plugin(counts: Integers) -> Floats:
-            result = np.asarray(mechanism.log_likelihood(released, counts, prior), dtype=np.float64)
-            if result.shape != (len(counts),) or not np.all(result < np.inf):
-                raise ValueError(
-                    f"mechanism={mechanism.name!r}: its log_likelihood returned nan, inf or the"
-                    f" shape {result.shape} for {len(counts)} rows of counts; it must return one"
-                    " number below inf for each."
-                )
-            return result
-
-        return Tabulated(released, of_plugin)
+        return Tabulated(released, partial(_of_plugin, mechanism, released, prior))
     if (number := number_of_candidates(size, released.size)) > _LARGEST_CALLS:
         raise ValueError(
             f"mechanism={mechanism.name!r}: its log_pmf would have to be called for {number:.3g}"
@@ -210,15 +199,28 @@ def _tabulated_likelihood(setting: Setting, released: Integers) -> Tabulated:
             " log_likelihood(released, counts, prior), for counts of shape (m, k) (docs: Reading a"
             " posterior)."
         )
+    return Tabulated(released, partial(_of_every_data_set, mechanism, released, prior))
 
-    def log_likelihood(counts: Integers) -> Floats:
-        result = np.empty(len(counts))
-        for row, data in enumerate(counts):
-            support, log_p = mechanism.log_pmf(data, prior)
-            result[row] = logsumexp(log_p[(support == released).all(axis=1)])
-        return result
 
-    return Tabulated(released, log_likelihood)
+def _of_plugin(mechanism: Any, released: Integers, prior: Floats, counts: Integers) -> Floats:
+    result = np.asarray(mechanism.log_likelihood(released, counts, prior), dtype=np.float64)
+    if result.shape != (len(counts),) or not np.all(result < np.inf):
+        raise ValueError(
+            f"mechanism={mechanism.name!r}: its log_likelihood returned nan, inf or the shape"
+            f" {result.shape} for {len(counts)} rows of counts; it must return one number below inf"
+            " for each."
+        )
+    return result
+
+
+def _of_every_data_set(
+    mechanism: Any, released: Integers, prior: Floats, counts: Integers
+) -> Floats:
+    result = np.empty(len(counts))
+    for row, data in enumerate(counts):
+        support, log_p = mechanism.log_pmf(data, prior)
+        result[row] = logsumexp(log_p[(support == released).all(axis=1)])
+    return result
 
 
 def log_likelihoods(

@@ -60,7 +60,7 @@ class TablePosterior(NoiseAwarePosterior):
         """The posterior of the `concentration` of every table's prior, which may be a certainty."""
         values = self._survey.concentration
         draws = TableDraws(values.reshape(*self._engine.chains.shape[:2], 1))
-        law = OfDraws(lambda *of: draws.source(*of)[:, 0], values.size, draws.independent, 0)
+        law = OfDraws(draws.alone, values.size, draws.independent, 0)
         return Quantities([("concentration", Quantity("concentration", law, None))])
 
     def marginal(self, *variables: str) -> "TablePosterior":
@@ -161,6 +161,10 @@ class TableDraws(Chains):
         """Draws of a seed."""
         number = as_size(draws, "draws", "draws")
         return np.asarray(self.sample(number, as_generator(seed)))
+
+    def alone(self, draws: int, seed: int | None) -> Floats:
+        """Draws of the first category."""
+        return self.source(draws, seed)[:, 0]
 
     def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
         shares, counts = part(self.chains), self._counts

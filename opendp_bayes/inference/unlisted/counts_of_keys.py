@@ -150,7 +150,7 @@ class CountsOfKeys:
     @cached_property
     def shares(self) -> SharesOfKeys:
         """Shares of the keys among themselves."""
-        return SharesOfKeys(lambda *of: self._intensities(*of)[1], self._kinds)
+        return SharesOfKeys(self._intensities, self._kinds)
 
     @cached_property
     def shares_of_all(self) -> SharesOfKeys | None:
@@ -167,7 +167,7 @@ class CountsOfKeys:
 
     def _intensities_of_all(self, number: int, rng: np.random.Generator) -> Floats:
         """Draws of the intensities of all keys, and last of everything else, together."""
-        laws, found = self._intensities(number, rng)
+        laws, found = self._laws_and_intensities(number, rng)
         if self.law is None or self.law.everything_else is None:
             rest = rng.standard_gamma(self.keys.rest_draws(number, rng) + 1.0)
         else:
@@ -176,7 +176,13 @@ class CountsOfKeys:
             rest = self._lattice.unit * mean * rng.standard_gamma(shape) / shape
         return np.concatenate([found, rest[:, None]], axis=1)
 
-    def _intensities(self, number: int, rng: np.random.Generator) -> tuple[Integers, Floats]:
+    def _intensities(self, number: int, rng: np.random.Generator) -> Floats:
+        """Draws of the intensities of all keys together."""
+        return self._laws_and_intensities(number, rng)[1]
+
+    def _laws_and_intensities(
+        self, number: int, rng: np.random.Generator
+    ) -> tuple[Integers, Floats]:
         """For each draw, the place of the law of keys, and the intensities of all keys, shape
         `(number, s + l)`.
         """
