@@ -7,12 +7,13 @@ import numpy as np
 
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import Body, Sheet, Table, columns
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-class Shown:
+class Shown(UnderflowIsZero):
     """Something with a sheet: the same table at a prompt and in a notebook."""
 
     def sheet(self) -> Sheet:
@@ -26,7 +27,7 @@ class Shown:
         return notebook.rendered(self.sheet())
 
 
-class ShownAtOnce:
+class ShownAtOnce(UnderflowIsZero):
     """Something with a sheet that a prompt and a notebook show without what takes seconds."""
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:

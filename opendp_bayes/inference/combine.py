@@ -30,6 +30,7 @@ from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterio
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.combination import Combination, Records
 from opendp_bayes.release_format.data import ReleasedData
@@ -50,6 +51,7 @@ def combine(
     draws_may_agree: bool = False,
     prior: Literal["learned"] | None = None,
 ) -> NoiseAwarePosterior: ...
+@underflow_is_zero
 def combine(
     releases: Sequence[ReleasedData] | Mapping[str, ReleasedData],
     *,

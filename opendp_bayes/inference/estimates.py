@@ -14,6 +14,7 @@ from scipy import special
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.noise_aware import noise_aware_posterior
 from opendp_bayes.inference.ways import is_quick
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
 
@@ -76,7 +77,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class InferredRelease(ReleasedData):
+class InferredRelease(UnderflowIsZero, ReleasedData):
     """The data of a release with its two posteriors, each computed when it is first read."""
 
     @property

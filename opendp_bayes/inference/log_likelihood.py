@@ -22,6 +22,7 @@ from opendp_bayes.inference.likelihood.of_counts import (
 )
 from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts, log_poisson
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
@@ -35,7 +36,7 @@ _GRID, _PANELS, _GAUSS, _NEAR = 17, 6, np.polynomial.legendre.leggauss(8), 1e-7
 _OFF, _FARTHEST, _NARROW = 0.2, 2.0, 1e-13
 
 
-class LogLikelihood:
+class LogLikelihood(UnderflowIsZero):
     """`ln P(what was drawn)` as a function of the counts or of the probabilities; what does not
     depend on them is left out. Made by `log_likelihood`.
     """

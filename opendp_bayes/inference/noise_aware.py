@@ -13,10 +13,12 @@ from opendp_bayes.inference.answers.prior_conflict import pulls_of, warn_of_conf
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.inference.ways import way_to
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import as_generator, as_prior, as_size
 from opendp_bayes.release_format.data import ReleasedData, as_release
 
 
+@underflow_is_zero
 def noise_aware_posterior(
     release: ReleasedData,
     *,

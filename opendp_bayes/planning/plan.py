@@ -15,6 +15,7 @@ from opendp_bayes.accounting.calibration import calibrate, planned_distance, rel
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.simplex import number_of_candidates
+from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats, as_prior
 from opendp_bayes.mechanisms import (
     GaussianParameters,
@@ -38,6 +39,7 @@ _FEW_DATA_SETS = 31
 _LARGEST_EPSILON = 5.0
 
 
+@underflow_is_zero
 def plan(
     *,
     size: int | None = None,

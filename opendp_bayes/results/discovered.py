@@ -15,6 +15,7 @@ from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys, counts_
 from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
 from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
 from opendp_bayes.mathematics.telling import shortly, told, warn
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
     as_flag,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Rest:
+class Rest(UnderflowIsZero):
     """The records, or people, of all categories that are not shown, together.
 
     Attributes
@@ -57,7 +58,7 @@ class Rest:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class Hidden(UnderflowIsZero):
     """A category that is not shown.
 
     Attributes
@@ -79,7 +80,7 @@ class Hidden:
         return self._keys.hidden_bound(level)
 
 
-class OfCategories:
+class OfCategories(UnderflowIsZero):
     """The posterior of a number for each category that is shown: of its true count, or its share;
     or of the shares of these and of everything else, whose entry is the last.
 

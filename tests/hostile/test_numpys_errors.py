@@ -1,8 +1,10 @@
-"""What a caller has said to `np.seterr` decides nothing: no map and no door fails by it, and what
-is stated and refused is the same.
+"""What a caller has said to `np.seterr` decides nothing: no map, no door and no posterior fails by
+it, and what is stated and refused is the same.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,18 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes import research
 from opendp_bayes.mechanisms.registry import available_mechanisms, load_mechanism
 from tests.helpers.asked_of_contexts import DOORS, LISTED, LOSSES, UNITS, opened
+from tests.helpers.every_result import (
+    called,
+    made_anew,
+    methods,
+    plausible,
+    properties,
+    release,
+    results,
+)
 
 PRIOR = (0.5, 1.0, 2.0)
 #: Parameters of every mechanism, at both ends of what they may be.
@@ -93,3 +105,61 @@ def test_no_refusal_is_another(door: str) -> None:
     usual, raising = both(lambda: str(REFUSED[door]()))
     assert usual == raising
     assert isinstance(usual, (str, pl.DataFrame))
+
+
+@pytest.fixture(scope="module")
+def raising() -> Iterator[dict[str, Any]]:
+    """A result of every kind, made where numpy raises whatever it can, as is all that follows."""
+    with np.errstate(all="raise"):
+        yield made_anew()
+
+
+#: Take seconds; or are tried with an argument that is no result's own.
+SKIPPED = {"pooled", "from_json", "json_schema", "with_sizes", "to_arviz"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.usefixtures("pictures")
+@pytest.mark.parametrize("kind", sorted(results()))
+def test_no_member_of_a_result_fails(kind: str, raising: dict[str, Any], tmp_path: Path) -> None:
+    result, number = raising[kind], itertools.count()
+    assert np.geterr()["under"] == "raise"
+    for name in properties(result):
+        if name != "release":
+            getattr(result, name)
+    for name, signature in methods(result):
+        if name in SKIPPED:
+            continue
+        arguments = {
+            parameter: plausible(result, name, parameter, lambda: tmp_path / str(next(number)))
+            for parameter in signature.parameters
+        }
+        outcome(lambda: called(result, name, arguments))  # noqa: B023
+
+
+def of_a_release(function: Callable[[Any], Any]) -> Callable[[], Any]:
+    return lambda: function(results()["release"])
+
+
+COMPUTED: dict[str, Callable[[], Any]] = {
+    "noise_aware_posterior": lambda: ob.noise_aware_posterior(release((50, 3000), "ab")).mean(),
+    "learned": of_a_release(
+        lambda one: ob.noise_aware_posterior(one, prior="learned", ordered=["v"]).std()
+    ),
+    "combine": lambda: ob.combine(list(results()["groups"].values()), records="different").mean(),
+    "log_likelihood": of_a_release(lambda one: research.log_likelihood(one)([0.2, 0.3, 0.5])),
+    "error_law": lambda: research.error_law(ob.LaplaceParameters(1.0), [40, 2], 1.0).values,
+    "least_error": lambda: research.least_error(size=9, prior=PRIOR[:2], epsilon=1.0).value,
+    "smallest": lambda: research.smallest_epsilon(0.2, size=50, prior=PRIOR[:2]),
+    "sensitivity": lambda: research.smooth_sensitivity([5, 900], [1, 1], gamma=9.0),
+    "plan": lambda: repr(ob.plan(size=200, prior=PRIOR, epsilon=1.0)).encode(),
+    "profile": lambda: ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=PRIOR)(0.5),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", COMPUTED)
+def test_no_function_fails_and_none_gives_another_number(name: str) -> None:
+    usual, raising = both(COMPUTED[name])
+    assert not isinstance(usual, str), usual
+    np.testing.assert_equal(raising, usual)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, as_level, as_numbers, as_size
 from opendp_bayes.release_format.data import Label
 
@@ -23,7 +24,7 @@ class Probability(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnDifferences:
+class DrawnDifferences(UnderflowIsZero):
     """Laws of differences of which there are draws, shape `(draws, k)`; answers what
     `BetaDifferences` does.
     """

@@ -50,6 +50,7 @@ from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
 from opendp_bayes.mathematics.telling import shortly, warn
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -80,7 +81,7 @@ _TRIAL = 5
 _MOST_COUNTS, _FEWEST_DRAWS = 1 << 21, 2000
 
 
-class NoiseAwarePosterior:
+class NoiseAwarePosterior(UnderflowIsZero):
     r"""The posterior of the category probabilities given a release: `p(θ | r) ∝ sum_x P(r | x) p(x)
     Dirichlet(θ; prior + x)` over the possible counts x.
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from opendp_bayes.inference.answers.by_label import position_of
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.telling import shortly
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -22,7 +23,7 @@ from opendp_bayes.release_format.data import Label
 Draw = Callable[[int, np.random.Generator], Integers]
 
 
-class NumberPosterior:
+class NumberPosterior(UnderflowIsZero):
     """The posterior of one whole number, such as the number of records (`posterior.records`).
 
     Attributes
@@ -66,7 +67,7 @@ class NumberPosterior:
         return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
 
 
-class CountsPosterior:
+class CountsPosterior(UnderflowIsZero):
     """The posterior of the true counts of the records that a release was made from
     (`posterior.counts`), integers of shape `(k,)` in the order of `categories`.
 

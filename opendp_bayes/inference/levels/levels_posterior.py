@@ -19,6 +19,7 @@ from opendp_bayes.inference.levels.level_counts import LevelCounts
 from opendp_bayes.inference.levels.nested_tables import NestedTables
 from opendp_bayes.inference.levels.tree_counts import TreeCounts
 from opendp_bayes.mathematics.telling import warn
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_level, as_size
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.combination import Combination
@@ -73,7 +74,7 @@ class LevelPosterior(NoiseAwarePosterior):
         return f"LevelPosterior({{{self._estimates()}}})"
 
 
-class LevelsPosterior(ByLabel[str, LevelPosterior]):
+class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
     """One posterior of the same records at several levels: a mapping from the name of each release
     to the `LevelPosterior` of its categories.
 

@@ -8,6 +8,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.telling import warn
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_level
 
 #: A variance, in medians of all copies, from which on an analysis is taken to have failed.
@@ -15,7 +16,7 @@ _FAILED = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class CombinedEstimate:
+class CombinedEstimate(UnderflowIsZero):
     """An estimate from several synthetic data sets, with their differences taken into account.
 
     Attributes

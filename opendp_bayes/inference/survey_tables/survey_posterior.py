@@ -35,6 +35,7 @@ from opendp_bayes.inference.survey_tables.records import exchange, matched_recor
 from opendp_bayes.inference.survey_tables.synthetic_frames import frame_of
 from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, as_choice, as_generator, as_level, as_size
 from opendp_bayes.release_format.data import Label, Value
 
@@ -51,7 +52,7 @@ _WIDE = 0.2
 _MOST_NUMBERS = 1 << 26
 
 
-class SurveyPosterior:
+class SurveyPosterior(UnderflowIsZero):
     """The posterior of all tables of a survey at once. Every answer comes from the same draws, so
     that any two agree on what they share.
 
