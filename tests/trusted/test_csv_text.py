@@ -4,14 +4,16 @@ same rules: what is in quotes, which lines are records, what ends a line.
 
 import csv
 import io
+import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
-from opendp_bayes.trusted.csv_text import FileError, header_of
+from opendp_bayes.trusted import csv_text, files
+from opendp_bayes.trusted.csv_text import FileError, copy_records, header_of
 from opendp_bayes.trusted.files import Cleaning, scan_columns, scannable, schema_of, source
 
 
@@ -115,13 +117,50 @@ def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path: Pa
     assert 20 < refused < 180
 
 
-def test_blocks_end_where_no_quote_is_open(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(params=[1, 2, 3, 7, 50])
+def tiny(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets records be copied in blocks of so few characters; a header has a block as before."""
+
+    def copied(*given: Any, **how: Any) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(csv_text, "_BLOCK", request.param)
+            copy_records(*given, **how)
+
+    return lambda: monkeypatch.setattr(files, "copy_records", copied)
+
+
+def test_blocks_end_where_no_quote_is_open(path: Path, tiny: Callable[[], None]) -> None:
     content = 'v,w\n"a\n\n""b",1\n\n"c"d,2\n"",3\n' * 20
-    whole = read(path, content)
-    assert whole == list(by_csv(content))
-    for block in (5, 7, 50):
-        monkeypatch.setattr("opendp_bayes.trusted.csv_text._BLOCK", block)
-        assert read(path, content) == whole
+    tiny()
+    assert read(path, content) == list(by_csv(content))
+    for content, records in FILES.values():
+        assert read(path, content) == records
+    for encoding, end in itertools.product(
+        ["utf-16", "latin-1", "shift-jis"], ["\n", "\r\n", "\r"]
+    ):
+        content = 'v,w\n"a",1\n\n"\n",2\n  \n""""'.replace("\n", end)
+        records = [("a", "1"), ("\n", "2"), ('"', None)]
+        assert read(path, content.encode(encoding), encoding=encoding) == records
+
+
+def test_tiny_blocks_make_no_other_records_and_no_other_refusal(
+    path: Path, tiny: Callable[[], None]
+) -> None:
+    draws = random.Random(1)
+    texts = [
+        "v,w\n" + "".join(draws.choices('ab,"" \n\r', k=draws.randint(0, 40))) for _ in range(60)
+    ]
+
+    def outcome(content: str) -> Any:
+        try:
+            return read(path, content)
+        except FileError as error:
+            return str(error)
+
+    usual = [outcome(text) for text in texts]
+    assert 5 < sum(isinstance(each, str) for each in usual) < 55
+    tiny()
+    assert [outcome(text) for text in texts] == usual
 
 
 def test_what_quotes_hold_together_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

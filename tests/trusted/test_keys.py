@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
@@ -14,7 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.extend.framework import Keys, counting_values
 from opendp_bayes.mechanisms.thresholds import Discovery, LaplaceThreshold
 from opendp_bayes.questions.discovered_counts import make_discovered_counts
-from opendp_bayes.trusted import keys as module
+from opendp_bayes.trusted import discovery, keys as module
 from opendp_bayes.trusted.discovery import make_discovery
 from opendp_bayes.trusted.keys import CountedKeys, counted_in_parts
 from opendp_bayes.trusted.kinds import ColumnKind, kinds_in
@@ -89,6 +91,40 @@ def test_parts_count_as_a_whole_does(dtype: Any, monkeypatch: pytest.MonkeyPatch
     assert len(parts) == 64
     assert sum(part.height > 0 for part in parts) > 50
     assert pl.concat(parts).sort("key").equals(whole.sort("key"))  # so no value is in two
+
+
+class NoNoise:
+    threshold = 5
+
+    def draws(self, number: int) -> Any:
+        return np.zeros(number, np.int64)
+
+
+@pytest.mark.parametrize("few", [1, 2, 3, 7])
+@pytest.mark.parametrize("dtype", [pl.String, pl.Int64])
+def test_tiny_parts_and_slices_show_the_same(
+    few: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = pl.Series("key", [at * at % 97 for at in range(200)])
+    rows = pl.DataFrame({"key": number.cast(dtype)}).lazy()
+    always = tuple(pl.Series([0, 1, 4, 1000]).cast(dtype).to_list())
+    law: Any = SimpleNamespace(law=NoNoise(), rest=NoNoise())
+
+    def shown() -> Any:
+        counts: Any = SimpleNamespace(batches=lambda: counted_in_parts(rows))
+        space: Any = SimpleNamespace(listed=always)
+        return discovery._shown(counts, space, law)
+
+    labels, drawn, rest = shown()
+    counted = Counter(rows.collect()["key"].to_list())
+    assert dict(zip(labels, drawn, strict=True)) == {
+        key: counted[key] for key in {*counted, *always} if key in always or counted[key] >= 5
+    }
+    assert rest == 200 - sum(drawn) > 0
+    monkeypatch.setattr(module, "MOST_AT_ONCE", few)
+    monkeypatch.setattr(module, "_PARTS", few)
+    monkeypatch.setattr(discovery, "_AT_A_TIME", few)
+    assert shown() == (labels, drawn, rest)
 
 
 @pytest.mark.parametrize("keep", ["sample", "first", "last"])

@@ -331,12 +331,26 @@ def test_days_beyond_the_calendar_are_nulls_and_stop_nothing(tmp_path):
     assert texts(path)["on"].to_list() == ["2018-05-06", None, None, None]
 
 
-def test_more_records_than_are_in_memory_at_a_time_are_all_read(tmp_path, monkeypatch):
+STATISTICAL = [
+    name
+    for name in OTHERS.namelist()
+    if Path(name).suffix in (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_more_records_than_are_in_memory_at_a_time_are_all_read(
+    tmp_path, of_others, monkeypatch, size
+):
     path = tmp_path / "x.sav"
     pyreadstat.write_sav(pd.DataFrame({"n": [float(n) for n in range(10)]}), str(path))
-    for size in (3, 5, 10, 100):
-        monkeypatch.setattr(tables, "_BATCH", size)
-        assert texts(path)["n"].to_list() == list(map(str, range(10)))
+    others = [of_others(name) for name in STATISTICAL]
+    usual = [texts(other) for other in others]
+    monkeypatch.setattr(tables, "_BATCH", size)
+    assert texts(path)["n"].to_list() == list(map(str, range(10)))
+    assert len(others) > 10
+    assert max(frame.height for frame in usual) >= size
+    assert all(texts(other).equals(frame) for other, frame in zip(others, usual, strict=True))
 
 
 def test_a_record_without_a_value_in_one_column_is_a_record(tmp_path):
