@@ -2,6 +2,8 @@
 out holds neither weight nor variance.
 """
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -201,3 +203,33 @@ def test_quantiles_of_narrow_components_beside_wide_ones(a, b, weights):
     for level in (0.001, 0.025, 0.1, 0.5, 0.9, 0.975, 0.999):
         value = float(mixture.quantile(level)[0])
         assert np.dot(weights, special.betainc(a, b, value)) == pytest.approx(level, abs=1e-9)
+
+
+def mixtures_of(rng: np.random.Generator, m: int, components: int) -> BetaMixtures:
+    """Narrow and wide ones, at 0 and 1 too."""
+    a, b = 10.0 ** rng.uniform(-4, 6, (2, m * components))
+    weights = rng.dirichlet(np.ones(components), m).ravel()
+    return BetaMixtures(a, b, weights, np.arange(m + 1) * components)
+
+
+def test_tails_that_are_not_looked_at_hold_nothing():
+    mixtures = mixtures_of(np.random.default_rng(0), 40, 25)
+    places = [*np.linspace(0, 1, 301), *special.expit(np.linspace(-40, 36, 301)), np.nan]
+    values = np.array(places)[:, None]
+    every = special.betainc(mixtures.a, mixtures.b, values) * mixtures.weights
+    expected = every.reshape(-1, 40, 25).sum(axis=2)
+    assert mixtures.cdf(values) == pytest.approx(expected, abs=1e-14, rel=0, nan_ok=True)
+
+
+def test_many_values_of_many_probabilities_take_little_memory_or_are_refused():
+    mixtures = mixtures_of(np.random.default_rng(1), 576, 20)
+    tracemalloc.start()
+    try:
+        assert mixtures.cdf(np.linspace(0, 1, 576)[:, None]).shape == (576, 576)
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    message = "values: 6000 of each of 576 probabilities, .* must be at most 5825 at once"
+    for law in (mixtures.cdf, mixtures.pdf):
+        with pytest.raises(ValueError, match=message):
+            law(np.linspace(0, 1, 6000)[:, None])

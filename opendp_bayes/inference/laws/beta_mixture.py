@@ -15,8 +15,11 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Components that hold less than this share of the probability and of the variance are left out.
 _NEGLIGIBLE = 1e-17
-#: Entries of one block of values times components; bounds the memory of an evaluation.
-_LARGEST_BLOCK = 1 << 21
+#: Entries of one block of values times components; bounds the memory of an evaluation. And of all
+#: blocks, which bounds its time.
+_LARGEST_BLOCK, _MOST_ENTRIES = 1 << 20, 1 << 26
+#: A component has less than `exp(-_FAR)` beyond what is not looked at.
+_FAR = 64.0
 _LARGEST_LOGIT = 745.0  # that of the smallest float above 0 is larger than its negative
 #: How close the probability of the last place but one is to that of a quantile, relative to it;
 #: of the last is off by about the third power.
@@ -135,7 +138,19 @@ class BetaMixtures:
 
     def cdf(self, values: ArrayLike) -> Floats:
         """P(θ <= value) at values of shape `(..., m)` or `(..., 1)`; shape `(..., m)`."""
-        return np.minimum(self._mixed(special.betainc, np.clip(values, 0.0, 1.0)), 1.0)
+        log_mode = special.xlogy(self.a, mean := self.a / (self.a + self.b))
+        log_mode += special.xlog1py(self.b, -mean)
+
+        def cdf(a: Floats, b: Floats, x: Floats) -> Floats:
+            # A tail beyond x is at most the likelihood of x over that of the mean.
+            found = np.where(x < mean, 0.0, 1.0)
+            fallen = log_mode - special.xlogy(a, x) - special.xlog1py(b, -x)
+            near = ~(fallen >= _FAR)
+            a, b = np.broadcast_to(a, x.shape)[near], np.broadcast_to(b, x.shape)[near]
+            found[near] = special.betainc(a, b, x[near])
+            return found
+
+        return np.minimum(self._mixed(cdf, np.clip(values, 0.0, 1.0)), 1.0)
 
     def pdf(self, values: ArrayLike) -> Floats:
         """Densities, 0 outside [0, 1], at values of shape `(..., m)` or `(..., 1)`; shape `(...,
@@ -207,6 +222,12 @@ class BetaMixtures:
         values = np.asarray(values, dtype=np.float64)
         values = np.broadcast_to(values, (*values.shape[:-1], self.m))
         flat, block = values.reshape(-1, self.m), max(1, _LARGEST_BLOCK // self.a.size)
+        if flat.shape[0] * self.a.size > _MOST_ENTRIES:
+            raise ValueError(
+                f"values: {flat.shape[0]} of each of {self.m} probabilities, which have"
+                f" {self.a.size} components together; must be at most"
+                f" {_MOST_ENTRIES // self.a.size} at once, or those of fewer probabilities."
+            )
         parts = [np.empty((0, self.m))]
         for start in range(0, len(flat), block):
             each = function(self.a, self.b, flat[start : start + block][:, self._parts.owner])
