@@ -8,6 +8,8 @@ from scipy.integrate import quad
 from scipy.stats import beta, dirichlet
 
 from opendp_bayes.mathematics.dirichlet_divergences import kullback_leibler, total_variation
+from opendp_bayes.mathematics.exponential.hellinger import bhattacharyya_angle, hellinger_distance
+from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
 
 PAIRS = [
     ((6.0, 6.0), (7.0, 5.0)),
@@ -66,3 +68,16 @@ def test_kullback_leibler_of_three_categories_by_simulation() -> None:
     error = 5 * ratios.std() / np.sqrt(len(ratios))
     assert abs(float(kullback_leibler(a, b)) - ratios.mean()) < error
     assert abs(float(kullback_leibler(b, a)) - ratios.mean()) > error  # the other direction
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_no_distance_of_what_a_prior_may_be_is_lost_to_overflow() -> None:
+    ends = SMALLEST_PRIOR, 1e-16, 1e-3, 1.0, 3.7, 1e3, 1e8, LARGEST_CONCENTRATION, 1e13
+    rows = np.array(list(itertools.product(ends, repeat=2)))
+    a, b = np.repeat(rows, len(rows), axis=0), np.tile(rows, (len(rows), 1))
+    same = (a == b).all(axis=1)
+    largest = {kullback_leibler: np.inf, total_variation: 1.0, hellinger_distance: 1.0}
+    for distance, most in (largest | {bhattacharyya_angle: np.pi / 2}).items():
+        found = distance(a, b)
+        assert np.all((found >= 0) & (found <= most * (1 + 1e-15))), distance
+        assert not found[same].any()

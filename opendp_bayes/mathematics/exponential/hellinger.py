@@ -17,15 +17,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import SMALLEST_PRIOR, Floats
 
 #: Distances that are increasing functions of the Bhattacharyya divergence, and so share its
 #: sensitivities' extremal data sets.
 Distance = Literal["hellinger", "angle"]
 
-#: Bound on the relative error of a gap for arguments up to 10^13, which is more than priors and
-#: sizes may be (docs: Numerics).
-GAP_RELATIVE_ERROR = 2.0**-45
+#: Bound on the relative error of a gap for arguments up to the largest, which is more than priors
+#: and sizes may be (docs: Numerics).
+GAP_RELATIVE_ERROR, _LARGEST = 2.0**-45, 1e13
 
 #: Arguments are moved to at least this by `G(z + 1) = z G(z)` before the Stirling series is used.
 _STIRLING_FROM = 20.0
@@ -58,8 +58,8 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
 
     Returns an array of shape `(...)` with values in `[0, 1]`.
 
-    Raises `ValueError` if the arrays have different numbers of categories or an entry is not
-    positive and finite.
+    Raises `ValueError` if the arrays have different numbers of categories or an entry is not from
+    1e-100 to 1e13.
 
     Source: tailoring paper, section 4.2; `docs/research/numerics.md` for the form used and its
     error.
@@ -84,8 +84,8 @@ def bhattacharyya_angle(a: ArrayLike, b: ArrayLike) -> Floats:
     length of the shortest arc between the square roots of the densities, and an increasing function
     of the Hellinger distance, `2 arcsin(H / sqrt(2))`.
 
-    Raises `ValueError` if the arrays have different numbers of categories or an entry is not
-    positive and finite.
+    Raises `ValueError` if the arrays have different numbers of categories or an entry is not from
+    1e-100 to 1e13.
 
     >>> from opendp_bayes.research import bhattacharyya_angle
     >>> float(bhattacharyya_angle([2, 1], [1, 2]).round(6))
@@ -116,8 +116,10 @@ def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
             " length, one entry for each category."
         )
     for name, array in (("a", first), ("b", second)):
-        if not (np.all(np.isfinite(array)) and np.all(array > 0)):
-            raise ValueError(f"{name}: every concentration must be finite and greater than 0.")
+        if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= _LARGEST)):
+            raise ValueError(
+                f"{name}: every concentration must be from {SMALLEST_PRIOR:.0e} to {_LARGEST:.0e}."
+            )
     first, second = np.broadcast_arrays(first, second)
     unequal = first.sum(axis=-1) != second.sum(axis=-1)
     if not np.any(unequal):
