@@ -2,6 +2,7 @@
 row of the page of messages that names a remedy.
 """
 
+import pickle
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from tests.helpers.releases import promise
+from tests.helpers.remedies_of_files import FILES, NOT_DONE
 from tests.helpers.sources import ROOT
 
 AB = ["a", "b"]
@@ -148,6 +151,67 @@ def collected() -> Any:
 def twice(answer: Any) -> Any:
     answer.collect()
     return answer.collect()
+
+
+def in_public(of: Any, mechanism: str, **options: Any) -> Any:
+    given = {"categories": ["x", "y", "z"], "nulls": "x", "unknown": "y", "size": 120}
+    return released(ob.posterior(of, "town", **given, mechanism=mechanism, **options))
+
+
+def identified(name: str) -> Any:
+    return dp.unit_of(contributions=1, identifier=name)
+
+
+def of_pandas(dtype: Any) -> Any:
+    import pandas as pd
+
+    frame = pd.DataFrame({"vote": pd.Series(AB * 60, dtype=dtype)})
+    return ob.context(frame, privacy_unit=ADDED, privacy_loss=LOSS, split_evenly_over=1)
+
+
+def of_an_engine(data: Callable[[Any, Any], Any]) -> Any:
+    columns = pytest.importorskip("opendp_bayes_engines").columns
+    votes = pytest.importorskip("duckdb").sql("SELECT 'a' AS vote FROM range(60)")
+    given: dict[str, Any] = {"privacy_unit": ADDED, "privacy_loss": LOSS}
+    one = ob.context(data(votes, columns), **given, split_evenly_over=1)
+    return released(ob.posterior(one.query(), "vote", **VOTE))
+
+
+MORE = FRAME.with_columns(amount=pl.Series([1, 2] * 60).cast(pl.Decimal(9, 2)))
+#: Reading it fails at a value; and what was the cause is mended.
+WRONG = FRAME.lazy().with_columns(number=pl.col("vote").str.to_integer()).filter(number=1)
+MENDED = FRAME.lazy()
+
+
+def seen_outside() -> str:
+    with pytest.raises(pl.exceptions.ComputeError) as caught:
+        WRONG.collect()
+    return str(caught.value)
+
+
+def made(drawn: tuple[int, ...], mechanism: Any, size: int | None) -> ob.Release:
+    labels = tuple("abcd"[: len(drawn)])
+    return ob.Release(drawn, labels, (1.0,) * len(drawn), mechanism, promise(size))
+
+
+def slow() -> ob.Release:
+    return made((12, 3, 5), ob.mechanisms.HellingerExponential(0.5), 20)
+
+
+def without_posterior() -> ob.Release:
+    return made((3, 5), ob.mechanisms.HellingerExponential(0.5), None)
+
+
+def shown_again(of: ob.Release) -> str:
+    assert of.posterior.mean().sum() == pytest.approx(1)
+    shown = str(of)
+    assert "takes long" not in shown
+    return shown
+
+
+def after(function: Callable[[Any], Any]) -> Any:
+    one = evenly()
+    return one(one.query().select(dp.len(signed=True)).resolve() >> function)
 
 
 MANY: dict[str, Any] = {"nulls": ob.DROP, "unknown": ob.DROP}
@@ -305,6 +369,94 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda folder: ob.Release.from_json(str(folder / "r.json")),
         lambda folder: read_back(folder / "r.json"),
     ),
+    "for which OpenDP has no domain": (
+        lambda _: ob.posterior(query(MORE), "amount", categories=[1, 2], **MANY),
+        lambda _: released(
+            ob.posterior(
+                query(MORE.with_columns(pl.col("amount").cast(pl.Int64))),
+                "amount",
+                categories=[1, 2],
+                **MANY,
+            )
+        ),
+    ),
+    "has the type object of pandas": (
+        lambda _: ob.posterior(of_pandas(object).query(), "vote", **VOTE),
+        lambda _: released(ob.posterior(of_pandas("string").query(), "vote", **VOTE)),
+    ),
+    "is a frame of an engine": (
+        lambda _: of_an_engine(lambda relation, _: relation),
+        lambda _: of_an_engine(lambda relation, columns: columns(relation, ["vote"])),
+    ),
+    "cannot be copied or pickled": (
+        lambda _: pickle.dumps(context()),
+        lambda _: released(ob.posterior(context().query(epsilon=1.0), "vote", **VOTE)),
+    ),
+    "categories or cells, of all groups and results; must be at most": (
+        lambda _: ob.posterior(query(), "vote", categories=[*map(str, range(70_000))], **MANY),
+        lambda _: [
+            released(ob.posterior(query(), "vote", **VOTE)),
+            [
+                released(ob.posterior(query(), "vote", categories=part, **MANY))
+                for part in (AB, ["c", "d"])
+            ],
+        ],
+    ),
+    "exceeds what is asked for at every scale": (
+        lambda _: in_public(query(FRAME, CHANGED), "hellinger_exponential", sensitivity="local"),
+        lambda _: [
+            in_public(query(FRAME, CHANGED), "hellinger_exponential"),
+            in_public(
+                context(FRAME, CHANGED, WITH_DELTA).query(epsilon=1.0, delta=1e-7),
+                "smooth_hellinger_exponential",
+                gamma=1.0,
+            ),
+        ],
+    ),
+    "differ in nothing but blanks around them": (
+        lambda _: ob.posterior(query(), "vote", categories=["a", "b", "b "], **MANY),
+        lambda _: released(ob.posterior(query(), "vote", **VOTE)),
+    ),
+    "must be one column by name": (
+        lambda _: context(FRAME.rename({"person": "*"}), identified("*")),
+        lambda _: released(
+            ob.posterior(
+                context(FRAME, PEOPLE).query(epsilon=1.0).truncate_per_group(2), "vote", **VOTE
+            )
+        ),
+    ),
+    "the cause is withheld": (
+        lambda _: released(ob.posterior(query(WRONG), "vote", **VOTE)),
+        lambda _: seen_outside(),
+    ),
+    "It is paid for all the same": (
+        lambda _: released(ob.posterior(query(WRONG), "vote", **VOTE)),
+        lambda _: released(ob.posterior(query(MENDED), "vote", **VOTE)),
+    ),
+    "collecting its answer": (
+        lambda _: query(WRONG).select(dp.len(signed=True)).release().collect(),
+        lambda _: query(MENDED).select(dp.len(signed=True)).release().collect(),
+    ),
+    "The noise-aware posterior of this release takes long": (
+        lambda _: str(slow()),
+        lambda _: shown_again(slow()),
+    ),
+    "There is no noise-aware posterior of this release": (
+        lambda _: str(without_posterior()),
+        lambda _: (without_posterior().counts, without_posterior().plug_in.mean),
+    ),
+    "its answer is a LazyFrame": (
+        lambda _: after(lambda frame: frame.lazy()),
+        lambda _: after(lambda frame: frame.collect()),
+    ),
+    "which OpenDP has freed by now": (
+        lambda _: after(lambda frame: [frame]),
+        lambda _: [collected().collect(), collected().collect()],
+    ),
+}
+ROWS |= {
+    row: (lambda _, of=wrong: of(), lambda _, of=right: of())
+    for row, (wrong, right) in FILES.items()
 }
 
 
@@ -314,17 +466,36 @@ def read_back(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_what_a_row_says_leads_to_an_answer(row: str, tmp_path: Path) -> None:
+def test_what_a_row_says_leads_to_an_answer(
+    row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     wrong, right = ROWS[row]
-    with pytest.raises((ValueError, TypeError, AttributeError, KeyError, RuntimeError)) as caught:
-        wrong(tmp_path)
-    assert row in str(caught.value)
+    try:
+        message = wrong(tmp_path)
+    except (ValueError, TypeError, AttributeError, KeyError, RuntimeError, UserWarning) as error:
+        message = str(error)
+    assert row.lower() in " ".join(message.split()).lower()
     assert right(tmp_path) is not None
 
 
-_MESSAGE = re.compile(r"^\| `(.+?)` .*\|$", re.MULTILINE)
+_MESSAGE = re.compile(r"^\| (`.+?`) \| ", re.MULTILINE)
 
 
-def test_the_rows_are_on_the_page() -> None:
+def undone(page: str) -> list[str]:
+    """Rows of the page that are neither carried out nor in the list of those that cannot be."""
+    rows = [set(re.findall(r"`(.+?)`", row)) for row in _MESSAGE.findall(page)]
+    assert set().union(*rows) >= {*ROWS, *NOT_DONE}
+    return [str(row) for row in rows if not row & {*ROWS, *NOT_DONE}]
+
+
+def test_every_row_of_the_page_is_carried_out() -> None:
     page = (ROOT / "docs/help.md").read_text(encoding="utf-8")
-    assert set(ROWS) - {"exceeds the budget of"} <= set(_MESSAGE.findall(page))
+    assert undone(page) == []
+    assert not {*ROWS} & {*NOT_DONE}
+    assert undone(page + "| `is on fire` | Run. |\n") == ["{'is on fire'}"]  # negative control
+
+
+@pytest.mark.parametrize("row", [row for row, why in NOT_DONE.items() if ".py" in why])
+def test_what_cannot_be_done_here_has_a_test_of_its_own(row: str) -> None:
+    assert (ROOT / "tests" / NOT_DONE[row].partition(":")[0]).exists()
