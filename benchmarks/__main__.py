@@ -26,7 +26,6 @@ NAMES = (
     "sampler",
     "accounting",
     "planning",
-    "shares",
     "inference",
     "wide",
     "discovered_values",

@@ -11,12 +11,12 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes.display.wording import listed
+from opendp_bayes.inference.levels.nesting import likely_columns, nested_parts
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
 from opendp_bayes.questions.discovery_query import Discovering, discovering
 from opendp_bayes.questions.left_out import DROP as LEFT_OUT
 from opendp_bayes.questions.question import Question
-from opendp_bayes.questions.shares_of_questions import Division, joint_levels
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, place_of, twins
@@ -271,10 +271,8 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> SurveyQuery:
         with field_errors("results", number):
             questions[result.heading] = _asked(query, kinds, asked, result)
     weights = {result.heading: result.share for result in asked.results}
-    share = weights if privacy.share == "weights" else privacy.share
-    guess = None if privacy.share == "weights" else privacy.guess_size
     with field_errors("privacy", headings=list(questions)):
-        survey = SurveyQuery(questions, Division(share, "total_variation", guess))
+        survey = SurveyQuery(questions, weights)
         survey.resolve()
         _check_pooled(survey, asked)
         if asked.joint:
@@ -301,7 +299,9 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
 
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` for what cannot be estimated together."""
-    nested, settings = joint_levels(survey.questions) is not None, survey.settings
+    settings = survey.settings
+    tables: Any = {name: of.foreseen(settings[name]) for name, of in survey.questions.items()}
+    nested = nested_parts(tables, likely_columns(tables)) is not None
     for number, result in enumerate(asked.results):
         if not settings[result.heading].adds_noise:
             raise FieldError(

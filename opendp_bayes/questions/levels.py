@@ -1,19 +1,27 @@
 """Questions of a tree over ordered categories."""
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from opendp_bayes.inference.levels.nested_tables import are_a_chain
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Integers, as_choice
-from opendp_bayes.planning.best_levels import Budget, best_levels, best_shares
-from opendp_bayes.planning.tree_errors import Wanted
+from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import identity, place_of
 from opendp_bayes.release_format.merging import merged_places, neighbours
 
+#: What is divided: ε, where half of it doubles the noise, or ρ, where a quarter does.
+Budget = Literal["epsilon", "rho"]
+#: The share of a level in the budget, as a multiple of that of the next coarser one.
+_RATIO = 1.2
+#: Fewer categories are one table alone: the noise of levels would cost more than they tell.
+_FEWEST: dict[Budget, int] = {"epsilon": 50, "rho": 11}
+#: The most neighbours that are merged where the user names no number.
+_WIDEST = 32
 #: Arguments of `survey` that a tree of one column has no use for, or sets itself.
 _OF_ONE = ("merge", "share", "by", "cells")
 
@@ -24,7 +32,6 @@ def levels(
     *,
     branching: int | None = None,
     merges: Mapping[str, Mapping[Value, Sequence[Value]]] | None = None,
-    for_: Wanted = "quantiles",
     budget: Budget = "epsilon",
     **question: Any,
 ) -> dict[str, dict[str, Any]]:
@@ -34,67 +41,77 @@ def levels(
     The question of the categories has the name of the column, and that of groups of ten "age by
     10". A group is named by its first and last category, as in "18-24 to 40-44", and one of a
     single category by this. Each question has a `share`, its weight in the budget: shares add up to
-    1 and make the mean squared error small that least squares has in one estimate of all levels.
-    They depend on the number of categories alone. A level that is worth less than 1 % of the budget
-    is left out, and among few categories that is every level but the finest.
+    1, and that of a level is 1.2 times that of the next coarser one.
 
     Parameters
     ----------
     column : the name of the column.
     categories : its labels in their order, at least 2.
     branching : how many neighbours are merged, again and again until at most so many groups remain;
-        the last group of a level may be smaller. By default the number from 2 to 64 with the
-        smallest error, or no levels where these only cost.
+        the last group of a level may be smaller. By default as `budget` says.
     merges : instead of groups of equal numbers, a `merge` for each level by the name of its
-        question: from each label to the neighbours counted in it. Of any two levels one must be
-        finer. For merges of others than neighbours, survey with `share="smallest_error"`.
-    for_ : the errors that are made small: `"quantiles"`, those of the number of records up to each
-        category; `"ranges"`, in all intervals of categories; or `"cells"`, in each category. The
-        number of records itself is taken as given.
-    budget : how the survey's budget is divided: `"epsilon"`, for ε with or without δ, where a
-        quarter of the budget has 16 times the variance of the noise; or `"rho"`, where it has 4
-        times, and more levels with fewer neighbours are better.
+        question: from each label to the categories counted in it. Of any two levels one must be
+        finer.
+    budget : what the survey divides, where neither `branching` nor `merges` is given: `"epsilon"`,
+        with or without δ, merges up to 32 neighbours on as few levels as that allows, and has no
+        levels below 50 categories; `"rho"`, where noise grows less with every level, merges 2, and
+        has none below 11.
     **question : other arguments of each question, as of `survey`: `nulls`, `unknown`, `size`,
         `prior`, `mechanism` and its options. A new label for nulls or unknown values is a category
         of its own on every level.
 
-    Raises `ValueError`/`TypeError` for arguments that do not fit each other. Source: Honaker,
-    "Efficient use of differentially private binary trees" (2015), for the errors.
+    Raises `ValueError`/`TypeError` for arguments that do not fit each other. Sources: Cormode,
+    Procopiuc, Srivastava, Shen and Yu, "Differentially private spatial decompositions" (2012), for
+    geometric shares; Qardaji, Yang and Li, "Understanding hierarchical methods for differentially
+    private histograms" (2013), for the branching.
 
     >>> import opendp_bayes as ob
     >>> questions = ob.levels("age", [str(age) for age in range(100)], unknown="99")
     >>> {name: round(of["share"], 2) for name, of in questions.items()}
-    {'age': 0.54, 'age by 10': 0.46}
+    {'age': 0.55, 'age by 10': 0.45}
     >>> list(questions["age by 10"]["merge"])[:2]
     ['0 to 9', '10 to 19']
     """
     labels = _checked(column, categories, branching, question)
-    as_choice(for_, "for_", get_args(Wanted))
     as_choice(budget, "budget", get_args(Budget))
-    merge: dict[str, Any] = {column: None}
     if merges is None:
-        widths, _ = best_levels(len(labels), branching, for_, budget)
-        shares = {f"{column} by {w}" if w > 1 else column: share for w, share in widths.items()}
-        merge |= {
-            name: neighbours(labels, width) if width > 1 else None
-            for width, name in zip(widths, shares, strict=True)
-        }
+        number = _branching(len(labels), budget) if branching is None else branching
+        coarser = _groups_of_neighbours(column, labels, number)
     else:
-        merge |= merges
-        shares, _ = best_shares(_partitions(column, labels, branching, merges), for_, budget)
-    found = {}
-    for name, share in shares.items():
-        of = {"column": column, "categories": labels, **question, "share": share}
-        if merge[name] is not None:
-            of["merge"] = _with_new(merge[name], labels, question)
-        found[name] = of
+        coarser = _finest_first(column, labels, branching, merges)
+    weights = [_RATIO**-level for level in range(len(coarser) + 1)]
+    shares = [weight / math.fsum(weights) for weight in weights]
+    of = {"column": column, "categories": labels, **question}
+    found = {column: {**of, "share": shares[0]}}
+    for (name, merge), share in zip(coarser.items(), shares[1:], strict=True):
+        found[name] = {**of, "share": share, "merge": _with_new(merge, labels, question)}
     return found
 
 
-def _partitions(
+def _branching(k: int, budget: Budget) -> int:
+    """The number of neighbours that are merged where the user names none; k for no levels."""
+    if k < _FEWEST[budget]:
+        return k
+    if budget == "rho":
+        return 2
+    number = next(number for number in itertools.count(2) if _WIDEST**number >= k)
+    return next(branching for branching in range(2, k) if branching**number >= k)
+
+
+def _groups_of_neighbours(column: str, labels: Sequence[Value], branching: int) -> dict[str, Any]:
+    """What each level but that of the categories merges, finest first."""
+    merges: dict[str, Any] = {}
+    width = 1
+    while -(-len(labels) // width) > branching:
+        width *= branching
+        merges[f"{column} by {width}"] = neighbours(labels, width)
+    return merges
+
+
+def _finest_first(
     column: str, labels: Sequence[Value], branching: int | None, merges: Any
-) -> dict[str, Integers]:
-    """The part of each category at every level, finest first, in the order of the categories."""
+) -> dict[str, Any]:
+    """The user's merges, checked, in order of fineness."""
     if branching is not None:
         raise TypeError(
             f"branching={branching}: is for groups of neighbours; leave out merges or it."
@@ -104,10 +121,10 @@ def _partitions(
             f"merges={told(merges)}: must be a mapping from the names of levels, of which none is"
             f" {column!r}, to what each merges."
         )
-    found = {column: np.arange(len(labels))}
+    parts = [np.arange(len(labels))]
     for name, merge in merges.items():
         try:
-            number = merged_places(merge, labels)
+            parts.append(merged_places(merge, labels))
             if len(merge) < 2:
                 raise ValueError(
                     f"merge={told(list(merge))}: must have at least 2 labels; add another, or"
@@ -115,21 +132,12 @@ def _partitions(
                 )
         except (TypeError, ValueError) as error:
             raise type(error)(f"merges[{name!r}]: {error}") from None
-        _, first, place = np.unique(number, return_index=True, return_inverse=True)
-        found[name] = np.argsort(np.argsort(first))[place]
-        if np.any(np.diff(found[name]) < 0):
-            raise ValueError(
-                f"merges[{name!r}]: must merge neighbours in categories; put these in another"
-                " order, or write the questions out, and survey with share='smallest_error'."
-            )
-    found = dict(sorted(found.items(), key=lambda level: -int(level[1].max())))
-    sizes = {int(part.max()) for part in found.values()}
-    if len(sizes) < len(found) or not are_a_chain(list(found.values())):
+    if len({int(part.max()) for part in parts}) < len(parts) or not are_a_chain(parts):
         raise ValueError(
             f"merges={told(merges)}: of any two levels one must be finer, and its groups parts of"
             " those of the other."
         )
-    return found
+    return {name: merges[name] for name in sorted(merges, key=lambda name: -len(merges[name]))}
 
 
 def _with_new(

@@ -10,7 +10,7 @@ from opendp_bayes.display.wording import prior_said
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.expected_error import PartError, error_of_part
+from opendp_bayes.planning.expected_error import error_of_part
 from opendp_bayes.questions.asked import Asked
 from opendp_bayes.questions.discovery_query import Discovering
 from opendp_bayes.questions.left_out import LeftOut
@@ -170,19 +170,15 @@ def _by_name(said: dict[str, str]) -> str:
     return ", ".join(f"{name}: {one}" for name, one in said.items())
 
 
-def balanced_error(asked: Asked, setting: Setting, records: int, error: PartError) -> float:
-    """An expected error at balanced proportions, of the categories of one group where there are
-    groups.
+def _width(asked: Asked, setting: Setting, records: int) -> float:
+    """The expected width of an interval at balanced proportions, of the categories of one group
+    where there are groups.
     """
     space = asked.space
     groups, labels = groups_and_labels(space.categories)
-    cells = space.k - 1 if groups else space.k
+    cells = len(groups) * len(labels) or space.k  # without that of records in no group
     counts = np.zeros(space.k, dtype=np.int64)
     counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
     part = slice(0, len(labels) if groups else space.k)
-    return error_of_part(error, setting, counts, part)
-
-
-def _width(asked: Asked, setting: Setting, records: int) -> float:
-    width = balanced_error(asked, setting, records, "interval_width")
+    width = error_of_part("interval_width", setting, counts, part)
     return width if math.isfinite(width) else math.nan

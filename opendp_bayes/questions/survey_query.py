@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 from opendp.combinators import make_composition
 from opendp.context import Query
@@ -20,11 +19,9 @@ from opendp_bayes.inference.combine import check_joint
 from opendp_bayes.inference.pooling.pooled_groups import check_pooled
 from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
-from opendp_bayes.mathematics.validation import check_cells, check_results
+from opendp_bayes.mathematics.validation import as_positive, check_cells, check_results
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.mechanisms.thresholds import Discovery
-from opendp_bayes.planning.expected_error import PartError
-from opendp_bayes.planning.joint_error import noise_variance
 from opendp_bayes.questions.asked import (
     Asked,
     ask,
@@ -42,8 +39,8 @@ from opendp_bayes.questions.discovery_query import (
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
 from opendp_bayes.questions.releasing import ReleasedQuery
-from opendp_bayes.questions.shares_of_questions import Division, Share, estimated_together
 from opendp_bayes.questions.summary import described, summary_of
+from opendp_bayes.release_format.labels import in_order
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.survey import Survey
 from opendp_bayes.trusted.boundary import guarded, require_features
@@ -58,10 +55,7 @@ _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['y
 def survey(
     query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
     questions: Mapping[str, Mapping[str, Any]],
-    share: Share = "equal",
-    *,
-    error: PartError = "total_variation",
-    guess_size: int | None = None,
+    share: Literal["equal"] | Mapping[str, float] = "equal",
 ) -> "SurveyQuery":
     """Ask a Context several questions of the same records for one budget; `.release()` debits the
     Context once and returns a `Survey`, a mapping of releases.
@@ -81,17 +75,8 @@ def survey(
         list them, needs a budget with δ; `always` lists some that are shown whatever their count,
         and `rest` is the share of the question's loss that buys the number of everything else.
     share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
-        every question by name; or `"smallest_error"`, so that the mean of their expected errors is
-        smallest. The budget, and its δ, are divided in proportion; no rounding makes the parts
-        exceed it. `"smallest_error"` by the error `"total_variation"` takes into account what
-        tables that share columns, and levels, tell each other in one posterior, by least squares.
-        Where categories are discovered no error is foreseen, and the shares are weights.
-    error : the error that shares by errors go by, a field of `ExpectedError`: `"total_variation"`,
-        of the estimated probabilities; `"hellinger"`, whose smallest mean may give up a question of
-        many categories, since it is never above 1; or `"interval_width"`. It is the one expected at
-        balanced proportions and depends on public sizes, priors and the budget alone.
-    guess_size : a public guess of the number of records, where that is private, for shares by
-        errors.
+        every question by name. The budget, and its δ, are divided in proportion; no rounding makes
+        the parts exceed it.
 
     Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
     not fit each other or the Context, before any data is read or budget spent. More than 200
@@ -134,8 +119,7 @@ def survey(
         asked[name] = _asked(query, grouped_by, name, of)
         cells += asked[name].number_listed
         check_cells("questions", cells)
-    weights = {name: of["share"] for name, of in questions.items() if "share" in of}
-    made = SurveyQuery(asked, Division(share, error, guess_size, weights))
+    made = SurveyQuery(asked, _budget_allocation(share, questions))
     warn_of_places({name: of.question for name, of in made.questions.items()})
     return made
 
@@ -143,11 +127,12 @@ def survey(
 class SurveyQuery(ReleasedQuery[Survey]):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
-    def __init__(self, asked: Mapping[str, Asked | Discovering], division: Division) -> None:
-        division.check(asked)
+    def __init__(
+        self, asked: Mapping[str, Asked | Discovering], weights: Mapping[str, float]
+    ) -> None:
         base = next(iter(asked.values())).base
         super().__init__(*parts_of(base))
-        self._asked, self._division = dict(asked), division
+        self._asked, self._weights = dict(asked), dict(weights)
 
     @property
     def questions(self) -> dict[str, Asked]:
@@ -200,11 +185,6 @@ class SurveyQuery(ReleasedQuery[Survey]):
         * `debits`: the debit of the Context, in its measure;
         * `interval_width`: the expected width of a 95 % interval for balanced proportions.
 
-        Tables and levels that one posterior estimates together have two more, by least squares at
-        the noise of each: `joint_error`, the error of its shares then, as a part of that of the
-        table alone; and `others_without`, how many times larger the errors of the others would be
-        without it.
-
         A question whose categories are discovered has the columns of `DiscoveryQuery.summarize`
         that are not among these, such as its `threshold`, and no `scale`.
 
@@ -216,22 +196,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
             summary_of(asked, part, guess_size).select(pl.lit(name).alias("question"), pl.all())
             for name, (asked, part) in self._shared().items()
         ]
-        return pl.concat(rows, how="diagonal").with_columns(*self._together())
-
-    def _together(self) -> list[pl.Series]:
-        """Columns that say what tables tell each other, null for what is not estimated together."""
-        settings = self.settings
-        together = estimated_together(_listed(self._settled[0]), settings)
-        found: dict[str, list[float]] = {}
-        if together is not None:
-            variances = np.array([noise_variance(settings[name]) for name in together.names])
-            each = together.ratios(variances), together.others_without(variances)
-            found = dict(zip(together.names, np.column_stack(each).tolist(), strict=True))
-        rows = [found.get(name, [None, None]) for name in self._asked]
-        return [
-            pl.Series(column, [row[at] for row in rows], dtype=pl.Float64)
-            for at, column in enumerate(("joint_error", "others_without"))
-        ]
+        return pl.concat(rows, how="diagonal")
 
     def __repr__(self) -> str:
         try:
@@ -256,13 +221,9 @@ class SurveyQuery(ReleasedQuery[Survey]):
 
     @property
     def share(self) -> dict[str, float]:
-        """The part of the budget that each question gets, by name; they add up to 1.
-
-        Shares by errors are computed when first needed. Raises `ValueError` where there are none.
-        """
-        asked, weights = self._settled
-        total = math.fsum(weights)
-        return {name: weight / total for name, weight in zip(asked, weights, strict=True)}
+        """The part of the budget that each question gets, by name; they add up to 1."""
+        total = math.fsum(self._weights.values())
+        return {name: weight / total for name, weight in self._weights.items()}
 
     def _foresee(self) -> None:
         """Raise `ValueError` where the budget buys a question nothing, or no posterior."""
@@ -272,15 +233,13 @@ class SurveyQuery(ReleasedQuery[Survey]):
     def settings(self) -> dict[str, Setting]:
         """The mechanism of each question whose categories are listed, by name, with the smallest
         scale that its part of the budget buys. Raises `ValueError` where there is none, and where
-        its releases have no posterior; but shares of smallest errors may leave hardly anything to a
-        table that others tell, which then has none of its own.
+        its releases have no posterior.
         """
-        smallest = self._division.share == "smallest_error"
         found: dict[str, Setting] = {}
         for name, (asked, part) in self._shared().items():
             if isinstance(asked, Asked):
                 with _about(name):
-                    found[name] = asked.fitted(part) if smallest else asked.settled(part)
+                    found[name] = asked.settled(part)
         return found
 
     @property
@@ -329,21 +288,39 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """
         return frames_of_the_same_rows(self.questions.values())
 
-    @cached_property
-    def _settled(self) -> tuple[dict[str, Asked | Discovering], tuple[float, ...]]:
-        check_query_budget(parts_of(self).d_out)
-        return self._division.settled(self._asked)
-
     def _shared(self) -> dict[str, tuple[Asked | Discovering, Any]]:
         """Every question with its part of the budget."""
-        settled, weights = self._settled
+        check_query_budget(parts_of(self).d_out)
         limits = as_tuple(parts_of(self).d_out)
+        weights = [self._weights[name] for name in self._asked]
         finite = [min(limit, sys.float_info.max) for limit in limits]
         parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
         return {
             name: (asked, part if isinstance(parts_of(self).d_out, tuple) else part[0])
-            for (name, asked), part in zip(settled.items(), parts, strict=True)
+            for (name, asked), part in zip(self._asked.items(), parts, strict=True)
         }
+
+
+def _budget_allocation(
+    share: Literal["equal"] | Mapping[str, float], questions: Mapping[str, Mapping[str, Any]]
+) -> dict[str, float]:
+    """The weight of each question in the budget, by name, checked."""
+    weights = {
+        name: as_positive(of.get("share", 1), f"questions[{name!r}]: share")
+        for name, of in questions.items()
+    }
+    if isinstance(share, Mapping):
+        if in_order(share, list(questions)) is None:
+            raise ValueError(
+                f"share={dict(share)!r}: must have a weight for each of"
+                f" {', '.join(map(repr, questions))}, and no other."
+            )
+        return {name: as_positive(share[name], f"share[{name!r}]") for name in questions}
+    if share != "equal":
+        raise ValueError(
+            f"share={told(share)}: must be 'equal', or a mapping from every question to a weight."
+        )
+    return weights
 
 
 def _listed(asked: Mapping[str, Asked | Discovering]) -> dict[str, Asked]:

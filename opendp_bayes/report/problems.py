@@ -28,8 +28,6 @@ Problem = tuple[tuple[str | int, ...], str]
 def problems(found: Specification) -> Iterator[Problem]:
     """Yield the problems that no single field shows."""
     yield from _problems_of_privacy(found.privacy)
-    if found.privacy.share != "weights" and any(result.share != 1 for result in found.results):
-        yield ("privacy", "share"), "finds the shares; leave out share of the results."
     if found.trim:
         yield from _problems_of_blanks(found)
     for key, column in found.columns.items():
@@ -126,12 +124,6 @@ def _problems_of_discovery(found: Specification) -> Iterator[Problem]:
         )
     if found.privacy.size is not None:
         yield ("privacy", "size"), "does not go with categories to discover. Leave it out."
-    if found.privacy.share != "weights":
-        yield (
-            ("privacy", "share"),
-            f"={found.privacy.share!r}: foresees no error of categories to discover; leave it out,"
-            " and give the results a share.",
-        )
 
 
 def _problems_of_discovered(result: Result, joint: bool) -> Iterator[tuple[str, str]]:
@@ -194,11 +186,6 @@ def _problems_of_privacy(privacy: Privacy) -> Iterator[Problem]:
         )
     if privacy.guess_size is not None and privacy.size is not None:
         yield ("privacy", "guess_size"), "is of a private number of records. Leave it out."
-    if privacy.guess_size is None and privacy.size is None and privacy.share != "weights":
-        yield (
-            ("privacy",),
-            f"must have guess_size for share = {privacy.share!r}, such as guess_size = 1000.",
-        )
 
 
 def _problems_of_column(column: Column) -> Iterator[tuple[str, str]]:

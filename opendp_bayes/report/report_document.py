@@ -240,10 +240,8 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 def _renamed(specification: dict[str, Any]) -> dict[str, Any]:
     """Give the fields of a report that was written before their names of today."""
     privacy, columns = specification.get("privacy"), specification.get("columns")
-    if isinstance(privacy, dict) and "shares" in privacy:
-        privacy["share"] = privacy.pop("shares")
-    if isinstance(privacy, dict) and privacy.get("share") == "equal_errors":  # each says its loss
-        privacy["share"] = "weights"
+    if isinstance(privacy, dict):
+        privacy.pop("shares", None)  # each release says its loss
     for column in columns.values() if isinstance(columns, dict) else ():
         if isinstance(column, dict) and column.pop("unmatched", "other") == "drop":
             column["unknown"] = DROP

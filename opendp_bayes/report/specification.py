@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION
 from opendp_bayes.release_format.labels import OTHER, spare
 
 Value = str | bool | int
@@ -11,12 +12,11 @@ Value = str | bool | int
 DROP = "DROP"
 #: What an empty line of CSV is: no record, or one without a value.
 BlankLines = Literal["skip", "null"]
-Shares = Literal["weights", "smallest_error"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
-Number = Annotated[int, msgspec.Meta(ge=1)]
+Number = Annotated[int, msgspec.Meta(ge=1, le=int(LARGEST_CONCENTRATION))]
 Rows = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROWS)]
 _Several = Annotated[int, msgspec.Meta(ge=2)]
 Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
@@ -80,20 +80,10 @@ class Privacy(Part, frozen=True, kw_only=True):
         _Positive | None, says("Budget ρ of zero-concentrated differential privacy (zCDP).")
     ] = None
     delta: Annotated[Share | None, says("The δ that goes with ε or ρ.")] = None
-    share: Annotated[
-        Shares,
-        says(
-            "Divide the budget by the share of each result, or so that the mean of the expected"
-            " errors is smallest."
-        ),
-    ] = "weights"
     size: Annotated[Number | None, says("The number of records, if it is public.")] = None
     guess_size: Annotated[
         Number | None,
-        says(
-            "A public guess of a private number of records, for shares by errors and for the widths"
-            " that --dry-run foresees."
-        ),
+        says("A public guess of a private number of records, for widths that --dry-run foresees."),
     ] = None
     contributions: Annotated[
         Rows, says("The most records, or identifiers, of one unit. A promise.")

@@ -28,10 +28,10 @@ from opendp_bayes.report.owner_file import (
 from opendp_bayes.report.problems import Problem, problems, problems_of_size
 from opendp_bayes.report.specification import (
     DISCOVER,
+    BlankLines,
     Column,
     Privacy,
     Result,
-    Shares,
     Specification,
 )
 from opendp_bayes.trusted.account import Loss
@@ -58,7 +58,7 @@ _TYPES = {
 }
 #: What a field of texts may be.
 _CHOICES = {
-    "share": f"one of {', '.join(map(repr, get_args(Shares)))}",
+    "blank_lines": f"one of {', '.join(map(repr, get_args(BlankLines)))}",
     "categories": f"a list, or {DISCOVER!r}",
     "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }

@@ -11,8 +11,6 @@ SPECIFICATION = """\
 title = "Votes"
 [privacy]
 epsilon = 2.0
-share = "smallest_error"
-guess_size = 60
 {privacy}
 [columns.vote]
 categories = ["a", "b"]
@@ -41,7 +39,6 @@ def test_a_person_of_several_rows_in_every_unit(privacy: str, d_in: int, sixty_v
     sized = 'nulls = "b"\nunknown = "b"\n' if "size" in privacy else ""
     text = SPECIFICATION.replace('["a", "b"]\n', f'["a", "b"]\n{sized}')
     text = text.replace('["x", "y"]\n', f'["x", "y"]\n{sized.replace("b", "y")}')
-    text = text.replace('share = "smallest_error"\nguess_size = 60\n', "")
     Path("votes.toml").write_text(text.format(privacy=privacy))
     run("run", "votes.toml", "votes.csv", "-o", "made.json")
     survey = ob.Survey.from_json(Path("made.json").read_bytes())

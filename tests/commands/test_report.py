@@ -345,29 +345,24 @@ def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
     assert "The result has a privacy loss of at most" in Path("votes.html").read_text()
 
 
-@pytest.mark.parametrize("shares", ["smallest_error", "weights"])
-def test_the_context_is_debited_once_for_all_results(place: Path, shares: str) -> None:
-    guess = "" if shares == "weights" else "\nguess_size = 60"
-    asked = SPECIFICATION.replace("= 20000.0", f'= 2.0\nshare = "{shares}"{guess}')
+def test_the_context_is_debited_once_for_all_results(place: Path) -> None:
+    asked = SPECIFICATION.replace("= 20000.0", "= 2.0")
     survey = survey_of(Path("votes.csv"), read_specification(asked))
     released = survey.release()
     assert survey._context.current_privacy_loss() == [2.0]
     assert 1.99 < released.loss.epsilon <= 2.0
     assert list(released) == ["vote", "vote by town", "vote × town"]
-    equal = len({round(release.epsilon, 3) for release in released.values()}) == 1
-    assert equal == (shares == "weights")
+    assert len({round(release.epsilon, 3) for release in released.values()}) == 1
 
 
 def test_a_report_of_equal_errors_is_read_as_it_was_written(place: Path) -> None:
     run(*MAKE)
     document = json.loads(Path("votes.json").read_bytes())
     privacy = document["specification"]["privacy"]
-    del privacy["share"]
     written = json.dumps(document).encode()
     privacy["shares"], privacy["guess_size"] = "equal_errors", 60
     old = Report.from_json(json.dumps(document).encode())
     assert old.releases == Report.from_json(written).releases
-    assert old.specification.privacy.share == "weights"
 
 
 def test_without_jinja_nothing_is_released(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

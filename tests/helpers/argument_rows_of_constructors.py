@@ -328,14 +328,6 @@ QUERIES = rows(
 OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}
 QUESTIONS = {"first": OF_X, "second": OF_X}
 
-UNCOUNTED = {"column": "x", "nulls": "a"}
-BY_ERRORS = {
-    "query": query(contributions=1),
-    "questions": {"one": UNCOUNTED, "by": {**UNCOUNTED, "prior": 5.0}},
-    "share": "smallest_error",
-    "guess_size": 20,
-}
-
 
 def first_scale(asked: Any) -> float:
     return asked.resolve()(FRAME)[0].mechanism.scale
@@ -348,8 +340,6 @@ QUERIES += rows(
     vary("query", query(2.0), SMALLER),
     vary("questions", {"alone": QUESTIONS["first"]}, SMALLER),
     vary("share", {"first": 3, "second": 1}, SMALLER),
-    vary("error", "interval_width", DIFFERENT, **BY_ERRORS),
-    vary("guess_size", 1000, DIFFERENT, **BY_ERRORS),
 )
 
 
@@ -365,7 +355,6 @@ QUERIES += rows(
     vary("categories", list(range(120)), DIFFERENT),
     vary("branching", 5, DIFFERENT),
     vary("merges", {"half": {"a": list(range(30)), "b": list(range(30, 60))}}, DIFFERENT),
-    vary("for_", "cells", SMALLER, len),
     vary("budget", "rho", LARGER, len),
 )
 

@@ -93,7 +93,7 @@ QUESTION = {
     "title": "Ages",
     "glob": False,
     "joint": True,
-    "privacy": {"rho": 0.5, "size": 60, "share": "smallest_error"},
+    "privacy": {"rho": 0.5, "size": 60},
     "columns": {"age": {"categories": [1, 2, 3, 4]}},
     "results": [{"column": "age", "merge": 2}, {"column": "age"}],
 }

@@ -73,12 +73,3 @@ def test_a_release_that_does_not_say_its_column_is_called_by_its_name(asked: Any
     one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
     posterior: Any = ob.combine({"Vote": one}, records="same")
     assert posterior.variables == ("Vote",)
-
-
-def test_shares_by_errors_take_a_heading_and_its_column_for_one_variable(asked: Any) -> None:
-    joint = [
-        ob.survey(asked(), {name: VOTE, "Both": BOTH}).summarize(300)["joint_error"].to_list()
-        for name in ("vote", "Vote")
-    ]
-    assert joint[0] == joint[1]
-    assert joint[0][0] < 1  # each tells the other something

@@ -302,8 +302,7 @@ def test_groups_have_no_posterior_together() -> None:
         query.check_joint()
 
 
-def shared(column: str) -> Any:
-    """Two tables of which shares of smallest errors leave hardly anything to the second."""
+def test_a_share_that_leaves_a_table_no_posterior_is_refused() -> None:
     types = {"c": pl.Enum(["c0", "c1"]), "by": pl.Enum(["n", "e", "s"])}
     context = dp.Context.compositor(
         data=pl.LazyFrame({"c": ["c0"] * 944, "by": ["n"] * 944}, schema=types),
@@ -314,15 +313,11 @@ def shared(column: str) -> Any:
     own = {"size": 944, "mechanism": "laplace_parameters"}
     nulls = {"c": "c0", "by": "n"}
     table = {"column": ["c", "by"], "nulls": nulls, **own}
-    other = {"column": column, "nulls": nulls[column], **own}
-    share = "smallest_error" if column == "c" else {"table": 1.0, "other": 1e-7}
-    return ob.survey(context.query(), {"table": table, "other": other}, share=share)
-
-
-def test_shares_of_smallest_errors_may_leave_a_table_to_the_others() -> None:
-    query = shared("c")
-    assert query.settings["other"].mechanism.scale > 1e6, "what is tried here"
-    assert query.release().posterior.variables == ("c", "by")
+    other = {"column": "by", "nulls": "n", **own}
+    query = ob.survey(context.query(), {"table": table, "other": {**other, "share": 1e-7}})
+    with pytest.raises(ValueError, match=r"questions\['other'\]: "):
+        query.release()
+    assert context.current_privacy_loss() == []
 
 
 def test_the_command_refuses_before_it_reads_records(tmp_path: Path) -> None:

@@ -133,10 +133,6 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
             asked(privacy="epsilon = 1.0\ndelta = 1e-8\nsize = 600"),
             "privacy.size: does not go with",
         ),
-        (
-            asked(privacy='epsilon = 1.0\ndelta = 1e-8\nshare = "smallest_error"\nguess_size = 9'),
-            "privacy.share='smallest_error': foresees no error",
-        ),
         (asked('categories = "discover"\nlabels = ["a"]'), "columns.code.labels: does not go with"),
         (asked('categories = "discover"\nunknown = "x"'), "columns.code.unknown: does not go with"),
         (

@@ -181,7 +181,6 @@ def test_nothing_shown_is_an_answer_too():
 @pytest.mark.parametrize(
     ("of_code", "arguments", "message"),
     [
-        ({}, {"share": "smallest_error"}, r"no error is foreseen of questions\['code'\]"),
         ({"by": "town"}, {}, r"questions\['code'\]: by='town': must be left out"),
         ({"prior": 2.0}, {}, "prior=2.0: must be left out"),
         ({"merge": {"a": ["b"]}}, {}, "merge=.*: must be left out"),

@@ -1,5 +1,6 @@
-"""Questions of a tree over ordered categories, in a survey, and shares of nested questions."""
+"""Questions of a tree over ordered categories, and in a survey."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.planning.best_levels import best_shares
 
 AGES = [f"{age}-{age + 4}" for age in range(18, 98, 5)]
 
@@ -30,7 +30,7 @@ VOTE = {"column": "vote", "categories": ["yes", "no"], "nulls": "no", "unknown":
 
 
 def test_names_groups_and_labels() -> None:
-    questions = ob.levels("age", AGES, branching=3, budget="rho", **BUCKETS)
+    questions = ob.levels("age", AGES, branching=3, **BUCKETS)
     assert list(questions) == ["age", "age by 3", "age by 9"]
     assert "merge" not in questions["age"]
     for question in questions.values():
@@ -55,14 +55,14 @@ def test_names_groups_and_labels() -> None:
 
 
 def test_a_new_label_is_a_category_of_every_level() -> None:
-    one = ob.levels("age", list(range(9)), branching=3, budget="rho", nulls="none", unknown=8)
+    one = ob.levels("age", list(range(9)), branching=3, nulls="none", unknown=8)
     assert one["age by 3"]["merge"] == {
         "0 to 2": [0, 1, 2],
         "3 to 5": [3, 4, 5],
         "6 to 8": [6, 7, 8],
         "none": ["none"],
     }
-    left_out = ob.levels("age", list(range(9)), branching=3, budget="rho", nulls=ob.DROP, unknown=8)
+    left_out = ob.levels("age", list(range(9)), branching=3, nulls=ob.DROP, unknown=8)
     assert list(left_out["age by 3"]["merge"]) == ["0 to 2", "3 to 5", "6 to 8"]
 
 
@@ -85,7 +85,7 @@ def test_a_survey_takes_them_with_other_questions(nulls: str) -> None:
 
 
 def test_one_posterior_and_its_quantiles() -> None:
-    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
     posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
     rng = np.random.default_rng(0)
     drawn = np.minimum(rng.poisson(len(AGES) / 3, 400), len(AGES) - 1)
@@ -98,46 +98,97 @@ FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
 BANDS = {"first": AGES[:1], "second": AGES[1:6], "third": AGES[6:8], "rest": AGES[8:]}
 
 
-@pytest.mark.parametrize("for_", ["quantiles", "ranges"])
-def test_given_merges_have_the_shares_of_the_same_groups(for_: Any) -> None:
-    """Whatever their order, and that of their labels."""
-    fours = dict(reversed(FOURS.items()))
-    given = ob.levels(
-        "age", AGES, merges={"half": HALVES, "four": fours}, for_=for_, budget="rho", nulls="none"
-    )
-    assert given["four"]["merge"] == {**fours, "none": ["none"]}
-    same, _ = best_shares({width: np.arange(16) // width for width in (1, 4, 8)}, for_, "rho")
-    names = {1: "age", 4: "four", 8: "half"}  # of ranges, halves are worth less than 1 %
-    assert list(given) == [names[width] for width in same]
-    shares = [question["share"] for question in given.values()]
-    assert shares == pytest.approx(list(same.values()), rel=1e-3)
-
-
-def test_given_merges_have_no_better_shares_nearby() -> None:
-    """Bands of unequal numbers, against least squares by matrices."""
-    found = ob.levels("age", AGES, merges={"band": BANDS}, budget="rho")
-    share = found["band"]["share"]
-    parts = np.repeat(range(4), [1, 5, 2, 8])
-    rows = np.vstack([np.eye(16), np.eye(4)[parts].T])
-
-    def error(coarse: float) -> float:
-        precision = np.repeat([1 - coarse, coarse], [16, 4])
-        covariance = np.linalg.inv(rows.T @ (precision[:, None] * rows))
-        total = covariance @ np.ones(16)
-        covariance -= np.outer(total, total) / total.sum()  # given the number of records
-        upto = np.tril(np.ones((16, 16)))
-        return float(np.trace(upto @ covariance @ upto.T))
-
-    grid = np.linspace(0.01, 0.99, 99)
-    assert share == pytest.approx(grid[int(np.argmin([error(at) for at in grid]))], abs=0.011)
-
-
 def test_given_merges_are_levels_of_a_survey() -> None:
-    tree = ob.levels("age", AGES, merges={"band": BANDS, "half": HALVES}, budget="rho", **BUCKETS)
+    tree = ob.levels("age", AGES, merges={"half": HALVES, "band": BANDS}, **BUCKETS)
     posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
     assert list(posterior) == ["age", "band", "half"]
     first, second, third, _ = posterior["band"].counts.mean()
     assert first + second + third == pytest.approx(posterior["half"].counts.mean()[0])
+
+
+@pytest.mark.parametrize(
+    ("k", "budget", "widths"),
+    [
+        (49, "epsilon", []),
+        (50, "epsilon", [8]),
+        (100, "epsilon", [10]),
+        (1024, "epsilon", [32]),
+        (1025, "epsilon", [11, 121]),
+        (10, "rho", []),
+        (11, "rho", [2, 4, 8]),
+        (16, "rho", [2, 4, 8]),
+        (17, "rho", [2, 4, 8, 16]),
+    ],
+)
+def test_levels_follow_the_number_of_categories(k: int, budget: Any, widths: list[int]) -> None:
+    names = ["age", *(f"age by {width}" for width in widths)]
+    assert list(ob.levels("age", list(range(k)), budget=budget)) == names
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"budget": "rho"},
+        {"branching": 3},
+        {"merges": {"half": HALVES, "four": dict(reversed(FOURS.items()))}, "nulls": "none"},
+        {"merges": {"band": BANDS}},
+    ],
+)
+def test_a_level_has_the_share_of_the_next_coarser_one_and_a_fifth(arguments: Any) -> None:
+    shares = [question["share"] for question in ob.levels("age", AGES, **arguments).values()]
+    assert sum(shares) == pytest.approx(1)
+    assert len(shares) >= 2
+    for fine, coarse in pairwise(shares):
+        assert fine == pytest.approx(1.2 * coarse)
+
+
+def mean_variance(shares: list[float], parts: list[Any], power: float) -> float:
+    """Of the estimated numbers of records up to each category, given that of all, by matrices."""
+    rows = np.vstack([np.eye(int(part.max()) + 1)[part].T for part in parts])
+    precision = np.repeat(np.array(shares) ** power, [int(part.max()) + 1 for part in parts])
+    covariance = np.linalg.inv(rows.T @ (precision[:, None] * rows))
+    total = covariance.sum(axis=1)
+    covariance -= np.outer(total, total) / total.sum()
+    return float(np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1)).mean())
+
+
+@pytest.mark.parametrize(
+    ("k", "budget", "power", "gain"),
+    [
+        (60, "epsilon", 2, 1.05),
+        (100, "epsilon", 2, 1.35),
+        (11, "rho", 1, 1.0),
+        (100, "rho", 1, 3.3),
+    ],
+)
+def test_levels_are_worth_their_budget(k: int, budget: Any, power: float, gain: float) -> None:
+    """Variances of least squares, against those of one table alone; equal shares are worse."""
+    questions = ob.levels("age", list(range(k)), budget=budget)
+    places = [of.get("merge", {at: [at] for at in range(k)}) for of in questions.values()]
+    parts = [np.repeat(range(len(one)), list(map(len, one.values()))) for one in places]
+    shares = [of["share"] for of in questions.values()]
+    alone = mean_variance([1.0], parts[:1], power)
+    found = mean_variance(shares, parts, power)
+    assert gain * found <= alone
+    equal = mean_variance([1 / len(parts)] * len(parts), parts, power)
+    backwards = mean_variance(shares[::-1], parts, power)
+    assert found < equal < backwards
+
+
+def test_given_merges_keep_their_labels_in_order_of_fineness() -> None:
+    fours = dict(reversed(FOURS.items()))
+    given = ob.levels("age", AGES, merges={"half": HALVES, "four": fours}, nulls="none")
+    assert list(given) == ["age", "four", "half"]
+    assert given["four"]["merge"] == {**fours, "none": ["none"]}
+    assert list(given["four"]["merge"]) == [*fours, "none"]
+
+
+def test_levels_need_not_merge_neighbours() -> None:
+    merges = {"turn": {"even": AGES[::2], "odd": AGES[1::2]}}
+    tree = ob.levels("age", AGES, merges=merges, **BUCKETS)
+    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
+    fine = posterior["age"].counts.mean()
+    assert posterior["turn"].counts.mean() == pytest.approx([fine[::2].sum(), fine[1::2].sum()])
 
 
 @pytest.mark.parametrize(
@@ -147,7 +198,6 @@ def test_given_merges_are_levels_of_a_survey() -> None:
         ({"age": HALVES}, TypeError, "of which none is 'age'"),
         ({"half": {"a": AGES}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
         ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*: leaves out '58-62'"),
-        ({"half": {"a": AGES[::2], "b": AGES[1::2]}}, ValueError, "must merge neighbours"),
         ({"half": HALVES, "band": {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}},
          ValueError, "one must be finer"),
         ({"half": HALVES, "again": HALVES}, ValueError, "one must be finer"),
@@ -161,7 +211,7 @@ def test_merges_that_are_no_levels_are_refused(merges: Any, error: Any, message:
 
 
 def test_another_way_to_share_goes_before_the_questions_own() -> None:
-    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
     given = ob.survey(context().query(), tree, dict.fromkeys(tree, 1))
     assert set(given.share.values()) == {0.5}
     with pytest.raises(ValueError, match=r"questions\['age'\]: share=0: must be"):
@@ -177,7 +227,6 @@ def test_another_way_to_share_goes_before_the_questions_own() -> None:
         ({"categories": ["a", "a"]}, ValueError, "at least 2 labels, and"),
         ({"branching": 1}, ValueError, r"branching=1: .*whole number of"),
         ({"branching": 2.0}, ValueError, r"branching=2.0: .*whole number of"),
-        ({"for_": "deciles"}, ValueError, "for_='deciles': must be one of 'quantiles'"),
         ({"budget": "delta"}, ValueError, r"budget='delta': .*'epsilon', 'rho'"),
         ({"merge": {}}, TypeError, "merge={}: belongs to one question"),
         ({"by": "vote"}, TypeError, "by='vote': belongs to one question"),
@@ -194,94 +243,6 @@ def test_refusals(arguments: Any, error: Any, message: str) -> None:
         ob.levels(**{**good, **arguments})
 
 
-def survey(share: Any, *, others: Any = None, **options: Any) -> Any:
-    """Sixteen ages, in fours and in halves; or with others."""
-    age = {"column": "age", "categories": AGES, **BUCKETS, "mechanism": "gaussian_parameters"}
-    fours = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
-    halves = {"young": AGES[:8], "old": AGES[8:]}
-    questions = {"half": {**age, "merge": halves}, "age": age, "four": {**age, "merge": fours}}
-    return ob.survey(context().query(), {**questions, **(others or {})}, share, **options)
-
-
-def test_summarize_says_what_levels_tell_each_other() -> None:
-    rows = survey("equal", others={"vote": VOTE}).summarize()
-    # Equal noise: a sum of n parts of variance v has n v beside its own draw of variance v.
-    four = 1 / (1 + 1 / 4)
-    half = 1 / (1 + 1 / (2 * four))
-    # Given the total, both halves have half / 2; then each four within its half, and each age.
-    halves = half / 2
-    fours = four / 2 + halves / 4
-    ages = 3 / 4 + fours / 16
-    expected = [2 * halves / 1, 16 * ages / 15, 4 * fours / 3]
-    assert rows["question"].to_list() == ["half", "age", "four", "vote"]
-    found = rows["joint_error"].to_list()
-    assert found == pytest.approx([*np.sqrt(expected), 1.0])
-    without = rows["others_without"].to_list()
-    assert min(without[:3]) > 1
-    assert without[3] == pytest.approx(1)
-
-
-@pytest.mark.usefixtures("coarse_errors")
-def test_the_smallest_error_is_that_of_all_levels() -> None:
-    """Not above that of shares moved by a fifth; sums get less than they would alone."""
-    best = survey("smallest_error", guess_size=4000)
-    alone = survey("smallest_error", guess_size=4000, error="hellinger")
-    assert best.share["half"] < 0.8 * alone.share["half"]
-    assert best.share["age"] > 1.1 * alone.share["age"]
-    division, asked = best._division, best._settled[0]
-
-    def mean(shares: Any) -> float:
-        errors = [division._error(one, shares[name]) for name, one in asked.items()]
-        ratios = survey(shares).summarize()["joint_error"].to_numpy()
-        return float(np.mean(np.array(errors) * ratios))
-
-    smallest = mean(best.share)
-    assert smallest < mean(dict.fromkeys(asked, 1 / 3))
-    for name, other in (("half", "age"), ("age", "half"), ("four", "age"), ("age", "four")):
-        step = 0.2 * min(best.share[name], best.share[other])
-        moved = {**best.share, name: best.share[name] + step, other: best.share[other] - step}
-        assert smallest < 1.001 * mean(moved)
-
-
-def test_a_coarser_column_is_a_level_where_cells_are_listed() -> None:
-    frame = {"state": ["S", "T"], "county": ["a", "c"], "vote": ["yes", "no"]}
-    data = dp.Context.compositor(
-        data=pl.LazyFrame(frame),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(rho=0.5),
-        split_evenly_over=1,
-    )
-    cells = [("S", "a"), ("S", "b"), ("T", "c"), ("T", "d")]
-    places = {"state": ["S", "T"], "county": ["a", "b", "c", "d"]}
-    first = {"state": "S", "county": "a"}
-    county = {"column": ["state", "county"], "categories": places, "cells": cells}
-    county |= {"nulls": first, "unknown": cells[0]}
-    state = {"column": "state", "categories": ["S", "T"], "nulls": "S", "unknown": "S"}
-    noise = {"mechanism": "gaussian_parameters"}
-    questions = {"county": {**county, **noise}, "vote": {**VOTE, **noise}}
-    both = ob.survey(data.query(), {**questions, "state": {**state, **noise}}).summarize()
-    # As with the halves above: of two parts each, and given the total.
-    halves = 1 / (1 + 1 / 2) / 2
-    expected = [np.sqrt(4 * (1 / 2 + halves / 4) / 3), 1.0, np.sqrt(2 * halves)]
-    assert both["joint_error"].to_list() == pytest.approx(expected)
-    alone = ob.survey(data.query(), questions).summarize()
-    assert alone["joint_error"].to_list() == pytest.approx([1.0, 1.0])
-
-
-def test_rows_limited_for_each_identifier_are_estimated_together() -> None:
-    data = dp.Context.compositor(
-        data=pl.LazyFrame({"age": AGES, "who": range(16)}),
-        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
-        privacy_loss=dp.loss_of(rho=0.5),
-        split_evenly_over=1,
-    )
-    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
-    limited = ob.survey(data.query().truncate_per_group(1), tree).summarize()
-    together = ob.survey(context().query(), tree).summarize()
-    assert limited["joint_error"].to_list() == together["joint_error"].to_list()
-    assert max(together["joint_error"]) < 1
-
-
 def people(**unit: Any) -> Any:
     """Forty people of ten rows each, over sixteen ages."""
     rows = {"who": np.repeat(range(40), 10), "age": [AGES[at % 16] for at in range(400)]}
@@ -295,7 +256,7 @@ def people(**unit: Any) -> Any:
 
 def test_levels_of_rows_limited_for_each_identifier_add_up() -> None:
     """Hardly any noise."""
-    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
     survey = ob.survey(
         people(contributions=1, identifier="who").query().truncate_per_group(2), tree
     )
@@ -307,7 +268,7 @@ def test_levels_of_rows_limited_for_each_identifier_add_up() -> None:
 
 
 def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> None:
-    tree = ob.levels("age", AGES, branching=4, budget="rho", **BUCKETS)
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
     found: Any = ob.survey(people(contributions=10).query(), tree).release()
     assert found["age"].d_in == 10
     fours = found.posterior["age by 4"].counts.mean()
@@ -322,7 +283,7 @@ def test_a_public_number_of_records() -> None:
         split_evenly_over=1,
     )
     given = {**BUCKETS, "size": 400, "mechanism": "gaussian_parameters"}
-    tree = ob.levels("age", AGES, branching=4, budget="rho", **given)
+    tree = ob.levels("age", AGES, branching=4, **given)
     posterior: Any = ob.survey(data.query(), tree).release().posterior
     for name in tree:
         assert posterior[name].counts.mean().sum() == pytest.approx(400)

@@ -148,29 +148,6 @@ def test_one_posterior_of_nested_questions(unit, loss, mechanism):
     assert county.counts.std().mean() < 1.5 * alone
 
 
-def test_what_levels_tell_each_other_is_foreseen():
-    """By the rule for levels, not that for tables."""
-    summary = ob.survey(context(records()).query(), nested()).summarize(1500)
-    assert all(0 < ratio < 0.99 for ratio in summary["joint_error"])
-    assert all(others > 1 for others in summary["others_without"])
-    query = ob.survey(context(records()).query(), nested(), "smallest_error", guess_size=1500)
-    assert query.share["county"] > query.share["half"] > 0
-
-
-def test_merged_questions_that_are_not_nested_tell_nothing_that_is_known():
-    """Two merges of which neither is finer; a question of its own beside them has its error."""
-    county = {"column": "county", "nulls": "a1"}
-    crossed = {"left": COUNTIES[::2], "right": COUNTIES[1::2]}
-    state = {"column": "state", "nulls": "A"}
-    questions = {
-        "half": {**county, "merge": HALVES},
-        "crossed": {**county, "merge": crossed},
-        "state": state,
-    }
-    summary = ob.survey(context(records()).query(), questions).summarize(1500)
-    assert summary["joint_error"].to_list() == [None, None, 1.0]
-
-
 def test_cells_as_lists_are_parts_as_tuples():
     column, merge, _ = MERGES[2]
     lists = {label: list(map(list, cells)) for label, cells in merge.items()}

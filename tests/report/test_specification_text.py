@@ -60,13 +60,8 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"line 3: privacy: identifier and rows_"),
         (
             "epsilon = 1.0",
-            'rho = 1\nshare = "equal"',
-            r"line 5: privacy\.share: .*one of",
-        ),
-        (
-            "epsilon = 1.0",
-            'rho = 1\nshare = "smallest_error"',
-            r"line 3: privacy: must have guess_size",
+            'rho = 1\nshare = "weights"',
+            r"line 5: privacy\.share: is not a field",
         ),
         (
             "epsilon = 1.0",
@@ -74,9 +69,9 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
             r"line 5: privacy\.guess_size: .*private",
         ),
         (
-            "epsilon = 1.0",
-            'rho = 1\nshare = "smallest_error"\nguess_size = 9',
-            r"line 5: privacy\.share: .*leave out share",
+            "[privacy]",
+            'blank_lines = "none"\n[privacy]',
+            r"line 3: blank_lines: must be one of 'skip', 'null', not 'none'",
         ),
         ("epsilon = 1.0", "epsilon = inf", r"line 4: privacy\.epsilon=inf: must be finite"),
         (

@@ -396,9 +396,8 @@ def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
         privacy_loss=dp.loss_of(rho=50.0),
         split_evenly_over=1,
     )
-    tree = ob.levels("age", AGES, branching=4, budget="rho", nulls=0, unknown=0)
+    tree = ob.levels("age", AGES, branching=4, nulls=0, unknown=0)
     query = ob.survey(of.query().truncate_per_group(2, keep="first"), tree)
-    assert max(query.summarize()["joint_error"]) < 1
     posterior: Any = query.release().posterior
     exact = FRAME.group_by("who", maintain_order=True).head(2)["age"].to_numpy()
     assert posterior["age by 4"].counts.mean() == pytest.approx(np.bincount(exact // 4), abs=10)
@@ -419,7 +418,6 @@ def test_overlapping_tables_have_one_posterior(keep: Any) -> None:
     }
     of = opened(sexes, 2, epsilon=20.0)
     query = ob.survey(of.query().truncate_per_group(2, keep=keep), asked, share="equal")
-    assert max(query.summarize()["joint_error"]) < 1
     survey = query.release()
     posterior = survey_posterior(dict(survey.items()), ess=20)
     assert posterior.records.mean() == pytest.approx(8000, abs=60)
