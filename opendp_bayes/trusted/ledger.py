@@ -11,7 +11,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
@@ -45,18 +44,21 @@ _SMALLEST, _NO_DATABASE = 512, "file is not a database"
 _PATIENCE = 60.0
 
 
-@dataclass
 class Intent:
     """A release that is entered and has not ended.
 
-    Attributes
+    Parameters
     ----------
     loss : what it costs; whoever makes it may lower it.
+
+    Attributes
+    ----------
     is_reading : whether data may have been read, so that a failure from now on is paid for.
     """
 
-    loss: Loss
-    is_reading: bool = False
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.is_reading = False
 
 
 class Ledger(Unchanging):

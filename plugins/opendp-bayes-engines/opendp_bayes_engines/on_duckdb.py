@@ -58,5 +58,7 @@ class DuckDBTable(LazyTable):
         return self.native.project(", ".join(columns))
 
     def batches(self, frame: Any) -> Iterator[pl.DataFrame]:
-        for batch in frame.to_arrow_reader(_AT_A_TIME):
+        reader = frame.to_arrow_reader(_AT_A_TIME)
+        yield pl.DataFrame(reader.schema.empty_table())  # where there are no rows, there is no batch
+        for batch in reader:
             yield pl.DataFrame(batch)
