@@ -292,9 +292,7 @@ def _check(database: sqlite3.Connection) -> None:
             " the package version that wrote it, or a newer one."
         )
     if (problem := _one(database, "pragma quick_check(1)")) != "ok":
-        raise _UnusableFileError(
-            f"is damaged ({problem}); nobody knows what was spent. {_START_ANEW}"
-        )
+        raise _UnusableFileError(_damaged(problem))
 
 
 _NO_LEDGER = "is no ledger; name a file that ob.Ledger or `opendp-bayes ledger` made."
@@ -321,9 +319,11 @@ def _errors(path: Path) -> Iterator[None]:
             problem += " A ledger is made by giving it a total, as in epsilon=3.0."
     except OSError as error:
         problem = _unusable(error.strerror)
-    except sqlite3.Error as error:
+    except sqlite3.OperationalError as error:
         problem = _unusable(str(error))
-        if problem == _unusable(_NO_DATABASE):
+    except sqlite3.Error as error:
+        problem = _damaged(str(error))
+        if str(error) == _NO_DATABASE:
             with path.open("rb") as file:
                 is_text = file.read(10) == b'{"ledger":'
             problem = _OF_LINES if is_text else _NO_LEDGER
@@ -331,6 +331,10 @@ def _errors(path: Path) -> Iterator[None]:
 
 
 _OF_LINES = f"is a text with a line for each entry, which no version reads any more. {_START_ANEW}"
+
+
+def _damaged(problem: str) -> str:
+    return f"is damaged ({problem}); nobody knows what was spent. {_START_ANEW}"
 
 
 def _unusable(reason: str | None) -> str:

@@ -129,6 +129,14 @@ def test_a_damaged_file_is_refused_or_says_the_same(path: Path) -> None:
     assert refused > 50
 
 
+def test_a_file_whose_pages_are_overwritten_is_said_to_be_damaged(path: Path) -> None:
+    """SQLite says so in an error of its own, and what to do is the same."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + bytes(len(whole) - 100))
+    with pytest.raises(LedgerError, match=r"is damaged \(.*malformed\).* Make a new one"):
+        ob.Ledger(path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
