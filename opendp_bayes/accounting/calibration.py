@@ -26,7 +26,9 @@ from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
     as_choice,
+    as_flag,
     as_level,
+    as_numbers,
     as_positive,
     as_size,
 )
@@ -97,7 +99,7 @@ def calibrate(
     as_choice(accounting, "accounting", ("exact", "proven", "thorough"))
     setting, distance = Setting.of(mechanism, size, prior), planned_distance(d_in)
     guess = None
-    if tune and setting.size is not None:
+    if as_flag(tune, "tune") and setting.size is not None:
         guess = counts_in_proportion(setting.size, setting.prior_array, proportions)
     if accounting == "thorough":
         if epsilon is None or delta is not None or rho is not None or distance != ONE_RECORD:
@@ -292,9 +294,7 @@ def counts_in_proportion(
     remainders.
     """
     share = (
-        np.full(prior.size, 1.0)
-        if proportions is None
-        else np.asarray(proportions, dtype=np.float64)
+        np.full(prior.size, 1.0) if proportions is None else as_numbers(proportions, "proportions")
     )
     if share.shape != prior.shape or not (np.all(share >= 0) and 0 < share.sum() < math.inf):
         raise ValueError(

@@ -21,6 +21,7 @@ from opendp_bayes.accounting.threshold_pairs import (
 from opendp_bayes.accounting.threshold_profile import MOST_KEYS, delta_in_any_directions
 from opendp_bayes.mathematics.rounding import round_up, sum_up
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_number
 from opendp_bayes.mechanisms.integer_noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -57,7 +58,7 @@ def loss_of_discovery(
     `docs/research/proofs.md`, "Keys that nobody listed" and "Approximate concentrated privacy".
     """
     distance = Distance.of(d_in)
-    if not 0 <= delta <= 1:
+    if not 0 <= as_number(delta, "delta") <= 1:
         raise ValueError(f"delta={told(delta)}: must be between 0 and 1.")
     return _loss(discovery, distance, concentrated, delta) if distance.records else NO_LOSS
 

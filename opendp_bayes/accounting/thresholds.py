@@ -17,7 +17,12 @@ from opendp_bayes.accounting.threshold_losses import (
 from opendp_bayes.accounting.threshold_profile import MOST_KEYS, delta_of_discovery
 from opendp_bayes.mathematics.rounding import divided, round_down, round_up, sqrt_up
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_choice, as_level, as_positive
+from opendp_bayes.mathematics.validation import (
+    as_choice,
+    as_level,
+    as_number,
+    as_positive,
+)
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.thresholds import (
@@ -78,7 +83,7 @@ def fitted_discovery(
         raise ValueError(f"delta={told(delta)}: must be at least {_SMALLEST_DELTA:g}.")
     if distance.records == 0:
         raise ValueError("d_in=0: must be at least 1, since nothing is to be hidden otherwise.")
-    if not 0 <= rest < 1:
+    if not 0 <= as_number(rest, "rest") < 1:
         raise ValueError(f"rest={told(rest)}: must be at least 0 and below 1, such as 0.2.")
     if epsilon is None:
         if name not in ("auto", GaussianThreshold.name):

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.validation import Floats, as_counts, as_prior
+from opendp_bayes.mathematics.validation import Floats, as_counts, as_number, as_prior
 
 
 def binomial_beta(*, n: int, x: int, prior: ArrayLike = 1.0) -> Floats:
@@ -24,7 +24,7 @@ def binomial_beta(*, n: int, x: int, prior: ArrayLike = 1.0) -> Floats:
     >>> binomial_beta(n=10, x=7, prior=[1, 1]).tolist()
     [8.0, 4.0]
     """
-    if not 0 <= x <= n:
+    if not 0 <= as_number(x, "x") <= as_number(n, "n"):
         raise ValueError(f"x={x!r}: must be between 0 and n={n!r}.")
     return multinomial_dirichlet(x=[x, n - x], prior=prior)
 
@@ -44,5 +44,5 @@ def multinomial_dirichlet(*, x: ArrayLike, prior: ArrayLike = 1.0) -> Floats:
     >>> multinomial_dirichlet(x=[3, 0, 2], prior=0.5).tolist()
     [3.5, 0.5, 2.5]
     """
-    counts = as_counts(x)
+    counts = as_counts(x, name="x")
     return np.asarray(as_prior(prior, counts.size) + counts, dtype=np.float64)

@@ -16,6 +16,7 @@ from opendp_bayes.mathematics.validation import (
     Integers,
     as_choice,
     as_counts,
+    as_delta,
     as_prior,
 )
 from opendp_bayes.mathematics.zero_sum import nearest_counts
@@ -123,7 +124,7 @@ class GaussianParameters(NoisyCounts):
         moved = self.law(size, as_prior(prior)).moved(size)
         rho = Fraction(moved * squared) / (2 * Fraction(self.scale) ** 2)
         epsilon = math.inf
-        if delta:
+        if as_delta(delta):
             root = math.sqrt(round_up(rho) * -math.log(delta))
             epsilon = round_up(rho + 2 * Fraction(upper_end(root, _FLOAT_ERROR)))
         return PrivacyLoss(epsilon=epsilon, range=math.inf, rho=round_up(rho), delta=delta)

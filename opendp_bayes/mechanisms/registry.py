@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.validation import as_text
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,
@@ -60,7 +61,7 @@ def load_mechanism(name: str) -> type[Any]:
     Raises `ValueError` for an unknown name and `TypeError` for an entry point that is not a
     mechanism.
     """
-    if name not in _known:
+    if as_text(name, "name") not in _known:
         found = list(entry_points(group=GROUP, name=name))
         if len(found) != 1:
             problem = (

@@ -92,7 +92,7 @@ def error_law(
             f"error={error!r}: is computed for two categories, not {counts.size}; use 'hellinger'"
             " or 'kl'."
         )
-    setting = Setting(mechanism, int(counts.sum()), tuple(prior.tolist()))
+    setting = Setting.of(mechanism, int(counts.sum()), prior)
     law = release_law(setting, counts, largest_noise=LARGEST_NOISE_ALONE)
     of = {
         "hellinger": hellinger_distance,

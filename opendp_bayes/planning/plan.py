@@ -5,7 +5,7 @@ It depends on public things alone: the number of records or a guess of it, the p
 asked for, and proportions, made up or guessed.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from opendp_bayes.accounting.calibration import calibrate, planned_distance, rel
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.simplex import number_of_candidates
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats, as_prior
 from opendp_bayes.mechanisms import (
@@ -93,14 +94,13 @@ def plan(
     relative_loss(epsilon=epsilon, delta=delta, rho=rho)
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
-    considered = list(
-        default_mechanisms(size, concentration.size, pure=delta is None and rho is None)
-        if mechanisms is None
-        else mechanisms
-    )
-    if not considered:
-        raise ValueError(
-            "mechanisms: must name at least one mechanism; leave it out for all of this package."
+    usual = default_mechanisms(size, concentration.size, pure=delta is None and rho is None)
+    given: Any = usual if mechanisms is None else mechanisms
+    considered = list(given) if isinstance(given, Iterable) else [given]
+    if not considered or not all(isinstance(one, Mechanism) for one in considered):
+        raise (TypeError if considered else ValueError)(
+            f"mechanisms={told(mechanisms)}: must be a list of at least one mechanism; leave it out"
+            " for all of this package."
         )
     budget = {
         name: float(value)

@@ -11,6 +11,7 @@ from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
     as_choice,
+    as_flag,
     as_positive,
     as_prior,
 )
@@ -141,7 +142,7 @@ def smallest_size(
     798
     """
     error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
-    epsilon = as_positive(epsilon, "epsilon")
+    epsilon, private = as_positive(epsilon, "epsilon"), as_flag(private, "private")
     concentration, distance = as_prior(prior), planned_distance(d_in)
 
     def score(records: int) -> float:

@@ -132,12 +132,17 @@ def _may_hold(label: Value, known: ColumnKind) -> bool:
 
 
 def public_values(
-    column: str, known: ColumnKind, categories: Any, *, of_groups: bool = False
+    column: str,
+    known: ColumnKind,
+    categories: Any,
+    *,
+    of_groups: bool = False,
+    argument: str = "categories",
 ) -> tuple[Value, ...]:
     """The categories before any bucket, or the values of a column that makes groups, checked
     against the type of the column.
     """
-    name, argument = ("by", f"categories[{column!r}]") if of_groups else ("column", "categories")
+    name, argument = ("by", f"categories[{column!r}]") if of_groups else ("column", argument)
     if known.kind not in TYPE_OF:
         raise TypeError(
             f"{name}={told(column)}: has type {known.type}; must be Enum, String, Categorical,"

@@ -154,9 +154,9 @@ def keys_of(
             " under, which is shown whatever its count, or nulls=ob.DROP to leave them out."
         )
     under = None if nulls is None or isinstance(nulls, LeftOut) else plain(nulls)
-    listed = [] if not always else list(public_values(column, known, always))
+    listed = [] if not always else list(public_values(column, known, always, argument="always"))
     if under is not None:
-        public_values(column, known, [under])
+        public_values(column, known, [under], argument="nulls")
         listed = distinct([*listed, under])
     for label in listed:
         is_day = kinds[column].type == "Date" and (label != under or label in always)

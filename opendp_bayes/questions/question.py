@@ -130,6 +130,8 @@ class Question:
                 f"categories={told(categories)}: of several columns, must be a mapping from the"
                 f" name of each to its labels, as in categories={{{names[0]!r}: [...]}}."
             )
+        if not (cells is None or isinstance(cells, Sequence)):
+            raise TypeError(f"cells={told(cells)}: must be a list of tuples of labels.")
         if cells is not None and not joint:
             raise ValueError(
                 f"cells={told(cells)}: belongs to a joint table; pass several columns, as in"

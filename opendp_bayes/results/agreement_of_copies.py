@@ -58,6 +58,8 @@ def agreement_of_copies(
         raise TypeError(
             f"posterior={told(posterior)}: must be a SurveyPosterior, from which copies are drawn."
         )
+    if not isinstance(copies, Iterable):
+        raise TypeError(f"copies={told(copies)}: must be a list of frames, as `synthetic` returns.")
     labels = posterior.categories
     counts: dict[Names, list[Integers]] = {names: [] for names in _tables(posterior)}
     sizes = []
@@ -105,7 +107,7 @@ def _levels(
 
     found = {}
     for name, of in texts.items():
-        if name not in copy.columns:
+        if name not in getattr(copy, "columns", ()):
             raise ValueError(f"copies[{number}]: has no column {name!r}; give whole copies.")
         places = (
             copy[name]

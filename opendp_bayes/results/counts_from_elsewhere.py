@@ -167,7 +167,12 @@ def noisy_tables(
         )
     labels = {column: as_labels(column, values) for column, values in known.items()}
     marginals = getattr(measured, "marginals", measured)
-    each = marginals.flatten() if hasattr(marginals, "flatten") else list(marginals)
+    each = marginals.flatten() if hasattr(marginals, "flatten") else marginals
+    each = list(each) if isinstance(each, Iterable) else [each]
+    if not all(hasattr(one, "clique") for one in each):
+        raise TypeError(
+            f"measured={told(measured)}: must be measurements of private-pgm, or a table of them."
+        )
     found: dict[str, Release] = {}
     for place, one in enumerate(each):
         columns = tuple(one.clique)
@@ -210,6 +215,8 @@ def _cells(
 
 def as_labels(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """Different labels of one column, with a name for nulls."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}={told(values)}: must be a list of labels.")
     given = list(values)
     null = spare("(null)", [label for label in given if label is not None])
     labels = tuple(null if label is None else label for label in given)

@@ -28,7 +28,12 @@ from opendp_bayes.accounting.profile import (
 )
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers, as_choice
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_number,
+)
 from opendp_bayes.mechanisms.exponential.scores import candidate_distances
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise, saturated
@@ -257,7 +262,7 @@ def _measured(
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = name_of(output_measure) == SMOOTHED
     measured = loss_in(max_divergence() if smoothed else output_measure)
-    if not 0 <= delta < 1 or (delta and name_of(output_measure) != WITH_DELTA):
+    if not 0 <= as_number(delta, "delta") < 1 or (delta and name_of(output_measure) != WITH_DELTA):
         raise ValueError(
             f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
         )

@@ -166,6 +166,23 @@ def test_every_method_of_a_random_result_answers(seed: int, tmp_path: Path) -> N
     check(seed, tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_every_pair_of_a_large_survey_answers() -> None:
+    """Of more cells together than are listed, whose last ones hardly any combination has."""
+    rng, levels = np.random.default_rng(0), {"a": 12, "b": 12, "c": 12, "d": 40}
+    tables = {"×".join(pair): table(rng, levels, pair) for pair in itertools.pairwise(levels)}
+    posterior: Any = ob.Survey(tuple(tables), tuple(tables.values())).posterior
+    pairs = list(itertools.combinations(levels, 2))
+    for pair in pairs:
+        found = posterior.marginal(*pair)
+        assert found.mean().size == levels[pair[0]] * levels[pair[1]]
+        assert found.mean().sum() == pytest.approx(1)
+        assert found.measured == ("×".join(pair) in tables)
+    implied = [tuple(pair) for pair in posterior.unmeasured()["pair"].to_list()]
+    assert sorted(implied) == [pair for pair in pairs if "×".join(pair) not in tables]
+
+
 #: Surveys, whose chains take a minute, are among these alone.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -585,8 +585,8 @@ def test_estimates_of_copies() -> None:
 @pytest.mark.parametrize(
     ("estimates", "variances", "kind", "message"),
     [
-        ([1.0], [1.0], "population", r"estimates: have the shape \(1,\)"),
-        ([1.0, 2.0], [1.0], "population", r"variances \(1,\); must be the same"),
+        ([1.0], [1.0], "population", r"estimates, variances: have the shapes \(1,\)"),
+        ([1.0, 2.0], [1.0], "population", r"and \(1,\); must be the same"),
         ([1.0, 2.0], [1.0, -1.0], "predictive", "variances: must be at least 0"),
         ([1.0, np.nan], [1.0, 1.0], "predictive", "and the estimates finite"),
         ([1.0, 2.0], [1.0, 1.0], "both", "kind='both': must be"),

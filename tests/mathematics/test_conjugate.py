@@ -31,9 +31,9 @@ def test_updates_in_two_steps_or_one() -> None:
 
 
 def test_multinomial_dirichlet_refuses_invalid_input() -> None:
-    with pytest.raises(ValueError, match=r"counts: .*between"):
+    with pytest.raises(ValueError, match=r"x: .*between"):
         multinomial_dirichlet(x=[-1, 2])
-    with pytest.raises(TypeError, match=r"counts: has dtype float64; .*whole"):
+    with pytest.raises(TypeError, match=r"x: has dtype float64; .*whole"):
         multinomial_dirichlet(x=[0.5, 2])
     with pytest.raises(ValueError, match=r"prior=.*: has shape \(3,\).* 2 entries"):
         multinomial_dirichlet(x=[1, 2], prior=[1, 1, 1])

@@ -516,7 +516,7 @@ def test_a_frame_and_a_document_hold_every_row() -> None:
             {"mechanisms": [LaplaceParameters(1.0, total="private")], "epsilon": 1e-30},
             r"mechanisms: none .*first .*mechanism=LaplaceParameters",
         ),
-        ({"mechanisms": []}, "mechanisms: must name at least one"),
+        ({"mechanisms": []}, r"mechanisms=\[\]: must be .*at least one"),
     ],
 )
 def test_impossible_plans(arguments: dict[str, Any], message: str) -> None:

@@ -433,7 +433,7 @@ BAD = {
         (APPROX, 1.0),
         {"delta": math.nan},
         ValueError,
-        "delta=nan: must be 0, or below 1",
+        "delta=nan: must be a number",
     ),
     "not a mechanism": (
         ob.m.then_mechanism,

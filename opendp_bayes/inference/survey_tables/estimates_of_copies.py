@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_level
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    as_choice,
+    as_level,
+    as_numbers,
+)
 
 #: A variance, in medians of all copies, from which on an analysis is taken to have failed.
 _FAILED = 1000
@@ -74,10 +79,10 @@ def combine_estimates(
     np.float64(0.8333)
     """
     as_choice(kind, "kind", ("population", "predictive"))
-    each, own = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    each, own = as_numbers(estimates, "estimates"), as_numbers(variances, "variances")
     if each.shape != own.shape or each.ndim == 0 or len(each) < 2:
         raise ValueError(
-            f"estimates: have the shape {each.shape} and variances {own.shape}; must be the same,"
+            f"estimates, variances: have the shapes {each.shape} and {own.shape}; must be the same,"
             " with a row for each of at least two copies."
         )
     if not (np.all(np.isfinite(each)) and np.all(np.isfinite(own)) and np.all(own >= 0)):

@@ -20,6 +20,7 @@ from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
+    as_delta,
     as_distance,
     as_prior,
     as_rate,
@@ -138,7 +139,7 @@ class SmoothHellingerExponential(PosteriorExponential):
         # Of 1 / S, from S(x') <= exp(beta) S(x).
         change = Fraction(upper_end(-math.expm1(-beta), _LIBM_ERROR)) * largest_score
         pure = certified_loss(d_in * _score_range(change) / scale, error)
-        if beta * d_in > _LARGEST_GROWTH or not 0 < delta < 1:
+        if beta * d_in > _LARGEST_GROWTH or not as_delta(delta):
             return pure
         log_odds = math.log(number_of_candidates(size, prior.size)) - math.log(delta)
         typical_score = (Fraction(upper_end(log_odds, 8 * _LIBM_ERROR)) + 2 * error) * scale
