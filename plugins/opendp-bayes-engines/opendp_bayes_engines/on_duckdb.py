@@ -59,6 +59,6 @@ class DuckDBTable(LazyTable):
 
     def batches(self, frame: Any) -> Iterator[pl.DataFrame]:
         reader = frame.to_arrow_reader(_AT_A_TIME)
-        yield pl.DataFrame(reader.schema.empty_table())  # where there are no rows, there is no batch
+        yield pl.DataFrame(reader.schema.empty_table())  # of no rows there is no batch
         for batch in reader:
             yield pl.DataFrame(batch)
