@@ -137,7 +137,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
     @property
     def questions(self) -> dict[str, Asked]:
         """The questions whose categories are listed, by name."""
-        return _listed(self._asked)
+        return {name: one for name, one in self._asked.items() if isinstance(one, Asked)}
 
     def _measurement(self, *, drawn: bool) -> Measurement:
         """The composition of all measurements, of what users get or of what is `drawn`."""
@@ -321,11 +321,6 @@ def _budget_allocation(
             f"share={told(share)}: must be 'equal', or a mapping from every question to a weight."
         )
     return weights
-
-
-def _listed(asked: Mapping[str, Asked | Discovering]) -> dict[str, Asked]:
-    """The questions whose categories are listed."""
-    return {name: one for name, one in asked.items() if isinstance(one, Asked)}
 
 
 def _composed(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -14,23 +14,8 @@ from opendp_bayes.release_format.labels import distinct, identity, places_of
 Columns = tuple[str, ...]
 
 
-class Counted(Protocol):
-    """A table as far as its structure goes, such as `ReleasedData`: the labels of its categories,
-    the columns of a joint table, and the labels that each merged category stands for.
-    """
-
-    @property
-    def categories(self) -> tuple[Label, ...]: ...
-
-    @property
-    def axes(self) -> Columns: ...
-
-    @property
-    def parts(self) -> tuple[tuple[Label, ...], ...]: ...
-
-
 def nested_parts(
-    tables: Mapping[str, Counted], columns: Mapping[str, Columns]
+    tables: Mapping[str, ReleasedData], columns: Mapping[str, Columns]
 ) -> dict[str, Integers] | None:
     """For each table, the place of its category that every cell of the finest is a part of, shape
     `(cells,)`; None where the tables are not nested, or are whole tables of all combinations.
@@ -84,7 +69,7 @@ def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
     return found
 
 
-def _leaves_out(release: Counted) -> bool:
+def _leaves_out(release: ReleasedData) -> bool:
     """True for a joint table without a cell for some combination of its labels."""
     cells: Any = release.categories
     labels = (distinct(cell[at] for cell in cells) for at in range(len(release.axes)))
