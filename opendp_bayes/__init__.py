@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
     from opendp_bayes.accounting.profile import privacy_profile as privacy_profile
-    from opendp_bayes.inference import (
-        NoiseAwarePosterior as NoiseAwarePosterior,
-        noise_aware_posterior as noise_aware_posterior,
-    )
+    from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference.combine import combine as combine
+    from opendp_bayes.inference.noise_aware import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.mechanisms import (
         GaussianParameters as GaussianParameters,
         KNormParameters as KNormParameters,
@@ -83,8 +81,8 @@ _HOME = {
     # infer
     "combine": "inference.combine",
     "noisy_counts": "results.counts_from_elsewhere",
-    "noise_aware_posterior": "inference",
-    "NoiseAwarePosterior": "inference",
+    "noise_aware_posterior": "inference.noise_aware",
+    "NoiseAwarePosterior": "inference.answers.posterior",
     # foresee
     "plan": "planning.plan",
     "plan_discovery": "planning.discovery_plan",

@@ -2,6 +2,8 @@
 OpenDP, they are in `ob.m`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from opendp_bayes.questions.constructors import (
     make_gaussian_parameters as make_gaussian_parameters,
     make_hellinger_exponential as make_hellinger_exponential,
@@ -18,8 +20,25 @@ from opendp_bayes.questions.constructors import (
     then_permute_and_flip as then_permute_and_flip,
     then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
 )
-from opendp_bayes.questions.discovered_counts import (
-    make_discovery as make_discovery,
-    then_discovery as then_discovery,
-)
 from opendp_bayes.trusted.measurements import measured_sampler as measured_sampler
+
+if TYPE_CHECKING:
+    from opendp_bayes.questions.discovered_counts import (
+        make_discovery as make_discovery,
+        then_discovery as then_discovery,
+    )
+
+#: Loaded when first used: values that nobody listed are not needed for the other constructors.
+_OF_DISCOVERY = ("make_discovery", "then_discovery")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_DISCOVERY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from opendp_bayes.questions import discovered_counts
+
+    return getattr(discovered_counts, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_DISCOVERY})

@@ -2,13 +2,11 @@
 `dp.t` in OpenDP, they are in `ob.t`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from opendp_bayes.questions.categorical_counts import (
     make_categorical_counts as make_categorical_counts,
     then_categorical_counts as then_categorical_counts,
-)
-from opendp_bayes.questions.discovered_counts import (
-    make_discovered_counts as make_discovered_counts,
-    then_discovered_counts as then_discovered_counts,
 )
 from opendp_bayes.questions.grouped_counts import (
     grouped_release as grouped_release,
@@ -28,3 +26,24 @@ from opendp_bayes.trusted.posteriors import (
     then_dirichlet_multinomial as then_dirichlet_multinomial,
     then_hellinger_scores as then_hellinger_scores,
 )
+
+if TYPE_CHECKING:
+    from opendp_bayes.questions.discovered_counts import (
+        make_discovered_counts as make_discovered_counts,
+        then_discovered_counts as then_discovered_counts,
+    )
+
+#: Loaded when first used: values that nobody listed are not needed for the other constructors.
+_OF_DISCOVERY = ("make_discovered_counts", "then_discovered_counts")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_DISCOVERY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from opendp_bayes.questions import discovered_counts
+
+    return getattr(discovered_counts, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_DISCOVERY})

@@ -11,7 +11,6 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.display.wording import group_name, listed
-from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.inference.levels.nesting import merged_in
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
@@ -159,7 +158,7 @@ def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
 
 def _share_in(release: Any, column: str, unknown: Label) -> float | None:
     """The same as `share_of` by the posterior of a release, where it was computed before."""
-    if not isinstance(release, InferredRelease) or not release.has_posterior or release.parts:
+    if not getattr(release, "has_posterior", False) or release.parts:
         return None
     posterior = release.posterior.marginal(column) if release.axes else release.posterior
     share = posterior[unknown]

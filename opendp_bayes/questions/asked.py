@@ -13,7 +13,6 @@ from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.accounting.profile import feasible_loss
-from opendp_bayes.inference.ways import check_posterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import Distance
@@ -142,6 +141,8 @@ class Asked:
         return lru_cache(maxsize=None)(self._settled)
 
     def _settled(self, budget: Any) -> Setting:
+        from opendp_bayes.inference.ways import check_posterior
+
         setting = self.fitted(budget)
         release: Any = self.foreseen(setting)
         each = list(release.values()) if isinstance(release, GroupedRelease) else [release]

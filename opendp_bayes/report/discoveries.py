@@ -8,11 +8,11 @@ import numpy as np
 
 from opendp_bayes.display.sheet import MOST_ROWS
 from opendp_bayes.display.wording import described, label_said
-from opendp_bayes.inference.estimates import Estimate
 from opendp_bayes.inference.unlisted.noisy_keys import hidden_bound
 from opendp_bayes.report.report_document import Report
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.discovered_figures import EVERYTHING_ELSE, estimated_shares
+from opendp_bayes.results.estimates import Estimate
 
 #: The first digits of the steps of a scale, which has at most so many.
 _STEPS, _MOST_STEPS = (1, 2, 5, 10), 2

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from opendp_bayes.display.wording import described, listed
-from opendp_bayes.inference.estimates import Estimate, estimate_of, noise_aware_estimate
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.release_format.labels import distinct
@@ -28,6 +27,7 @@ from opendp_bayes.report.statements import (
 )
 from opendp_bayes.report.unmatched import unmatched
 from opendp_bayes.results.discovered import DiscoveredRelease
+from opendp_bayes.results.estimates import Estimate, estimate_of, noise_aware_estimate
 from opendp_bayes.results.release import Release
 from opendp_bayes.results.sheets import little_said, unmatched_of
 

@@ -10,10 +10,6 @@ import numpy as np
 from opendp_bayes.display.as_table import ShownAtOnce
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.estimates import estimate_of
-from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys, counts_of_keys
-from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
-from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
 from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
@@ -28,12 +24,15 @@ from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.discovered_document import DiscoveredDocument
 from opendp_bayes.release_format.labels import place_of
-from opendp_bayes.results.discovered_figures import plot_discovered
-from opendp_bayes.results.sheets import discovered_sheet
+from opendp_bayes.results.estimates import estimate_of
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+
+    from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys
+    from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
+    from opendp_bayes.inference.unlisted.shares_of_keys import SharesOfKeys
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Rest(UnderflowIsZero):
     """
 
     drawn: int
-    _keys: NoisyKeys
+    _keys: "NoisyKeys"
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval of their number that holds it with at least the probability `level`, whatever
@@ -67,7 +66,7 @@ class Hidden(UnderflowIsZero):
     """
 
     label: Value
-    _keys: NoisyKeys
+    _keys: "NoisyKeys"
 
     def upper(self, level: float = 0.95) -> int:
         """The most records that the category has, or people: before the release was made, the
@@ -89,7 +88,7 @@ class OfCategories(UnderflowIsZero):
     categories : the labels, in the order of all arrays.
     """
 
-    def __init__(self, found: CountsOfKeys | SharesOfKeys, release: "DiscoveredRelease") -> None:
+    def __init__(self, found: "CountsOfKeys | SharesOfKeys", release: "DiscoveredRelease") -> None:
         self.categories, self._found, self._listed = release.categories, found, release.listed
 
     def _ordered(self, values: Any) -> Any:
@@ -198,7 +197,9 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         return None if found is None else OfCategories(found, self)
 
     @cached_property
-    def _found(self) -> CountsOfKeys:
+    def _found(self) -> "CountsOfKeys":
+        from opendp_bayes.inference.unlisted.counts_of_keys import counts_of_keys
+
         with waiting("Learning the law of all categories"):
             found = counts_of_keys(self._keys)
         if found.warning:
@@ -206,7 +207,9 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         return found
 
     @cached_property
-    def _keys(self) -> NoisyKeys:
+    def _keys(self) -> "NoisyKeys":
+        from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
+
         drawn = np.array(self.drawn, dtype=np.int64)
         return NoisyKeys(
             self.discovery.law,
@@ -252,6 +255,8 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         Raises `ImportError` without matplotlib (extra `plot`), and `ValueError` unless
         `0 < level < 1`.
         """
+        from opendp_bayes.results.discovered_figures import plot_discovered
+
         return plot_discovered(self, ax, level=level, title=title)
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
@@ -262,6 +267,8 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         `ValueError` unless `0 < level < 1`.
         """
         title, wait = as_text(title, "title"), as_flag(wait, "wait")
+        from opendp_bayes.results.sheets import discovered_sheet
+
         return discovered_sheet(self, level, title=title, wait=wait)
 
     @property

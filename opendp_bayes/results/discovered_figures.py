@@ -16,8 +16,8 @@ from opendp_bayes.display.pictures import (
     write_above,
 )
 from opendp_bayes.display.wording import guarantee, label_said
-from opendp_bayes.inference.estimates import Estimate, estimate_of
 from opendp_bayes.mathematics.validation import as_level
+from opendp_bayes.results.estimates import Estimate, estimate_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -21,15 +21,11 @@ from opendp_bayes.display.pictures import (
     write_above,
 )
 from opendp_bayes.display.wording import group_name, guarantee
-from opendp_bayes.inference.estimates import (
-    Estimate,
-    InferredRelease,
-    noise_aware_estimate,
-    plug_in_estimate,
-)
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.results.estimates import Estimate, noise_aware_estimate, plug_in_estimate
+from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,9 @@ from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import MOST_DRAWN, first_of, pyplot, wrapped, write_above
 from opendp_bayes.display.wording import guarantee
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.estimates import InferredRelease
 from opendp_bayes.mathematics.validation import Floats, as_level, as_names
 from opendp_bayes.release_format.labels import distinct, numbered
+from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,10 +16,10 @@ from opendp_bayes.display.pictures import (
     wrapped,
 )
 from opendp_bayes.display.wording import group_name
-from opendp_bayes.inference.estimates import estimate_of
 from opendp_bayes.inference.pooling.pooled_posterior import PooledPosterior
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
 from opendp_bayes.release_format.data import Key
+from opendp_bayes.results.estimates import estimate_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,6 @@ from opendp_bayes.display.as_table import Shown
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Sheet, Table
 from opendp_bayes.display.wording import group_name
-from opendp_bayes.inference.estimates import estimate_of
 from opendp_bayes.inference.pooling.pooled_draws import (
     LARGEST_R_HAT,
     are_worth,
@@ -24,6 +23,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, 
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.results.estimates import estimate_of
 from opendp_bayes.results.pooled_figures import plot_pooled
 from opendp_bayes.results.sheets import promised
 

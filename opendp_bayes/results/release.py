@@ -15,17 +15,6 @@ from opendp_bayes.display.as_table import ShownAtOnce, labelled_frame
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.wording import group_name
-from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.estimates import (
-    InferredRelease,
-    noise_aware_estimate,
-    plug_in_estimate,
-)
-from opendp_bayes.inference.pooling.pooled_groups import (
-    cells_by,
-    groups_of_release,
-    groups_of_table,
-)
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_flag, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
@@ -33,15 +22,16 @@ from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.release_format.labels import ByLabel, in_order
 from opendp_bayes.release_format.promise import Promise, Promised
-from opendp_bayes.results.figures import plot_groups, plot_posterior
-from opendp_bayes.results.joint_figures import plot_table
-from opendp_bayes.results.pooled_release import Pooled, pooled
-from opendp_bayes.results.sheets import grouped_sheet, release_sheet
+from opendp_bayes.results.estimates import noise_aware_estimate, plug_in_estimate
+from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+    from opendp_bayes.results.pooled_release import Pooled
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +69,7 @@ class Release(ShownAtOnce, InferredRelease):
         return cls(**values | stated)
 
     @cached_property
-    def posterior(self) -> NoiseAwarePosterior:
+    def posterior(self) -> "NoiseAwarePosterior":
         """The posterior of the category probabilities given the release, its noise taken into
         account (`NoiseAwarePosterior`).
 
@@ -113,6 +103,9 @@ class Release(ShownAtOnce, InferredRelease):
         Raises `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`,
         for variables that are no two of a table, or where the posterior is refused.
         """
+        from opendp_bayes.results.figures import plot_posterior
+        from opendp_bayes.results.joint_figures import plot_table
+
         if len(self.axes) > 1 or variables is not None:
             return plot_table(self, ax, variables=variables, level=level, title=title)
         return plot_posterior(self, ax, level=level, title=title)
@@ -129,6 +122,8 @@ class Release(ShownAtOnce, InferredRelease):
         Raises `ValueError`/`TypeError` for what is no column of the table, for all of them, and for
         a table that leaves out cells.
         """
+        from opendp_bayes.inference.pooling.pooled_groups import cells_by
+
         keys, categories, places = cells_by(self, columns, "columns")
         axes = tuple(name for name in self.axes if name not in columns)
         shares = self.size is not None or self.learned_prior
@@ -166,7 +161,7 @@ class Release(ShownAtOnce, InferredRelease):
         kappa_prior: Any = None,
         ess: int = 100,
         seed: int | None = 0,
-    ) -> Pooled:
+    ) -> "Pooled":
         """Pool the groups of a joint table: estimate each together with the others, so that they
         borrow strength. A group is all records with the same values of the variables `by`.
 
@@ -192,6 +187,9 @@ class Release(ShownAtOnce, InferredRelease):
 
         Source: `docs/groups.md`.
         """
+        from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
+        from opendp_bayes.results.pooled_release import pooled
+
         return pooled(
             groups_of_table(self, by),
             self.promise,
@@ -235,6 +233,8 @@ class Release(ShownAtOnce, InferredRelease):
         where it is missing or refused, a note says why. Raises `ValueError` unless `0 < level < 1`.
         """
         title, wait = as_text(title, "title"), as_flag(wait, "wait")
+        from opendp_bayes.results.sheets import release_sheet
+
         return release_sheet(self, level, title=title, wait=wait)
 
     def to_json(self) -> str:
@@ -453,7 +453,7 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         kappa_prior: Any = None,
         ess: int = 100,
         seed: int | None = 0,
-    ) -> Pooled:
+    ) -> "Pooled":
         """Pool the groups: estimate each together with the others, alike as far as the release says
         so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
 
@@ -477,6 +477,9 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
 
         Source: `docs/groups.md`.
         """
+        from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
+        from opendp_bayes.results.pooled_release import pooled
+
         return pooled(
             groups_of_release(self),
             self.promise,
@@ -512,6 +515,8 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
 
         Raises `ImportError` without matplotlib, which the extra `plot` installs.
         """
+        from opendp_bayes.results.figures import plot_groups
+
         return plot_groups(
             self, self.promise, min(as_size(columns, "columns", "columns"), len(self))
         )
@@ -524,6 +529,8 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         Raises `ValueError` unless `0 < level < 1`.
         """
         wait = as_flag(wait, "wait")
+        from opendp_bayes.results.sheets import grouped_sheet
+
         return grouped_sheet(
             self, self.promise, self.mechanism, level, by=self.grouped_by, wait=wait
         )

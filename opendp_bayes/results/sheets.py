@@ -14,16 +14,6 @@ from opendp_bayes.display.wording import (
     prior_said,
 )
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
-from opendp_bayes.inference.estimates import (
-    TAKES_LONG,
-    Estimate,
-    InferredRelease,
-    estimate_of,
-    estimate_or_reason,
-    noise_aware_estimate,
-    plug_in_estimate,
-    says_little,
-)
 from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mathematics.telling import shortly
@@ -32,6 +22,16 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.results.estimates import (
+    TAKES_LONG,
+    Estimate,
+    estimate_of,
+    estimate_or_reason,
+    noise_aware_estimate,
+    plug_in_estimate,
+    says_little,
+)
+from opendp_bayes.results.inferred_release import InferredRelease
 
 _CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")

@@ -14,7 +14,6 @@ from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
 from opendp_bayes.display.wording import described, group_name, stated_loss
 from opendp_bayes.inference.combine import posterior_of_tables
-from opendp_bayes.inference.estimates import Estimate, noise_aware_estimate
 from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.mathematics.rounding import sum_up
@@ -27,6 +26,7 @@ from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.discovered import DiscoveredRelease
 from opendp_bayes.results.discovered_figures import estimated_shares
+from opendp_bayes.results.estimates import Estimate, noise_aware_estimate
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.results.sheets import unmatched_of
 from opendp_bayes.results.survey_figures import panel_of, panel_of_shares, plot_survey

@@ -19,10 +19,11 @@ from opendp_bayes.display.pictures import (
     wrapped,
 )
 from opendp_bayes.display.wording import group_name, label_said
-from opendp_bayes.inference.estimates import Estimate, InferredRelease, noise_aware_estimate
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.labels import distinct, numbered
 from opendp_bayes.results.discovered_figures import EVERYTHING_ELSE, estimated_shares
+from opendp_bayes.results.estimates import Estimate, noise_aware_estimate
+from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

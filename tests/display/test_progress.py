@@ -41,7 +41,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], str]
 def _no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """A learned posterior that takes no time: it is not what is looked at."""
     made = ob.noise_aware_posterior(PAIR)
-    monkeypatch.setattr("opendp_bayes.inference.estimates.noise_aware_posterior", lambda of: made)
+    monkeypatch.setattr("opendp_bayes.inference.noise_aware.noise_aware_posterior", lambda of: made)
 
 
 @pytest.mark.usefixtures("_no_search")

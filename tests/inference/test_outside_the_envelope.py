@@ -11,9 +11,9 @@ from opendp_bayes import (
     combine,
     noise_aware_posterior,
 )
-from opendp_bayes.inference.estimates import estimate_or_reason
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
+from opendp_bayes.results.estimates import estimate_or_reason
 from tests.helpers.releases import promise
 
 OUTSIDE = {

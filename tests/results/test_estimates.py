@@ -8,15 +8,15 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, Release
-from opendp_bayes.inference.estimates import (
+from opendp_bayes.inference.ways import is_quick
+from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.results.estimates import (
     Estimate,
     estimate_or_reason,
     noise_aware_estimate,
     plug_in_estimate,
     says_little,
 )
-from opendp_bayes.inference.ways import is_quick
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from tests.helpers.releases import changed, promise
 
 RELEASE = Release(

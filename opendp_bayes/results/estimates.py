@@ -1,22 +1,15 @@
-"""Releases with their posteriors, and the means and intervals that tables, pictures and frames
-show of them.
-"""
+"""Means and intervals of a release, which tables, pictures and frames show."""
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 from scipy import special
 
-from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
-from opendp_bayes.inference.noise_aware import noise_aware_posterior
-from opendp_bayes.inference.ways import is_quick
-from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.results.inferred_release import InferredRelease
 
 #: Intervals are not shown as if they were narrower.
 _LEAST_WIDTH = 1e-9
@@ -76,43 +69,6 @@ class Estimate:
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class InferredRelease(UnderflowIsZero, ReleasedData):
-    """The data of a release with its two posteriors, each computed when it is first read."""
-
-    @property
-    def plug_in(self) -> Any:
-        """The papers' posterior: the released counts taken as if they were the data.
-
-        A frozen `scipy.stats.beta` (k = 2, probability of the first category) or
-        `scipy.stats.dirichlet`. It leaves the noise out of account, so its intervals are too short
-        (`docs/limits.md`); `posterior` does not.
-        """
-        return (
-            scipy.stats.beta(*self.concentration)
-            if self.k == 2
-            else scipy.stats.dirichlet(self.concentration)
-        )
-
-    @cached_property
-    def posterior(self) -> NoiseAwarePosterior:
-        """The posterior of the category probabilities given the release, its noise taken into
-        account (`NoiseAwarePosterior`).
-
-        Computed when first used. `noise_aware_posterior` makes one with other than the default
-        settings.
-        """
-        # That of the table is shared by all its groups.
-        if isinstance(self.source, InferredRelease):
-            return self.source.posterior._part(self)
-        return noise_aware_posterior(self)
-
-    @property
-    def has_posterior(self) -> bool:
-        """True if `posterior` was computed before."""
-        return "posterior" in vars(self)
-
-
 def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     """Estimate from the plug-in posterior with concentration `a`, whose marginals are
     `Beta(a_i, sum(a) - a_i)`.
@@ -161,6 +117,8 @@ def estimate_or_reason(
     must not take them.
     Raises `ValueError` unless `0 < level < 1`.
     """
+    from opendp_bayes.inference.ways import is_quick
+
     level = as_level(level)
     try:
         if not (wait or release.has_posterior or is_quick(release)):
