@@ -87,14 +87,16 @@ def of_one_table(counts: Integers, epsilon: float, prior: Any) -> Any:
 def of_opendp_tree(counts: Integers, epsilon: float, branching: int | None = None) -> Any:
     """The posterior of all levels of what OpenDP draws of its tree."""
     noisy, branching, scale = noisy_tree(counts, epsilon, branching)
-    levels = ob.research.noisy_tree(
-        noisy,
-        "x",
-        range(counts.size),
-        branching=branching,
-        mechanism="laplace_parameters",
-        scale=scale,
-    )
+    leaves, noise = list(range(counts.size)), {"mechanism": "laplace_parameters", "scale": scale}
+    depth = next(depth for depth in range(64) if branching**depth >= counts.size)
+    levels, start = {}, 0
+    for nodes in (branching**level for level in range(depth)):
+        width = branching**depth // nodes
+        merge = {f"from {at}": leaves[at : at + width] for at in leaves[::width]}
+        drawn = noisy[start : start + len(merge)]
+        levels[f"x by {width}"] = ob.noisy_counts(drawn, leaves, merge=merge, **noise)
+        start += nodes
+    levels["x"] = ob.noisy_counts(noisy[start:], leaves, **noise)
     return ob.combine(levels, records="same")["x"]
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.questions.left_out import DROP as DROP
     from opendp_bayes.questions.levels import levels as levels
-    from opendp_bayes.questions.posterior_query import enable as enable, posterior as posterior
+    from opendp_bayes.questions.posterior_query import posterior as posterior
     from opendp_bayes.questions.survey_query import survey as survey
     from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts
@@ -66,7 +66,6 @@ _HOME = {
     "levels": "questions.levels",
     "DROP": "questions.left_out",
     "Ledger": "trusted.ledger",
-    "enable": "questions.posterior_query",
     # get
     "Release": "results.release",
     "DiscoveredRelease": "results.discovered",

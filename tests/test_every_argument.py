@@ -64,7 +64,7 @@ def test_progress_is_reported() -> None:
 
 
 #: Not called with what a loss, a plan or a posterior depends on.
-WITHOUT_ROWS = {"available_mechanisms", "enable", "load_mechanism", "on_disk"}
+WITHOUT_ROWS = {"available_mechanisms", "load_mechanism", "on_disk"}
 #: Give or compare draws, which differ from call to call; `tests/auditing` and
 #: `tests/trusted/test_drawing.py` vary their arguments.
 DRAWS = {"audit", "measured_sampler"}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped, write_above
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def plot_graph(
     if joined - measured:
         says += "\nA dashed one joins two that the model does not separate."
     write_above(ax, f"{says}\nOthers are independent given those between them.")
-    return with_fonts(ax)
+    return ax
 
 
 def _ends(along: Any, more: float) -> tuple[float, float]:

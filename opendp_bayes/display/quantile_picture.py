@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import GREY, NOISE_AWARE, pyplot, with_grid, wrapped, write_above
 from opendp_bayes.mathematics.validation import Floats
 
@@ -47,4 +46,4 @@ def plot_quantiles(
     with_grid(ax)
     ax.tick_params(colors=GREY, labelcolor="black")
     write_above(ax, sentence)
-    return with_fonts(ax)
+    return ax

@@ -263,24 +263,3 @@ class PosteriorQuery(AskedQuery[R]):
         except ValueError as error:
             return f"PosteriorQuery({error})"
         return described(self._asked, parts_of(self).d_out)
-
-
-class _BayesNamespace:
-    """`query.bayes`: the functions of this package that take a query, as methods."""
-
-    def __init__(self, query: LazyFrameQuery | LazyGroupByQuery) -> None:
-        self._asking: Any = query
-
-    def posterior(self, column: Columns, **arguments: Any) -> PosteriorQuery[Any] | DiscoveryQuery:
-        """`opendp_bayes.posterior(query, column, ...)`."""
-        return posterior(self._asking, column, **arguments)
-
-
-def enable() -> None:
-    """Give OpenDP's polars queries a `bayes` namespace: `query.bayes.posterior(column, ...)`, also
-    after `group_by`.
-
-    Calling it again changes nothing.
-    """
-    LazyFrameQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]
-    LazyGroupByQuery.bayes = property(_BayesNamespace)  # type: ignore[attr-defined]

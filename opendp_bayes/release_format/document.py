@@ -1,9 +1,8 @@
-"""Releases as JSON, version 2. Version 1 held the released counts in place of what was drawn."""
+"""Releases as JSON, version 2."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import chain
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -22,8 +21,6 @@ from opendp_bayes.release_format.promise import Promise
 
 NAME: Final = "opendp-bayes release"
 VERSION: Final = 2
-#: What releases of groups were called when they had a format of their own, which is read still.
-BY_GROUPS = "opendp-bayes grouped release"
 
 #: What must hold, and the message where it does not.
 Rule = tuple[bool, str]
@@ -235,16 +232,9 @@ class ReleaseDocument(
         """Read the document and check every constraint on its values; `ValueError` that names the
         field and its fault.
         """
-        if check_kind(text, NAME, VERSION, before=BY_GROUPS) == 1:
-            raise ValueError(
-                "version=1: does not hold what the mechanism drew, which the posterior needs;"
-                " read it with the package version that wrote it, or release anew."
-            )
+        check_kind(text, NAME, VERSION)
         try:
-            if format_of(text) == BY_GROUPS:
-                document = msgspec.convert(_of_one_row(without_mark(text)), cls)
-            else:
-                document = msgspec.json.decode(without_mark(text), type=cls)
+            document = msgspec.json.decode(without_mark(text), type=cls)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a release in JSON: {error}") from None
         check_rules([*document._of_labels(), *document._of_entries()])
@@ -375,31 +365,6 @@ def format_of(text: str | bytes) -> str:
             return msgspec.json.decode(without_mark(text), type=_Format).format
     except (msgspec.DecodeError, UnicodeDecodeError):
         return ""
-
-
-class _InRows(msgspec.Struct):
-    """A document of groups as it was once: a row of draws for each, and the rest apart."""
-
-    categories: list[Any]
-    groups: list[Any]
-    drawn: list[list[int]]
-    rest: int | None = None
-    sizes: list[int] | None = None
-
-
-def _of_one_row(text: str | bytes) -> dict[str, Any]:
-    """A document of groups as they were once written, in the format of all releases."""
-    rows = msgspec.json.decode(text, type=_InRows)
-    k, number = len(rows.categories), len(rows.groups)
-    if [len(row) for row in rows.drawn] != [k] * number:
-        raise ValueError(
-            f"drawn={rows.drawn!r}: must have {number} rows, one for each group, of {k} integers."
-        )
-    document: dict[str, Any] = msgspec.json.decode(text)
-    rest = [] if rows.rest is None else [rows.rest]
-    document |= {"format": NAME, "drawn": [*chain(*rows.drawn), *rest], "sizes": rows.sizes or []}
-    document.pop("rest", None)
-    return document
 
 
 def as_labels(values: Sequence[Any]) -> tuple[Any, ...]:

@@ -14,10 +14,6 @@ from opendp_bayes.mathematics.validation import each_once
 #: From the format that a document states to what it is, and what reads it.
 _READERS = {
     "opendp-bayes release": ("a release", "Release.from_json, and `opendp-bayes show` prints it"),
-    "opendp-bayes grouped release": (
-        "a release of groups",
-        "Release.from_json, and `opendp-bayes show` prints it",
-    ),
     "opendp-bayes discovery": (
         "a release of discovered categories",
         "DiscoveredRelease.from_json, and `opendp-bayes show` prints it",
@@ -51,14 +47,12 @@ def without_mark(text: T) -> T:
     return text.removeprefix("\ufeff") if isinstance(text, str) else text  # type: ignore[return-value]
 
 
-def check_kind(text: Any, name: str, version: int, before: str = "") -> int | None:
+def check_kind(text: Any, name: str, version: int) -> None:
     """Raise `ValueError`/`TypeError` where the text is plainly something else than a document of
-    this format, which was once called `before`, or is of a later version. The error says what it is
-    and what reads it.
+    this format, or is of a later version. The error says what it is and what reads it.
 
     Other texts pass, also those that are no JSON: to say why is left to their reader. Refuses what
     is nested deeper than any document, and one of this format with a name twice in one object.
-    Returns the version of a document of this format, otherwise None.
     """
     text = without_mark(text)
     if isinstance(text, PathLike):
@@ -85,11 +79,11 @@ def check_kind(text: Any, name: str, version: int, before: str = "") -> int | No
     try:
         with depth_told("text"):
             header = msgspec.json.decode(text, type=_Header)
-            if header.format in (name, before):
+            if header.format == name:
                 json.loads(text, object_pairs_hook=_ONCE, parse_int=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    ours = header.format in (name, before)
+        return
+    ours = header.format == name
     if not ours and header.format in _READERS:
         what, reader = _READERS[header.format]
         raise ValueError(f"format={header.format!r}: is {what}; it is read by {reader}.")
@@ -98,7 +92,6 @@ def check_kind(text: Any, name: str, version: int, before: str = "") -> int | No
             f"version={header.version}: this package reads version {version}, and a newer one wrote"
             " this; run `pip install --upgrade opendp-bayes`."
         )
-    return header.version if ours else None
 
 
 _ONCE = each_once("text: ", "one of the two is wrong. Ask for the file as it was written")

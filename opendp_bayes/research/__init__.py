@@ -41,4 +41,3 @@ from opendp_bayes.planning.smallest import (
 )
 from opendp_bayes.results.agreement_of_copies import agreement_of_copies as agreement_of_copies
 from opendp_bayes.results.counts_from_elsewhere import noisy_tables as noisy_tables
-from opendp_bayes.results.noisy_tree import noisy_tree as noisy_tree

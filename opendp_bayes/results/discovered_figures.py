@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import (
     GREY,
     MOST_DRAWN,
@@ -70,4 +69,4 @@ def plot_discovered(
     write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=36.0)
-    return with_fonts(ax)
+    return ax

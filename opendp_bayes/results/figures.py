@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import (
     GREY,
     LINE,
@@ -82,7 +81,7 @@ def plot_posterior(
         write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
-    return ax if compact else with_fonts(ax)
+    return ax
 
 
 def plot_groups(
@@ -129,7 +128,7 @@ def plot_groups(
         for sentence in sentences.replace(". ", ".\n").split("\n")
     ]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize="small", color=GREY)
-    return with_fonts(figure)
+    return figure
 
 
 def bars_height(release: InferredRelease) -> float:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import MOST_DRAWN, first_of, pyplot, wrapped, write_above
 from opendp_bayes.display.wording import guarantee
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
@@ -90,7 +89,7 @@ def plot_table(
         ax.set_title(
             title, loc="left", fontweight="bold", pad=12.0 + 12.5 * (sentences.count("\n") + 1)
         )
-    return with_fonts(ax)
+    return ax
 
 
 def _places(posterior: NoiseAwarePosterior) -> tuple[list[Any], list[Any], tuple[Any, Any]]:

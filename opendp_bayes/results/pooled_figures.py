@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import (
     GREY,
     MOST_DRAWN,
@@ -75,7 +74,7 @@ def plot_pooled(
     figure.legend(
         handles, labels, loc="outside lower center", ncols=1, frameon=False, fontsize="small"
     )
-    return with_fonts(figure)
+    return figure
 
 
 def _label_rows(firsts: Sequence["Axes"], groups: Iterable[Key], named: bool) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.fonts import with_fonts
 from opendp_bayes.display.pictures import (
     GREY,
     MOST_DRAWN,
@@ -140,7 +139,7 @@ def plot_survey(panels: Sequence[Panel], sentences: str, columns: int) -> "Figur
         grid = part.add_gridspec(len(pile) + 1, 1, height_ratios=[*ratios, max(rest, 1e-3)])
         for place, panel in enumerate(pile):
             _draw(part.add_subplot(grid[place]), panel)
-    return with_fonts(figure)
+    return figure
 
 
 def _cut(panel: Panel) -> Panel:

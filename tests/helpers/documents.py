@@ -291,7 +291,6 @@ def texts() -> dict[str, str]:
 
 _BY_FORMAT = {
     "opendp-bayes release": ob.Release.from_json,
-    "opendp-bayes grouped release": ob.Release.from_json,
     "opendp-bayes discovery": ob.DiscoveredRelease.from_json,
     "opendp-bayes survey": ob.Survey.from_json,
     "opendp-bayes report": Report.from_json,

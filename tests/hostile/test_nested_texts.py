@@ -35,7 +35,6 @@ RELEASE = ob.Release(
 SURVEY = ob.Survey(("q",), (RELEASE,))
 FORMATS = (
     "opendp-bayes release",
-    "opendp-bayes grouped release",
     "opendp-bayes survey",
     "opendp-bayes report",
     "opendp-bayes-smoothed release",

@@ -174,9 +174,3 @@ def test_a_query_without_a_budget_is_refused_with_one_to_ask_for() -> None:
     assert asked.release().epsilon == 0.5
     with pytest.raises(ValueError, match="has no δ"):
         ob.posterior(context.query(epsilon=0.1, delta=0.0), "key", **ASKED).release()
-
-
-def test_it_is_asked_by_the_namespace_of_queries_too() -> None:
-    ob.enable()
-    release = query().bayes.posterior("key", **ASKED).release()
-    assert set(release.categories) <= {"a", "b", "c"}

@@ -566,18 +566,6 @@ def test_two_groups_are_compared():
     assert difference.mean() == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
 
 
-def test_the_namespace():
-    ob.enable()
-    released = (
-        context(loss=EXACT)
-        .query()
-        .group_by("region")
-        .bayes.posterior("vote", categories={"region": ["east"]}, nulls="no")
-        .release()
-    )
-    assert {group: one.counts for group, one in released.items()} == {"east": (0, 1)}
-
-
 # --- plans before group_by
 
 PLANS = {

@@ -11,7 +11,6 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 from hypothesis import given, settings, strategies as st
-from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
@@ -761,26 +760,6 @@ def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
 
 
 # --- the query object
-
-
-def test_enable_adds_the_namespace(monkeypatch):
-    monkeypatch.setattr(LazyFrameQuery, "bayes", None, raising=False)
-    ob.enable()
-    ob.enable()
-    whole = context({"changes": 1}, split_evenly_over=2)
-    released = (
-        whole.query()
-        .bayes.posterior("x", nulls="none", size=SIZE, mechanism="hellinger_exponential", prior=0.5)
-        .release()
-    )
-    assert released.mechanism.name == "hellinger_exponential"
-    assert released.prior == (0.5,) * 4
-    query = (
-        whole.query()
-        .with_columns(pl.col("s").fill_null("b"))
-        .bayes.posterior("s", categories=["a", "b"], unknown="other", size=SIZE)
-    )
-    assert query.release().categories == ("a", "b", "other")
 
 
 def test_resolve_gives_a_measurement_that_works_on_its_own():

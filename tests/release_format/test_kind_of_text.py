@@ -14,10 +14,6 @@ from tests.helpers.releases import promise
 READERS = (ob.Release, ob.Survey, Report)
 DOCUMENTS = {
     "opendp-bayes release": (ob.Release, r"is a release; it is read by Release\.from_json"),
-    "opendp-bayes grouped release": (
-        ob.Release,
-        r"is a release of groups; it is read by Release\.from_json",
-    ),
     "opendp-bayes survey": (ob.Survey, r"is a survey; it is read by Survey\.from_json"),
     "opendp-bayes report": (Report, "is a report; it is read by `opendp-bayes show FILE`, and"),
 }

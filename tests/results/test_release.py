@@ -515,18 +515,6 @@ def test_a_document_does_not_choose_what_is_imported(monkeypatch):
         Release.from_json(changed("mechanism.name", "someone_else_s"))
 
 
-def test_version_1_is_refused_with_the_reason():
-    document = json.loads(release().to_json())
-    first = {**document, "version": 1, "counts": document["drawn"]}
-    del first["drawn"]
-    for text in (first, {**document, "version": 1}):
-        with pytest.raises(
-            ValueError,
-            match=r"version=1: .*what the mechanism drew",
-        ):
-            Release.from_json(json.dumps(text))
-
-
 @pytest.mark.parametrize(
     ("mechanism", "drawn", "counts"),
     [

@@ -35,11 +35,10 @@ def test_codes_of_categories_are_refused_at_every_door():
         ob.survey(made, {"codes": OF_I | BY_B})
     with pytest.raises(ValueError, match=message):
         ob.posterior(made, ["b", "i"], categories={"b": [0, 1], "i": [0, 1]}, nulls=0, unknown=0)
-    ob.enable()
     with pytest.raises(ValueError, match=message):
-        made.bayes.posterior(**B)
+        ob.posterior(made, **B)
     with pytest.raises(ValueError, match=message):
-        made.bayes.posterior(**(OF_I | BY_B))
+        ob.posterior(made, **(OF_I | BY_B))
 
 
 def test_another_plan_than_that_before_group_by_is_refused(monkeypatch):
