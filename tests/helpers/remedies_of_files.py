@@ -267,6 +267,5 @@ NOT_DONE = {
     "stopped; nothing was released": "commands/test_output.py: of Ctrl-C",
     "the release was made, and is paid for": "commands/test_output.py: of a full disk",
     "the Context is answering another query": "trusted/test_threads.py: of two threads",
-    "nor another installed one has signs": "display/test_fonts.py: of the fonts of a machine",
     "pooled: the draws of kappa and m are worth": "inference/test_pooled_groups.py: of minutes",
 }
