@@ -2,7 +2,8 @@
 OpenDP, they are in `ob.m`.
 """
 
-from typing import TYPE_CHECKING, Any
+import importlib
+import typing
 
 from opendp_bayes.questions.constructors import (
     make_gaussian_parameters as make_gaussian_parameters,
@@ -22,23 +23,21 @@ from opendp_bayes.questions.constructors import (
 )
 from opendp_bayes.trusted.measurements import measured_sampler as measured_sampler
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from opendp_bayes.questions.discovered_counts import (
         make_discovery as make_discovery,
         then_discovery as then_discovery,
     )
 
-#: Loaded when first used: values that nobody listed are not needed for the other constructors.
-_OF_DISCOVERY = ("make_discovery", "then_discovery")
+#: Loaded when first used, as in the package: listed categories need none of it.
+_LATE = ("make_discovery", "then_discovery")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _OF_DISCOVERY:
+def __getattr__(name: str) -> typing.Any:
+    if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from opendp_bayes.questions import discovered_counts
-
-    return getattr(discovered_counts, name)
+    return getattr(importlib.import_module("opendp_bayes.questions.discovered_counts"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_DISCOVERY})
+    return sorted({*globals(), *_LATE})

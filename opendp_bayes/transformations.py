@@ -2,7 +2,8 @@
 `dp.t` in OpenDP, they are in `ob.t`.
 """
 
-from typing import TYPE_CHECKING, Any
+import importlib
+import typing
 
 from opendp_bayes.questions.categorical_counts import (
     make_categorical_counts as make_categorical_counts,
@@ -27,23 +28,21 @@ from opendp_bayes.trusted.posteriors import (
     then_hellinger_scores as then_hellinger_scores,
 )
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from opendp_bayes.questions.discovered_counts import (
         make_discovered_counts as make_discovered_counts,
         then_discovered_counts as then_discovered_counts,
     )
 
-#: Loaded when first used: values that nobody listed are not needed for the other constructors.
-_OF_DISCOVERY = ("make_discovered_counts", "then_discovered_counts")
+#: Loaded when first used, as in the package: listed categories need none of it.
+_LATE = ("make_discovered_counts", "then_discovered_counts")
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _OF_DISCOVERY:
+def __getattr__(name: str) -> typing.Any:
+    if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from opendp_bayes.questions import discovered_counts
-
-    return getattr(discovered_counts, name)
+    return getattr(importlib.import_module("opendp_bayes.questions.discovered_counts"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_DISCOVERY})
+    return sorted({*globals(), *_LATE})

@@ -16,8 +16,6 @@ from functools import cache
 from types import FrameType
 from typing import Any
 
-import numpy as np
-
 _Handler = Callable[[int, FrameType | None], Any]
 _LARGEST_SIGACTION = 1024  # bytes, several times what any system's struct needs
 
@@ -61,6 +59,8 @@ def deferred_interrupts() -> Iterator[None]:
     """Hold Ctrl-C back during the block (`_deferred`), in which numpy treats underflow as 0 as it
     usually does, whatever the caller's process asks of it: most probabilities here are that small.
     """
+    import numpy as np  # which what calls this waits for, and not what only shows a message
+
     with _deferred(), np.errstate(under="ignore"):
         yield
 

@@ -19,6 +19,7 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.research import hellinger_distance
 from tests.helpers.sweeps import some_of
@@ -322,6 +323,6 @@ def test_the_profile_is_asked_for_a_smaller_epsilon(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Curve, "delta", delta)
     setting = Setting.of(LaplaceParameters(1.0), 5, BETA_ONE)
-    relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(setting, 1, "exact")
+    relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(setting, ONE_RECORD, "exact")
     assert relative == 2.0
     assert 0.7 * (1 - 2e-9) <= asked[0] <= 0.7 * (1 - 1e-9)

@@ -18,7 +18,7 @@ from opendp_bayes.commands import output
 from opendp_bayes.commands.app import app
 from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.results.release import Release
-from opendp_bayes.trusted import files
+from opendp_bayes.trusted import cells, files
 from tests.helpers.command_line import run
 from tests.helpers.sweeps import some_of
 
@@ -205,7 +205,7 @@ def test_ctrl_c_while_the_posterior_is_computed_keeps_the_release(
     assert rescued(run("release", votes, *RELEASE, code=130)).categories == ("a", "b")
 
 
-@pytest.mark.parametrize("place", [(files.Source, "complete"), (pl.LazyFrame, "collect")])
+@pytest.mark.parametrize("place", [(files.Source, "complete"), (cells, "collected")])
 @pytest.mark.parametrize("command", ["release", "report"])
 def test_ctrl_c_while_data_are_read_says_what_was_spent(
     votes: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[type, str], command: str

@@ -10,7 +10,7 @@ def names_of(door: ModuleType) -> dict[str, Any]:
     """What a module hands out, without modules."""
     return {
         name: value
-        for name, value in vars(door).items()
+        for name, value in ((name, getattr(door, name)) for name in dir(door))
         if not name.startswith("_") and not isinstance(value, ModuleType)
     }
 

@@ -88,10 +88,12 @@ survey_tables/table_posterior:TableDraws.counted
 unlisted/noisy_keys:_noisy_counts
 unlisted/noisy_keys:NoisyKeys.__post_init__
 unlisted/noisy_keys:NoisyKeys._bought
+ways:way_to
 """
 #: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.
 PLUGINS = """
 likelihood/of_counts:_of_law
+ways:_check_enumerated
 """
 
 

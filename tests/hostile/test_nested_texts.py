@@ -135,10 +135,10 @@ def test_a_specification_may_have_dots() -> None:
     assert len(read_specification(text).columns["a.b"].categories) == 2000
 
 
-@pytest.mark.parametrize("command", ["show", "report", "run", "ledger"])
+@pytest.mark.parametrize("command", ["show", "report", "run"])
 def test_the_commands_say_so_too(command: str, tmp_path: Path) -> None:
     file = tmp_path / "deep.json"
-    file.write_text('{"format": "opendp-bayes survey", "ledger": 1, "x": ' + "[" * DEEP)
+    file.write_text('{"format": "opendp-bayes survey", "x": ' + "[" * DEEP)
     more = ["-o", tmp_path / "out"] if command == "report" else []
     more += ["--dry-run"] if command == "run" else []
     assert "too deep in each other" in run(command, file, *more, code=2)

@@ -24,6 +24,7 @@ from opendp_bayes import (
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning import release_law
 from opendp_bayes.planning.automatic import choose, usual
@@ -278,7 +279,9 @@ def test_what_auto_stands_for_is_the_usual_noise_where_it_is_small() -> None:
 
 
 def fit(loss: Any) -> Any:
-    return lambda template: smallest_scale(template, lambda setting: loss(setting, 1, "exact"))
+    return lambda template: smallest_scale(
+        template, lambda setting: loss(setting, ONE_RECORD, "exact")
+    )
 
 
 #: Records, categories and a budget; what is best by a margin of more than 2 %.

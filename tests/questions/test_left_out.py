@@ -62,7 +62,7 @@ def test_what_is_left_is_counted_as_a_filter_leaves_it() -> None:
     assert counts(QUESTIONS["nulls"], rows).tolist() == [6, 12]
     assert counts(QUESTIONS["others"], rows).tolist() == [6, 6, 6]
     assert counts(QUESTIONS["table"], rows).tolist() == [2, 2, 2, 2]
-    assert counts(QUESTIONS["groups"], rows).tolist() == [2, 2, 8]
+    assert counts(QUESTIONS["groups"], rows).tolist() == [2, 2]
 
 
 def context(**unit: int) -> dp.Context:

@@ -293,7 +293,7 @@ def test_summarize_and_repr_say_what_would_be_released():
 
 @pytest.mark.parametrize("during", ["counting", "the first draw", "the last draw"])
 def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during):
-    """While questions are still to be counted, it stops all of them: none is debited."""
+    """While questions are still to be counted, it stops all of them, and is paid for."""
     whole = context(split_evenly_over=1)
     counting = during == "counting"
     owner, name = (Cells, "counts") if counting else (ob.LaplaceParameters, "draw")
@@ -316,8 +316,6 @@ def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during)
         assert list(caught.value.release) == list(asked)
     else:
         assert not isinstance(caught.value, ob.ReleaseInterrupted)
-        assert whole.current_privacy_loss() == []
-        query.release()
     assert len(whole.current_privacy_loss()) == 1
 
 

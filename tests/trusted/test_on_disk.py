@@ -178,7 +178,7 @@ def test_a_context_on_it_counts_what_is_there():
 
 
 @pytest.mark.parametrize("group", [False, True])
-def test_a_release_after_the_block_says_what_to_do_and_costs_nothing(group):
+def test_a_release_after_the_block_says_what_to_do_and_is_paid_for(group):
     with ob.on_disk(FRAME.select("enum", "flag")) as scan:
         context = dp.Context.compositor(
             data=scan,
@@ -191,7 +191,7 @@ def test_a_release_after_the_block_says_what_to_do_and_costs_nothing(group):
     with pytest.raises(ReleaseError, match=r"not there any more.*inside the block") as caught:
         ob.posterior(query, "enum", nulls="a", **of_groups).release()
     assert tempfile.gettempdir() not in str(caught.value)
-    assert context.current_privacy_loss() == []
+    assert context.current_privacy_loss() == [1.0]
 
 
 # --- memory

@@ -257,9 +257,10 @@ def test_a_privacy_profile_is_that_of_its_distance(accounting: Any) -> None:
 def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where δ helps at one distance and not at the next, and ε is off by what a search leaves."""
 
-    def found(setting: Any, *, d_in: int, delta: float, accounting: str) -> PrivacyLoss:
-        epsilon = 1.0 - 1e-12 * d_in if d_in else 0.0
-        return PrivacyLoss(epsilon, d_in / 2, 2.0 * d_in, delta if d_in == 1 else 0.0)
+    def found(setting: Any, *, d_in: Any, delta: float, accounting: str) -> PrivacyLoss:
+        records = d_in.records
+        epsilon = 1.0 - 1e-12 * records if records else 0.0
+        return PrivacyLoss(epsilon, records / 2, 2.0 * records, delta if records == 1 else 0.0)
 
     monkeypatch.setattr(measurements, "feasible_loss", found)
     setting = Setting.of(ob.KNormParameters(1.0), SPACE.size, SPACE.prior)

@@ -13,6 +13,7 @@ from contexts import counts, made
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tables import ENGINES
 
+import opendp_bayes as ob
 from opendp_bayes.questions.question import Question, Variable
 from opendp_bayes_engines import EngineQuery, steps
 from opendp_bayes_engines.steps import Limit
@@ -50,7 +51,7 @@ def test_every_person_keeps_so_many_rows(table: Any, limit: int) -> None:
     chain, _ = (
         people(table).truncate_per_group(limit).counts_of_values("name", always=[], nulls="n")
     )
-    assert chain.map(1) == limit
+    assert chain.map(1) == ob.Distance(limit, squared=limit, largest=1)
     labels = [f"of {person}" for person in SIZES]
     numbers = counts(people(table).truncate_per_group(limit), table, ("name", labels, "n", "o"))
     assert numbers == [*(min(limit, many) for many in SIZES.values()), 0, 0]
