@@ -38,7 +38,6 @@ levels/tree_counts:TreeCounts._set
 levels/nested_tables:check_sums
 likelihood/envelope:check_same_records
 likelihood/envelope:_check_possible
-likelihood/of_counts:_tabulated_likelihood.of_plugin
 likelihood/of_counts:_check_total
 likelihood/of_counts:_check_counts
 survey_tables/noisy_tables:check_tables
@@ -57,6 +56,7 @@ answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
 answers/ordered:check_one_variable
 answers/ordered:_edges
+answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior.given
 answers/posterior:NoiseAwarePosterior.to_arviz
 answers/posterior:NoiseAwarePosterior.probability
