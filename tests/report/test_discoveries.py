@@ -171,6 +171,7 @@ def test_shares_of_what_is_shown_alone_are_called_so():
     assert "and everything else" not in text
 
 
+@pytest.mark.filterwarnings("ignore:'code'. many keys have about the same number")
 def test_labels_of_anybody_are_shown_as_text():
     release = made(dict(zip(sorted(HOSTILE), range(40, 40 + len(HOSTILE)), strict=True)), rest=9)
     text = page(release)

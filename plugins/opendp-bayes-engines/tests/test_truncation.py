@@ -51,7 +51,7 @@ def test_every_person_keeps_so_many_rows(table: Any, limit: int) -> None:
     chain, _ = (
         people(table).truncate_per_group(limit).counts_of_values("name", always=[], nulls="n")
     )
-    assert chain.map(1) == ob.Distance(limit, squared=limit, largest=1)
+    assert chain.map(1) == ob.Distance(limit, squared=limit, largest=1).stated
     labels = [f"of {person}" for person in SIZES]
     numbers = counts(people(table).truncate_per_group(limit), table, ("name", labels, "n", "o"))
     assert numbers == [*(min(limit, many) for many in SIZES.values()), 0, 0]
