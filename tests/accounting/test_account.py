@@ -81,6 +81,18 @@ def test_a_release_may_take_all_that_is_left_and_not_the_next_float_more():
         tenths.check(Loss(epsilon=0.1), UNIT)
 
 
+@pytest.mark.parametrize("loss", [Loss(epsilon=0.5, delta=0.3), Loss(rho=0.5, delta=0.3)])
+@pytest.mark.parametrize("of", ["epsilon", "rho"])
+def test_each_part_of_a_loss_is_limited_in_either_kind_of_ledger(of: str, loss: Loss) -> None:
+    if (of, loss.kind) == ("epsilon", "rho"):
+        return
+    account = account_of(total(**{of: 9.0, "delta": 0.5}), spent(**{of: 0.5, "delta": 0.2}))
+    account.check(loss, UNIT)
+    for part in ({"delta": 0.4}, {loss.kind: 9.0}):
+        with pytest.raises(LedgerError, match="would exceed what the ledger has left"):
+            account.check(Loss(**{loss.kind: loss.value, "delta": loss.delta} | part), UNIT)
+
+
 def test_refuses_what_cannot_be_added():
     account = account_of(total(epsilon=1.0), spent(epsilon=0.1))
     with pytest.raises(LedgerError, match=r"ρ = 0\.1 cannot .* 'a' in epsilon"):

@@ -355,6 +355,24 @@ def test_failures_use_up_a_budget(tmp_path: Path, kind: str, split: str) -> None
     assert opened.lost() == pytest.approx((4.0,))
 
 
+def test_a_failure_takes_the_share_that_was_next(tmp_path: Path) -> None:
+    DATA.write_parquet(tmp_path / "data.parquet")
+    context = ob.context(
+        pl.scan_parquet(tmp_path / "data.parquet"),
+        privacy_unit=UNIT,
+        privacy_loss=dp.loss_of(epsilon=4.0),
+        split_by_weights=[1, 2, 5],
+    )
+    for consumed, left in (([0.5], [1.0, 2.5]), ([0.5, 1.0], [2.5])):
+        query = ob.posterior(context.query(), **VOTE)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Cells, "counts", lambda *_: 1 / 0)
+            with pytest.raises(ob.ReleaseError):
+                query.release()
+        assert (context.d_mids_consumed, context.d_mids) == (consumed, left)
+    assert ob.posterior(context.query(), **VOTE).release().epsilon == 2.5
+
+
 def test_it_is_this_that_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: as OpenDP debits, a failure is free, and may be had again and again."""
     monkeypatch.setattr(handed_out, "debited", lambda ask, query, d_in: lambda: ask(query))

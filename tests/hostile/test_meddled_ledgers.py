@@ -92,6 +92,11 @@ def test_version_1_is_read(tmp_path: Path) -> None:
         ("update entry set dataset = 'c' where number = 2", r"entry 2 .*data set that has"),
         ("update entry set dataset = x'00' where number = 2", "entry 2 "),
         ("update entry set unit = '' where number = 3", "entry 3 goes by the unit "),
+        (
+            "update entry set unit = '', state = 'open' where number = 3",
+            "entry 3 goes by the unit ",
+        ),
+        ("update entry set unit = '', state = 'failed' where number = 3", "entry 3 goes by the "),
         ("update entry set unit = 'changes: 1' where number = 3", r"entry 3 goes by .*chan"),
         ("delete from entry where number = 1", r"entry 2 .*has no total"),
         ("alter table entry rename to entries", "no such table: entry"),

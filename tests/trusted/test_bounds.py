@@ -42,11 +42,19 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "others together": {"column": "page", **LISTED, "unknown": "other"},
     "recoded": {"column": "page", **LISTED, "recode": {"r": "b"}},
     "Enum": {"column": "day", "nulls": ob.DROP},
+    "other days with x": {"column": "day", "categories": ["x"], "nulls": "none", "unknown": "x"},
     "joint": {
         "column": ["page", "day"],
         "categories": {"page": ["a", "b"]},
         "nulls": ob.DROP,
         "unknown": {"page": ob.DROP},
+    },
+    "joint, with pages together": {
+        "column": ["day", "page"],
+        "categories": {"page": ["a", "b"]},
+        "nulls": ob.DROP,
+        "unknown": {"page": ob.DROP},
+        "recode": {"page": {"r": "b", "s": "b"}},
     },
     "groups": {
         "column": "day",
@@ -310,23 +318,28 @@ def test_groups_joint_tables_surveys_levels_and_discoveries_have_the_same_distan
     survey = ob.survey(
         query_of(unit),
         {
-            "pages": {"column": "page", **OF_TWENTY},
             "days": {"column": "day", "nulls": ob.DROP},
+            "pages": {"column": "page", **OF_TWENTY},
             "both": {"column": ["page", "day"], **both},
         },
     )
     found = {name: of.distance for name, of in survey.questions.items()}
     days = ob.Distance(10, 100, 10)
-    assert found == {"pages": APART, "days": days, "both": APART}
+    assert found == {"days": days, "pages": APART, "both": APART}
     measurement = survey.resolve()
     assert measurement.map(PAGE_OF_TEN) <= 0.015
     released = survey.release()
-    assert [one.promise.distance for one in released.values()] == [APART, days, APART]
+    assert [one.promise.distance for one in released.values()] == [days, APART, APART]
     discovered = ob.posterior(
         query_of(unit, rho=0.015, delta=1e-6), "page", categories="discover", nulls=ob.DROP
     )
     assert discovered._asked.distance == APART
     assert discovered.resolve().map(PAGE_OF_TEN)[0] <= 0.015
+    # Records without a page, and with that of this name, are in one count.
+    with_nulls = ob.posterior(
+        query_of(unit, rho=0.015, delta=1e-6), "page", categories="discover", nulls="none"
+    )
+    assert with_nulls._asked.distance == ob.Distance.limited(10, 2)
     people = query_of(dp.unit_of(contributions=1, identifier="who"), rho=0.015, delta=1e-6)
     of_people = people.truncate_num_groups(10, by=["page"], keep="first").truncate_per_group(30)
     of_people = ob.posterior(of_people, "page", categories="discover", nulls=ob.DROP)

@@ -339,6 +339,8 @@ def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(
     (tmp_path / "b.csv").write_text("vote\nyes\n")
     assert "is for files of Parquet alone" in refused(tmp_path / "*", glob=True)
     assert opened(tmp_path)
+    pl.DataFrame({"vote": ["no"]}).write_parquet(tmp_path / "b.parquet")
+    assert opened(tmp_path)
     pl.DataFrame({"vote": [1]}).write_parquet(tmp_path / "c.parquet")
     assert "not all its files have the same columns" in refused(tmp_path)
     with pytest.raises(TypeError, match=r"^glob=1: .*True or False"):

@@ -152,6 +152,22 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(
     assert found["key"].n_unique() == 600
 
 
+@pytest.mark.parametrize("unit", ["contributions", "changes"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int) -> None:
+    """Each count moves by as many people as there are, two where one is exchanged."""
+    context = dp.Context.compositor(
+        pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
+        privacy_unit=dp.unit_of(**{unit: number}, identifier="person"),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    query = context.query().truncate_per_group(3)
+    asked = ob.posterior(query, "x", categories="discover", nulls=ob.DROP)
+    people = number * (2 if unit == "changes" else 1)
+    assert asked._asked.distance == ob.Distance.limited(3 * people, people)
+
+
 def test_a_person_is_counted_once_for_a_value() -> None:
     frame = pl.DataFrame(
         {"person": [1, 1, 1, 2, None, None], "x": ["a", "a", None, None, "a", "a"]}

@@ -101,6 +101,26 @@ def test_a_release_is_entered_before_its_data_are_read(path, monkeypatch):
     assert ledger.account.entries[-1].state == "spent"
 
 
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("is_reading", [False, True])
+@pytest.mark.parametrize("dry", [False, True])
+def test_what_becomes_of_an_entry_and_what_it_cost(path, dry, is_reading, fails):
+    """A loss that is lowered before data are read counts, whatever becomes of the release."""
+    ledger = ob.Ledger(path, rho=3.0, delta=0.5)
+    unit = "contributions: 1"
+    with (
+        suppress(ZeroDivisionError),
+        ledger.entered(Loss(rho=1.0, delta=0.25), unit, dry=dry) as it,
+    ):
+        it.loss, it.is_reading = Loss(rho=0.75, delta=0.125), is_reading
+        1 / (not fails)
+    state = ("failed" if is_reading else "refused") if fails else "refused" if dry else "spent"
+    entry = ledger.account.entries[-1]
+    assert (entry.state, entry.loss) == (state, Loss(rho=0.75, delta=0.125))
+    paid = state != "refused"
+    assert ledger.spent == (entry.loss if paid else Loss(rho=0.0))
+
+
 def test_nothing_is_handed_out_without_its_entry(path, monkeypatch):
     context = opened(ob.Ledger(path, epsilon=1.0))
     query = ob.posterior(context.query(epsilon=0.5), **VOTE)

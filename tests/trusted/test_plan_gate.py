@@ -172,6 +172,14 @@ REFUSED = {
         lambda q: q.with_columns(bin=CUT).group_by("s").agg(C("bin").max()),
         "group_by: 'bin' is a Categorical, whose codes are read here",
     ),
+    "groups of floats": (
+        lambda q: q.group_by("x").agg(C("i").max()),
+        "group_by: group_by of float shows last digits",
+    ),
+    "numbers of different floats": (
+        lambda q: q.group_by("s").agg(C("x").n_unique()),
+        "group_by: n_unique of float shows last digits",
+    ),
     "sum of floats": (
         lambda q: q.group_by("s").agg(i=C("x").sum()),
         "group_by: sum or dot of float shows last digits",

@@ -508,6 +508,32 @@ def coded(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("extension", ["sav", "dta"])
+def test_codes_of_every_batch_are_read_as_their_labels(tmp_path, monkeypatch, extension):
+    path = coded(tmp_path / f"x.{extension}")
+    usual = texts(path, labels=True)
+    monkeypatch.setattr(tables, "_BATCH", 5)
+    assert texts(path, labels=True).equals(usual)
+
+
+def test_no_label_of_any_missing_range_is_a_category(tmp_path):
+    votes, missing = [-2.0, -1.0, 1.0, 9.0], [-1, {"lo": 8, "hi": 9}, -2]
+    for ranges in (missing[:2], missing[1:], missing[::2]):
+        pyreadstat.write_sav(
+            pd.DataFrame({"vote": votes}),
+            str(tmp_path / "x.sav"),
+            variable_value_labels={"vote": {-2: "two", -1: "one", 1: "red", 3: "blue", 9: "nine"}},
+            missing_ranges={"vote": ranges},
+        )
+        found = asked_of(tmp_path / "x.sav", "labels = true", "vote", 'nulls = "none"')
+        is_missing = {"two": -2 in ranges, "one": -1 in ranges, "nine": missing[1] in ranges}
+        listed = [name for name, of in is_missing.items() if not of]
+        assert found == {
+            "red": 1, "blue": 0, **dict.fromkeys(listed, 1), "none": sum(is_missing.values()),
+            "other": 0,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta"])
 def test_labels_are_in_the_order_of_their_codes_and_a_blank_one_is_none(tmp_path, extension):
     path = coded(tmp_path / f"x.{extension}")
     found = asked_of(path, "labels = true", "vote", 'nulls = "none"')

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.trusted.handed_out import lock_of
 
 THREADS = 8
 DATA = pl.LazyFrame({"x": [True] * 60_000 + [False] * 40_000})
@@ -64,6 +65,20 @@ def test_a_filter_never_answers_more_than_its_budget_nor_locks():
     found = in_threads(lambda _: release(whole.query(epsilon=0.3)))
     assert sum(isinstance(one, ValueError) for one in found) == THREADS - 3
     assert release(whole.query(epsilon=0.05)).epsilon <= 0.05
+
+
+@pytest.mark.parametrize("kind", ["compositor", "filter"])
+def test_a_context_within_is_asked_in_turn_with_the_one_around_it(kind):
+    whole = ob.context(
+        DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    space, measure = whole.accountant.input_space, dp.max_divergence()
+    within = whole(
+        dp.c.make_adaptive_composition(*space, measure, 1, [0.5])
+        if kind == "compositor"
+        else dp.c.make_privacy_filter(dp.c.make_fully_adaptive_composition(*space, measure), 1, 0.5)
+    )
+    assert lock_of(within) is lock_of(whole.queryable)
 
 
 def test_what_opendp_is_asked_meanwhile_gets_a_message():

@@ -22,7 +22,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 from opendp_bayes.trusted import tables, workbooks
 from opendp_bayes.trusted.csv_text import FileError
 from opendp_bayes.trusted.files import scannable, source
-from opendp_bayes.trusted.workbooks import TooLargeError, number, opened_workbook
+from opendp_bayes.trusted.workbooks import TooLargeError, moment, number, opened_workbook
 
 OTHERS = zipfile.ZipFile(Path(__file__).parent.parent / "helpers" / "files_of_others.zip")
 
@@ -380,3 +380,14 @@ def test_few_records_are_in_memory_at_a_time(tmp_path: Path, monkeypatch: Any) -
     assert sum(heights) == 1000
     assert max(heights) < 60
     assert [row[0] for row in texts(tmp_path / "x.xlsx")] == list(map(str, range(1000)))
+
+
+@pytest.mark.parametrize("sign", ["", "-"])
+@pytest.mark.parametrize(
+    ("hours", "milliseconds", "text"),
+    [(30, 0, "30:00:00"), (30, 250, "30:00:00.250"), (0, 1, "00:00:00.001"), (100, 999, None)],
+)
+def test_durations_of_either_sign_have_their_parts(sign, hours, milliseconds, text):
+    duration = datetime.timedelta(hours=hours, milliseconds=milliseconds)
+    wanted = f"{sign}{text or '100:00:00.999'}"
+    assert moment(-duration if sign else duration) == wanted
