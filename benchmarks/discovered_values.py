@@ -63,9 +63,7 @@ def main() -> None:
                 privacy_loss=dp.loss_of(**loss),
                 split_evenly_over=1,
             )
-            asked = ob.posterior(
-                context.query(), "value", categories="discover", nulls=ob.DROP, rest=0.2
-            )
+            asked = ob.discover(context.query(), "value", nulls=ob.DROP, rest=0.2)
             release = asked.release()
             start = perf_counter()
             with warnings.catch_warnings(record=True) as said:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
     from opendp_bayes.planning.discovery_plan import plan_discovery as plan_discovery
     from opendp_bayes.planning.plan import plan as plan
+    from opendp_bayes.questions.discovery_query import discover as discover
     from opendp_bayes.questions.left_out import DROP as DROP
     from opendp_bayes.questions.levels import levels as levels
     from opendp_bayes.questions.posterior_query import posterior as posterior
@@ -62,6 +63,7 @@ _HOME = {
     # ask
     "context": "trusted.opening",
     "posterior": "questions.posterior_query",
+    "discover": "questions.discovery_query",
     "survey": "questions.survey_query",
     "levels": "questions.levels",
     "DROP": "questions.left_out",

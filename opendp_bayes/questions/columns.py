@@ -195,8 +195,8 @@ def _labels(
     if isinstance(categories, str) and categories == DISCOVER:
         raise ValueError(
             f"{argument}={DISCOVER!r}: column {column!r} must have its categories listed in this"
-            f" query. Discover them by one of their own, posterior(query, {column!r},"
-            f" categories={DISCOVER!r}), and list those that its release shows."
+            f" query. Discover them by one of their own, ob.discover(query, {column!r}), and list"
+            " those that its release shows."
         )
     if isinstance(categories, str) or not isinstance(categories, Sequence):
         raise TypeError(
@@ -211,9 +211,8 @@ def _labels(
     labels = list(map(plain, categories))
     if labels == [DISCOVER]:
         raise ValueError(
-            f"{argument}={labels!r}: is one category of that name, which a query to discover them"
-            f" does not list. Write {DISCOVER!r} without the list, or give the category another"
-            " name with recode=."
+            f"{argument}={labels!r}: is one category of that name. Ask ob.discover(query,"
+            f" {column!r}), or give the category another name with recode=."
         )
     return labels
 

@@ -2,7 +2,7 @@
 and a threshold that fits the budget.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -19,13 +19,14 @@ from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.thresholds import LAWS, Discovery
-from opendp_bayes.questions.columns import DISCOVER
 from opendp_bayes.questions.discovered_counts import keys_of
+from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.questions.question import Discoverable
 from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
+from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.results.discovered import DiscoveredRelease
-from opendp_bayes.trusted.boundary import descriptor_of
+from opendp_bayes.trusted.boundary import descriptor_of, require_features
 from opendp_bayes.trusted.budget import (
     as_tuple,
     delta_of,
@@ -34,10 +35,10 @@ from opendp_bayes.trusted.budget import (
     shown,
 )
 from opendp_bayes.trusted.discovery import is_concentrated, make_discovery
-from opendp_bayes.trusted.interrupts import interruptible
+from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.trusted.keys import KeysSpace
 from opendp_bayes.trusted.kinds import KindsOfFrame
-from opendp_bayes.trusted.opendp_internals import parts_of
+from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
 from opendp_bayes.trusted.stable_plans import check_left_out, gate_of
 
 
@@ -190,7 +191,7 @@ def discovering(
     mechanism: str | Discovery = "auto",
 ) -> Discovering:
     """Ask a query on a polars frame for the values of a column that nobody listed; the arguments
-    are those of `posterior`.
+    are those of `discover`.
 
     Raises `ValueError`/`TypeError` for arguments that do not fit the query. Reads no data.
     """
@@ -248,67 +249,64 @@ def discovering_in(
     return Discovering(base, counts, space, distance, mechanism, rest or 0.0, truncated, kept)
 
 
-#: Arguments of `posterior` that say more of listed categories, and what is done instead.
-_OF_LISTED = {
-    "by": "groups are of listed categories",
-    "prior": "the law of all counts is learned from the release",
-    "ordered": "the law of all counts is learned from the release",
-    "recode": "recode in the plan, as in pl.col('town').replace({'Nord': 'north'})",
-    "size": "the number of records of each value is private",
-    "unknown": "every value is a category of its own; always= lists some",
-    "cells": "one column is asked; join several in the plan, by pl.concat_str",
-    "merge": "merge values in the plan, as in pl.col('town').replace({'Nord': 'north'})",
-}
-#: Those that say more of categories that are to be discovered.
-_OF_DISCOVERED = ("always", "rest")
-_ARGUMENTS = ("column", "nulls", "mechanism", *_OF_DISCOVERED)
+@deferred_interrupts()
+def discover(
+    query: Query | LazyFrameQuery | Discoverable,
+    column: str,
+    *,
+    always: Sequence[Value] = (),
+    rest: float | None = None,
+    nulls: Value | LeftOut | None = None,
+    mechanism: str | Discovery = "auto",
+) -> "DiscoveryQuery":
+    """Ask a Context for the values of a column that nobody can list: those whose noisy counts reach
+    a threshold are shown, with their counts. `.release()` debits the Context and returns a
+    `DiscoveredRelease`.
 
+    Parameters
+    ----------
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
+        casts, truncation by identifier); or a `Discoverable` of a plugin. Its loss must have δ,
+        which bounds the probability of showing a value that only one unit has.
+    column : the column whose values are counted: Enum, String, Categorical, integer, Boolean or
+        Date.
+    always : values that are listed and shown whatever their count.
+    rest : the share of the loss that buys the number of all records that are not shown, together;
+        above 0 and below 1. Without, it is not released.
+    nulls : the value as which nulls are counted, or `DROP`, which leaves them out. Required if the
+        column is nullable.
+    mechanism : a law with a threshold, `"optimal_threshold"`, `"laplace_threshold"`,
+        `"gaussian_threshold"`, or `"auto"`, which takes that under which the smallest count is
+        shown in half of all releases; or a `Discovery`.
 
-def wants_discovery(categories: Any) -> bool:
-    """True if what is given for categories says that they are to be discovered."""
-    return isinstance(categories, str) and categories == DISCOVER
-
-
-def discovering_by(query: Any, arguments: Mapping[str, Any]) -> Discovering:
-    """Ask a query for the values of a column by the arguments of `posterior`.
-
-    Raises `ValueError` for an argument that has no meaning where categories are discovered, and
-    `TypeError` for one that there is not.
+    Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before
+    any data is read or budget spent. Source: `docs/unlisted.md`.
     """
-    others = {name: value for name, value in arguments.items() if name != "categories"}
-    own = {name: others.pop(name) for name in _ARGUMENTS if name in others}
-    for name, given in others.items():
-        if name not in _OF_LISTED:
-            raise TypeError(
-                f"{name}={told(given)}: is no argument of a posterior whose categories are to be"
-                " discovered; its law has no other options, and the threshold follows from the"
-                " budget."
-            )
-        is_default = isinstance(given, str) and (name, given) == ("prior", "auto")
-        if given is not None and not is_default:
-            raise ValueError(
-                f"{name}={told(given)}: must be left out with categories='discover':"
-                f" {_OF_LISTED[name]}."
-            )
-    return discovering(query, **{**own, "always": own.get("always") or ()})
-
-
-def check_listed(arguments: Mapping[str, Any]) -> None:
-    """Raise `ValueError` for arguments that go with categories that are to be discovered."""
-    for name in _OF_DISCOVERED:
-        if arguments.get(name) is not None:
-            raise ValueError(
-                f"{name}={told(arguments[name])}: goes with categories='discover'; leave it out"
-                " where the categories are listed."
-            )
+    require_features("discover")
+    return DiscoveryQuery(
+        discovering(query, column, always=always, nulls=nulls, rest=rest, mechanism=mechanism)
+    )
 
 
 class DiscoveryQuery(AskedQuery[Any]):
-    """A query made by `posterior` where values are to be discovered. `resolve` gives the
-    measurement, `param` its threshold, `release` the `DiscoveredRelease`.
+    """A query made by `discover`. `resolve` gives the measurement, `param` its threshold, `release`
+    the `DiscoveredRelease`.
     """
 
     _asked: Discovering
+
+    def within(self, query: Any) -> Discovering:
+        """What is to be discovered for a part of the budget of another query of the same Context.
+
+        Raises `ValueError` where that is of another Context: its data would be read.
+        """
+        other = belongs_to(query) if isinstance(query, LazyFrameQuery) else query.base
+        if parts_of(other).context is not parts_of(self._asked.base).context:
+            raise ValueError(
+                "query: is of another Context than the survey; ask discover() of a query of the"
+                " Context that the survey is asked of."
+            )
+        return replace(self._asked, base=other)
 
     def summarize(self) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one

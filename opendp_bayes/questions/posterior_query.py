@@ -10,16 +10,8 @@ from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.thresholds import Discovery
 from opendp_bayes.questions.asked import Asked, ask, before_groups, either
-from opendp_bayes.questions.discovery_query import (
-    DiscoveryQuery,
-    check_listed,
-    discovering_by,
-    wants_discovery,
-)
 from opendp_bayes.questions.fitting import Option
-from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.questions.question import (
     Categories,
     Columns,
@@ -44,19 +36,6 @@ R = TypeVar("R", Release, GroupedRelease)
 # `context.query()` is typed as either kind of query; a `Query` that is none on a frame is refused.
 @overload
 def posterior(  # type: ignore[overload-overlap]
-    query: Query | LazyFrameQuery,
-    column: str,
-    *,
-    categories: Literal["discover"],
-    nulls: Value | LeftOut | None = None,
-    always: Sequence[Value] | None = None,
-    rest: float | None = None,
-    mechanism: str | Discovery = "auto",
-) -> DiscoveryQuery: ...
-
-
-@overload
-def posterior(  # type: ignore[overload-overlap]
     query: Query | LazyFrameQuery | Countable,
     column: Columns,
     *,
@@ -69,9 +48,7 @@ def posterior(  # type: ignore[overload-overlap]
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    always: Sequence[Value] | None = None,
-    rest: float | None = None,
-    mechanism: str | Mechanism | Discovery = "auto",
+    mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[Release]": ...
 
@@ -90,9 +67,7 @@ def posterior(
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    always: Sequence[Value] | None = None,
-    rest: float | None = None,
-    mechanism: str | Mechanism | Discovery = "auto",
+    mechanism: str | Mechanism = "auto",
     **options: Option,
 ) -> "PosteriorQuery[GroupedRelease]": ...
 
@@ -111,11 +86,9 @@ def posterior(
     nulls: Policy | None = None,
     unknown: Unknown | None = None,
     cells: Sequence[Sequence[Value]] | None = None,
-    always: Sequence[Value] | None = None,
-    rest: float | None = None,
-    mechanism: str | Mechanism | Discovery = "auto",
+    mechanism: str | Mechanism = "auto",
     **options: Option,
-) -> "PosteriorQuery[Any] | DiscoveryQuery":
+) -> "PosteriorQuery[Any]":
     """Ask a Context for the posterior of the category probabilities of one column; `.release()`
     debits the Context and returns a `Release`.
 
@@ -132,9 +105,8 @@ def posterior(
         column, the last column changing fastest.
     categories : the public labels, in the order of the counts. Not needed for a Boolean column, or
         an Enum of polars, which carries its own: one that was made from the data is the data. For a
-        joint table or groups, a mapping from columns to their labels. `"discover"` of one column
-        whose values nobody can list: those whose noisy counts reach a threshold are shown, and
-        `.release()` returns a `DiscoveredRelease`. It needs a loss with δ (`docs/unlisted.md`).
+        joint table or groups, a mapping from columns to their labels. Where nobody can list them,
+        ask `discover`.
     recode : from values to the label that each is counted under, as in `{"Nord": "north"}`: a
         spelling, or a code, that is no category itself. For several columns, a mapping from each to
         its own.
@@ -166,18 +138,12 @@ def posterior(
         be the cell in which all others are counted, a tuple, which is one of `cells` or a new one,
         appended; its labels are those of the columns' unknown values too. A mapping may have it
         under the tuple of the columns. `DROP` leaves such records out.
-    always : with `"discover"`, values that are listed and shown whatever their count.
-    rest : with `"discover"`, the share of the loss that buys the number of all records that are not
-        shown, together; above 0 and below 1. Without, it is not released.
     mechanism : the name of a built-in or installed mechanism, whose scale is found from the budget
         of the query; or a mechanism value, which is used as it is and must fit into the budget.
         `"auto"` chooses by public things only. It takes discrete Laplace noise where the number of
         rows is private or there are two categories, otherwise K-norm noise. It takes Gaussian noise
         where its expected error is smaller, as under most budgets in ρ. Where the public number of
         rows is small, it takes the mechanism with the smallest expected error (`docs/choosing.md`).
-        With `"discover"` it is a law with a threshold, `"optimal_threshold"`,
-        `"laplace_threshold"`, `"gaussian_threshold"`, or `"auto"`, which takes that under which the
-        smallest count is shown in half of all releases; or a `Discovery`.
     **options : parameters of the mechanism named, other than its scale, for example `gamma=0.2`.
         Without any, `smooth_hellinger_exponential` uses the γ with the smallest expected error for
         equal proportions (`calibrate`).
@@ -188,23 +154,19 @@ def posterior(
     require_features("posterior")
     query, grouped_by = before_groups(query)
     by = either(grouped_by, by)
-    chosen: Any = mechanism  # a law where categories are discovered
-    given: dict[str, Any] = {
-        "by": by,
-        "prior": prior,
-        "categories": categories,
-        "recode": recode,
-        "nulls": nulls,
-        "unknown": unknown,
-        "cells": cells,
-    }
-    of_listed: dict[str, Any] = {"ordered": ordered, "size": size}
-    of_discovered: dict[str, Any] = {"always": always, "rest": rest}
-    if wants_discovery(categories):
-        every = {"mechanism": chosen, **given, **of_listed, **of_discovered, **options}
-        return DiscoveryQuery(discovering_by(query, {"column": column, **every}))
-    check_listed(of_discovered)
-    return PosteriorQuery(ask(query, Question.of(column, **given, **of_listed), chosen, options))
+    question = Question.of(
+        column,
+        by=by,
+        prior=prior,
+        categories=categories,
+        recode=recode,
+        nulls=nulls,
+        unknown=unknown,
+        cells=cells,
+        ordered=ordered,
+        size=size,
+    )
+    return PosteriorQuery(ask(query, question, mechanism, options))
 
 
 class PosteriorQuery(AskedQuery[R]):

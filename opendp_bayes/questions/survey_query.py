@@ -32,9 +32,7 @@ from opendp_bayes.questions.asked import (
 from opendp_bayes.questions.counts_of_frame import CountsOfFrame
 from opendp_bayes.questions.discovery_query import (
     Discovering,
-    check_listed,
-    discovering_by,
-    wants_discovery,
+    DiscoveryQuery,
 )
 from opendp_bayes.questions.merged_cells import warn_of_places
 from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
@@ -54,7 +52,7 @@ _A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['y
 @deferred_interrupts()
 def survey(
     query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
-    questions: Mapping[str, Mapping[str, Any]],
+    questions: Mapping[str, Mapping[str, Any] | DiscoveryQuery],
     share: Literal["equal"] | Mapping[str, float] = "equal",
 ) -> "SurveyQuery":
     """Ask a Context several questions of the same records for one budget; `.release()` debits the
@@ -71,9 +69,9 @@ def survey(
         options. `merge`, a mapping from each new label to the categories (of a joint table, cells)
         that are counted in it, each category once, asks for merged categories. `share` is the
         question's weight among equal ones, 1 unless given. `levels` makes questions of ordered
-        categories and groups of them. `"discover"` in place of the categories, where nobody can
-        list them, needs a budget with δ; `always` lists some that are shown whatever their count,
-        and `rest` is the share of the question's loss that buys the number of everything else.
+        categories and groups of them. Where nobody can list the categories, the question is
+        `discover(context.query(), column, ...)` of the same Context, with a plan of its own; its
+        budget is its part of the survey's, which needs δ.
     share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
         every question by name. The budget, and its δ, are divided in proportion; no rounding makes
         the parts exceed it.
@@ -302,11 +300,13 @@ class SurveyQuery(ReleasedQuery[Survey]):
 
 
 def _budget_allocation(
-    share: Literal["equal"] | Mapping[str, float], questions: Mapping[str, Mapping[str, Any]]
+    share: Literal["equal"] | Mapping[str, float], questions: Mapping[str, Any]
 ) -> dict[str, float]:
     """The weight of each question in the budget, by name, checked."""
     weights = {
-        name: as_positive(of.get("share", 1), f"questions[{name!r}]: share")
+        name: as_positive(
+            of.get("share", 1) if isinstance(of, Mapping) else 1, f"questions[{name!r}]: share"
+        )
         for name, of in questions.items()
     }
     if isinstance(share, Mapping):
@@ -348,6 +348,9 @@ def _asked(
     """One question, put to the query, which may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
+    if isinstance(arguments, DiscoveryQuery):
+        with _about(name):
+            return arguments.within(query)
     if not isinstance(arguments, Mapping):
         raise TypeError(f"questions[{name!r}]={told(arguments)}: must be {_A_QUESTION}.")
     if "column" not in arguments:
@@ -360,9 +363,6 @@ def _asked(
     given = {key: value for key, value in arguments.items() if key != "share"}
     with _about(name):
         by = either(grouped_by, given.pop("by", None))
-        if wants_discovery(given.get("categories")):
-            return discovering_by(query, {**given, "by": by})
-        check_listed(given)
         mechanism = given.pop("mechanism", "auto")
         question = {key: given.pop(key) for key in ARGUMENTS if key in given}
         return ask(query, Question.of(**question, by=by), mechanism, given)

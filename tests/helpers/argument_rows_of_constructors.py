@@ -290,14 +290,14 @@ CLEAR = {**STRINGS, "query": query(1e6), "column": "s"}
 GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
 TO_DISCOVER = {
-    "categories": "discover",
     "query": dp.Context.compositor(
         data=FRAME,
         privacy_unit=dp.unit_of(contributions=1),
         privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-6),
         split_evenly_over=1,
     ).query(),
-    "size": None,
+    "column": "x",
+    "nulls": "a",
 }
 
 QUERIES = rows(
@@ -321,8 +321,26 @@ QUERIES = rows(
     vary("cells", SOME_CELLS[::-1], DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("unknown", ("-", "-"), DIFFERENT, lambda q: release_of(q).categories, **TABLE),
     vary("gamma", 0.1, DIFFERENT, fitted_mechanism, mechanism="smooth_hellinger_exponential"),
-    vary("always", ["b"], DIFFERENT, lambda q: release_of(q).listed, **TO_DISCOVER),
-    vary("rest", 0.2, DIFFERENT, lambda q: q.summarize()["rest_std"].item(), **TO_DISCOVER),
+)
+QUERIES += rows(
+    ob.discover,
+    TO_DISCOVER,
+    lambda q: q.summarize()["threshold"].item(),
+    vary(
+        "query",
+        dp.Context.compositor(
+            data=FRAME,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=2.0, delta=1e-6),
+            split_evenly_over=1,
+        ).query(),
+        SMALLER,
+    ),
+    vary("column", "t", DIFFERENT, lambda q: q.summarize()["column"].item()),
+    vary("always", ["b"], DIFFERENT, lambda q: release_of(q).listed),
+    vary("rest", 0.2, DIFFERENT, lambda q: q.summarize()["rest_std"].item()),
+    vary("nulls", ob.DROP, DIFFERENT, lambda q: q._asked.space.nulls),
+    vary("mechanism", "laplace_threshold", DIFFERENT),
 )
 
 OF_X = {"column": "x", "size": 6, "nulls": "a", "mechanism": "knorm_parameters"}

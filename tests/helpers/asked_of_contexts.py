@@ -28,7 +28,7 @@ AGE: dict[str, Any] = {"column": "age", "categories": AGES, "nulls": "1", "unkno
 PAIR: dict[str, Any] = {
     name: {"age": AGE[name], "town": TOWN[name]} for name in ("categories", "nulls", "unknown")
 }
-DISCOVERED: dict[str, Any] = {"column": "age", "categories": "discover", "nulls": ob.DROP}
+DISCOVERED: dict[str, Any] = {"column": "age", "nulls": ob.DROP}
 LEVELS = ob.levels("age", AGES, nulls="1", unknown="8")
 
 #: What a Context has, in every measure of a ledger; each query asks for a quarter of it.
@@ -38,6 +38,10 @@ LOSSES: dict[str, dict[str, float]] = {
     "ZeroConcentratedDivergence": {"rho": 0.4},
     "Approximate(ZeroConcentratedDivergence)": {"rho": 0.4, "delta": 4e-6},
 }
+
+
+def discovered(query: Any) -> Any:
+    return ob.discover(query, **DISCOVERED)
 
 
 #: From a query to what is asked of it; those of the second only with a δ.
@@ -58,13 +62,13 @@ LISTED: dict[str, Callable[..., Any]] = {
     ),
 }
 DISCOVERIES: dict[str, Callable[..., Any]] = {
-    "discovery": lambda query: ob.posterior(query, **DISCOVERED),
-    "discovery with the rest": lambda query: ob.posterior(query, **DISCOVERED, rest=0.2),
+    "discovery": lambda query: ob.discover(query, **DISCOVERED),
+    "discovery with the rest": lambda query: ob.discover(query, **DISCOVERED, rest=0.2),
     "survey that discovers": lambda query: ob.survey(
-        query, {"town": TOWN, "age": DISCOVERED, "again": DISCOVERED}
+        query, {"town": TOWN, "age": discovered(query), "again": discovered(query)}
     ),
     "survey that also discovers": lambda query: ob.survey(
-        query, {"listed": AGE, "town": TOWN, "age": DISCOVERED}
+        query, {"listed": AGE, "town": TOWN, "age": discovered(query)}
     ),
 }
 DOORS = {**LISTED, **DISCOVERIES}

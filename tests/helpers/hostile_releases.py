@@ -81,7 +81,7 @@ def releases() -> dict[str, Any]:
     made["joint"] = ob.posterior(context("epsilon"), ["vote", "town"], **how).release()
     made["groups"] = ob.posterior(context("rho"), "vote", by="town", **how).release()
     for measure in ("approximate", "concentrated"):
-        asked = ob.posterior(context(measure), "key", categories="discover", rest=0.2, **how)
+        asked = ob.discover(context(measure), "key", rest=0.2, **how)
         made[f"discovery under {measure}"] = asked.release()
     questions = {"v": {"column": "vote", **how}, "t": {"column": ["town", "vote"], **how}}
     survey = ob.survey(context("epsilon"), questions).release()

@@ -48,7 +48,7 @@ def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:
 
 
 def discovered(query: Any, **arguments: Any) -> Any:
-    return ob.posterior(query, "key", categories="discover", **{"nulls": ob.DROP} | arguments)
+    return ob.discover(query, "key", **{"nulls": ob.DROP} | arguments)
 
 
 def outcome(values: pl.Series, **arguments: Any) -> str:

@@ -71,10 +71,10 @@ LEVELS: dict[str, Callable[[Any], Any]] = {
     "levels": lambda query: ob.survey(query, AGES),
 }
 DISCOVERIES: dict[str, Callable[[Any], Any]] = {
-    "discovery": lambda query: ob.posterior(query, "town", categories="discover", nulls=ob.DROP),
+    "discovery": lambda query: ob.discover(query, "town", nulls=ob.DROP),
     "survey that discovers": lambda query: ob.survey(
         query,
-        {"vote": VOTE, "town": {"column": "town", "categories": "discover", "nulls": ob.DROP}},
+        {"vote": VOTE, "town": ob.discover(query, "town", nulls=ob.DROP)},
     ),
 }
 

@@ -90,10 +90,7 @@ def noise_of(drawn: Any, columns: Any, categories: Any) -> list[int]:
 
 def asked(column: Any, mechanism: Any, **more: Any) -> Any:
     named = {"mechanism": mechanism, "nulls": ob.DROP, **more}
-    loss = {"epsilon": 0.5}
-    if isinstance(mechanism, Discovery):
-        loss["delta"] = 1e-6
-    return ob.posterior(query(**loss)(), column, **named).release()
+    return ob.posterior(query(epsilon=0.5)(), column, **named).release()
 
 
 def of_one(mechanism: Any) -> Noise:
@@ -136,7 +133,8 @@ def of_levels(mechanism: Any) -> Noise:
 
 
 def of_discovery(_: Any) -> Noise:
-    shown = asked("all", FOUND, categories="discover", always=ALL[5:9])
+    asked_for = query(epsilon=0.5, delta=1e-6)()
+    shown = ob.discover(asked_for, "all", nulls=ob.DROP, mechanism=FOUND, always=ALL[5:9]).release()
     assert shown.k == len(ALL)
     noise = noise_of(shown.drawn, "all", shown.categories)
     return {"cells": noise, "rest": [shown.drawn_rest]}

@@ -97,7 +97,11 @@ FOLLOWED: dict[str, tuple[Callable[..., Any], dict[str, Any], int]] = {
     "nulls and unknown values": (asking(query), {"categories": AB}, 4),
     "a label that reads the same": (asking(query), {**VOTE, "nulls": "A"}, 1),
     "another that reads the same": (asking(query), {**VOTE, "unknown": "B "}, 1),
-    "nulls of what is discovered": (asking(discovering), {"categories": "discover"}, 1),
+    "nulls of what is discovered": (
+        lambda **given: released(ob.discover(discovering(), "vote", **given)),
+        {},
+        1,
+    ),
     "drop, as a text": (asking(query), {**VOTE, "nulls": "DROP"}, 1),
     "groups by a mechanism of public sizes": (
         asking(lambda: query(LISTED).group_by("town")),

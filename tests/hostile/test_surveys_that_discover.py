@@ -24,8 +24,8 @@ VOTE = {
     "nulls": ob.DROP,
     "unknown": ob.DROP,
 }
-CODE = {"column": "code", "categories": "discover", "nulls": ob.DROP}
-TOWN = {"column": "town", "categories": "discover", "nulls": ob.DROP}
+CODE = {"column": "code", "nulls": ob.DROP}
+TOWN = {"column": "town", "nulls": ob.DROP}
 
 
 def context(loss="epsilon", rows=1, **unit):
@@ -43,13 +43,19 @@ def context(loss="epsilon", rows=1, **unit):
     )
 
 
-def questions(**of_code):
-    return {"code": {**CODE, **of_code}, "vote": VOTE, "again": VOTE, "town": TOWN}
+def questions(query, **of_code):
+    code, town = ob.discover(query, **CODE | of_code), ob.discover(query, **TOWN)
+    return {"code": code, "vote": VOTE, "again": VOTE, "town": town}
+
+
+def survey(query, share="equal", **of_code):
+    return ob.survey(query, questions(query, **of_code), share)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_discovered_questions_have_their_shares_of_the_loss_and_count_what_is_there(loss):
-    query = ob.survey(context(loss).query(), questions(rest=0.2, share=3.0, always=["none"]))
+    shares = {"code": 3, "vote": 1, "again": 1, "town": 1}
+    query = survey(context(loss).query(), shares, rest=0.2, always=["none"])
     answers = query.release()
     assert [type(one) for one in answers.values()] == [
         DiscoveredRelease,
@@ -80,7 +86,7 @@ def test_questions_of_an_identifier_count_people_and_the_others_keep_their_rows_
     the composition has them in the order in which they were asked.
     """
     query = context(rows=2, identifier="person").query().truncate_per_group(1)
-    answers = ob.survey(query, questions()).release()
+    answers = survey(query).release()
     assert tuple(answers) == ("code", "vote", "again", "town")
     assert answers["code"].people
     assert answers["town"].people
@@ -96,13 +102,15 @@ def test_questions_of_an_identifier_count_people_and_the_others_keep_their_rows_
 
 
 def test_a_survey_may_have_discovered_questions_alone():
-    answers = ob.survey(context().query(), {"code": CODE, "town": TOWN}).release()
+    query = context().query()
+    asked = {"code": ob.discover(query, **CODE), "town": ob.discover(query, **TOWN)}
+    answers = ob.survey(query, asked).release()
     assert answers["code"].categories == ("A01", "B02", "C03")
 
 
 def test_a_limit_of_several_rows_is_a_limit_of_several_values():
     query = context(rows=4, identifier="person").query().truncate_per_group(3)
-    asked = ob.survey(query, {"code": CODE, "vote": VOTE})
+    asked = ob.survey(query, {"code": ob.discover(query, **CODE), "vote": VOTE})
     rows = {row["question"]: row for row in asked.summarize().iter_rows(named=True)}
     assert rows["code"]["d_in"] == rows["vote"]["d_in"] == 3
     assert asked.resolve().map(1)[0] <= 6.0
@@ -113,11 +121,11 @@ def test_the_composition_is_checked_against_the_budget(monkeypatch):
     path = "opendp_bayes.questions.survey_query.divided"
     monkeypatch.setattr(path, lambda limit, weights: [limit / 2] * len(weights))
     with pytest.raises(ValueError, match="more than the budget"):
-        ob.survey(context().query(), questions()).resolve()
+        survey(context().query()).resolve()
 
 
 def test_the_summary_has_a_row_for_every_question():
-    found = ob.survey(context().query(), questions(rest=0.25, always=["x"])).summarize()
+    found = survey(context().query(), rest=0.25, always=["x"]).summarize()
     assert found["question"].to_list() == ["code", "vote", "again", "town"]
     assert found["mechanism"][0] == found["mechanism"][3] == "OptimalThreshold"
     assert found["categories"][0] == "discovered, besides 'x'"
@@ -130,7 +138,7 @@ def test_the_summary_has_a_row_for_every_question():
 
 
 def test_a_survey_says_what_was_discovered(tmp_path):
-    asked = ob.survey(context().query(), questions(rest=0.25))
+    asked = survey(context().query(), rest=0.25)
     assert "DiscoveryQuery(values of 'code'" in repr(asked)
     answers = asked.release()
     assert ob.Survey.from_json(answers.to_json()) == answers
@@ -151,7 +159,7 @@ def test_a_survey_says_what_was_discovered(tmp_path):
 
 def test_a_picture_has_the_most_frequent_first_and_everything_else_last():
     pytest.importorskip("matplotlib")
-    answers = ob.survey(context().query(), questions(rest=0.25, always=["A00"])).release()
+    answers = survey(context().query(), rest=0.25, always=["A00"]).release()
     axes = answers.plot().axes
     code = next(ax for ax in axes if ax.get_title(loc="left") == "code")
     labels = [text.get_text() for text in code.get_yticklabels()]
@@ -160,8 +168,9 @@ def test_a_picture_has_the_most_frequent_first_and_everything_else_last():
 
 
 def test_nothing_shown_is_an_answer_too():
-    rare = {**CODE, "column": "person", "rest": 0.5}
-    answers = ob.survey(context().query(), {"who": rare, "vote": VOTE}).release()
+    query = context().query()
+    rare = ob.discover(query, "person", nulls=ob.DROP, rest=0.5)
+    answers = ob.survey(query, {"who": rare, "vote": VOTE}).release()
     assert answers["who"].categories == ()
     assert answers["who"].rest.drawn == pytest.approx(1000, abs=60)
     assert ob.Survey.from_json(answers.to_json()) == answers
@@ -172,58 +181,49 @@ def test_nothing_shown_is_an_answer_too():
     answers.sheet()
     pytest.importorskip("matplotlib")
     answers.plot()
-    without = ob.survey(context().query(), {"who": {**CODE, "column": "person"}}).release()
+    query = context().query()
+    without = ob.survey(query, {"who": ob.discover(query, "person", nulls=ob.DROP)}).release()
     assert without.to_frame().height == 0
     without.sheet()
     without.plot()
 
 
-@pytest.mark.parametrize(
-    ("of_code", "arguments", "message"),
-    [
-        ({"by": "town"}, {}, r"questions\['code'\]: by='town': must be left out"),
-        ({"prior": 2.0}, {}, "prior=2.0: must be left out"),
-        ({"merge": {"a": ["b"]}}, {}, "merge=.*: must be left out"),
-        ({"gamma": 0.1}, {}, "gamma=0.1: is no argument"),
-        (
-            {
-                "column": "vote",
-                "by": "town",
-                "categories": {"vote": ["a"], "town": "discover"},
-                "unknown": "b",
-            },
-            {},
-            r"questions\['code'\]: categories\['town'\]='discover': column 'town' must have",
-        ),
-        ({"rest": 1.5}, {}, "rest=1.5: must be the share"),
-        ({"nulls": None}, {}, "nulls=None: column 'code' may hold nulls"),
-        ({"column": ["code", "town"]}, {}, "the name of one column"),
-        ({"categories": ["A01"], "rest": 0.2}, {}, "rest=0.2: goes with categories='discover'"),
-    ],
-)
-def test_what_does_not_go_with_discovery_is_refused_with_the_question(of_code, arguments, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        ob.survey(context().query(), questions(**of_code), **arguments)
+def test_a_question_of_another_context_is_refused_before_its_data_are_read():
+    """The distance of that Context may be another one, too."""
+    other = context(contributions=5).query()
+    for asked in (ob.discover(other, **CODE), ob.discover(context().query(), **CODE)):
+        with pytest.raises(ValueError, match=r"questions\['code'\]: query: is of another Context"):
+            ob.survey(context().query(), {"code": asked, "vote": VOTE})
+    mine = context()
+    answers = ob.survey(mine.query(), {"code": ob.discover(mine.query(), **CODE), "vote": VOTE})
+    assert answers.release()["code"].categories == ("A01", "B02", "C03")
 
 
-def test_groups_of_the_query_and_budgets_without_a_delta_are_refused():
-    with pytest.raises(ValueError, match=r"questions\['code'\]: by=.*left out"):
-        ob.survey(context().query().group_by("town"), {"code": CODE})
-    pure = dp.Context.compositor(
-        data=pl.LazyFrame({"code": CODES}),
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
+def test_categories_to_discover_are_a_question_of_its_own():
+    asked = {**VOTE, "by": "town", "categories": {"vote": ["a", "b"], "town": "discover"}}
+    message = (
+        r"questions\['code'\]: categories\['town'\]='discover': .* ob\.discover\(query, 'town'\)"
     )
-    with pytest.raises(ValueError, match=r"questions\['code'\]: output_measure=.*must have a δ"):
-        ob.survey(pure.query(), {"code": CODE})
+    with pytest.raises(ValueError, match=message):
+        ob.survey(context().query(), {"code": asked})
+
+
+def test_a_plan_of_its_own_and_groups_of_the_others_go_together():
+    query = context().query()
+    of_some = ob.discover(query.filter(pl.col("vote") == "yes"), **CODE)
+    listed = {"column": "vote", "categories": {"vote": ["yes", "no"], "town": ["here"]}}
+    more = {"nulls": ob.DROP, "unknown": ob.DROP}
+    asked = ob.survey(query.group_by("town"), {"code": of_some, "vote": {**listed, **more}})
+    answers = asked.release()
+    assert answers["code"].counts[0] == pytest.approx(267, abs=60)
+    assert answers["vote"].groups == ("here",)
 
 
 def test_no_posterior_is_made_of_discovered_questions_together_with_others():
-    survey = ob.survey(context().query(), questions())
+    asked = survey(context().query())
     with pytest.raises(ValueError, match="that are to be discovered"):
-        survey.check_joint()
-    answers = survey.release()
+        asked.check_joint()
+    answers = asked.release()
     with pytest.raises(ValueError, match=r"releases\['code'\]: .* were discover"):
         answers.posterior  # noqa: B018
     others = {name: answers[name] for name in ("vote", "again")}

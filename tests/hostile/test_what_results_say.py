@@ -97,8 +97,8 @@ def levels(loss: Any, mechanism: Any) -> Any:
 
 
 def discovery(loss: Any, mechanism: Any, **more: Any) -> Any:
-    asked = {"categories": "discover", "nulls": ob.DROP, "mechanism": mechanism, **more}
-    return ob.posterior(query(loss, MANY, public=False), "vote", **asked).release()
+    asked = {"nulls": ob.DROP, "mechanism": mechanism, **more}
+    return ob.discover(query(loss, MANY, public=False), "vote", **asked).release()
 
 
 def pooled(loss: Any, mechanism: Any) -> Any:

@@ -79,11 +79,12 @@ def test_the_page_of_a_release_states_what_it_does(
 
 
 def test_a_survey_has_a_section_for_each_question() -> None:
-    questions: dict[str, dict[str, Any]] = {
+    query = context("delta").query()
+    questions: dict[str, Any] = {
         "vote": {"column": "vote", **LISTED, "nulls": "missing"},
-        "town": {"column": "town", "categories": "discover", "nulls": ob.DROP},
+        "town": ob.discover(query, "town", nulls=ob.DROP),
     }
-    survey = ob.survey(context("delta").query(), questions).release()
+    survey = ob.survey(query, questions).release()
     report = Report.read(survey.to_json(), "Two questions")
     assert [result.heading for result in report.specification.results] == ["vote", "town"]
     said = text_of(rendered(report))

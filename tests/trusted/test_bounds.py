@@ -330,19 +330,15 @@ def test_groups_joint_tables_surveys_levels_and_discoveries_have_the_same_distan
     assert measurement.map(PAGE_OF_TEN) <= 0.015
     released = survey.release()
     assert [one.promise.distance for one in released.values()] == [days, APART, APART]
-    discovered = ob.posterior(
-        query_of(unit, rho=0.015, delta=1e-6), "page", categories="discover", nulls=ob.DROP
-    )
+    discovered = ob.discover(query_of(unit, rho=0.015, delta=1e-6), "page", nulls=ob.DROP)
     assert discovered._asked.distance == APART
     assert discovered.resolve().map(PAGE_OF_TEN)[0] <= 0.015
     # Records without a page, and with that of this name, are in one count.
-    with_nulls = ob.posterior(
-        query_of(unit, rho=0.015, delta=1e-6), "page", categories="discover", nulls="none"
-    )
+    with_nulls = ob.discover(query_of(unit, rho=0.015, delta=1e-6), "page", nulls="none")
     assert with_nulls._asked.distance == ob.Distance.limited(10, 2)
     people = query_of(dp.unit_of(contributions=1, identifier="who"), rho=0.015, delta=1e-6)
     of_people = people.truncate_num_groups(10, by=["page"], keep="first").truncate_per_group(30)
-    of_people = ob.posterior(of_people, "page", categories="discover", nulls=ob.DROP)
+    of_people = ob.discover(of_people, "page", nulls=ob.DROP)
     assert of_people._asked.distance == APART
 
 

@@ -46,8 +46,7 @@ def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:
 
 
 def asked(frame: pl.LazyFrame, column: str = "key", **arguments: Any) -> Any:
-    given: dict[str, Any] = {"categories": "discover", "nulls": ob.DROP}
-    return ob.posterior(context_of(frame).query(), column, **given | arguments)
+    return ob.discover(context_of(frame).query(), column, **{"nulls": ob.DROP} | arguments)
 
 
 def counted(frame: pl.DataFrame, keys: Keys) -> CountedKeys:
@@ -310,7 +309,7 @@ def people(rows: list[tuple[int, str]], most: int, **arguments: Any) -> Any:
 def test_people_are_counted_where_the_records_say_who_they_are() -> None:
     rows = [(person, "a") for person in range(300) for _ in range(5)]
     query, _ = people(rows, 5)
-    found = ob.posterior(query, "key", categories="discover", nulls=ob.DROP)
+    found = ob.discover(query, "key", nulls=ob.DROP)
     release = found.release()
     assert release.people
     assert abs(release.drawn[0] - 300) < 150  # noise of 12, and 1500 records
@@ -321,11 +320,11 @@ def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> Non
     rows = [(person, "a") for person in range(100) for _ in range(5)]
     query, _ = people(rows, 5)
     for plan in (query.with_columns(id=pl.lit(0)), query.select("key")):
-        found = ob.posterior(plan, "key", categories="discover", nulls=ob.DROP)
+        found = ob.discover(plan, "key", nulls=ob.DROP)
         assert not found._asked.space.people
     assert abs(found.release().drawn[0] - 500) < 60
     same = query.filter(pl.col("key") == "a").with_columns(other=pl.col("id"))
-    found = ob.posterior(same, "key", categories="discover", nulls=ob.DROP)
+    found = ob.discover(same, "key", nulls=ob.DROP)
     assert found._asked.space.people
 
 
@@ -333,7 +332,7 @@ def test_two_identifiers_are_records_of_both() -> None:
     frame = pl.LazyFrame({"id": [1, 2], "key": ["a", "b"]})
     unit = dp.unit_of(contributions=2, identifier=pl.col("id"))
     query = context_of(frame, privacy_unit=unit).query().truncate_per_group(3)
-    found = ob.posterior(query, "key", categories="discover", nulls=ob.DROP)
+    found = ob.discover(query, "key", nulls=ob.DROP)
     assert found._asked.distance.records == 6
 
 
@@ -343,7 +342,7 @@ def test_two_identifiers_are_records_of_both() -> None:
 def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
     frame = pl.LazyFrame({"key": ROWS})
     context = context_of(frame, privacy_unit=dp.unit_of(**unit))
-    query = ob.posterior(context.query(), "key", categories="discover", nulls=ob.DROP)
+    query = ob.discover(context.query(), "key", nulls=ob.DROP)
     measurement = query.resolve()
     loss = loss_of_discovery(query._asked.settled(query._d_out), d_in, concentrated=False)
     assert measurement.map(query._d_in) == (loss.epsilon, loss.delta)
@@ -360,7 +359,7 @@ def test_losses_add_up_in_a_context_and_no_more_is_answered() -> None:
 
     def release() -> Any:
         query = context.query(epsilon=0.5, delta=1e-8)
-        return ob.posterior(query, "key", categories="discover", nulls=ob.DROP).release()
+        return ob.discover(query, "key", nulls=ob.DROP).release()
 
     assert release().epsilon == release().epsilon == 0.5
     with pytest.raises(ValueError, match="exceeds what is left"):
@@ -374,7 +373,7 @@ def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:
         privacy_loss=dp.loss_of(rho=0.1, delta=1e-8),
         split_evenly_over=1,
     )
-    query = ob.posterior(context.query(), "key", categories="discover", nulls=ob.DROP, rest=0.2)
+    query = ob.discover(context.query(), "key", nulls=ob.DROP, rest=0.2)
     release = query.release()
     assert isinstance(release.discovery.law, GaussianThreshold)
     assert 0.09 < release.rho <= 0.1
@@ -386,7 +385,7 @@ def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:
 def test_a_budget_without_delta_is_refused_with_one_to_ask_for(loss: dict[str, float]) -> None:
     context = context_of(pl.LazyFrame({"key": ["a"]}), privacy_loss=dp.loss_of(**loss))
     with pytest.raises(ValueError, match="delta=1e-8"):
-        ob.posterior(context.query(), "key", categories="discover", nulls=ob.DROP).release()
+        ob.discover(context.query(), "key", nulls=ob.DROP).release()
 
 
 def test_measures_state_epsilon_or_rho_with_delta() -> None:
@@ -439,10 +438,10 @@ def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
     limited = query.truncate_per_group(3, by=["key"]).truncate_num_groups(
         2, by=["key"], keep="first"
     )
-    asked_of = ob.posterior(limited, "key", categories="discover", nulls=ob.DROP)
+    asked_of = ob.discover(limited, "key", nulls=ob.DROP)
     assert asked_of._asked.distance.records == 2
     changed = limited.with_columns(key=pl.col("id").cast(pl.String))
-    of_others = ob.posterior(changed, "key", categories="discover", nulls=ob.DROP)
+    of_others = ob.discover(changed, "key", nulls=ob.DROP)
     assert of_others._asked.distance.records == 6
 
 
@@ -456,7 +455,7 @@ def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> 
     loss = dp.loss_of(epsilon=8.0, delta=1e-8)
     query = context_of(frame, privacy_unit=unit, privacy_loss=loss).query()
     limited = query.truncate_per_group(1, by=["key"]).truncate_per_group(2)
-    asked_of = ob.posterior(limited, "key", categories="discover", nulls=ob.DROP)
+    asked_of = ob.discover(limited, "key", nulls=ob.DROP)
     assert asked_of._asked.distance.records == 2
     release = asked_of.release()
     assert release.categories == tuple(f"k{value}" for value in range(6))

@@ -141,7 +141,7 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(
         split_evenly_over=1,
     )
     query = context.query().truncate_per_group(3, keep=keep)
-    asked = ob.posterior(query, "x", categories="discover", nulls=ob.DROP)
+    asked = ob.discover(query, "x", nulls=ob.DROP)
     counts = asked._asked.chain
     assert (counts.output_domain.descriptor.people, counts.map(1)) == (
         True,
@@ -180,7 +180,7 @@ def test_a_person_is_counted_once_for_a_value() -> None:
     )
     query = context.query().truncate_per_group(5)
     for nulls, expected in (("a", {"a": 3}), ("none", {"a": 2, "none": 2}), (ob.DROP, {"a": 2})):
-        counts = ob.posterior(query, "x", categories="discover", nulls=nulls)._asked.chain
+        counts = ob.discover(query, "x", nulls=nulls)._asked.chain
         assert dict(pl.concat(counts(frame.lazy()).batches()).rows()) == expected
 
 

@@ -118,8 +118,7 @@ class EngineQuery:
         self, column: Any, *, always: Sequence[Any], nulls: Any
     ) -> tuple[Transformation, Query]:
         """Make the transformation to the counts of all values of a column, and return it with the
-        query that has the budget. `opendp_bayes.posterior` with `categories="discover"` goes
-        through this door.
+        query that has the budget. `opendp_bayes.discover` goes through this door.
 
         Parameters
         ----------

@@ -88,7 +88,7 @@ def refused(table: Any, name: str) -> None:
         lambda: columns(table, ["vote", "odd"]),
         lambda: made(table).query().filter(("odd", "==", 1)),
         lambda: ob.posterior(made(table).query(), "odd", categories=["a"], nulls="n", unknown="o"),
-        lambda: ob.posterior(made(table).query(), "odd", categories="discover", nulls="n"),
+        lambda: ob.discover(made(table).query(), "odd", nulls="n"),
         lambda: made(table, contributions=1, identifier="odd"),
     ):
         with pytest.raises(

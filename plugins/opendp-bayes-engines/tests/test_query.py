@@ -99,7 +99,7 @@ def test_a_discovery_shows_values_of_several_people(in_an_engine: Any) -> None:
         split_evenly_over=1,
     )
     query = of.query().truncate_per_group(3)
-    release = ob.posterior(query, "vote", categories="discover", nulls="none").release()
+    release = ob.discover(query, "vote", nulls="none").release()
     assert (release.people, release.categories) == (True, ("none", "no", "yes"))
     assert release.drawn == (1, 3, 2), "one person has Yes, which δ hides"
 
@@ -147,7 +147,7 @@ def test_what_a_query_refuses() -> None:
     person = made(TABLE, contributions=1, identifier="person")
     for ask in (
         lambda: ob.posterior(person.query(), "vote", **VOTES),
-        lambda: ob.posterior(person.query(), "vote", categories="discover", nulls="n"),
+        lambda: ob.discover(person.query(), "vote", nulls="n"),
     ):
         with pytest.raises(ValueError, match="limit them first"):
             ask()
@@ -160,7 +160,7 @@ def test_what_a_query_refuses() -> None:
     with pytest.raises(ValueError, match="unit with an identifier"):
         made(TABLE).query().truncate_per_group(1)
     with pytest.raises(ValueError, match="may hold nulls"):
-        ob.posterior(made(TABLE).query(), "vote", categories="discover")
+        ob.discover(made(TABLE).query(), "vote")
     with pytest.raises((TypeError, ValueError), match=r"column=.*: is not a column"):
         made(TABLE).query().counts_of_values(["vote"], always=[], nulls="n")
     with pytest.raises(ValueError, match="range of 64-bit integers"):
