@@ -133,8 +133,8 @@ def keys_of(
     if not isinstance(column, str):
         raise TypeError(
             f"column={told(column)}: must be the name of one column where its categories are to be"
-            " discovered; join several in the plan, as in pl.concat_str('town', 'street',"
-            " separator=', ')."
+            " discovered; join several in the frame before the Context, as in"
+            " frame.with_columns(place=pl.concat_str('town', 'street', separator=', '))."
         )
     if column not in kinds:
         raise ValueError(f"column={column!r}: is not a column of the frame.")

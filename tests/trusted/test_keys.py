@@ -163,7 +163,7 @@ def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int) -
         split_evenly_over=1,
     )
     query = context.query().truncate_per_group(3)
-    asked = ob.posterior(query, "x", categories="discover", nulls=ob.DROP)
+    asked = ob.discover(query, "x", nulls=ob.DROP)
     people = number * (2 if unit == "changes" else 1)
     assert asked._asked.distance == ob.Distance.limited(3 * people, people)
 
