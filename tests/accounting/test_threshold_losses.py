@@ -305,5 +305,5 @@ def test_arguments_that_are_refused() -> None:
     with pytest.raises(ValueError, match="d_in=-1: must be 0 or"):
         loss_of_discovery(discovery, -1, concentrated=False)
     for delta in (-0.1, 1.5, math.nan):
-        with pytest.raises(ValueError, match=r"delta=.*: .*between 0 and 1"):
+        with pytest.raises(ValueError, match=r"delta=.*: .*(between 0 and 1|not nan)"):
             loss_of_discovery(discovery, 1, concentrated=False, delta=delta)

@@ -38,6 +38,7 @@ levels/tree_counts:TreeCounts._set
 levels/nested_tables:check_sums
 likelihood/envelope:check_same_records
 likelihood/envelope:_check_possible
+likelihood/of_counts:_of_plugin
 likelihood/of_counts:_check_total
 likelihood/of_counts:_check_counts
 survey_tables/noisy_tables:check_tables
@@ -81,6 +82,8 @@ pooling/pooled_groups:check_pooled
 survey_tables/estimates_of_copies:combine_estimates
 survey_tables/posterior_of_tables:survey_posterior
 survey_tables/survey_posterior:SurveyPosterior.agreeing_means
+survey_tables/survey_posterior:SurveyPosterior._table
+laws/beta_mixture:BetaMixtures._mixed
 survey_tables/survey_posterior:SurveyPosterior._written
 survey_tables/survey_posterior:SurveyPosterior._copies
 survey_tables/table_posterior:TablePosterior.release

@@ -356,7 +356,7 @@ def test_notices_a_rest_without_its_noise(monkeypatch: pytest.MonkeyPatch) -> No
     def without(self: Any, number: int, rng: Any) -> Any:
         return np.concatenate(
             [
-                self._intensities(number, rng)[1],
+                self._intensities(number, rng),
                 rng.standard_gamma(self.keys.rest + 1.0, number)[:, None],
             ],
             axis=1,

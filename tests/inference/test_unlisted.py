@@ -346,7 +346,7 @@ def test_shares_of_certain_counts_are_beta() -> None:
 def test_intensities_of_shown_keys_are_those_of_their_components() -> None:
     law, weights = LaplaceThreshold(0.02, 3), np.array([40.0, 3.0])
     found = CountsOfKeys(NoisyKeys(law, np.array([4]), NONE), given(law, weights))
-    drawn = found._intensities(4000, np.random.default_rng(8))[1][:, 0]
+    drawn = found._intensities(4000, np.random.default_rng(8))[:, 0]
     mean, shape = components()
     chance = weights * stats.nbinom.pmf(4, shape, shape / (shape + mean))
     chance /= chance.sum()
@@ -399,7 +399,7 @@ def share_of_everything_else(world: World, number: int) -> tuple[float, float, f
     truth = float(intensities[~shown].sum() / intensities.sum())
     assert found.shares_of_all is not None
     draws = found.shares_of_all.draws(400, rng)[:, -1]
-    own = found._intensities(400, rng)[1].sum(axis=1)
+    own = found._intensities(400, rng).sum(axis=1)
     flat = rng.standard_gamma(keys.rest_draws(400, rng) + 1.0)
     return truth, float((draws < truth).mean()), float((flat / (own + flat) < truth).mean()), found
 

@@ -245,8 +245,10 @@ def test_beta_uses_delta_where_it_helps() -> None:
     assert (pure.delta, loss.delta) == (0, 1e-6)
     assert loss.epsilon < pure.epsilon * 0.6
     assert (loss.range, loss.rho) == (pure.range, pure.rho)
-    for not_a_delta in (0.0, 1.0, 2.0):
-        assert mechanism.proven_loss(1, size=10**5, prior=np.ones(2), delta=not_a_delta) == pure
+    assert mechanism.proven_loss(1, size=10**5, prior=np.ones(2), delta=0.0) == pure
+    for not_a_delta in (1.0, 2.0, -0.1):
+        with pytest.raises(ValueError, match=r"delta=.*: .*below 1"):
+            mechanism.proven_loss(1, size=10**5, prior=np.ones(2), delta=not_a_delta)
 
 
 def test_the_pure_bound_of_beta_is_finite_for_every_beta_and_distance() -> None:

@@ -48,7 +48,7 @@ import polars as pl
 import opendp_bayes as ob
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.mechanisms import registry
-from opendp_bayes.questions import asked
+from opendp_bayes.inference import ways
 
 _, private, *places = sys.argv
 dp.enable_features("contrib", "honest-but-curious")
@@ -91,7 +91,7 @@ class Visited:
 count = Cells.counts
 Cells.counts = lambda *given: (visit("counting"), visit("survey: counting"), count(*given))[2]
 registry._known["visited"] = Visited
-asked.check_posterior = lambda release: None  # it has none
+ways.check_posterior = lambda release: None  # it has none
 data = pl.LazyFrame({"x": [True, True, False]})
 arguments = {"column": "x", "categories": [True, False], "nulls": True}
 counts = ob.t.make_categorical_counts(

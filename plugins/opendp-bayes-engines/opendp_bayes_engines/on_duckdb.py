@@ -59,6 +59,7 @@ class DuckDBTable(LazyTable):
 
     def batches(self, frame: Any) -> Iterator[pl.DataFrame]:
         reader = frame.to_arrow_reader(_AT_A_TIME)
-        yield pl.DataFrame(reader.schema.empty_table())  # of no rows there is no batch
+        first = next(reader, None)
+        yield pl.DataFrame(reader.schema.empty_table() if first is None else first)
         for batch in reader:
             yield pl.DataFrame(batch)

@@ -243,7 +243,7 @@ def test_the_file_goes_with_the_process(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == "3"
+    assert done.stdout.splitlines()[-1].strip() == "3"  # DuckDB draws a bar where it takes long
     assert list(tmp_path.iterdir()) == []
 
 
