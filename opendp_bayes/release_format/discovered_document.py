@@ -13,8 +13,10 @@ from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.document import (
     Draw,
+    Largest,
     LossDocument,
     Rule,
+    Squared,
     check_rules,
     distance_in,
     field_of,
@@ -106,14 +108,8 @@ class DiscoveredDocument(
         Draw | None, field_of("The noisy number of records of all hidden categories.")
     ] = None
     d_in: Annotated[int, field_of("The values or records that one privacy unit moves.", ge=1)]
-    squared: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
-    ] = None
-    largest: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        field_of("The most records by which one count moves, where fewer than d_in."),
-    ] = None
+    squared: Squared = None
+    largest: Largest = None
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The privacy measure of the release.")]
     truncated: Annotated[

@@ -48,6 +48,17 @@ _Bound = Annotated[
 ]
 
 
+_AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+Squared = Annotated[
+    _AtLeastOne | None,
+    field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
+]
+Largest = Annotated[
+    _AtLeastOne | None,
+    field_of("The most records by which one count moves, where fewer than d_in."),
+]
+
+
 class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mechanism by name."""
 
@@ -139,14 +150,8 @@ class ReleaseDocument(
             ge=1,
         ),
     ]
-    squared: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
-    ] = None
-    largest: Annotated[
-        Annotated[int, msgspec.Meta(ge=1)] | None,
-        field_of("The most records by which one count moves, where fewer than d_in."),
-    ] = None
+    squared: Squared = None
+    largest: Largest = None
     loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
     measure: Annotated[str, field_of("The privacy measure of the release.")]
     axes: Annotated[list[str], field_of("The columns of a joint table.", **_DIFFERENT)] = []

@@ -17,7 +17,6 @@ from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.report.problems import problems
 from opendp_bayes.report.specification import (
     DISCOVER,
-    DROP,
     Column,
     Privacy,
     Result,
@@ -168,7 +167,7 @@ class Report(msgspec.Struct, frozen=True, dict=True):
         check_kind(text, NAME, VERSION)
         try:
             document = msgspec.json.decode(without_mark(text), type=_Document)
-            asked = msgspec.convert(_renamed(document.specification), Specification)
+            asked = msgspec.convert(document.specification, Specification)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"text: is not a report in JSON: {error}") from None
         for path, problem in problems(asked):
@@ -235,14 +234,3 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     software: dict[str, str]
     specification: dict[str, Any]
     releases: list[msgspec.Raw]
-
-
-def _renamed(specification: dict[str, Any]) -> dict[str, Any]:
-    """Give the fields of a report that was written before their names of today."""
-    privacy, columns = specification.get("privacy"), specification.get("columns")
-    if isinstance(privacy, dict):
-        privacy.pop("shares", None)  # each release says its loss
-    for column in columns.values() if isinstance(columns, dict) else ():
-        if isinstance(column, dict) and column.pop("unmatched", "other") == "drop":
-            column["unknown"] = DROP
-    return specification
