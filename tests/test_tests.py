@@ -96,3 +96,9 @@ def test_a_sentence_is_noticed() -> None:
     short = "pytest.raises(ValueError, match='scale=0: .*greater than 0')"
     long = "pytest.raises(ValueError, match='scale=0: must be finite and greater than 0')"
     assert list(long_patterns(f"{short}\n{long}")) == ["scale=0: must be finite and greater than 0"]
+
+
+def test_every_quick_test_is_there() -> None:
+    quick = (ROOT / "tests/quick.txt").read_text(encoding="utf-8").split()
+    assert [path for path in quick if not (ROOT / path).exists()] == []
+    assert len(quick) > 5
