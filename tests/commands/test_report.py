@@ -355,16 +355,6 @@ def test_the_context_is_debited_once_for_all_results(place: Path) -> None:
     assert len({round(release.epsilon, 3) for release in released.values()}) == 1
 
 
-def test_a_report_of_equal_errors_is_read_as_it_was_written(place: Path) -> None:
-    run(*MAKE)
-    document = json.loads(Path("votes.json").read_bytes())
-    privacy = document["specification"]["privacy"]
-    written = json.dumps(document).encode()
-    privacy["shares"], privacy["guess_size"] = "equal_errors", 60
-    old = Report.from_json(json.dumps(document).encode())
-    assert old.releases == Report.from_json(written).releases
-
-
 def test_without_jinja_nothing_is_released(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     message = run(*MAKE, code=2)
