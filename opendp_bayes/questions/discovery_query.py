@@ -300,8 +300,12 @@ class DiscoveryQuery(AskedQuery[Any]):
 
         Raises `ValueError` where that is of another Context: its data would be read.
         """
-        other = belongs_to(query) if isinstance(query, LazyFrameQuery) else query.base
-        if parts_of(other).context is not parts_of(self._asked.base).context:
+        other: Any = None
+        if isinstance(query, LazyFrameQuery):
+            other = belongs_to(query)
+        elif isinstance(query, Discoverable):
+            other = query.base
+        if other is None or parts_of(other).context is not parts_of(self._asked.base).context:
             raise ValueError(
                 "query: is of another Context than the survey; ask discover() of a query of the"
                 " Context that the survey is asked of."

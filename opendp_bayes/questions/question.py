@@ -258,6 +258,11 @@ class Countable(Protocol):
 class Discoverable(Protocol):
     """A query that can count values which nobody listed, as `Countable` counts listed ones."""
 
+    @property
+    def base(self) -> Query:
+        """The base query, which has the budget and the Context."""
+        ...
+
     def counts_of_values(
         self, column: Any, *, always: Sequence[Any], nulls: Any
     ) -> tuple[Transformation, Query]:

@@ -3,6 +3,7 @@ composition.
 """
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import opendp.prelude as dp
@@ -82,6 +83,20 @@ def test_a_survey_of_a_query_of_another_kind_is_one_debit():
     assert ob.survey(query, {"a": grouped}).questions["a"].space.k == 6
     with pytest.raises(ValueError, match=r"by='region': .*grouped already, by 'region'"):
         ob.survey(replace(query, by=("region",)), {"a": grouped})
+
+
+def test_a_query_that_cannot_discover_refuses_a_question_of_another():
+    frame = pl.LazyFrame({"vote": ["yes", "no"]})
+    other = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-6),
+        split_evenly_over=1,
+    )
+    asked = {"a": {"column": "vote", **LABELS}}
+    asked["b"] = ob.discover(other.query(), "vote", nulls=ob.DROP)
+    with pytest.raises(ValueError, match=r"questions\['b'\]: query: is of another Context"):
+        ob.survey(SimpleNamespace(counts_of=ListQuery(listed().query(), None).counts_of), asked)
 
 
 def test_the_public_size_of_another_kind_is_checked():
