@@ -261,11 +261,11 @@ CONSTRUCTORS = [
 ]
 
 
-def query(budget: float = 1.0, **unit: int) -> Any:
+def query(budget: float = 1.0, delta: float | None = None, **unit: int) -> Any:
     context = dp.Context.compositor(
         data=FRAME,
         privacy_unit=dp.unit_of(**(unit or {"changes": 1})),
-        privacy_loss=dp.loss_of(epsilon=budget),
+        privacy_loss=dp.loss_of(epsilon=budget, delta=delta),
         split_evenly_over=1,
     )
     return context.query()
@@ -290,12 +290,7 @@ CLEAR = {**STRINGS, "query": query(1e6), "column": "s"}
 GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
 TO_DISCOVER = {
-    "query": dp.Context.compositor(
-        data=FRAME,
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-6),
-        split_evenly_over=1,
-    ).query(),
+    "query": query(delta=1e-6, contributions=1),
     "column": "x",
     "nulls": "a",
 }
@@ -326,16 +321,7 @@ QUERIES += rows(
     ob.discover,
     TO_DISCOVER,
     lambda q: q.summarize()["threshold"].item(),
-    vary(
-        "query",
-        dp.Context.compositor(
-            data=FRAME,
-            privacy_unit=dp.unit_of(contributions=1),
-            privacy_loss=dp.loss_of(epsilon=2.0, delta=1e-6),
-            split_evenly_over=1,
-        ).query(),
-        SMALLER,
-    ),
+    vary("query", query(2.0, delta=1e-6, contributions=1), SMALLER),
     vary("column", "t", DIFFERENT, lambda q: q.summarize()["column"].item()),
     vary("always", ["b"], DIFFERENT, lambda q: release_of(q).listed),
     vary("rest", 0.2, DIFFERENT, lambda q: q.summarize()["rest_std"].item()),
