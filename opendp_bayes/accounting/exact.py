@@ -25,6 +25,7 @@ from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import WORST_OF_NOISE, largest_group, pairs_of, work_of
 from opendp_bayes.mathematics.rounding import round_up, sqrt_up
+from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
@@ -89,7 +90,7 @@ def bad_pairs(setting: Setting) -> tuple[WorstPair, ...]:
 
 
 @lru_cache(maxsize=1024)
-@np.errstate(under="ignore")  # how numpy treats it is no matter of the caller's
+@underflow_is_zero
 def loss_within(
     setting: Setting, distance: Distance, largest_work: int, renyi: bool
 ) -> PrivacyLoss:

@@ -2,26 +2,14 @@
 small.
 """
 
-from collections.abc import Callable
-from functools import cached_property, wraps
+from functools import cached_property
 from inspect import isfunction
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def underflow_is_zero(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, in which numpy takes what is too small for a float as 0."""
-
-    @wraps(function)
-    def shielded(*args: P.args, **kwargs: P.kwargs) -> R:
-        with np.errstate(under="ignore"):
-            return function(*args, **kwargs)
-
-    return shielded
+#: Decorates a function in which numpy takes what is too small for a float as 0.
+underflow_is_zero = np.errstate(under="ignore")
 
 
 class UnderflowIsZero:
