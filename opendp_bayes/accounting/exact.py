@@ -25,7 +25,6 @@ from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import WORST_OF_NOISE, largest_group, pairs_of, work_of
 from opendp_bayes.mathematics.rounding import round_up, sqrt_up
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS, PrivacyLoss
@@ -90,7 +89,7 @@ def bad_pairs(setting: Setting) -> tuple[WorstPair, ...]:
 
 
 @lru_cache(maxsize=1024)
-@underflow_is_zero
+@np.errstate(under="ignore")  # how numpy treats it is no matter of the caller's
 def loss_within(
     setting: Setting, distance: Distance, largest_work: int, renyi: bool
 ) -> PrivacyLoss:

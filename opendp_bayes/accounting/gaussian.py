@@ -16,7 +16,6 @@ from scipy.special import erfcx, ndtr
 
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.integer_noise import log_theta
 from opendp_bayes.mechanisms.neighbours import Distance
@@ -63,7 +62,7 @@ class GaussianPair:
         method = "exact" if number * largest == records else "proven"
         return cls(scale, largest, moved * number, method)
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def delta(self, epsilon: float) -> float:
         """A certified upper bound on `E[(1 - exp(epsilon - L))+]`, for any epsilon."""
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
@@ -73,7 +72,7 @@ class GaussianPair:
         error = Fraction(self.moved * of_weights) + (0 if is_summed else _OF_INTEGRALS)
         return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
 
-    @underflow_is_zero
+    @np.errstate(under="ignore")
     def tail(self, first: int) -> tuple[Fraction, Fraction]:
         """Enclose the probability that the noise of one count is at least `first`."""
         if first <= 0:

@@ -2,14 +2,26 @@
 small.
 """
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, wraps
 from inspect import isfunction
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-#: Decorates a function in which numpy takes what is too small for a float as 0.
-underflow_is_zero = np.errstate(under="ignore")
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def underflow_is_zero(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, in which numpy takes what is too small for a float as 0."""
+
+    @wraps(function)
+    def shielded(*args: P.args, **kwargs: P.kwargs) -> R:
+        with np.errstate(under="ignore"):
+            return function(*args, **kwargs)
+
+    return shielded
 
 
 class UnderflowIsZero:
