@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 PROJECT := pyproject.toml $(CONSTRAINTS)
-PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines
+PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines plugins/opendp-bayes-office
 # Python keeps what it compiled, whatever the environment says: every process would compile every package again.
 export PYTHONDONTWRITEBYTECODE :=
 # Stamps of what is installed, each on top of the one before.
@@ -36,12 +36,12 @@ help: ## List the targets
 # Python compiles what is imported, which of these packages is little.
 $(FOR_DEMO): $(PROJECT)
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --no-compile --editable '.[demo]'
+	$(PIP) --no-compile --editable '.' --editable './plugins/opendp-bayes-office[demo]'
 	touch $@
 
 $(FOR_TESTS): $(FOR_DEMO) $(PLUGINS:=/pyproject.toml)
 	$(PIP) --upgrade pip
-	$(PIP) --no-compile --group test --editable '.[composition,demo]' $(addprefix --editable ,$(PLUGINS))
+	$(PIP) --no-compile --group test --editable '.[composition]' $(addprefix --editable ,$(PLUGINS))
 	touch $@
 
 $(FOR_TOOLS): $(FOR_TESTS)

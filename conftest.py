@@ -26,6 +26,9 @@ from sybil.parsers.rest import DocTestParser
 
 enable_features("contrib", "honest-but-curious")
 
+#: Fixtures of more than one folder, those of plugins among them.
+pytest_plugins = ["tests.helpers.fixtures"]
+
 # OpenDP's prelude loads it where it is there, which takes a second; no test asks anything of it.
 sys.modules["sklearn"] = None  # type: ignore[assignment]
 

@@ -55,7 +55,7 @@ def seconds(folder: Path, *command: str) -> float:
     """Seconds of the processor that a command takes."""
     start = os.times()
     subprocess.run(  # noqa: S603
-        [sys.executable, "-m", "opendp_bayes", *command],
+        [sys.executable, "-m", "opendp_bayes_office", *command],
         check=True,
         cwd=folder,
         capture_output=True,

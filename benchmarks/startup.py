@@ -37,7 +37,7 @@ def seconds(command: Sequence[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    module = [sys.executable, "-m", "opendp_bayes"]
+    module = [sys.executable, "-m", "opendp_bayes_office"]
     rows = [(f"opendp-bayes {text}", *seconds([*module, *text.split()])) for text in COMMANDS]
     rows.append(("python -c pass", *seconds([sys.executable, "-c", "pass"])))
     code = "import opendp.prelude, scipy.stats"

@@ -21,9 +21,9 @@ from rich.console import Console, RenderableType
 from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
-from opendp_bayes.commands.demo import _penguins, _survey
 from opendp_bayes.display import terminal
 from opendp_bayes.results.figures import plot_posterior
+from opendp_bayes_office.commands.demo import _penguins, _survey
 
 IMAGES = Path(__file__).parent / "images"
 TITLES = {

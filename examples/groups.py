@@ -1,6 +1,6 @@
 """A posterior for each island, from one query, and a comparison of two of them.
 
-Needs `pip install 'opendp-bayes[demo]'`, for the data.
+Needs `pip install 'opendp-bayes-office[demo]'`, for the data.
 """
 
 import opendp.prelude as dp

@@ -1,6 +1,6 @@
 """A posterior and OpenDP's own queries, answered by one Context from one budget.
 
-Needs `pip install 'opendp-bayes[demo]'`, for the data.
+Needs `pip install 'opendp-bayes-office[demo]'`, for the data.
 """
 
 import opendp.prelude as dp

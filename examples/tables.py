@@ -1,7 +1,7 @@
 """A joint table of two answers of the American National Election Study of 1996: what it will cost,
 the cells, the share of each party, and the vote within a party.
 
-Needs `pip install 'opendp-bayes[demo]'`, for the data.
+Needs `pip install 'opendp-bayes-office[demo]'`, for the data.
 """
 
 import opendp.prelude as dp

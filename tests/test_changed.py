@@ -5,16 +5,14 @@ from tests.helpers.changed import TOGETHER, layers, places_for
 
 def test_rooms_above_a_changed_one_are_tested_and_none_below() -> None:
     found = places_for(["opendp_bayes/inference/combine.py"])
-    assert {"tests/inference", "tests/results", "tests/commands", "opendp_bayes/report"} < set(
-        found
-    )
+    assert {"tests/inference", "tests/results", "opendp_bayes/questions"} < set(found)
     assert not {"tests/trusted", "tests/display", "tests/mathematics"} & set(found)
     assert {*TOGETHER, "plugins"} < set(found)
 
 
 def test_every_room_is_above_the_lowest() -> None:
     found = places_for([f"opendp_bayes/{layers()[-1][0]}/rounding.py"])
-    assert {"tests/mathematics", "tests/trusted", "tests/commands"} < set(found)
+    assert {"tests/mathematics", "tests/trusted", "plugins"} < set(found)
 
 
 def test_pages_tests_and_plugins_are_their_own() -> None:
@@ -24,8 +22,10 @@ def test_pages_tests_and_plugins_are_their_own() -> None:
         "plugins/opendp-bayes-smoothed/README.md"
     ]
     assert places_for(["plugins/opendp-bayes-smoothed/opendp_bayes_smoothed/draws.py"]) == [
-        "plugins"
+        "plugins/opendp-bayes-smoothed"
     ]
+    office = "plugins/opendp-bayes-office"
+    assert places_for([f"{office}/opendp_bayes_office/commands/app.py"]) == [office, *TOGETHER]
 
 
 def test_everything_is_tested_where_a_file_belongs_to_no_room() -> None:

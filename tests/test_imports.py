@@ -64,7 +64,7 @@ import sys
 sys.modules["opendp"] = None
 from pathlib import Path
 import opendp_bayes as ob
-from opendp_bayes.report.report_document import Report
+from opendp_bayes_office.report.report_document import Report
 
 def read(name, by):
     return by.from_json((Path(FOLDER) / f"{name}.json").read_bytes())
@@ -102,7 +102,7 @@ def test_what_touches_data_needs_opendp() -> None:
 def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
     loaded = loaded_by(
-        "import opendp_bayes.commands.answers, opendp_bayes.questions.survey_query\n"
+        "import opendp_bayes_office.commands.answers, opendp_bayes.questions.survey_query\n"
         "from opendp_bayes import noisy_counts\n"
         "noisy_counts([9, 4], ['a', 'b'], mechanism='laplace_parameters', scale=1.0)"
         ".posterior.interval()"

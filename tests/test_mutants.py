@@ -26,14 +26,16 @@ def test_modules_and_tests_are_there(area: dict[str, list[str]]) -> None:
 
 
 #: Folders of which every module is named.
-WHOLE = ["accounting", "mechanisms", "questions", "release_format", "samplers", "trusted"]
+ROOMS = ["accounting", "mechanisms", "questions", "release_format", "samplers", "trusted"]
+FILES = "plugins/opendp-bayes-office/opendp_bayes_office/files"
+WHOLE = [*(f"opendp_bayes/{room}" for room in ROOMS), FILES]
 
 
 @pytest.mark.parametrize("folder", WHOLE)
 def test_nothing_is_left_out(folder: str) -> None:
     found = {
         str(path.relative_to(PROJECT))
-        for path in (PROJECT / "opendp_bayes" / folder).rglob("*.py")
+        for path in (PROJECT / folder).rglob("*.py")
         if path.name != "__init__.py"
     }
     assert found - LISTED == set()
@@ -46,8 +48,9 @@ def test_the_tests_of_a_module_are_among_those_that_are_run() -> None:
         for module in area["modules"]:
             run.setdefault(module, set()).update(area["tests"])
     for module, tests in run.items():
-        folder, _, name = module.removeprefix("opendp_bayes/").rpartition("/")
-        own = f"tests/{folder}/test_{name}"
+        plugin, _, inside = module.rpartition("opendp_bayes_office/")
+        folder, _, name = inside.removeprefix("opendp_bayes/").rpartition("/")
+        own = f"{plugin}tests/{folder}/test_{name}"
         assert own in tests or not (PROJECT / own).exists(), module
 
 

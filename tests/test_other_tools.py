@@ -24,7 +24,7 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "survey.json").write_text(SURVEY.to_json())
     command = tmp_path / "bin" / "opendp-bayes"
     command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m opendp_bayes "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m opendp_bayes_office "$@"\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(Path(ob.__file__).parents[1]), prepend=os.pathsep)

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+import opendp_bayes as ob
+
 ROOT = Path(__file__).parent.parent
 LICENSE = (ROOT / "LICENSE").read_text("utf-8")
 NAMES = ["opendp-bayes", *sorted(path.name for path in (ROOT / "plugins").glob("opendp-*"))]
 
 
 def test_every_package_is_looked_at() -> None:
-    assert len(NAMES) == len(set(NAMES)) == 4
+    assert len(NAMES) == len(set(NAMES)) == 5
 
 
 @pytest.fixture(params=NAMES)
@@ -75,6 +77,8 @@ def test_packages_of_one_release_need_each_other() -> None:
         requires = distribution(name).requires or []
         [core] = [one for one in requires if one.startswith("opendp-bayes") and ";" not in one]
         assert core in ("opendp-bayes<2,>=1.0", "opendp-bayes>=1.0,<2"), name
+        is_ours = name != "opendp-bayes-template"  # which is there to be copied
+        assert not is_ours or distribution(name).version == ob.__version__, name
 
 
 def test_relative_links_are_noticed() -> None:

@@ -5,13 +5,19 @@ message is short.
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tests.helpers.sources import ROOT
 
-TESTS, PACKAGE = ROOT / "tests", ROOT / "opendp_bayes"
+TESTS = ROOT / "tests"
+OFFICE = ROOT / "plugins" / "opendp-bayes-office"
 MODULES = {
-    path.relative_to(PACKAGE).with_suffix("").as_posix()
-    for path in PACKAGE.rglob("*.py")
+    prefix + path.relative_to(package).with_suffix("").as_posix()
+    for prefix, package in (
+        ("", ROOT / "opendp_bayes"),
+        ("office/", OFFICE / "opendp_bayes_office"),
+    )
+    for path in package.rglob("*.py")
     if not path.stem.startswith("__")
 }
 _ROW = re.compile(r"^\| (`[\w/`, ]+`) \| (.+) \| `([\w/.]+)` \|$", re.MULTILINE)
@@ -31,11 +37,17 @@ def listed(page: str) -> dict[str, str]:
 LISTED = listed((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
+def place_of(path: str) -> Path:
+    """A file of tests, of which those of the office are beside it."""
+    inside = path.removeprefix("office/")
+    return (TESTS if inside == path else OFFICE / "tests") / inside
+
+
 def by_name(module: str) -> bool:
     """Whether the tests of a module are where its name says."""
-    folder, _, name = ("/" + module).rpartition("/")
-    room = folder.removeprefix("/").split("/")[0]
-    return (TESTS / room / f"test_{name}.py").exists()
+    *rooms, name = module.split("/")
+    room = rooms[: 2 if rooms[:1] == ["office"] else 1]
+    return place_of("/".join([*room, f"test_{name}.py"])).exists()
 
 
 def in_the_list(module: str) -> bool:
@@ -51,7 +63,7 @@ def test_the_tests_of_every_module_are_found() -> None:
 
 def test_every_line_is_needed_and_leads_to_tests() -> None:
     for module, place in LISTED.items():
-        assert (TESTS / place).exists(), place
+        assert place_of(place).exists(), place
         if module in MODULES:
             assert not by_name(module), module
         else:
@@ -66,6 +78,8 @@ def test_a_module_without_tests_is_noticed() -> None:
     assert not in_the_list("samplers")
     assert by_name("papers")
     assert by_name("samplers/uniform")
+    assert by_name("office/files/tables")
+    assert not by_name("files/tables")
     assert in_the_list("inference/levels/of_any_name")
     page = "| `a`, `b/c` | every module | `d` |\n| `e` | `f`, `g` | `e/test_h.py` |"
     assert listed(page) == {"a": "d", "b/c": "d", "e/f": "e/test_h.py", "e/g": "e/test_h.py"}

@@ -137,7 +137,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         return Sheet((Table(columns, tuple(bodies)),), notes)
 
     def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which rich asks for
 
         return terminal.rendered(self.sheet())
 

@@ -536,7 +536,7 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         )
 
     def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which rich asks for
 
         return terminal.rendered(self.sheet())
 

@@ -263,7 +263,7 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
         return plain.rendered(Sheet((table,), (self._together(), *said), title="Survey"))
 
     def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which needs rich, of the extra `cli`
+        from opendp_bayes.display import terminal  # which rich asks for
 
         return terminal.rendered(self.sheet())
 

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from importlib.metadata import entry_points
 from numbers import Number
 from os import PathLike
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -34,11 +35,11 @@ from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.promise import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
 from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, name_of
-from opendp_bayes.trusted.files import opened_file
 from opendp_bayes.trusted.handed_out import handed_out_queryable
 from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opendp_internals import domain_of_column
+from opendp_bayes.trusted.scanned_files import KINDS, scan_files
 from opendp_bayes.trusted.scanned_frames import Scanned, scanned
 
 #: OpenDP counts rows, two for each change, in 32 bits.
@@ -186,8 +187,9 @@ def context(
 
     Parameters
     ----------
-    data : a polars LazyFrame, which is read when something is released; the path of a file that
-        the command reads, such as "survey.sav" (`docs/files.md`, "Files"); or data in memory, a
+    data : a polars LazyFrame, which is read when something is released; the path of a file of
+        Parquet or Arrow, or, with the package `opendp-bayes-office`, of any that its command reads,
+        such as "survey.sav" (`docs/files.md`, "Files"); or data in memory, a
         polars DataFrame, or, with the extra `frames`, a frame of pandas, a table of pyarrow or what
         else narwhals reads, its own frames too. Those of DuckDB, Spark, Dask and Ibis are for
         `opendp_bayes_engines.columns`. Data in memory are written to a private temporary file
@@ -278,12 +280,39 @@ def _frame(given: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
             raise TypeError(f"sheet={told(sheet)}: must be the name of a sheet, or None.")
         if not isinstance(glob, bool):
             raise TypeError(f"glob={told(glob)}: must be True or False.")
-        given, file = opened_file(given, labels=labels, sheet=sheet, glob=glob)
-        return replace(scanned(given), file=file)
+        return scanned(_read(Path(given), labels, sheet, glob))
     for name, value in (("labels", labels or None), ("sheet", sheet), ("glob", glob or None)):
         if value is not None:
             raise ValueError(f"{name}={told(value)}: is for files; leave it out for a frame.")
     return scanned(given)
+
+
+def _read(path: Path, labels: Any, sheet: Any, glob: Any) -> Any:
+    """The frame of a file: of Parquet and Arrow here, of others by the package that reads them."""
+    if glob or path.is_dir() or path.suffix.lower() in KINDS:
+        for name, value, others in (
+            ("labels", labels or None, "SPSS, Stata and SAS"),
+            ("sheet", sheet, "workbooks"),
+        ):
+            if value is not None:
+                raise ValueError(
+                    f"{name}={told(value)}: is for {others}, and {path.name} is a file of Parquet"
+                    " or Arrow; leave it out."
+                )
+        return scan_files(path, glob=glob)
+    readers = entry_points(group="opendp_bayes.files")
+    if not readers:
+        raise ValueError(
+            f"data={told(str(path))}: is no file of Parquet or Arrow; others are read by a package"
+            " of its own: pip install opendp-bayes-office."
+        )
+    if len(readers) > 1:
+        raise ValueError(
+            f"data={told(str(path))}: {len(readers)} packages read files"
+            f" ({', '.join(sorted(reader.value for reader in readers))}); uninstall all but one."
+        )
+    (reader,) = readers
+    return reader.load()(path, labels=labels, sheet=sheet)
 
 
 def opening_arguments(

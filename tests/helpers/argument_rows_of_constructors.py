@@ -392,7 +392,7 @@ QUERIES += rows(
     vary("split_evenly_over", 2, LARGER),
     vary("split_by_weights", [1, 3], SMALLER, split_by_weights=[1, 9], split_evenly_over=None),
     vary("ledger", "b.ledger", REFUSED),  # tests/trusted/test_ledger.py has what it does
-    # What they do is in tests/trusted/test_tables.py.
+    # What they do is in plugins/opendp-bayes-office/tests/files/test_tables.py.
     vary("labels", True, REFUSED),
     vary("sheet", "Answers", REFUSED),
     vary("glob", True, REFUSED),

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import polars as pl
 
-from opendp_bayes.commands import answers
 from opendp_bayes.questions.survey_query import SurveyQuery
-from opendp_bayes.report.specification import Specification
-from opendp_bayes.trusted.files import Source, source
+from opendp_bayes_office.commands import answers
+from opendp_bayes_office.files.files import Source, source
+from opendp_bayes_office.report.specification import Specification
 
 
 def survey_of(data: Path | Source, asked: Specification) -> SurveyQuery:

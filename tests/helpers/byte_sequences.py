@@ -12,7 +12,7 @@ from itertools import groupby, permutations, product
 
 import numpy as np
 
-from opendp_bayes.trusted.encodings import HIDDEN, as_encoding
+from opendp_bayes_office.files.encodings import HIDDEN, as_encoding
 from tests.helpers.sources import ROOT
 
 PAGE = ROOT / "docs" / "research" / "encodings.md"

@@ -5,7 +5,7 @@ import re
 from typer import Typer
 from typer.testing import CliRunner
 
-from opendp_bayes.commands.app import app
+from opendp_bayes_office.commands.app import app
 
 
 def run(*arguments: object, code: int = 0, of: Typer = app) -> str:

@@ -25,11 +25,11 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.document import format_of
-from opendp_bayes.report.owner_file import OwnerFile
-from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.specification import Specification
-from opendp_bayes.report.specification_text import read_owner_file, read_specification
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes_office.report.owner_file import OwnerFile
+from opendp_bayes_office.report.report_document import Report
+from opendp_bayes_office.report.specification import Specification
+from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 from opendp_bayes_smoothed import SamplingHistogram, SmoothedDP, SmoothedRelease
 from tests.helpers.sources import ROOT
 

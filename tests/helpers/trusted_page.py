@@ -33,7 +33,7 @@ proof or page that it implements, and tests that would notice. It is generated f
 `python -m tests.helpers.trusted_page`. Statements are counted without imports and docstrings; those
 within a function or a class count too.
 
-In the package, `opendp_bayes/trusted` alone opens data, runs plans and debits budgets. Everything
+In the package, `opendp_bayes/trusted` alone opens frames, runs plans and debits budgets. Everything
 else asks it for five things:
 
 | verb | by | what it does |
@@ -43,8 +43,9 @@ else asks it for five things:
 The numbers that it debits, and most of its noise, come from four rooms that know nothing of frames:
 mathematics, samplers, mechanisms and accounting. What only exponential mechanisms need is in a
 section of its own. Who audits Laplace, K-norm or Gaussian noise can skip those four sections: they
-are imported, but compute no loss and no draw of noise on the counts. The engines plugin is needed
-only where frames of other engines are counted.
+are imported, but compute no loss and no draw of noise on the counts. The files of the office are
+needed only where it reads a file, and the engines plugin only where frames of other engines are
+counted.
 
 | room | files | lines | statements | at most |
 |---|--:|--:|--:|--:|
@@ -61,10 +62,10 @@ A room that grows beyond its last column fails a test, so that somebody looks at
   (`counts_of_frame`), and it names the loss that a release states for a privacy unit (`asked`). If
   that were wrong, the release would state a wrong loss; what the Context debits is the map of the
   measurement itself.
-- **`inference`, `results`, `planning`, `report`, `display`** and the documents of `release_format`
-  see releases or public numbers. A mistake there is a wrong estimate or a wrong picture.
-- **`commands`** and **`auditing`** call what is listed here. The command line opens files and
-  Contexts by the trusted room alone.
+- **`inference`, `results`, `planning`, `display`** and the documents of `release_format` see
+  releases or public numbers. A mistake there is a wrong estimate or a wrong picture.
+- **`auditing`** and the rest of the office, **`commands`** and **`report`**, call what is listed
+  here. The command line opens files and Contexts by the listed rooms alone.
 - **Not counted, and trusted too**: OpenDP, polars, numpy, scipy and Python; the system's random
   source; the packages of mechanisms that you name; and your own word on what is
   [public](../guarantee.md#margins-and-invariants).

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.commands.app import app
-from opendp_bayes.trusted import csv_text as text, files
-from opendp_bayes.trusted.csv_text import copy_records, decoded, header_of
-from opendp_bayes.trusted.encodings import HIDDEN
+from opendp_bayes_office.commands.app import app
+from opendp_bayes_office.files import csv_text as text, files
+from opendp_bayes_office.files.csv_text import copy_records, decoded, header_of
+from opendp_bayes_office.files.encodings import HIDDEN
 from tests.helpers.byte_sequences import MARKED, SLOW, tried
 from tests.helpers.command_line import run
 from tests.helpers.sources import SOURCES
@@ -119,7 +119,7 @@ def test_no_bytes_but_their_own_are_ends_of_lines_quotes_or_separators(encoding:
 
 @pytest.mark.parametrize("encoding", SLOW)
 def test_nor_are_any_of_those_with_many_characters(encoding: str) -> None:
-    """The page of encodings tries all of them, too (`tests/trusted/test_encodings.py`)."""
+    """The page of encodings tries all of them, too (`test_encodings.py` of the office)."""
     assert tried(encoding, 499).hidden == set(HIDDEN[encoding])
 
 
@@ -311,7 +311,7 @@ def test_no_code_splits_lines_elsewhere() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
     assert [path.name for path, text in texts.items() if "splitlines" in text] == []
     reading = next(
-        text for path, text in texts.items() if path.parts[-2:] == ("trusted", "csv_text.py")
+        text for path, text in texts.items() if path.parts[-2:] == ("files", "csv_text.py")
     )
     opened = re.findall(r"(?:\.open|TextIOWrapper)\(.*\)", reading)
     assert len(opened) > 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from opendp_bayes.trusted.files import opened_file
+from opendp_bayes_office.files.files import read
 
 #: Of each file: its ending, the format of a time, the first day from which it counts, and in which
 #: part of a second.
@@ -37,8 +37,6 @@ def test_the_last_half_millisecond_of_a_day_is_of_that_day(kind: str, tmp_path: 
     write = {".sav": "write_sav", ".dta": "write_dta", ".xpt": "write_xport"}[ending]
     frame = pandas.DataFrame({"t": values})
     getattr(pyreadstat, write)(frame, str(path), variable_format={"t": form})
-    scan, file = opened_file(path)
-    read = scan.collect()["t"]
-    assert file is not None
-    assert read.dtype == pl.Datetime("ms")
-    assert read.to_list() == wanted
+    times = read(path)["t"]
+    assert times.dtype == pl.Datetime("ms")
+    assert times.to_list() == wanted

@@ -20,7 +20,14 @@ from tests.helpers.ended import PATIENCE, files, left, line, ready, started, unt
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 CONTEXTS = "tests.helpers.contexts_anew"
-COMMAND = ["opendp_bayes", "release", "-", "--column=vote", "--categories=a,b", "--epsilon=1"]
+COMMAND = [
+    "opendp_bayes_office",
+    "release",
+    "-",
+    "--column=vote",
+    "--categories=a,b",
+    "--epsilon=1",
+]
 LINES = b"vote\n" + b"a\nb\nc\n\n" * 5000
 SIGNALS = [signal.SIGTERM, signal.SIGHUP]
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 import xlsxwriter
 
-from opendp_bayes.trusted.csv_text import FileError
-from opendp_bayes.trusted.files import Cleaning, scannable, source
+from opendp_bayes_office.files.csv_text import FileError
+from opendp_bayes_office.files.files import Cleaning, scannable, source
 
 LINES = [
     "yes,1",

@@ -16,7 +16,7 @@ from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.sheet import MOST_ROWS, Body, Sheet, Table, columns, shortened
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
-from opendp_bayes.report.specification_text import read_specification
+from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
 from tests.helpers.releases import promise
 

@@ -15,9 +15,9 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mathematics.telling import DEEPEST
 from opendp_bayes.release_format.document import format_of
-from opendp_bayes.report.report_document import Report
-from opendp_bayes.report.specification_text import read_specification
 from opendp_bayes.trusted import plan_gate
+from opendp_bayes_office.report.report_document import Report
+from opendp_bayes_office.report.specification_text import read_specification
 from opendp_bayes_smoothed.release import SmoothedRelease
 from tests.helpers.command_line import run
 from tests.helpers.releases import promise

@@ -149,7 +149,7 @@ def test_what_is_refused_before_records_are_read_costs_nothing(owner: Path) -> N
 
 def test_what_crashes_a_reader_is_spent(owner: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in a dry run, once there is a ledger: an intent is there before data are opened."""
-    from opendp_bayes.trusted import files
+    from opendp_bayes_office.files import files
 
     run("run", asked(), "data.toml", "-o", "-")
     header_of, states = files.header_of, []

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.report.specification_text import read_specification
-from opendp_bayes.report.statements import cleaning_said
 from opendp_bayes.results.survey import result_from_json
-from opendp_bayes.trusted.files import Cleaning
+from opendp_bayes_office.files.files import Cleaning
+from opendp_bayes_office.report.specification_text import read_specification
+from opendp_bayes_office.report.statements import cleaning_said
 from tests.helpers.command_line import run
 
 #: What the records hold, and how many do.

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.report.lines import SpecificationError
-from opendp_bayes.report.owner_file import facts
-from opendp_bayes.report.specification_text import read_owner_file, read_specification
+from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.owner_file import facts
+from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 from tests.helpers.command_line import run
 
 CODES = ["A01"] * 300 + ["B02"] * 200 + ["b02"] * 50 + [f"rare {n}" for n in range(50)]

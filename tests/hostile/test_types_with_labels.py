@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.commands.app import app
+from opendp_bayes_office.commands.app import app
 
 duckdb = pytest.importorskip("duckdb")
 engines = pytest.importorskip("opendp_bayes_engines")

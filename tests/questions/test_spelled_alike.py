@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.commands.app import app
+from opendp_bayes_office.commands.app import app
 
 COMPOSED, APART = "caf\u00e9", "cafe\u0301"
 SAID = "differ in nothing but blanks around them or the form of Unicode"

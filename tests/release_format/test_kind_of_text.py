@@ -7,7 +7,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.release_format.kind_of_text import check_kind
-from opendp_bayes.report.report_document import Report
+from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
 from tests.helpers.releases import promise
 

@@ -1,0 +1,120 @@
+"""`opendp-bayes ledger`: what was spent on which data set, and the total that may be."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opendp_bayes_office.commands import options
+from opendp_bayes_office.commands.errors import fail, option_errors
+from opendp_bayes_office.commands.output import display, echo
+from opendp_bayes_office.commands.owned import fail_missing
+
+if TYPE_CHECKING:
+    from opendp_bayes.trusted.account import Account
+
+
+def ledger(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The ledger.", show_default=False),
+    ],
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=(
+                "The name of the data set: show only this one, or set its total. In a new ledger,"
+                " the first data set has the name of the file, unless one is given."
+            ),
+            rich_help_panel="Total",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the total to this ε. Give either this or --rho.", rich_help_panel="Total"
+        ),
+    ] = None,
+    rho: Annotated[
+        float | None,
+        typer.Option(
+            help="Set the total to this ρ of zCDP. A release in ε then counts as ρ = ε²/2.",
+            rich_help_panel="Total",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(help="The δ that goes with the total.", rich_help_panel="Total"),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Show what was spent on each data set in the ledger FILE, and what is left of its total.
+
+    With --epsilon or --rho, first set the total of a data set. This creates the file and the data
+    set if they do not exist yet. With --ledger FILE, `release` and `report` record their loss
+    before they hand out a release. They refuse to exceed the total before they read any data.
+
+    You decide what a data set is: give one name to the records of the same people, whichever file
+    holds them. All its losses are for one unit of privacy, the unit of the first release.
+
+    Exit code: 0 if the ledger was shown, 2 for wrong options or a file that is not a ledger.
+
+    Examples. The second one makes the data of the third:
+
+        opendp-bayes ledger b --dataset census --rho 3
+
+        printf '%s\\n' a y n y y n > v.csv
+
+        opendp-bayes release v.csv --column a --categories y,n --rho 1 --ledger b
+
+        opendp-bayes ledger b
+    """
+    from opendp_bayes.display import terminal
+    from opendp_bayes.display.ledger_sheet import ledger_sheet
+    from opendp_bayes.trusted.ledger import read_accounts
+
+    with option_errors():
+        if epsilon is not None or rho is not None or delta is not None:
+            _set_total(file, dataset, epsilon, rho, delta)
+        elif not file.exists():
+            fail_missing(f"FILE {file}", file)
+        accounts = read_accounts(file)
+    if dataset is not None:
+        if dataset not in accounts:
+            known = ", ".join(map(repr, accounts))
+            fail(f"--dataset {dataset}: is not in {file}, which has {known or 'none'}.")
+        accounts = {dataset: accounts[dataset]}
+    if json:
+        echo(_as_json(accounts))
+        return
+    display(terminal.rendered(ledger_sheet(accounts.values(), title=file.name)))
+
+
+def _set_total(
+    file: Path, dataset: str | None, epsilon: float | None, rho: float | None, delta: float | None
+) -> None:
+    from opendp_bayes.trusted.ledger import Ledger, read_accounts
+
+    known = read_accounts(file) if file.exists() else {}
+    if dataset in known or (dataset is None and known):
+        Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
+    else:
+        Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
+
+
+def _as_json(accounts: "dict[str, Account]") -> str:
+    import msgspec
+
+    documents = [
+        {
+            "dataset": account.dataset,
+            "total": account.total,
+            "spent": account.spent,
+            "remaining": account.remaining,
+            "unit": account.unit,
+            "entries": [{"entry": entry, "remaining": left} for entry, left in account.lines()],
+        }
+        for account in accounts.values()
+    ]
+    return msgspec.json.encode(documents).decode()

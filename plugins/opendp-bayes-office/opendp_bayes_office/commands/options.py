@@ -1,0 +1,190 @@
+"""Options that several commands have, and how they are read."""
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from opendp_bayes_office.commands.errors import fail
+
+DATA, MODEL, PRIVACY, OUTPUT = "Data", "Model", "Privacy", "Output"
+#: By how much proportions of two decimals may miss 1.
+_ROUNDING = 0.01 + 1e-9
+
+Prior = Annotated[
+    str,
+    typer.Option(
+        help="Prior concentration, a number for each category: 1,1.",
+        rich_help_panel=MODEL,
+        show_default=False,
+    ),
+]
+Size = Annotated[
+    int | None,
+    typer.Option(help="The number of records, if it is public.", rich_help_panel=PRIVACY),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        help="The separator of values in a CSV file: one character, or tab.", rich_help_panel=DATA
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        help=(
+            "The encoding of a CSV file, such as latin-1 or utf-16. The default is UTF-8. For SPSS,"
+            " Stata and SAS, it replaces the encoding that the file states."
+        ),
+        rich_help_panel=DATA,
+    ),
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        help="The sheet of a workbook; it may be left out where there is one.", rich_help_panel=DATA
+    ),
+]
+Glob = Annotated[
+    bool,
+    typer.Option(
+        "--glob",
+        help="FILE stands for all files of Parquet that match it, as in 'data/*.parquet'.",
+        rich_help_panel=DATA,
+    ),
+]
+Epsilon = Annotated[
+    float | None,
+    typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY),
+]
+Delta = Annotated[
+    float | None, typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=PRIVACY)
+]
+Rest = Annotated[
+    float | None,
+    typer.Option(
+        help=(
+            "With --discover, the part of the budget spent on the number of all rows whose category"
+            " is not shown, such as 0.2."
+        ),
+        rich_help_panel=MODEL,
+    ),
+]
+Rho = Annotated[
+    float | None,
+    typer.Option(
+        help="Budget ρ of zero-concentrated differential privacy (zCDP).", rich_help_panel=PRIVACY
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help=(
+            "The file with the data, as for `release`, or the owner's data.toml; - is standard"
+            " input."
+        ),
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help=(
+            "Write the release to this new JSON file. By default, a new file beside the first"
+            " argument. - prints it instead."
+        ),
+        rich_help_panel=OUTPUT,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.", rich_help_panel=OUTPUT)]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=(
+            "Record the spending in this ledger, and refuse what would exceed its total"
+            " (`opendp-bayes ledger` makes one)."
+        ),
+        rich_help_panel=PRIVACY,
+    ),
+]
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --ledger, the data set in it; needed if it keeps several.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run",
+        help=(
+            "Show what each result will cost and how wide its intervals will be, and exit without"
+            " reading any record."
+        ),
+        rich_help_panel=PRIVACY,
+    ),
+]
+
+
+def prior(text: str) -> list[float] | float:
+    """One number, or numbers separated by commas."""
+    try:
+        numbers = _numbers(text)
+    except ValueError:
+        fail(
+            f"--prior {text}: must be one number, or numbers separated by commas, such as --prior"
+            " 0.5 or --prior 1,2,1."
+        )
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def proportions(text: str | None) -> list[float] | None:
+    """Numbers separated by commas, where there are some, that add up to 1 but for rounding."""
+    if text is None:
+        return None
+    try:
+        numbers = _numbers(text)
+    except ValueError:
+        fail(
+            f"--proportions {text}: must be numbers separated by commas, such as --proportions"
+            " 0.2,0.8."
+        )
+    total = sum(numbers)
+    if not abs(total - 1) <= _ROUNDING:
+        shares = ",".join(f"{number / total:.4g}" for number in numbers) if total > 0 else "0.2,0.8"
+        fail(
+            f"--proportions {text}: add up to {total:.6g}; must add up to 1, such as --proportions"
+            f" {shares}."
+        )
+    return numbers
+
+
+def labels(option: str, listed: str) -> list[str]:
+    """The labels in a text with commas between them, without blanks around each; `option` is all
+    that stands before it.
+    """
+    before = option if option.endswith("=") else f"{option} "
+    texts = [text.strip() for text in next(csv.reader([listed], skipinitialspace=True), [])]
+    if not texts or "" in texts:
+        fail(
+            f"{before}{listed!r}: must be labels separated by commas, none of them empty, such as"
+            f" {before}a,b,c."
+        )
+    if len(texts) == 1 and any(mark in listed for mark in ";|") and not listed.startswith('"'):
+        fail(
+            f"{before}{listed!r}: is one label, because labels are separated by commas, such as"
+            f" {before}a,b,c. Quote a label that holds a ';' or '|': {before}'\"{listed}\"'."
+        )
+    return texts
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(",")]

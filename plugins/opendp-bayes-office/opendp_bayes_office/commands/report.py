@@ -1,0 +1,173 @@
+"""`opendp-bayes report`: from a specification and data to a page that can be published."""
+
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opendp_bayes_office.commands import options
+from opendp_bayes_office.commands.errors import fail, say
+from opendp_bayes_office.commands.output import NOT_WRITTEN, NewFile, display, echo, written
+from opendp_bayes_office.commands.specified import (
+    Specified,
+    asked_in,
+    carried_out,
+    foreseen,
+    report_in,
+)
+from opendp_bayes_office.commands.synthetic import new_folder, write_copies
+
+if TYPE_CHECKING:
+    from opendp_bayes_office.report.report_document import Report
+
+
+def _print_schema(wanted: bool) -> None:
+    if wanted:
+        import msgspec
+
+        from opendp_bayes_office.report.specification import json_schema
+
+        echo(msgspec.json.format(msgspec.json.encode(json_schema())).decode())
+        raise typer.Exit()
+
+
+def report(
+    specification: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SPEC.toml",
+            help=(
+                "The specification, in TOML or JSON. Without DATA, the .json file of a release, or"
+                " of a report, to make its page."
+            ),
+            show_default=False,
+        ),
+    ],
+    data: options.Data = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PAGE.html",
+            help="The page. The releases go to a file of the same name that ends in .json.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = Path("report.html"),
+    ledger: options.Ledger = None,
+    dataset: options.Dataset = None,
+    dry_run: options.DryRun = False,
+    synthetic: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=(
+                "Also draw synthetic records, as CSV files in this new folder. All results are then"
+                " estimated together."
+            ),
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    copies: Annotated[
+        int | None,
+        typer.Option(
+            help="The number of copies of the synthetic records. The default is 20.",
+            min=1,
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Print the JSON Schema of a specification and exit.",
+            callback=_print_schema,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    """Make a report: release everything that SPEC.toml asks for, from one budget, and write a page.
+
+    The page states what is promised, to whom and at what cost. It shows every result as a table
+    with a picture in each row, and explains how to read it. It needs no other file and holds the
+    releases as JSON. `opendp-bayes init DATA` writes a specification to start from. Its format is
+    in the documentation (Reports), and --schema prints it.
+
+    Exit code: 0 if the report was made, 1 if a release failed while data were read, 2 for a wrong
+    specification or wrong options, 3 if the report was made but could not be written to its file.
+
+    With --dry-run, only the names and types of the columns are read. Without DATA, nothing is read.
+    The JSON of a release becomes a page too, which states what the release does.
+    `guess_size` under [privacy] is the number of records for which widths are shown.
+
+    With --synthetic, all results are estimated together, as with `joint = true`. Every copy is
+    another draw of the records as they may have been, so an analysis of all copies accounts for its
+    error (docs: Synthetic records). Copies are data: they hold every label unchanged, even one that
+    a spreadsheet would take for a formula. More copies of an earlier run cost nothing.
+
+    Examples. The first two make the files for the others:
+
+        printf '%s\\n' vote yes no yes yes no > v.csv
+
+        opendp-bayes init v.csv --categories vote=yes,no -o v.toml
+
+        opendp-bayes report v.toml v.csv --dry-run
+
+        opendp-bayes report v.toml v.csv -o v.html
+
+        opendp-bayes report v.json -o again.html --synthetic copies
+
+        opendp-bayes release v.csv --column vote --categories yes,no --rho 1
+
+        opendp-bayes report v-vote.json -o one.html
+    """
+    if copies is not None and synthetic is None:
+        fail(f"--copies {copies}: needs --synthetic, the folder for them.")
+    if dry_run:
+        from opendp_bayes.display import terminal
+
+        if synthetic is not None:
+            fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
+        display(terminal.rendered(foreseen(asked_in(specification, data, ledger, dataset))))
+        return
+    if data is None and specification.suffix.lower() == ".toml":
+        fail("DATA: is missing; name the file with the data after the specification.")
+    from opendp_bayes.display.progress import waiting
+    from opendp_bayes.inference.sampling.kept_draws import kept_beside
+    from opendp_bayes_office.report.page import rendered
+
+    for option, given in (("--ledger", ledger), ("--dataset", dataset)):
+        if data is None and given is not None:
+            fail(f"{option} {given}: is for a report from data; a page made again costs nothing.")
+    page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
+    copies_in = nullcontext() if synthetic is None else new_folder(synthetic)
+    with closing(page), copies_in, kept_beside(kept):
+        if data is None:
+            made = report_in(specification)
+        else:
+            joint = synthetic is not None
+            made = _made(asked_in(specification, data, ledger, dataset, joint=joint), kept)
+        again = f" The releases are in {kept}: name it in place of both files."
+        advice = "" if data is None else again
+        agreement = []
+        if synthetic is not None:
+            drawn, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
+            agreement = write_copies(made, synthetic, drawn, advice=advice, code=code)
+        with waiting("Computing the posteriors"):
+            content = rendered(made, agreement)
+        with written(page.path, advice):
+            page.write(content.encode())
+        number = len(made.releases)
+        releases = "" if data is None else f" {kept} keeps the releases."
+        echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
+        if synthetic is not None:
+            echo(f"{synthetic}: {drawn} cop{'y' if drawn == 1 else 'ies'} of synthetic records.")
+
+
+def _made(asked: Specified, kept: Path) -> "Report":
+    """The report of data, whose releases are kept."""
+    with carried_out(asked, output=kept, as_report=True) as released:
+        for line in released.unmatched():
+            say(line)
+        return released.report()

@@ -1,0 +1,1 @@
+"""Files with data: their columns, and their records, one line a record."""

@@ -1,0 +1,348 @@
+"""Files of SPSS, Stata and SAS, and workbooks: what is known of their columns before a record is
+read, and their records as text, each value by itself.
+
+No type is taken from values. A number that is whole is written without a point, whatever else is
+in its column, so that 1.0 is 1.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import polars as pl
+
+from opendp_bayes.trusted.boundary import silenced
+from opendp_bayes.trusted.kinds import column_named
+from opendp_bayes_office.files.csv_text import FileError
+from opendp_bayes_office.files.workbooks import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    Row,
+    TooLargeError,
+    opened_workbook,
+)
+
+#: By extension, the function of pyreadstat that reads a file.
+_READERS = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".dta": "read_dta",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+STATISTICAL = ("SPSS", "Stata", "SAS")
+#: Kinds of files that hold value labels; SAS keeps them in a catalogue.
+LABELLED = ("SPSS", "Stata")
+WORKBOOK = "a workbook"
+#: Records of SPSS, Stata and SAS that are in memory at a time.
+_BATCH = 50_000
+#: Formats of numbers that are dates, those that are times of a day, and those that are whole.
+_DATES = {
+    "SPSS": r"([AEJS]?DATE|QYR|MOYR|WKYR)\d*",
+    "Stata": r"%-?t?d.*",
+    "SAS": (
+        r"((E|B|IS)8601DA|(DDMM|MMDD)YY[BCDNPS]?|YYMMDD[BCDNPS]?|(MMYY|YYMM)[CDNPS]?|YYQR?[CDNPS]?"
+        r"|DATE|DAY|DOWNAME|JULDAY|JULIAN|MONNAME|MONTH|MONYY|QTRR?|WEEKDAT[EX]|WEEKDAY|WORDDAT[EX]"
+        r"|YEAR|YYMON)[\d.]*"
+    ),
+}
+_TIMES = {
+    "SPSS": r"(DATETIME|YMDHMS)[\d.]*",
+    "Stata": r"%-?t[cC].*",
+    "SAS": r"(DATETIME|DATEAMPM|(E|B|IS)8601DT|DT(DATE|MONYY|WKDATX|YEAR|YYQC))[\d.]*",
+}
+_WHOLE = {"SPSS": r"[FN]\d+(\.0)?", "Stata": r"(?!)", "SAS": r"F?\d+(\.0)?"}
+#: The day from which they count, in days from 1970, and the milliseconds in what they count.
+_FROM = {"SPSS": -141_428, "Stata": -3_653, "SAS": -3_653}
+_DAY = 86_400_000
+#: Days from 1970 of the first day of the year 1 and the last one of 9999.
+_YEARS = (-719_162, 2_932_896)
+_DAYS_AS, _TIMES_AS = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
+#: What values look like that are read as text.
+_NUMBERS, _DAYS = r"-?(0|[1-9]\d*)(\.\d*[1-9])?(e-?\d+)?", r"\d{4}-\d\d-\d\d"
+_FORMS: dict[pl.DataType, str] = {
+    pl.Int64(): _NUMBERS,
+    pl.Float64(): _NUMBERS,
+    pl.Date(): _DAYS,
+    pl.Datetime("ms"): rf"{_DAYS} \d\d:\d\d:\d\d",
+}
+#: The most characters of a row of a workbook, of records in memory at a time, and of all.
+_LONGEST, _BATCH_OF_TEXT, _MOST_TEXT = 1 << 24, 1 << 24, 1 << 32
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of which no record is read yet.
+
+    Attributes
+    ----------
+    header : the names of its columns in their order; "" for one without a name.
+    batches : reads the records, all values as text.
+    types : of columns by name, as the file describes them; all others are text.
+    labels : of columns by name, the value labels by their codes, as text and in order, without
+        those of codes that stand for no value.
+    forms : of columns by name whose values are no texts, the pattern that each value matches.
+    """
+
+    header: tuple[str, ...]
+    batches: Callable[[], Iterator[pl.DataFrame]]
+    types: Mapping[str, pl.DataType] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    forms: Mapping[str, str] = field(default_factory=dict)
+
+    def typed(self, text: pl.LazyFrame) -> pl.LazyFrame:
+        """The columns in their types, row by row; what does not fit is null."""
+        return text.with_columns(
+            column_named(name).str.to_datetime(_TIMES_AS, time_unit="ms", strict=False)
+            if of == pl.Datetime("ms")
+            else column_named(name).cast(of, strict=False)
+            for name, of in self.types.items()
+        )
+
+    def copy(self, file: BinaryIO) -> None:
+        """Write the records as CSV in UTF-8, without a header; raises `FileError`."""
+        for batch in self.batches():
+            batch.write_csv(file, include_header=False)
+
+
+def _withheld(read: Callable[[], T], file: str, kind: str) -> T:
+    """Read a file, with any error withheld and dropped: it may show a value."""
+    problem = f"cannot be read as {kind}; check that it is what its extension says"
+    if kind != WORKBOOK:
+        problem += (
+            ", and that its text is in the encoding that it says. Another one is named by"
+            " --encoding latin-1, or in a specification encoding = 'latin-1'"
+        )
+    try:
+        with silenced():
+            return read()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except TooLargeError:
+        problem = (
+            f"is larger than a sheet that is read, of at most {MOST_ROWS} rows and {MOST_COLUMNS}"
+            " columns. Leave out what stands far from the table, or save the sheet as CSV"
+        )
+    except BaseException:  # noqa: BLE001, S110 - a panic of another library is no Exception
+        pass
+    raise FileError(f"FILE {file}: {problem}.")
+
+
+def statistical_table(
+    path: Path, file: str, kind: str, encoding: str = "", *, labels: bool | str = False
+) -> Table:
+    """The table of a file of SPSS, Stata or SAS, of which the description alone is read.
+
+    Parameters
+    ----------
+    path : of the file.
+    file : what messages call it.
+    kind : in `STATISTICAL`.
+    encoding : of its texts, as Python calls it; "" for what the file says.
+    labels : whether a code becomes its value label; of SAS, the catalogue that has them, from the
+        folder of the file. A code without a label stays as it is.
+
+    Raises `FileError` for a file that cannot be read, one of SPSS's portable ones with an encoding,
+    and a catalogue that has no labels of the columns.
+    """
+    import pyreadstat
+
+    portable = path.suffix.lower() == ".por"
+    if portable and encoding:
+        raise FileError(f"FILE {file}: says which characters it has; leave the encoding out.")
+    named = codecs.lookup(encoding).name.upper() if encoding else None
+    options: dict[str, Any] = {} if portable else {"encoding": named}
+    reader = getattr(pyreadstat, _READERS[path.suffix.lower()])
+    options |= {"output_format": "dict"}  # the usual one is a frame of pandas
+    read = partial(reader, str(path), disable_datetime_conversion=True, **options)
+    # So that what stands for no value is described, which of a portable file it is not.
+    ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
+    described = _withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
+    if isinstance(labels, str):
+        catalogue = str(path.parent / labels)
+        options = {"output_format": "dict", "encoding": named}
+        read_labels = partial(pyreadstat.read_sas7bcat, catalogue, **options)
+        described.variable_value_labels = _of_catalogue(read_labels, labels, described, file)
+    columns = [_Column.described(kind, described, name) for name in described.column_names]
+
+    def batch(start: int) -> pl.DataFrame:
+        records, _ = read(row_offset=start, row_limit=_BATCH)
+        return pl.DataFrame([one.text(records[one.name], labels=bool(labels)) for one in columns])
+
+    def batches() -> Iterator[pl.DataFrame]:
+        start, height = 0, _BATCH
+        while height == _BATCH:
+            yield (rows := _withheld(partial(batch, start), file, kind))
+            start, height = start + _BATCH, rows.height
+
+    coded = {one.name: one.coded for one in columns if labels and one.labels}
+    return Table(
+        tuple(described.column_names),
+        batches,
+        {one.name: one.type for one in columns if one.name not in coded},
+        coded,
+        {one.name: _FORMS[one.type] for one in columns if one.type in _FORMS},
+    )
+
+
+def _of_catalogue(
+    read: Callable[[], Any], catalogue: str, described: Any, file: str
+) -> dict[str, dict[Any, str]]:
+    """The value labels of the columns of a file of SAS, by name."""
+    _, formats = _withheld(read, catalogue, "a catalogue of SAS")
+    found = {
+        name: formats.value_labels[of]
+        for name, of in described.variable_to_label.items()
+        if of in formats.value_labels
+    }
+    if not found:
+        raise FileError(
+            f"FILE {catalogue}: has labels for none of the columns of {file}; name the catalogue"
+            " with its formats."
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column of a file, as the file describes it.
+
+    Attributes
+    ----------
+    name : of the column.
+    kind : of the file.
+    type : of its values.
+    bits : of its numbers.
+    labels : of the codes that stand for a value.
+    """
+
+    name: str
+    kind: str
+    type: pl.DataType
+    bits: int
+    labels: Mapping[Any, str]
+
+    @classmethod
+    def described(cls, kind: str, described: Any, name: str) -> "_Column":
+        """The column of this name in what pyreadstat says of a file."""
+        stored = described.readstat_variable_types[name]
+        written = described.original_variable_types.get(name) or ""
+        forms = {pl.Date(): _DATES, pl.Datetime("ms"): _TIMES, pl.Int64(): _WHOLE}
+        of: pl.DataType = next(
+            (of for of, forms in forms.items() if re.fullmatch(forms[kind], written)), pl.Float64()
+        )
+        if stored == "string":
+            of = pl.String()
+        elif stored.startswith("int") and not of.is_temporal():
+            of = pl.Int64()
+        missing = described.missing_ranges.get(name, []) if kind == "SPSS" else []
+        labels = {
+            (code.rstrip(" ") if isinstance(code, str) else code): label
+            for code, label in described.variable_value_labels.get(name, {}).items()
+            if isinstance(code, str) == (stored == "string")  # Stata's .a is 'a'
+            and label.strip()
+            and not any(each["lo"] <= code <= each["hi"] for each in missing)
+        }
+        labels = {code: labels[code] for code in sorted(labels)}
+        return cls(name, kind, of, 32 if stored == "float" else 64, labels)
+
+    @property
+    def coded(self) -> dict[str, str]:
+        """The labels by their codes as text."""
+        codes = self.text(list(self.labels), labels=False)
+        return dict(zip(codes, self.labels.values(), strict=True))
+
+    def text(self, values: list[Any], *, labels: bool) -> pl.Series:
+        """Values as text, each by itself."""
+        kind = pl.String() if self.type == pl.String() else pl.Float64()
+        given = pl.Series(self.name, values, kind, strict=False)
+        value = column_named(self.name)
+        if kind == pl.String():  # which is filled up with blanks
+            value = value.str.strip_chars_end(" ")
+        text = value if kind == pl.String() else self._number(value)
+        if labels and self.labels:
+            codes = pl.Series(list(self.labels), dtype=kind, strict=False)
+            text = value.replace_strict(
+                codes, list(self.labels.values()), default=text, return_dtype=pl.String()
+            )
+        return given.to_frame().select(text).to_series()
+
+    def _number(self, value: pl.Expr) -> pl.Expr:
+        """Numbers as text; those of dates and times as these are written in ISO 8601."""
+        if not self.type.is_temporal():
+            whole = pl.when((value == value.floor()) & (value.abs() < 2**63)).then(value)
+            plain = value.cast(pl.Float32) if self.bits == 32 else value
+            written = whole.cast(pl.Int64, strict=False).cast(pl.String)
+            return written.fill_null(pl.when(value.is_finite()).then(plain).cast(pl.String))
+        a_day = {"SPSS": 86_400, "Stata": _DAY, "SAS": 86_400}[self.kind]
+        if self.type == pl.Date() and self.kind != "SPSS":
+            a_day = 1
+        days = (value / a_day).floor()
+        within = ((value - days * a_day) * (_DAY // a_day)).floor()
+        days = days + _FROM[self.kind]
+        at = pl.when(days.is_between(*_YEARS)).then(days * _DAY + within)
+        form = _DAYS_AS if self.type == pl.Date() else _TIMES_AS
+        return at.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).dt.to_string(form)
+
+
+def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
+    """The table of a sheet of a workbook, whose first row that is not empty names the columns.
+
+    Parameters
+    ----------
+    path : of the workbook.
+    file : what messages call it.
+    sheet : its name; None for the only one.
+
+    An empty row is no record: a sheet ends with its last cell, so that one record there decides how
+    many empty rows stand before it.
+
+    Raises `FileError` for a file that cannot be read and a sheet that is not there.
+    """
+    book = _withheld(lambda: opened_workbook(path), file, WORKBOOK)
+    names = book.sheets
+    if sheet is None and len(names) == 1:
+        sheet = names[0]
+    if sheet not in names:
+        raise FileError(
+            f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them: by the"
+            f" option --sheet, by sheet = {names[0]!r} in a specification or an owner's file, or by"
+            f" sheet={names[0]!r} in Python."
+        )
+    first = _withheld(lambda: next(book.rows(sheet), {}), file, WORKBOOK)
+    named = {column: name for column, name in first.items() if name}
+    if not named:
+        raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
+    header = tuple(named.get(column, "") for column in range(max(named) + 1))
+
+    def batches() -> Iterator[pl.DataFrame]:
+        records = _in_batches(islice(book.rows(sheet), 1, None), len(header))
+        while (batch := _withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
+            yield batch
+
+    return Table(header, batches)
+
+
+def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:
+    """The records of a sheet of so many columns, as many together as take little memory."""
+    names = list(map(str, range(width)))
+    batch: list[list[str | None]] = []
+    height = size = held = 0
+    for row in rows:
+        batch.append([row.get(column) for column in range(width)])
+        length = width + sum(map(len, filter(None, row.values())))
+        height, held = height + 1, held + length
+        if height > MOST_ROWS or length > _LONGEST or size + held > _MOST_TEXT:
+            raise TooLargeError
+        if held > _BATCH_OF_TEXT:
+            yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")
+            batch, size, held = [], size + held, 0
+    if batch:
+        yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")

@@ -1,0 +1,202 @@
+"""From a specification to its releases: what is counted where, and what does not fit the data."""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from opendp_bayes.results.survey import Survey
+from opendp_bayes_office.report.lines import SpecificationError, located
+from opendp_bayes_office.report.specification_text import read_specification
+from tests.helpers.asked_of_files import survey_of
+
+TEXT = """\
+title = "Groups"
+[privacy]
+epsilon = 20000.0
+[columns.g]
+categories = ["a", "b"]
+[columns.v]
+categories = ["x", "y"]
+[[results]]
+column = "v"
+by = "g"
+[[results]]
+column = "g"
+"""
+#: 1 record of a, 2 of b, 3 without a value and 5 of another.
+GROUPS = ["a", *2 * ["b"], *3 * [None], *5 * ["c"]]
+
+
+def released(text: str, frame: pl.DataFrame, directory: Path) -> Survey:
+    frame.write_parquet(directory / "data.parquet")
+    with located(text):
+        survey = survey_of(directory / "data.parquet", read_specification(text))
+    return survey.release()
+
+
+def frame_of(groups: list[Any], dtype: Any) -> pl.DataFrame:
+    kind = pl.Enum(["x", "y"])
+    return pl.DataFrame(
+        {"g": pl.Series(groups, dtype=dtype), "v": pl.Series(["x"] * len(groups), dtype=kind)}
+    )
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Enum(["a", "b", "c"])])
+@pytest.mark.parametrize("size", ["", "size = 11"])
+@pytest.mark.parametrize(
+    ("policies", "expected"),
+    [
+        ('nulls = "a"\nunknown = "b"', {"a": 4, "b": 7}),
+        ('nulls = "none"\nunknown = "a"', {"a": 6, "b": 2, "none": 3}),
+        ('nulls = "b"', {"a": 1, "b": 5}),
+        ('unknown = "b"', {"a": 1, "b": 7}),
+        ("", {"a": 1, "b": 2}),
+    ],
+)
+def test_the_groups_have_the_records_that_their_column_has(
+    tmp_path: Path, dtype: Any, size: str, policies: str, expected: dict[str, int]
+) -> None:
+    """Noise of scale 1e-4 at most differs from 0 with probability below e^-9999."""
+    text = TEXT.replace("[columns.v]", f"{policies}\n[columns.v]")
+    text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
+    text = text.replace("20000.0", f"20000.0\n{size}")
+    if size and len(policies.splitlines()) < 2:  # then all records of a result are counted
+        text = text[: text.rindex("[[results]]")]
+    survey = released(text, frame_of(GROUPS, dtype), tmp_path)
+    by_group = survey["v by g"]
+    assert {group: sum(part.counts) for group, part in by_group.items()} == expected
+    assert by_group.d_in == 1
+    if "g" in survey:  # which counts those of no group, too
+        other = {} if "unknown" in policies else {"other": 5}
+        counts = dict(zip(survey["g"].categories, survey["g"].counts, strict=True))
+        assert counts == {**expected, **other}
+
+
+@pytest.mark.parametrize(
+    ("groups", "dtype", "categories", "policies", "expected"),
+    [
+        ([1, 2, None, 7], pl.Int64, "[1, 2]", "nulls = 2\nunknown = 3", {1: 1, 2: 2, 3: 1}),
+        ([True, None, False], pl.Boolean, "[true, false]", "nulls = false", {True: 1, False: 2}),
+    ],
+)
+def test_groups_of_other_types(
+    tmp_path: Path, groups: list[Any], dtype: Any, categories: str, policies: str, expected: Any
+) -> None:
+    text = TEXT.replace('["a", "b"]', f"{categories}\n{policies}")
+    survey = released(text, frame_of(groups, dtype), tmp_path)
+    assert {group: sum(part.counts) for group, part in survey["v by g"].items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("groups", "dtype", "written", "policies", "expected"),
+    [
+        ([1, 2, None, 7], pl.Int64, '["1", "2"]', 'nulls = "2"\nunknown = "rest"', {1: 1, 2: 2}),
+        ([True, None, False], pl.Boolean, '["true", "false"]', 'nulls = "false"', {True: 1}),
+    ],
+)
+def test_labels_may_be_written_as_text(
+    tmp_path: Path, groups: list[Any], dtype: Any, written: str, policies: str, expected: Any
+) -> None:
+    text = TEXT.replace('["a", "b"]', f"{written}\n{policies}").replace('by = "g"\n', "")
+    counted = released(text, frame_of(groups, dtype), tmp_path)["g"]
+    counts = dict(zip(counted.categories, counted.counts, strict=True))
+    assert counts == expected | ({"rest": 1} if "rest" in policies else {False: 2})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "label", "message"),
+    [
+        (pl.Int64, "x", r"line 5: columns\.g\.categories: 'x': .*integers"),
+        (pl.Boolean, "yes", r"line 5: columns\.g\.categories: 'yes': .*Boolean"),
+    ],
+)
+def test_text_that_is_no_label_of_the_column_is_refused(
+    tmp_path: Path, dtype: Any, label: str, message: str
+) -> None:
+    text = TEXT.replace('["a", "b"]', f'["{label}"]')
+    with pytest.raises(SpecificationError, match=message):
+        released(text, frame_of([None], dtype), tmp_path)
+
+
+def test_groups_of_limited_identifiers(tmp_path: Path) -> None:
+    limited = '20000.0\nidentifier = "person"\nrows_per_identifier = 2'
+    text = TEXT.replace("20000.0", limited).replace("[columns.v]", 'nulls = "a"\n[columns.v]')
+    rows = frame_of(["a", None, None, "b", None], pl.String)
+    survey = released(text, rows.with_columns(person=pl.Series([1, 1, 1, 2, 2])), tmp_path)
+    counts = {group: sum(part.counts) for group, part in survey["v by g"].items()}
+    assert (counts, survey["v by g"].d_in) == ({"a": 3, "b": 1}, 2)
+
+
+SIZE = "epsilon = 20000.0\nsize = 11"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "epsilon = 20000.0",
+            SIZE,
+            r"line 7: columns\.v\.nulls: is missing",
+        ),
+        ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1"),
+        ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z'"),
+        (
+            '["a", "b"]',
+            '["a"]\nunknown = "DROP"',
+            r"line 12: results\[1\]: categories=\['a'\]: .*2",
+        ),
+        (
+            '["a", "b"]',
+            '["Clinton", "b"]\nnulls = "clinton"',
+            r"line 6: columns\.g\.nulls='clinton': .*beside 'Clinton'",
+        ),
+        (
+            '["a", "b"]',
+            '["a", "b"]\nnulls = "c"\nunknown = "B "',
+            r"line 7: columns\.g\.unknown='B ': .*beside 'b'",
+        ),
+        (
+            'categories = ["a", "b"]',
+            "",
+            r"line 4: columns\.g\.categories: is missing",
+        ),
+        (
+            'by = "g"',
+            'by = "g"\nprior = -1',
+            r"line 11: results\[0\]\.prior=-1\.0: every entry must",
+        ),
+        (
+            'by = "g"',
+            'mechanism = "x"',
+            r"line 10: results\[0\]\.mechanism='x': .*an installed",
+        ),
+        ("20000.0", "1e-300", r"line 8: results\[0\]\.mechanism=.*loss exceeds"),
+        (
+            "20000.0",
+            f"1.0\nguess_size = {10**20}",
+            r"line 4: privacy\.guess_size: must be a whole number <= 1000000000000",
+        ),
+    ],
+)
+def test_what_does_not_fit_the_data_has_its_line(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in TEXT
+    with pytest.raises(SpecificationError, match=message) as caught:
+        released(TEXT.replace(old, new, 1), frame_of(GROUPS, pl.String), tmp_path)
+    assert "--" not in str(caught.value), "names no options"
+
+
+def test_a_public_size_counts_other_values_too(tmp_path: Path) -> None:
+    text = TEXT.replace("epsilon = 20000.0", SIZE).replace(
+        "[columns.v]", 'nulls = "a"\n[columns.v]'
+    )
+    text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
+    survey = released(text, frame_of(GROUPS, pl.String), tmp_path)
+    counts = dict(zip(survey["g"].categories, survey["g"].counts, strict=True))
+    assert counts == {"a": 4, "b": 2, "other": 5}
+    dropped = text.replace('nulls = "a"', 'nulls = "a"\nunknown = "DROP"')
+    with pytest.raises(SpecificationError, match=r"columns\.g\.unknown='DROP': leaves records"):
+        released(dropped, frame_of(GROUPS, pl.String), tmp_path)

@@ -1,0 +1,152 @@
+"""`opendp-bayes ledger`, and `--ledger` of the commands that release."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import opendp_bayes as ob
+from tests.helpers.command_line import run
+
+RELEASE = ("release", "votes.csv", "--column", "vote", "--categories", "yes,no", "--ledger", "b")
+SPECIFICATION = """
+title = "The vote"
+[privacy]
+epsilon = 0.75
+[columns.vote]
+categories = ["yes", "no"]
+[[results]]
+column = "vote"
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("votes.csv").write_text("vote,party\n" + "yes,a\nno,b\n" * 30)
+    Path("s.toml").write_text(SPECIFICATION)
+    return tmp_path
+
+
+def remaining(name: str = "census") -> float:
+    (account,) = json.loads(run("ledger", "b", "--dataset", name, "--json"))
+    return account["remaining"]["epsilon"]
+
+
+def test_keeps_account_of_releases_and_reports():
+    run("ledger", "b", "--dataset", "census", "--epsilon", 2)
+    release = ob.Release.from_json(run(*RELEASE, "--epsilon", 1, "-o", "-"))
+    assert remaining() == 2 - release.epsilon
+    run("report", "s.toml", "votes.csv", "-o", "p.html", "--ledger", "b")
+    assert remaining() == 0.25
+    assert [entry.note for entry in ob.Ledger("b").account.entries] == ["", "vote", "The vote"]
+
+
+@pytest.mark.usefixtures("_unread")
+@pytest.mark.parametrize(
+    "command", [(*RELEASE, "--epsilon", 1), ("report", "s.toml", "votes.csv", "--ledger", "b")]
+)
+def test_refuses_before_the_records_are_read(command):
+    run("ledger", "b", "--epsilon", 0.5)
+    message = run(*command, code=2)
+    assert "for 'b' of its total of ε = 0.5" in message
+    wanted = "epsilon=0.5" if command[0] == "report" else "--epsilon 0.5"
+    assert f"ask for at most {wanted}." in message
+    assert not Path("report.html").exists()
+    assert remaining("b") == 0.5
+
+
+def test_another_process_cannot_spend_it_meanwhile(monkeypatch):
+    from opendp_bayes_office.files.files import Source
+
+    run("ledger", "b", "--epsilon", 1)
+    complete, refused = Source.complete, []
+
+    def meanwhile(self: Source) -> None:
+        with (
+            pytest.raises(ob.LedgerError, match="would exceed") as caught,
+            ob.Ledger("b").entered(ob.Ledger("b").total, "contributions: 1"),
+        ):
+            raise AssertionError
+        refused.append(caught.value)
+        complete(self)
+
+    monkeypatch.setattr(Source, "complete", meanwhile)
+    run(*RELEASE, "--epsilon", 1)
+    assert len(refused) == 1
+    assert remaining("b") == 0.0
+
+
+def test_shows_every_data_set():
+    run("ledger", "b", "--dataset", "census", "--epsilon", 2)
+    run(*RELEASE, "--epsilon", 1)
+    run("ledger", "b", "--dataset", "panel", "--rho", 1, "--delta", 1e-6)
+    shown = run("ledger", "b")
+    first, second, third = (line.split() for line in shown.splitlines() if " 20" in line)
+    assert [first[0], *first[3:]] == ["census", "total:", "ε", "=", "2", "ε", "=", "2"]
+    assert second[2:] == ["release", "vote", "ε", "=", "1", "ε", "=", "1"]
+    assert [third[0], *third[3:]] == [
+        "panel",
+        "total:",
+        "ρ",
+        "=",
+        "1,",
+        "δ",
+        "=",
+        "1e-06",
+        "ρ",
+        "=",
+        "1,",
+        "δ",
+        "=",
+        "1e-06",
+    ]
+    assert "census: ε = 1 of ε = 2 is spent, ε = 1 is left, for 1 record added or" in shown
+    assert "panel: ρ = 0 of ρ = 1, δ = 1e-06 is spent, ρ = 1, δ = 1e-06 is left." in shown
+    assert "panel" not in run("ledger", "b", "--dataset", "census")
+    first, second = json.loads(run("ledger", "b", "--json"))
+    assert (first["unit"], second["total"]) == ("contributions: 1", {"rho": 1.0, "delta": 1e-6})
+    assert first["entries"][1]["entry"]["loss"] == {"epsilon": 1.0}
+
+
+def test_sets_and_changes_totals():
+    assert "ε = 2 is left" in run("ledger", "b", "--epsilon", 2)
+    assert "ε = 3, δ = 0.001 is left" in run("ledger", "b", "--epsilon", 3, "--delta", 0.001)
+    assert "--epsilon: must be given, because" in run("ledger", "b", "--rho", 3, code=2)
+    assert "--delta 0.1: goes with epsilon" in run("ledger", "b", "--delta", 0.1, code=2)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            ("ledger", "none"),
+            "FILE none: is not there. Make it, with a total: `opendp-bayes le",
+        ),
+        ((*RELEASE, "--epsilon", 1), "--ledger b: is not there. Make it, with a total: `opendp-b"),
+        (
+            ("ledger", "votes.csv"),
+            "ledger votes.csv: is no ledger; name a file that ob.Ledger or",
+        ),
+        (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: is no ledger; name"),
+        (("report", "p.json", "--ledger", "b"), "--ledger b: is for a report from data"),
+        (("report", "p.json", "--dataset", "x"), "--dataset x: is for a report from data"),
+    ],
+)
+def test_refuses(command, message):
+    assert message in run(*command, code=2)
+    assert not Path("b").exists()
+
+
+def test_refuses_a_data_set_that_is_not_there():
+    run("ledger", "b", "--dataset", "census", "--epsilon", 2)
+    shown = run("ledger", "b", "--dataset", "x", code=2)
+    assert "--dataset x: is not in b, which has 'census'." in shown
+    run("ledger", "b", "--dataset", "panel", "--epsilon", 2)
+    shown = run(*RELEASE, "--epsilon", 1, code=2)
+    assert "keeps 2 data sets, 'census', 'panel'; say which: by --dataset, as `dataset` in" in shown
+    shown = run(*RELEASE, "--epsilon", 1, "--dataset", "panel")
+    assert "ε = 1" in shown
+    assert "panel: ε = 1 of ε = 2 is spent" in run("ledger", "b", "--dataset", "panel")
+    message = run(*RELEASE[:-2], "--epsilon", 1, "--dataset", "x", code=2)
+    assert "--dataset x: is a data set of a ledger" in message

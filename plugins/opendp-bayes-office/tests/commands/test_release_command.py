@@ -1,0 +1,757 @@
+"""The command line, in process through typer's runner and once as the installed script."""
+
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import opendp_bayes as ob
+from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes_office.commands import main as cli, release_command
+from opendp_bayes_office.commands.app import app
+from tests.helpers.command_line import run
+
+VOTES = ["a"] * 30 + ["b"] * 20 + ["c"] * 10 + [None] * 4 + ["zz"] * 6
+# Noise of scale 2e-4 at most differs from 0 with probability below e^-4999.
+EXACT = ("--epsilon", "10000")
+COLUMN = ("--column", "vote", "--categories", "a,b,c")
+PUBLIC = (*COLUMN, "--size", 70, "--nulls", "a", "--unknown", "b", "--epsilon", 5)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the same 70 rows in every format."""
+    directory = tmp_path_factory.mktemp("files")
+    codes = {"a": 1, "b": 2, "c": 3, None: None, "zz": 9}
+    frame = pl.DataFrame(
+        {
+            "vote": VOTES,
+            "code": pl.Series([codes[vote] for vote in VOTES], dtype=pl.UInt8),
+            "won": [None if vote is None else vote == "a" for vote in VOTES],
+            "weight": [0.5] * len(VOTES),
+        }
+    )
+    frame.write_csv(directory / "votes.csv")
+    typed = frame.with_columns(
+        pl.col("vote").cast(pl.Enum(["a", "b", "c", "zz"])).alias("enum"),
+        pl.col("vote").cast(pl.Categorical).alias("categorical"),
+    )
+    typed.write_parquet(directory / "votes.parquet")
+    for extension in ("ipc", "arrow", "feather"):
+        typed.write_ipc(directory / f"votes.{extension}")
+    return directory
+
+
+def released(*arguments: object) -> ob.Release:
+    text = run("release", *arguments, "-o", "-")
+    release = ob.Release.from_json(text)
+    assert release.to_json() == text.strip()
+    return release
+
+
+@pytest.mark.parametrize("extension", ["csv", "parquet", "ipc", "arrow", "feather"])
+def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None:
+    release = released(
+        files / f"votes.{extension}", "--column", "vote", "--categories", "a,b,c", *EXACT
+    )
+    assert release.categories == ("a", "b", "c", "other")
+    assert release.counts == (30, 20, 10, 6)
+    assert release.relation == "add/remove"
+    assert release.d_in == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "expected"),
+    [
+        ("vote", "--categories a,b", {"a": 30, "b": 20, "other": 16}),
+        ("vote", "--categories a,b --unknown DROP", {"a": 30, "b": 20}),
+        ("vote", "--categories a", {"a": 30, "other": 36}),
+        (
+            "vote",
+            "--categories a,b,c --nulls none",
+            {"a": 30, "b": 20, "c": 10, "none": 4, "other": 6},
+        ),
+        ("vote", "--categories a,Other", {"a": 30, "Other": 0, "(other)": 36}),
+        ("vote", "--categories a --nulls other", {"a": 30, "other": 4, "(other)": 36}),
+        ("vote", "--categories a --size 70 --nulls a", {"a": 34, "other": 36}),
+        ("vote", "--categories a,b,c --unknown other", {"a": 30, "b": 20, "c": 10, "other": 6}),
+        (
+            "vote",
+            "--categories a,b,c --nulls none --unknown b",
+            {"a": 30, "b": 26, "c": 10, "none": 4},
+        ),
+        ("vote", "--categories a --unknown other", {"a": 30, "other": 36}),
+        ("code", "--categories 1,2,3", {1: 30, 2: 20, 3: 10, "other": 6}),
+        ("code", "--categories 3,1 --unknown 1", {3: 10, 1: 56}),
+        (
+            "code",
+            "--categories 1,2 --nulls none --unknown other",
+            {1: 30, 2: 20, "none": 4, "other": 16},
+        ),
+        ("won", "--categories true,false", {True: 30, False: 36}),
+        ("won", "", {True: 30, False: 36}),
+        ("won", "--categories true,false --nulls false", {True: 30, False: 40}),
+        ("enum", "", {"a": 30, "b": 20, "c": 10, "zz": 6}),
+        ("enum", "--categories c,a", {"c": 10, "a": 30, "other": 26}),
+        ("won", "--categories true", {True: 30, "other": 36}),
+        ("enum", "--size 70 --nulls none", {"a": 30, "b": 20, "c": 10, "zz": 6, "none": 4}),
+        ("categorical", "--categories a,c", {"a": 30, "c": 10, "other": 26}),
+        (
+            "vote",
+            "--categories a,b --size 70 --nulls rest --unknown rest",
+            {"a": 30, "b": 20, "rest": 20},
+        ),
+    ],
+)
+def test_rows_are_counted_as_the_options_say(
+    files: Path, column: str, options: str, expected: dict[object, int]
+) -> None:
+    release = released(files / "votes.parquet", "--column", column, *options.split(), *EXACT)
+    assert release.categories == tuple(expected)
+    assert [type(label) for label in release.categories] == [type(label) for label in expected]
+    assert release.counts == tuple(expected.values())
+
+
+def test_csv_values_are_text_whatever_they_look_like(files: Path) -> None:
+    release = released(files / "votes.csv", "--column", "code", "--categories", "1,2", *EXACT)
+    assert release.categories == ("1", "2", "other")
+    assert release.counts == (30, 20, 16)
+
+
+def test_numbers_that_pandas_writes_are_seen_not_to_match(tmp_path: Path) -> None:
+    """They were left out: the release showed 0 and 0, and the budget was spent."""
+    path = tmp_path / "pandas.csv"
+    path.write_text("vote\n" + "0.0\n1.0\n\n" * 10)
+    release = released(path, "--column", "vote", "--categories", "0,1", *EXACT)
+    assert dict(zip(release.categories, release.counts, strict=True)) == {
+        "0": 0,
+        "1": 0,
+        "other": 20,
+    }
+
+
+def test_malformed_csv_lines_do_not_decide_whether_a_release_succeeds(tmp_path: Path) -> None:
+    file = tmp_path / "odd.csv"
+    file.write_bytes(b"id,vote\n1,a\n2,zz\n3\n4,b,extra,fields\n5,\n")
+    assert released(file, "--column", "vote", "--categories", "a,b", *EXACT).counts == (1, 1, 1)
+
+
+def test_labels_may_be_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "names.csv"
+    file.write_text('name\n"Smith, J"\nDoe\nDoe\n')
+    release = released(file, "--column", "name", "--categories", '"Smith, J", Doe', *EXACT)
+    assert release.categories == ("Smith, J", "Doe", "other")
+    assert release.counts == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "measure", "relation", "d_in"),
+    [
+        ("--epsilon 1", "MaxDivergence", "add/remove", 1),
+        ("--epsilon 1 --delta 1e-7", "Approximate(MaxDivergence)", "add/remove", 1),
+        ("--rho 0.1 --contributions 3", "ZeroConcentratedDivergence", "add/remove", 3),
+        ("--rho 0.1 --delta 1e-7", "Approximate(ZeroConcentratedDivergence)", "add/remove", 1),
+        ("--epsilon 1 --size 70 --nulls none", "MaxDivergence", "change-one", 1),
+        ("--epsilon 1 --size 70 --nulls none --contributions 2", "MaxDivergence", "change-one", 2),
+    ],
+)
+def test_the_budget_is_kept_in_the_measure_and_unit_asked_for(
+    files: Path, options: str, measure: str, relation: str, d_in: int
+) -> None:
+    release = released(files / "votes.parquet", "--column", "enum", *options.split())
+    assert (release.measure, release.relation, release.d_in) == (measure, relation, d_in)
+    loss, budget = (release.rho, 0.1) if "rho" in options else (release.epsilon, 1.0)
+    assert 0.999 * budget < loss <= budget
+
+
+def test_a_mechanism_by_name_and_a_prior_for_each_category(files: Path) -> None:
+    public = (
+        "--size",
+        "70",
+        "--nulls",
+        "none",
+        "--mechanism",
+        "smooth_hellinger_exponential",
+        "--epsilon",
+        "1",
+    )
+    release = released(
+        files / "votes.parquet",
+        "--column",
+        "won",
+        "--categories",
+        "true,false",
+        "--prior",
+        "2,1,0.5",
+        *public,
+    )
+    assert isinstance(release.mechanism, ob.mechanisms.SmoothHellingerExponential)
+    assert release.prior == (2.0, 1.0, 0.5)
+    assert sum(release.counts) == 70
+
+
+def test_a_release_is_shown_as_a_table(files: Path) -> None:
+    shown = run(
+        "release",
+        files / "votes.csv",
+        "--column",
+        "vote",
+        "--categories",
+        "a,b,c",
+        "--prior",
+        "1",
+        "--epsilon",
+        "1",
+    )
+    for part in (
+        "vote",
+        "Category",
+        "Mean",
+        "Plug-in 95 %",
+        "ε = 1 for",
+        "number of records is private",
+        "LaplaceParameters(scale=1,",
+    ):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("column", "options", "message"),
+    [
+        ("vote", "--categories a,b", "--epsilon, --rho: neither is given"),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --rho 1",
+            "--epsilon, --rho: both are given",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon -1",
+            r"--epsilon: .*number > 0, .*-1\.0",
+        ),
+        ("vote", "--categories a,b --rho inf", "--rho inf: must be finite"),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --delta 1",
+            r"--delta: .*number < 1, .*1\.0",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1e-30",
+            "asked for at every scale",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --contributions 0",
+            r"--contributions: .*>= 1, not 0",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --prior x",
+            r"--prior x: .*separated by commas",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --prior 0",
+            r"--prior 0.0: .*greater than 0",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --prior 1,2",
+            r"--prior \[1.0, 2.0\]: .*must have 3",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --mechanism nope",
+            r"--mechanism 'nope': .*not .*available: .*laplace_parameters",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --mechanism hellinger_exponential",
+            r"records must be public.*--size\.",
+        ),
+        (
+            "vote",
+            "--epsilon 1",
+            r"--categories: is missing; .* List all",
+        ),
+        (
+            "vote",
+            "--categories a --epsilon 1 --unknown DROP",
+            r"--categories \['a'\]: .*at least 2",
+        ),
+        ("vote", "--categories a,a --epsilon 1", r"--categories: must all be different"),
+        (
+            "vote",
+            "--categories a,,b --epsilon 1",
+            r"--categories 'a,,b': .*none of them empty",
+        ),
+        (
+            "vote",
+            "--categories a;b --epsilon 1",
+            r"--categories 'a;b': .*separated by commas",
+        ),
+        (
+            "code",
+            "--categories 1,01 --epsilon 1",
+            r"--categories: must all be different",
+        ),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --contributions 5000000000",
+            r"--contributions: .*<= 2147483647, not 5000000000",
+        ),
+        (
+            "code",
+            "--categories 1,b --epsilon 1",
+            r"--categories: 'b': .*integers, .*such as 1",
+        ),
+        (
+            "won",
+            "--categories yes,no --epsilon 1",
+            r"--categories: 'yes': .*true or false",
+        ),
+        (
+            "weight",
+            "--categories a,b --epsilon 1",
+            "--column 'weight': has type Float64",
+        ),
+        (
+            "ballot",
+            "--categories a,b --epsilon 1",
+            r"--column 'ballot': .*'vote', 'code'",
+        ),
+        (
+            "enum",
+            "--size 70 --epsilon 1",
+            r"--nulls: is missing; .* --nulls missing",
+        ),
+        (
+            "vote",
+            "--categories a,b --size 70 --nulls n --unknown DROP --epsilon 1",
+            r"--unknown 'DROP': .*is public.* --unknown other",
+        ),
+        (
+            "vote",
+            "--categories a,DROP --unknown DROP --epsilon 1",
+            r"--unknown 'DROP': .*is a category too",
+        ),
+        (
+            "vote",
+            "--categories Clinton,Dole --nulls clinton --epsilon 1",
+            r"--nulls 'clinton': .*beside 'Clinton', .*Write --nulls",
+        ),
+        (
+            "vote",
+            "--categories a,b --unknown B --epsilon 1",
+            r"--unknown 'B': .*category beside 'b'",
+        ),
+        (
+            "vote",
+            "--categories a,b --nulls drop --epsilon 1",
+            r"--nulls 'drop': .*of that name.*--nulls DROP",
+        ),
+        ("enum", "--size 0 --nulls n --epsilon 1", r"--size: .*>= 1, not 0"),
+        ("enum", "--epsilon 1 --epsilon 2", r"--epsilon: .*more than once"),
+        (
+            "vote",
+            "--categories a,b --epsilon 1 --categories b,c",
+            r"--categories: .*more than once",
+        ),
+        (
+            "enum",
+            "--by vote --epsilon 1",
+            "--by vote=: is missing",
+        ),
+        ("enum", "--by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
+        ("enum", "--by enum --epsilon 1", r"--by: must be another column"),
+        (
+            "enum",
+            "--by code=x --epsilon 1",
+            r"--by code=: 'x': .*holds integers",
+        ),
+        (
+            "enum",
+            "--by absent --epsilon 1",
+            r"--by 'absent': is not in votes.parquet",
+        ),
+        (
+            "enum",
+            "--identifier absent --rows-per-identifier 1 --epsilon 1",
+            r"--identifier 'absent': is not in votes.parquet",
+        ),
+        (
+            "enum",
+            "--identifier weight --rows-per-identifier 1 --epsilon 1",
+            r"--identifier 'weight': has type Float64",
+        ),
+        (
+            "enum",
+            "--identifier code --epsilon 1",
+            r"--identifier: .*rows_per_identifier go together",
+        ),
+        (
+            "enum",
+            "--identifier code --rows-per-identifier 0 --epsilon 1",
+            r"--rows-per-identifier: .*>= 1, not 0",
+        ),
+        (
+            "enum",
+            "--identifier code --rows-per-identifier 1 --size 70 --epsilon 1",
+            r"--size: .*with an identifier: .* out",
+        ),
+        ("enum", "--separator ; --epsilon 1", r"--separator ';': .*CSV, and votes.parquet"),
+        (
+            "enum",
+            "--encoding ascii --epsilon 1",
+            r"--encoding 'ascii': .*SAS, and votes.par",
+        ),
+    ],
+)
+def test_wrong_options_end_in_one_line_and_exit_code_2(
+    files: Path, column: str, options: str, message: str
+) -> None:
+    shown = run("release", files / "votes.parquet", "--column", column, *options.split(), code=2)
+    assert len(shown.splitlines()) == 1
+    with pytest.raises(ValueError, match=message):
+        raise ValueError(shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "votes.pdf",
+            "",
+            r"extension '\.pdf'; .*\.csv, .* \.arrow, \.feather, \.ipc",
+        ),
+        ("votes", "", "has extension ''; must be"),
+        ("absent.csv", None, r"absent\.csv: is not a file"),
+        ("empty.csv", "", r"cannot be read as CSV"),
+        ("text.parquet", "not one", r"cannot be read as Parquet"),
+        ("text.arrow", "not one", r"cannot be read as Arrow"),
+    ],
+)
+def test_wrong_files_end_in_one_line_and_exit_code_2(
+    tmp_path: Path, name: str, content: str | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    shown = run(
+        "release",
+        tmp_path / name,
+        "--column",
+        "vote",
+        "--categories",
+        "a,b",
+        "--epsilon",
+        "1",
+        code=2,
+    )
+    assert len(shown.splitlines()) == 1
+    with pytest.raises(ValueError, match=message):
+        raise ValueError(shown)
+
+
+def test_a_missing_option_is_named(files: Path) -> None:
+    assert "--column" in run("release", files / "votes.csv", "--epsilon", "1", code=2)
+
+
+def test_a_wrong_public_size_fails_with_the_number_that_was_declared(files: Path) -> None:
+    shown = run(
+        "release",
+        files / "votes.parquet",
+        "--column",
+        "enum",
+        "--size",
+        "71",
+        "--nulls",
+        "none",
+        "--epsilon",
+        "1",
+        code=1,
+    )
+    assert "--size 71" in shown
+    assert "70" not in shown
+
+
+def test_a_failure_while_reading_does_not_show_its_cause(tmp_path: Path) -> None:
+    file = tmp_path / "damaged.parquet"
+    pl.DataFrame({"vote": ["a", "b"] * 5000}).write_parquet(file, compression="uncompressed")
+    content = bytearray(file.read_bytes())
+    content[4:64] = bytes([255]) * 60  # the first page; the footer with the schema stays
+    file.write_bytes(content)
+    shown = run(
+        "release", file, "--column", "vote", "--categories", "a,b", "--epsilon", "1", code=1
+    )
+    assert "the cause is withheld" in shown.lower()
+    assert len(shown.splitlines()) == 2, "with that on the rows of no category"
+
+
+def test_an_unforeseen_failure_does_not_show_its_message(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: SurveyQuery) -> None:
+        raise RuntimeError("30 votes for a")
+
+    monkeypatch.setattr(SurveyQuery, "release", fail)
+    shown = run(
+        "release",
+        files / "votes.csv",
+        "--column",
+        "vote",
+        "--categories",
+        "a,b",
+        "--epsilon",
+        "1",
+        code=1,
+    )
+    assert "the release failed; the cause is withheld" in shown
+    assert "30" not in shown
+
+
+def test_options_that_opendp_refuses_are_reported(
+    files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from opendp.mod import OpenDPException
+
+    def refuse(self: SurveyQuery) -> None:
+        raise OpenDPException("FailedMap", "budget is\ntoo small")
+
+    monkeypatch.setattr(SurveyQuery, "resolve", refuse)
+    shown = run(
+        "release",
+        files / "votes.csv",
+        "--column",
+        "vote",
+        "--categories",
+        "a,b",
+        "--epsilon",
+        "1",
+        code=2,
+    )
+    assert shown == "opendp-bayes: the budget: is refused by OpenDP: budget is too small\n"
+
+
+def test_demo_shows_three_posteriors_with_their_guarantees() -> None:
+    shown = run("demo")
+    for part in (
+        "Chinstrap",
+        "Clinton",
+        "Strong Republican",
+        "is private",
+        "944",
+        "True counts are never shown",
+    ):
+        assert part in shown
+    assert shown.count("ε = 1 for") == 3
+
+
+@pytest.mark.parametrize("module", ["palmerpenguins", "statsmodels.datasets"])
+def test_demo_without_its_data_says_what_to_install(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    shown = run("demo", code=1)
+    assert f"needs {module}" in shown
+    assert "pip install 'opendp-bayes-office[demo]'" in shown
+
+
+def test_version_and_help() -> None:
+    assert run("--version") == f"opendp-bayes {ob.__version__}\n"
+    assert "demo" in run("--help")
+    assert "Exit code: 0 " in run("--help")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "release",
+        "show",
+        "plan",
+        "init",
+        "report",
+        "run",
+        "ledger",
+        "demo",
+    ],
+)
+def test_the_examples_of_every_command_work_when_pasted(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    help_text = run(command, "--help")
+    assert "Exit code: 0 " in help_text
+    block = help_text.split("\n Example")[1].split("╭")[0]
+    examples = [line.strip() for line in block.splitlines()[1:] if line.strip()]
+    assert examples
+    for example in examples:
+        if example.startswith("printf"):
+            subprocess.run(["sh", "-c", example], check=True)  # noqa: S607
+        else:
+            program, *arguments = shlex.split(example)
+            assert program == "opendp-bayes"
+            run(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("release votes.csv --column vote --categories a,b --epsilon 0 -o -", 2),
+        ("release votes.csv --column vote --categories a,b --epsilon x -o -", 2),
+        ("release absent.csv --column vote --categories a,b --epsilon 1 -o -", 2),
+        (
+            (
+                "release votes.csv --column vote --categories a,b --epsilon 1 --size 5 --nulls a"
+                " --unknown a -o -"
+            ),
+            1,
+        ),
+        ("plan --size 9 --prior 1,1 --epsilon 0 --json", 2),
+    ],
+)
+def test_an_error_leaves_standard_output_empty(
+    files: Path, options: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    result = CliRunner().invoke(app, options.split())
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr
+
+
+@pytest.mark.parametrize("place", ["collect", "serialize"])
+def test_ctrl_c_while_opendp_runs_ends_the_command(
+    place: str, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the callback that counts, where it becomes an error whose cause is withheld, like any
+    other; and in the code between OpenDP and its callbacks, where it must wait.
+    """
+    method = getattr(pl.LazyFrame, place)
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return method(*args, **options)
+
+    monkeypatch.setattr(pl.LazyFrame, place, interrupted)
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1")
+    said = run("release", files / "votes.csv", *options, code=130)
+    assert "Traceback" not in said
+    assert "zz" not in said
+
+
+def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["opendp_bayes_office.commands.app"], "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_the_installed_script(files: Path) -> None:
+    script = shutil.which("opendp-bayes", path=str(Path(sys.executable).parent))
+    assert script is not None
+    arguments = [
+        script,
+        "release",
+        "votes.csv",
+        "--column",
+        "vote",
+        "--categories",
+        "a,b,c",
+        *EXACT,
+        "-o",
+        "-",
+    ]
+    result = subprocess.run(
+        arguments, cwd=files, capture_output=True, text=True, timeout=600, check=True
+    )
+    assert ob.Release.from_json(result.stdout).counts == (30, 20, 10, 6)
+
+
+def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    path.write_text("secret,yes\nother,no\n", encoding="utf-8")
+    message = run(
+        "release", path, "--column", "vote", "--categories", "yes,no", "--epsilon", 1, code=2
+    )
+    assert "not in the first line of bare.csv" in message
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize(
+    ("policy", "note"),
+    [
+        (
+            (),
+            "Records without a value are left out; those with a value that is no category are"
+            " counted as “other”.",
+        ),
+        (
+            ("--unknown", "DROP"),
+            "Records without a value or with one that is no category are left out.",
+        ),
+        (
+            ("--nulls", "none", "--unknown", "DROP"),
+            "Records without a value are counted as “none”, like values that read so; those with a"
+            " value"
+            " that is no category are left out.",
+        ),
+        (
+            ("--nulls", "b", "--unknown", "b"),
+            "Records without a value or with one that is no category are counted as “b”.",
+        ),
+    ],
+)
+def test_where_other_rows_are_counted_is_said_before_the_release_and_below_it(
+    files: Path, policy: tuple[str, ...], note: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [str(part) for part in (files / "votes.csv", *COLUMN, "--epsilon", 1, *policy)]
+    result = CliRunner().invoke(app, ["release", *options])
+    assert note in result.stderr
+    assert note in " ".join(result.stdout.split())
+
+    monkeypatch.setattr(release_command, "on_a_terminal", lambda: True)
+    result = CliRunner().invoke(app, ["release", *options])
+    assert note in result.stderr
+    assert note not in " ".join(result.stdout.split()), "a terminal would show it twice"
+
+    def fail(self: SurveyQuery) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(SurveyQuery, "release", fail)
+    assert note in CliRunner().invoke(app, ["release", *options]).stderr
+
+
+def test_a_prior_may_be_learned(files: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "release.json"
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--output", kept)
+    shown = run("release", files / "votes.csv", *options, "--prior", "learned")
+    assert "Prior: learned from the release (empty cells" in " ".join(shown.split())
+    assert ob.Release.from_json(kept.read_text()).learned_prior
+    again = run("release", files / "votes.csv", *options[:6], "--prior", "flat", code=2)
+    assert "--prior flat: must be one number" in again
+
+
+def test_a_learned_prior_may_be_smooth(files: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "release.json"
+    options = ("--column", "vote", "--categories", "a,b,c", "--epsilon", "1", "--ordered", "vote")
+    shown = run("release", files / "votes.csv", *options, "--output", kept)
+    assert "smooth along vote" in shown
+    assert "effects of the order" in " ".join(shown.split())
+    assert ob.Release.from_json(kept.read_text()).ordered == ("vote",)
+    again = run("release", files / "votes.csv", *options[:6], "--ordered", "age", code=2)
+    assert "--ordered ['age']: must be among the columns asked for" in again
+    again = run("release", files / "votes.csv", *options, "--prior", "1", code=2)
+    assert "--ordered ['vote']: goes with a learned prior; leave out --prior 1.0" in again

@@ -1,0 +1,471 @@
+"""What `opendp-bayes release` reads, and of whom: groups, identifiers, separators, standard input
+and compressed files.
+"""
+
+import gzip
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import opendp_bayes as ob
+from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes_office.commands.app import app
+from opendp_bayes_office.files.files import Source
+from tests.helpers.command_line import run
+
+# Noise of scale 2e-3 at most differs from 0 with probability below e^-499.
+EXACT = ("--epsilon", "10000", "-o", "-")
+COLUMN = ("--column", "vote", "--categories", "a,b", "--unknown", "DROP")
+# Each of 4 people has the rows a, a, b, nothing and z; 2 live in x, 1 in y and 1 in z.
+ROWS = [
+    f"{person},{vote},{town}"
+    for person, town in enumerate("xxyz")
+    for vote in ("a", "a", "b", "", "z")
+]
+TEXT = "\n".join(["person,vote,town", *ROWS, ""])
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    path = tmp_path / "votes.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def test_a_posterior_for_each_group(votes: Path) -> None:
+    groups = ("--by", "town=x,y,nowhere")
+    released = ob.Release.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
+    assert released.groups == ("x", "y", "nowhere")
+    assert released.counts == ((4, 2), (2, 1), (0, 0))
+    shown = run("release", votes, *COLUMN, *groups, *EXACT[:2])
+    assert "vote by town" in shown
+    assert (
+        "Records without a value of vote or with one that is no category are left out; those"
+        " without a value of town or with one that is no category are in no group."
+    ) in " ".join(shown.split())
+
+
+TABLE = ("--column", "vote", "--column", "town")
+DROP = ("--unknown", "DROP")
+OF_TABLE = ("--categories", "vote=a,b", "--categories", "town=x,y")
+
+
+def test_a_joint_table(votes: Path) -> None:
+    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *DROP, *EXACT))
+    assert release.axes == ("vote", "town")
+    assert release.categories == (("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"))
+    assert release.counts == (4, 2, 2, 1)
+    shown = " ".join(run("release", votes, *TABLE, *OF_TABLE, *DROP, "--epsilon", 1).split())
+    assert "vote × town" in shown
+    assert (
+        "Records without a value of vote or town or with one that is no category are left out."
+    ) in shown
+
+
+def test_a_joint_table_counts_other_values_of_every_column(votes: Path) -> None:
+    release = ob.Release.from_json(run("release", votes, *TABLE, *OF_TABLE, *EXACT))
+    counts = dict(zip(release.categories, release.counts, strict=True))
+    assert counts == {
+        (vote, town): number * people
+        for vote, number in (("a", 2), ("b", 1), ("other", 1))
+        for town, people in (("x", 2), ("y", 1), ("other", 1))
+    }
+
+
+def test_a_joint_table_with_buckets(votes: Path) -> None:
+    public = ("--size", 20, "--nulls", "vote=b", "--nulls", "town=?", "--unknown", "vote=b")
+    release = ob.Release.from_json(
+        run("release", votes, *TABLE, *OF_TABLE, *public, "--unknown", "town=?", *EXACT)
+    )
+    assert release.axes == ("vote", "town")
+    assert dict(zip(release.categories, release.counts, strict=True)) == {
+        ("a", "x"): 4,
+        ("a", "y"): 2,
+        ("a", "?"): 2,
+        ("b", "x"): 6,
+        ("b", "y"): 3,
+        ("b", "?"): 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
+        ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
+        ((*TABLE, *OF_TABLE[:2]), "--categories town=: is missing; a column of type String"),
+        ((*TABLE, "--column", "vote"), "--column: must name at least one column, and each once"),
+        ((*COLUMN, "--by", "vote"), "--by: must be another column"),
+        ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls: is given more than once"),
+    ],
+)
+def test_wrong_options_of_a_joint_table(
+    votes: Path, options: tuple[str, ...], message: str
+) -> None:
+    assert message in run("release", votes, *options, *EXACT, code=2)
+
+
+def test_rows_of_an_identifier_are_limited_after_those_that_are_not_counted_are_gone(
+    votes: Path,
+) -> None:
+    limit = ("--identifier", "person", "--rows-per-identifier")
+    release = ob.Release.from_json(run("release", votes, *COLUMN, *limit, 3, *EXACT))
+    assert release.counts == (8, 4), "three rows of each count, and none takes their place"
+    assert (release.relation, release.d_in) == ("add/remove", 3)
+    assert release.promise.truncated
+    release = ob.Release.from_json(
+        run("release", votes, *COLUMN, *limit, 2, "--contributions", 2, *EXACT)
+    )
+    assert sum(release.counts) == 8
+    assert release.d_in == 4
+
+
+#: The same question as a specification.
+OF_PERSONS = """
+title = "Votes"
+[privacy]
+epsilon = 10000.0
+unit = "one person"
+identifier = "person"
+rows_per_identifier = 1
+[columns.vote]
+categories = ["a", "b"]
+[[results]]
+column = "vote"
+"""
+
+
+@pytest.mark.parametrize("kind", [pl.UInt64, pl.Int128, pl.UInt128, pl.Int64])
+def test_identifiers_of_any_integers_are_persons_of_their_own(tmp_path: Path, kind: Any) -> None:
+    """Beyond Int64 all would be one null, of which one row was kept: one person more changed which,
+    and so moved two counts where the promise is of one.
+    """
+    first = 2**63 - 20 if kind == pl.Int64 else 2**63
+    people = pl.Series("person", list(range(first, first + 20)), dtype=kind)
+    path, question = tmp_path / "votes.arrow", tmp_path / "votes.toml"
+    pl.DataFrame([people, pl.Series("vote", ["a"] * 20)]).write_ipc(path)
+    question.write_text(OF_PERSONS)
+    limit = ("--identifier", "person", "--rows-per-identifier", 1)
+    for text in (
+        run("release", path, *COLUMN, *limit, *EXACT),
+        run("run", question, path, "-o", "-"),
+    ):
+        release = ob.Release.from_json(text)
+        assert (release.d_in, release.counts[0]) == (1, 20)
+
+
+def test_groups_of_limited_identifiers(votes: Path) -> None:
+    options = ("--identifier", "person", "--rows-per-identifier", 3)
+    groups = ("--by", "town=x,z")
+    released = ob.Release.from_json(run("release", votes, *COLUMN, *options, *groups, *EXACT))
+    assert released.counts == ((4, 2), (2, 1))
+    assert released.d_in == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "options"),
+    [
+        ("votes.csv", ";", ("--separator", ";")),
+        ("votes.csv", "\t", ("--separator", "tab")),
+        ("votes.csv", "\t", ("--separator", "\\t")),
+        ("votes.tsv", "\t", ()),
+        ("votes.tsv", "|", ("--separator", "|")),
+    ],
+)
+def test_separators(tmp_path: Path, name: str, separator: str, options: tuple[str, ...]) -> None:
+    path = tmp_path / name
+    path.write_text(TEXT.replace(",", separator))
+    release = ob.Release.from_json(run("release", path, *COLUMN, *options, *EXACT))
+    assert release.counts == (8, 4)
+
+
+@pytest.mark.parametrize("separator", ["", ";;", "é", '"', "\n"])
+def test_a_separator_is_one_character(votes: Path, separator: str) -> None:
+    message = run("release", votes, *COLUMN, "--separator", separator, *EXACT, code=2)
+    assert "one ASCII character" in message
+
+
+def test_the_wrong_separator_is_suspected(votes: Path) -> None:
+    message = run("release", votes, *COLUMN, "--separator", ";", *EXACT, code=2)
+    assert "the separator (';')" in message
+
+
+def test_gzip(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode()))
+    assert ob.Release.from_json(run("release", path, *COLUMN, *EXACT)).counts == (8, 4)
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="needs the program zstd")
+def test_zstandard(votes: Path) -> None:
+    subprocess.run(["zstd", "-q", votes], check=True)  # noqa: S607
+    path = votes.with_suffix(".csv.zst")
+    assert ob.Release.from_json(run("release", path, *COLUMN, *EXACT)).counts == (8, 4)
+
+
+def test_a_compressed_file_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv.gz"
+    path.write_bytes(b"\x1f\x8b nothing")
+    assert "cannot be read as CSV" in run("release", path, *COLUMN, *EXACT, code=2)
+
+
+def test_standard_input_is_csv_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=TEXT)
+    assert result.exit_code == 0, result.output
+    assert ob.Release.from_json(result.stdout).counts == (8, 4)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "--contributions 0",
+        "--by vote",
+        "--separator ;",
+        "--separator ;;",
+        "--prior 1,2",
+        "--encoding morse",
+        "--unknown B",
+        "--by nope=a",
+        "--identifier nope --rows-per-identifier 1",
+    ],
+)
+@pytest.mark.usefixtures("_unread")
+def test_wrong_options_are_found_at_the_header_of_standard_input(wrong: str) -> None:
+    options = [*COLUMN[:4], *wrong.split(), *EXACT]
+    result = CliRunner().invoke(app, ["release", "-", *options], input=TEXT)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"opendp-bayes: {wrong.split()[0]}") or wrong == "--separator ;"
+
+
+#: The least that a program makes of nothing, too.
+ZSTD_OF_NOTHING = bytes.fromhex("28b52ffd240001000099e9d851")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [gzip.compress(TEXT.encode()), gzip.compress(TEXT.encode() * 10_000), ZSTD_OF_NOTHING],
+    ids=["gzip", "more of it", "zstd"],
+)
+def test_compressed_standard_input_is_refused(content: bytes) -> None:
+    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
+    assert result.exit_code == 2
+    assert "standard input is compressed" in result.stderr
+
+
+def test_a_header_of_several_lines_on_standard_input() -> None:
+    text = '\n"vote\nof 1996",town\n' + "a,x\nb,x\na,y\n"
+    column = ("--column", "vote\nof 1996", "--categories", "a,b", *DROP)
+    result = CliRunner().invoke(app, ["release", "-", *column, *EXACT], input=text)
+    assert result.exit_code == 0, result.output
+    assert ob.Release.from_json(result.stdout).counts == (2, 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_standard_input_without_a_header(content: bytes) -> None:
+    result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT], input=content)
+    assert result.exit_code == 2
+    assert "standard input cannot be read as CSV" in result.stderr
+    assert "/" not in result.stderr
+
+
+# --- encodings
+
+ACCENTS = "person,vöte\n" + "1,Élan\n2,Dole\n3,Élan\n4,\n5,Élan" + "\n6,Dole" * 3000
+OF_ACCENTS = ("--column", "vöte", "--categories", "Élan,Dole", *EXACT)
+ENCODINGS = [
+    "utf-8",
+    "utf-8-sig",
+    "latin-1",
+    "cp1252",
+    "utf-16",
+    "utf-16-le",
+    "UTF-32",
+    "mac-roman",
+]
+
+
+def named(path: Path, content: bytes, kind: str) -> Path:
+    file = path / f"votes.csv{kind}"
+    file.write_bytes(gzip.compress(content) if kind else content)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["", ".gz"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_text_in_its_encoding(
+    tmp_path: Path, encoding: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = named(tmp_path, ACCENTS.encode(encoding), kind)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    options = () if encoding.startswith("utf-8") else ("--encoding", encoding)
+    release = ob.Release.from_json(run("release", path, *OF_ACCENTS, *options))
+    assert release.categories == ("Élan", "Dole", "other")
+    assert release.counts == (3, 3001, 0)
+    assert not list(temporary.iterdir()), "no copy is left"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
+def test_standard_input_in_its_encoding(encoding: str) -> None:
+    options = ["release", "-", *OF_ACCENTS, "--encoding", encoding]
+    result = CliRunner().invoke(app, options, input=ACCENTS.encode(encoding))
+    assert result.exit_code == 0, result.output
+    assert ob.Release.from_json(result.stdout).counts == (3, 3001, 0)
+
+
+def test_a_copy_can_be_read_by_its_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    complete = Source.complete
+
+    def watched(self: Source) -> None:
+        complete(self)
+        modes.append((self.path.stat().st_mode & 0o77, self.path.parent.stat().st_mode & 0o77))
+
+    monkeypatch.setattr(Source, "complete", watched)
+    run(
+        "release", named(tmp_path, ACCENTS.encode("latin-1"), ""), *OF_ACCENTS, "--encoding=latin-1"
+    )
+    assert [directory for _, directory in modes] == [0]
+
+
+@pytest.mark.parametrize("kind", ["", ".gz", "standard input"])
+@pytest.mark.parametrize("place", ["header", "first record", "last record"])
+@pytest.mark.parametrize(
+    ("written", "read"), [("latin-1", ()), ("utf-8", ("--encoding", "ascii")), ("cp1252", ())]
+)
+def test_text_that_is_not_in_the_encoding_is_refused_before_anything_is_released(
+    tmp_path: Path,
+    place: str,
+    kind: str,
+    written: str,
+    read: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was read with marks in place of the letters, which no category has."""
+
+    def release(self: object) -> None:
+        raise AssertionError("released")
+
+    monkeypatch.setattr(PosteriorQuery, "release", release)
+    lines = ["person,vote,town", *["7,a,x"] * 5000]
+    at = {"header": 0, "first record": 1, "last record": -1}[place]
+    lines[at] += "é"
+    content = "\n".join(lines).encode(written)
+    if kind == "standard input":
+        result = CliRunner().invoke(app, ["release", "-", *COLUMN, *EXACT, *read], input=content)
+        assert result.exit_code == 2
+        message = result.stderr
+    else:
+        message = run("release", named(tmp_path, content, kind), *COLUMN, *EXACT, *read, code=2)
+    assert f"is not text in {read[1] if read else 'utf-8'}. Name the encoding" in message
+    assert "--encoding latin-1" in message
+    assert not any(data in message for data in ("é", "7,a", "person", "0xe9", "position"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+@pytest.mark.parametrize("place", ["file", "standard input"])
+def test_text_that_is_marked_as_utf_16_says_how_to_read_it(
+    tmp_path: Path, encoding: str, place: str
+) -> None:
+    content = "\ufeff".encode(encoding) if encoding == "utf-16-be" else b""
+    content += ACCENTS.encode(encoding)
+    given = "-" if place == "standard input" else named(tmp_path, content, "")
+    result = CliRunner().invoke(app, ["release", str(given), *OF_ACCENTS], input=content)
+    assert result.exit_code == 2
+    assert "Say so: --encoding utf-16" in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["morse", "rot13", "base64", ""])
+def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
+    message = run("release", votes, *COLUMN, *EXACT, f"--encoding={encoding}", code=2)
+    assert "is not an encoding that is read" in message
+
+
+def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv.gz"
+    path.write_bytes(gzip.compress(TEXT.encode() * 50_000)[:-2000])
+    assert "FILE votes.csv.gz: cannot be read as CSV" in run(
+        "release", path, *COLUMN, *EXACT, code=2
+    )
+
+
+LINES = [f"p{number},{'a' if number % 3 else 'b'}" for number in range(3000)]
+
+
+def with_lines(path: Path, lines: dict[int, str]) -> Path:
+    """A file of 3000 records, and others before those of these numbers."""
+    made = list(LINES)
+    for at, line in sorted(lines.items(), reverse=True):
+        made.insert(at, line)
+    path.write_text("\n".join(["name,vote", *made, ""]), newline="")
+    return path
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        {10: '"pipe,a', 2000: '"pipe,b'},
+        {10: '5" pipe,a', 2000: '6" pipe,b'},
+        {10: 'pipe,"a', 2000: '"pipe,b'},
+        {10: '"pi"pe",a', 2000: 'x"",b"'},
+        {10: 'pi;"pe,a', 2000: 'pi";pe,b'},  # beside what is a separator elsewhere
+        {3000: 'pipe,"a'},
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_quotes_that_make_one_record_of_many_are_refused(
+    tmp_path: Path, lines: dict[int, str], encoding: str
+) -> None:
+    path = with_lines(tmp_path / "votes.csv", lines)
+    path.write_bytes(path.read_text().encode(encoding))
+    said = run("release", path, *COLUMN, *EXACT, "--encoding", encoding, code=2)
+    assert "FILE votes.csv: has quotes between which lines end" in said
+    assert 'Write a value with a quote in it as "5"" pipe".' in said
+    assert "pipe,a" not in said
+
+
+def test_without_that_one_line_elsewhere_moves_many_records(tmp_path: Path) -> None:
+    """The negative control: both files have the same lines."""
+    numbers = [
+        pl.scan_csv(
+            with_lines(tmp_path / f"{at}.csv", {10: '"p,a', at: '"p,b'}),
+            infer_schema=False,
+            truncate_ragged_lines=True,
+        )
+        .select("vote")
+        .collect(engine="streaming")
+        .height
+        for at in (1000, 2000)
+    ]
+    assert numbers == [2011, 1011]
+
+
+@pytest.mark.parametrize(
+    ("line", "counts"),
+    [
+        ('"pipe, 5"" and\n6"" long",a', (2001, 1000)),
+        ('"""\n\n""",a', (2001, 1000)),
+        ('"pipe\n","a"', (2001, 1000)),
+        ('"",""', (2000, 1000)),
+        ('5" x 6" pipe,a', (2001, 1000)),
+    ],
+)
+def test_quotes_that_begin_and_end_a_value_or_stand_in_one_line_are_read(
+    tmp_path: Path, line: str, counts: tuple[int, int]
+) -> None:
+    path = with_lines(tmp_path / "votes.csv", {10: line, 2000: line, 2999: "x,b"})
+    twice = tuple(2 * counts[at] - (2000, 1000)[at] + at for at in (0, 1))
+    release = ob.Release.from_json(run("release", path, *COLUMN, *EXACT))
+    assert release.counts == twice

@@ -1,0 +1,569 @@
+"""`opendp-bayes init` and `opendp-bayes report`: from a file to a page."""
+
+import gzip
+import json
+import re
+import shlex
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import opendp_bayes as ob
+from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes.trusted.boundary import ReleaseError
+from opendp_bayes_office.commands.app import app
+from opendp_bayes_office.commands.output import NewFile
+from opendp_bayes_office.report.report_document import Report
+from opendp_bayes_office.report.specification_text import read_specification
+from tests.helpers.asked_of_files import survey_of
+from tests.helpers.command_line import run
+from tests.helpers.sources import ROOT
+
+SPECIFICATION = """\
+title = "Votes"
+[privacy]
+epsilon = 20000.0
+[columns.vote]
+categories = ["a", "b"]
+[columns.town]
+categories = ["x", "y"]
+[[results]]
+column = "vote"
+[[results]]
+column = "vote"
+by = "town"
+[[results]]
+column = ["vote", "town"]
+"""
+MAKE = ("report", "votes.toml", "votes.csv", "-o", "votes.html")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with a specification and data."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i // 4},{'aab'[i % 3]},{'xy'[i % 2]}" for i in range(60)]
+    Path("votes.csv").write_text("\n".join(["person,vote,town", *rows, ",,", "99,zz,x", ""]))
+    Path("votes.toml").write_text(SPECIFICATION)
+    return tmp_path
+
+
+#: What each page has before its first report, of a file of CSV.
+START = {
+    "README.md": {"FILE": "survey.csv", "C=a,b,c": "vote=yes,no", "D=x,y": "age=young,old"},
+    "docs/reports.md": {},
+}
+
+
+@pytest.mark.parametrize("page", START)
+def test_from_init_to_a_report_the_commands_of_a_page_run_as_they_stand(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ["yes,young", "no,old", "yes,old"] * 20
+    Path("survey.csv").write_text("\n".join(["vote,age", *rows, ""]))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    commands = re.findall(r"^opendp-bayes (init .*)\n(?:opendp-bayes )(report .*)$", text, re.M)
+    for command in commands[0]:
+        for given, own in START[page].items():
+            command = command.replace(given, own)
+        shown = run(*shlex.split(command))
+    assert "a report of 2 results" in shown
+
+
+def test_a_report_and_its_releases_are_written(place: Path) -> None:
+    assert run(*MAKE) == "votes.html: a report of 3 results. votes.json keeps the releases.\n"
+    report = Report.from_json(Path("votes.json").read_bytes())
+    vote, by_town, table = report.releases
+    # Noise of scale 5e-4 at most differs from 0 with probability below e^-1999.
+    assert isinstance(vote, ob.Release)
+    assert vote.counts == (40, 20, 1), "the last are of no category"
+    assert by_town.counts == ((20, 10, 1), (20, 10, 0))
+    assert table.counts == (20, 20, 0, 10, 10, 0, 1, 0, 0)
+    assert sum(release.epsilon for release in report.releases) <= 20000
+    page = Path("votes.html").read_text()
+    assert "<h1>Votes</h1>" in page
+    assert "no listed value" in page
+    assert json.loads(Path("votes.json").read_text())["releases"][0] == json.loads(vote.to_json())
+    run("report", "votes.json", "-o", "again.html")
+    assert Path("again.html").read_text() == page
+    shown = run("show", "votes.json")
+    for heading in ("vote", "vote by town", "vote × town"):
+        assert re.search(rf"^{heading}$", shown, re.MULTILINE), shown
+
+
+def test_the_specification_of_the_tutorial_makes_its_report(place: Path) -> None:
+    """Of a survey with its columns and number of records; the answers are made up."""
+    tutorial = ROOT / "docs" / "tutorial.md"
+    text = tutorial.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    Path("survey.toml").write_text(blocks[0])
+    parties = re.findall(r'^    "(.*)",$', text.split("parties = [")[1].split("]")[0], re.MULTILINE)
+    kinds = {"vote": pl.Enum(["Clinton", "Dole"]), "party": pl.Enum(parties)}
+    rows = [(("Clinton", "Dole")[i % 2], parties[i % 7]) for i in range(944)]
+    pl.DataFrame(rows, schema=kinds, orient="row").write_parquet("survey.parquet")
+    run("report", "survey.toml", "survey.parquet", "-o", "survey.html")
+    page = Path("survey.html").read_text()
+    for heading in ("Expected vote", "Party", "Expected vote by party"):
+        assert f"<h3>{heading}</h3>" in page
+    releases = Report.from_json(Path("survey.json").read_bytes()).releases
+    assert 0.99 < sum(release.epsilon for release in releases) <= 1.0
+
+
+def test_identifiers_are_limited_and_said(place: Path) -> None:
+    limited = 'epsilon = 20000.0\nidentifier = "person"\nrows_per_identifier = 2'
+    Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
+    run(*MAKE)
+    vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
+    assert (sum(vote.counts), vote.d_in, vote.promise.truncated) == (31, 2, True)
+    page = Path("votes.html").read_text()
+    assert "At most 2 records of each person are counted" in page
+    differ = "whole identifiers, with at most 2 records added or removed among the rows kept"
+    assert page.count(differ) == 2, "in the promise and in the methods"
+
+
+def test_a_public_size(place: Path) -> None:
+    public = SPECIFICATION.replace("epsilon = 20000.0", "epsilon = 20000.0\nsize = 62")
+    everything = 'nulls = "none"\nunknown = "other"\n'
+    for column in ("vote", "town"):
+        public = public.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
+    Path("votes.toml").write_text(public)
+    run(*MAKE)
+    vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
+    assert (vote.categories, vote.counts) == (("a", "b", "none", "other"), (40, 20, 1, 1))
+    assert "The number of records, 62, is public." in Path("votes.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("privacy", "d_in"),
+    [
+        ("contributions = 3", 3),
+        ("contributions = 3\nsize = 62", 3),
+        ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
+    ],
+)
+@pytest.mark.parametrize("budget", ["epsilon", pytest.param("rho", marks=pytest.mark.slow)])
+def test_the_budget_is_for_all_records_of_a_unit(
+    place: Path, budget: str, privacy: str, d_in: int
+) -> None:
+    """Every release loses its part of the budget at the distance of a unit, by its mechanism's own
+    account, and no more.
+    """
+    text = SPECIFICATION.replace("epsilon = 20000.0", f"{budget} = 3.0\n{privacy}")
+    everything = 'nulls = "none"\nunknown = "other"\n'
+    for column in ("vote", "town"):
+        text = text.replace(f"[columns.{column}]\n", f"[columns.{column}]\n{everything}")
+    survey = survey_of(place / "votes.csv", read_specification(text)).release()
+    assert len(survey) == 3
+    for release in survey.values():
+        whole = getattr(release, "whole", None) or release
+        own = ob.exact_loss(whole.mechanism, size=release.size, prior=whole.prior, d_in=d_in)
+        assert release.d_in == d_in
+        assert 0.99 < getattr(own, budget) <= getattr(release, budget) <= 1.0
+
+
+THREE = """\
+title = "Votes"
+[privacy]
+rho = 600000.0
+[columns.vote]
+categories = ["b", "a"]
+labels = ["Bee", "Ay"]
+nulls = "b"
+unknown = "a"
+[columns.town]
+categories = ["y", "x"]
+labels = ["Why", "Ex"]
+nulls = "x"
+unknown = "y"
+[columns.odd]
+categories = ["1", "0"]
+labels = ["Odd", "Even"]
+nulls = "0"
+unknown = "DROP"
+[[results]]
+column = ["vote", "town", "odd"]
+prior = [1, 2, 3, 4, 5, 6, 7, 8]
+share = 4
+mechanism = "gaussian_parameters"
+[[results]]
+column = "vote"
+by = "town"
+prior = [0.5, 2]
+mechanism = "laplace_parameters"
+"""
+
+
+def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None:
+    """Every cell against the definition: rows counted one by one. Noise as in the first test, or
+    Gaussian of scale 0.01 at most.
+    """
+    rows = [("ab"[i % 5 == 0], "xxy"[i % 3], str(i % 2)) for i in range(60)]
+    rows += [("", "x", "1"), ("zz", "y", "0"), ("a", "zz", "1"), ("b", "", "1"), ("a", "y", "")]
+    lines = [",".join((str(i), *row)) for i, row in enumerate(rows)]
+    Path("votes.csv").write_text("\n".join(["person,vote,town,odd", *lines, ""]))
+    counted = ({"": "b", "zz": "a"}, {"": "x", "zz": "y"}, {"": "0"})
+    cells = list(product("ba", "yx", "10"))
+    known = [tuple(of.get(v, v) for of, v in zip(counted, row, strict=True)) for row in rows]
+    expected = [known.count(cell) for cell in cells]
+    Path("votes.toml").write_text(THREE)
+    run(*MAKE)
+    table, groups = Report.from_json(Path("votes.json").read_bytes()).releases
+    assert (table.categories, table.counts) == (tuple(cells), tuple(expected))
+    assert (table.prior, groups.prior) == ((1, 2, 3, 4, 5, 6, 7, 8), (0.5, 2.0))
+    assert dict(zip(groups, groups.counts, strict=True)) == {
+        town: tuple(sum(row[:2] == (vote, town) for row in known) for vote in "ba") for town in "yx"
+    }
+    kinds = [table.mechanism.name, groups.mechanism.name]
+    assert kinds == ["gaussian_parameters", "laplace_parameters"]
+    assert round(table.rho / groups.rho, 6) == 4
+    page = Path("votes.html").read_text()
+    rows = re.findall(r'<th scope="row">(.*? × .*?)</th>', page.partition("unmatched")[0])
+    assert rows == ["Bee × Why", "Bee × Ex", "Ay × Why", "Ay × Ex"]
+    assert re.findall(r'<th scope="col">(Odd|Even)<svg', page) == ["Odd", "Even"]
+    assert "those without a value of odd are counted as “Even”" in page
+
+
+@pytest.mark.usefixtures("_unreleased")
+@pytest.mark.parametrize(
+    ("arguments", "change", "message"),
+    [
+        ("votes.toml", ("", ""), "DATA: is missing; name the"),
+        ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No"),
+        ("votes.toml absent.csv", ("", ""), r"FILE absent\.csv: is not a file"),
+        ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: line 3: privacy\.epsilon"),
+        ("votes.toml votes.csv", ("vote", "vot"), r"columns\.vot: .*in the first line"),
+        (
+            "votes.toml votes.csv",
+            ('categories = ["a", "b"]', ""),
+            r"votes\.toml: line 4: columns\.vote\.categories: is missing",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('by = "town"', 'by = "town"\nprior = [1, 2]'),
+            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0\]: .*3",
+        ),
+        (
+            "votes.toml votes.csv",
+            ("[privacy]", 'separator = ";;"\n[privacy]'),
+            r"votes\.toml: line 2: separator=';;': .*ASCII",
+        ),
+        (
+            "votes.toml votes.csv",
+            ("[privacy]", 'encoding = "morse"\n[privacy]'),
+            r"votes\.toml: line 2: encoding='morse': .*not",
+        ),
+        (
+            "votes.toml votes.csv",
+            ("[privacy]", 'encoding = "utf-16"\n[privacy]'),
+            r"votes\.csv: .*not text in utf-16.*encoding = 'latin-1'",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('["a", "b"]', '["a", "b"]\nunmatched = "drop"'),
+            r"votes\.toml: line 6: columns\.vote\.unmatched: .*not .*unk",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('["a", "b"]', '["a", "DROP"]\nunknown = "DROP"'),
+            r"votes\.toml: line 6: columns\.vote\.unknown='DROP': .*values out",
+        ),
+        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_released(
+    place: Path, arguments: str, change: tuple[str, str], message: str
+) -> None:
+    Path("votes.toml").write_text(SPECIFICATION.replace(*change))
+    shown = run("report", *arguments.split(), "-o", "votes.html", code=2)
+    assert len(shown.splitlines()) == 1
+    assert re.search(message, shown), shown
+    assert not [*place.glob("*.html"), *place.glob("*.json")], "nothing is left"
+
+
+@pytest.mark.parametrize("taken", ["votes.html", "votes.json"])
+def test_files_that_exist_are_not_replaced(place: Path, taken: str) -> None:
+    Path(taken).write_text("paid for")
+    assert f"{taken}: exists already" in run(*MAKE, code=2)
+    assert Path(taken).read_text() == "paid for"
+
+
+def test_a_failure_releases_nothing_and_leaves_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: SurveyQuery) -> Any:
+        raise ReleaseError("reading failed")
+
+    monkeypatch.setattr(SurveyQuery, "release", fails)
+    assert "reading failed" in run(*MAKE, code=1)
+    assert not [*place.glob("*.html"), *place.glob("*.json")]
+
+
+def test_a_page_that_cannot_be_written_loses_no_release(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: NewFile, content: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(NewFile, "write", full)
+    message = run(*MAKE, code=3)
+    name = re.search(r"it is in (\S+), and", message)
+    assert name, message
+    assert len(Report.from_json(Path(name[1]).read_bytes()).releases) == 3
+    assert "vote by town" in run("show", name[1])
+
+
+def test_where_the_page_alone_cannot_be_written_its_releases_are_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = NewFile.write
+
+    def full(self: NewFile, content: bytes) -> None:
+        if self.path.suffix == ".html":
+            raise OSError(28, "No space left on device")
+        write(self, content)
+
+    monkeypatch.setattr(NewFile, "write", full)
+    message = run(*MAKE, code=3)
+    assert "votes.html: cannot be written (No space left on device)." in message
+    assert "The releases are in votes.json" in message
+    monkeypatch.undo()
+    monkeypatch.chdir(place)
+    run("report", "votes.json", "-o", "votes.html")
+
+
+def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
+    one = SPECIFICATION[: SPECIFICATION.index('[[results]]\ncolumn = "vote"\nby')]
+    Path("votes.toml").write_text(one, encoding="utf-8-sig")
+    assert run(*MAKE) == "votes.html: a report of 1 result. votes.json keeps the releases.\n"
+    assert "The result has a privacy loss of at most" in Path("votes.html").read_text()
+
+
+def test_the_context_is_debited_once_for_all_results(place: Path) -> None:
+    asked = SPECIFICATION.replace("= 20000.0", "= 2.0")
+    survey = survey_of(Path("votes.csv"), read_specification(asked))
+    released = survey.release()
+    assert survey._context.current_privacy_loss() == [2.0]
+    assert 1.99 < released.loss.epsilon <= 2.0
+    assert list(released) == ["vote", "vote by town", "vote × town"]
+    assert len({round(release.epsilon, 3) for release in released.values()}) == 1
+
+
+def test_the_schema_is_printed() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("report", "--schema")))
+
+
+def test_init_writes_what_report_reads(place: Path) -> None:
+    Path("votes.toml").unlink()
+    options = ("--header", "--categories", "vote=a,b", "--epsilon", 2.0)
+    run("init", "votes.csv", *options, "-o", "votes.toml")
+    text = Path("votes.toml").read_text()
+    found = read_specification(text)
+    assert found.privacy.epsilon == 2.0
+    assert found.columns["vote"].categories == ["a", "b"]
+    assert [result.column for result in found.results] == ["vote"]
+    assert "# [columns.town]" in text
+    assert found.columns["vote"].unknown is None
+    run(*MAKE)
+    assert Report.from_json(Path("votes.json").read_bytes()).releases[0].k == 3
+
+
+def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
+    secret = pl.DataFrame(
+        {
+            "kind": pl.Series(["b", "b"], dtype=pl.Enum(["a", "b"])),
+            "flag": [True, True],
+            'a "name"': ["secret", "secret"],
+            "number": [31415926, 1],
+            "weight": [0.5, 31415926.0],
+        }
+    )
+    texts = []
+    for frame in (secret, secret.clear()):
+        frame.write_parquet(tmp_path / "data.parquet")
+        texts.append(run("init", tmp_path / "data.parquet", "--categories", "number=1,2"))
+    assert texts[0] == texts[1], "the same of no rows"
+    assert "secret" not in texts[0]
+    assert "31415926" not in texts[0]
+    found = read_specification(texts[0])
+    assert [result.column for result in found.results] == ["kind", "flag", "number"]
+    assert found.columns["number"].categories == [1, 2]
+    assert "weight] has type Float64, which is not counted" in texts[0]
+
+
+@pytest.mark.parametrize(
+    ("categories", "message"),
+    [
+        ("vote", r"--categories vote: must be COLUMN=a,b,c"),
+        ("vote=", r"must be COLUMN=a,b,c"),
+        ("vote=a,,b", r"--categories vote='a,,b': .*separated by commas"),
+        ("vote=a,a", r"--categories vote=: .*repeat a label"),
+        ("nope=a,b", r"--categories nope=: .*first line .*votes\.csv"),
+    ],
+)
+def test_wrong_categories_of_init(place: Path, categories: str, message: str) -> None:
+    assert re.search(message, run("init", "votes.csv", "--categories", categories, code=2))
+
+
+def test_init_refuses_a_column_that_is_listed_twice(place: Path) -> None:
+    twice = ("--categories", "vote=a,b", "--categories", "vote=b")
+    message = run("init", "votes.csv", *twice, code=2)
+    assert "vote=b: vote has its categories already" in message
+
+
+@pytest.mark.parametrize("epsilon", ["-1", "0", "inf", "nan"])
+def test_init_refuses_what_is_no_budget(place: Path, epsilon: str) -> None:
+    message = run("init", "votes.csv", "--epsilon", epsilon, code=2)
+    assert "must be finite and greater than 0" in message
+
+
+def test_init_reads_labels_as_release_does(place: Path) -> None:
+    text = run("init", "votes.csv", "--categories", 'vote="a, or b", b', "--categories", "town=x,y")
+    columns = read_specification(text).columns
+    assert columns["vote"].categories == ["a, or b", "b"]
+    assert columns["town"].categories == ["x", "y"]
+
+
+@pytest.mark.usefixtures("_unread")
+def test_init_reads_the_header_of_standard_input() -> None:
+    options = ["init", "-", "--separator", ";", "--categories", "vote=a,b"]
+    result = CliRunner().invoke(app, options, input="vote;town\na;x\n")
+    assert result.exit_code == 0, result.output
+    found = read_specification(result.stdout)
+    assert (found.title, found.separator) == ("Report on standard input", ";")
+    assert found.columns["vote"].categories == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["votes.csv.gz", "VOTES.CSV.GZ", "votes.2024.csv.gz"])
+def test_the_title_of_init_is_the_name_without_its_extension(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(b"vote\na\n"))
+    title = name.lower().removesuffix(".csv.gz")
+    text = run("init", tmp_path / name, "--header")
+    assert text.splitlines()[0].lower() == f'title = "report on {title}"'
+
+
+def test_a_report_of_standard_input(place: Path) -> None:
+    content = Path("votes.csv").read_bytes()
+    result = CliRunner().invoke(app, ["report", "votes.toml", "-", "-o", "v.html"], input=content)
+    assert result.exit_code == 0, result.output
+    assert Report.from_json(Path("v.json").read_bytes()).releases[0].counts == (40, 20, 1)
+
+
+@pytest.mark.usefixtures("_unread", "place")
+def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> None:
+    Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
+    result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
+    assert result.exit_code == 2, result.output
+    line = 1 + Path("votes.toml").read_text().splitlines().index("[columns.city]")
+    told = f"votes.toml: line {line}: columns.city: is not in the first line of standard input"
+    assert told in result.stderr
+
+
+# --- a file without a header, and text in another encoding
+
+#: A record, in which nothing may be told from a name, and what is typed by mistake.
+RECORDS = ["Jane Doe,1960,HIV", "vote,town,age", "1,2,3", '"Doe, Jane",,HIV', "a", "é,x"]
+ASKED = [
+    (),
+    ("--column", "absent"),
+    ("--categories", "absent=a,b"),
+    ("--separator", ";"),
+    ("--encoding", "latin-1"),
+    ("--epsilon", "0.5"),
+]
+
+
+@pytest.mark.parametrize("arguments", ASKED)
+@pytest.mark.parametrize("piped", [False, True])
+@pytest.mark.parametrize("first", RECORDS)
+def test_init_writes_no_name_that_may_be_a_value(
+    first: str, piped: bool, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text(f"{first}\n{first}\n")
+    place, content = ("-", path.read_bytes()) if piped else (str(path), b"")
+    result = CliRunner().invoke(app, ["init", place, *arguments], input=content)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    told = result.stderr.replace(str(path), "").replace("data.csv", "")
+    assert re.search(
+        r"its first line may be a record, .* --column vote --column age, or say with --header"
+        r"|(--column absent|--categories absent=): is not in the first line",
+        told,
+    ), told
+    assert not any(value in told for value in ("Jane", "1960", "HIV", "town", "é", "2,3"))
+
+
+def test_init_writes_the_columns_that_are_named(place: Path) -> None:
+    text = run("init", "votes.csv", "--column", "town", "--categories", "vote=a,b")
+    assert list(read_specification(text).columns) == ["vote"]
+    assert "# [columns.town]" in text
+    assert "columns.person" not in text
+    message = run("init", "votes.csv", "--column", "city", code=2)
+    assert "city: is not in the first line of votes.csv" in message
+    assert "person" not in message
+
+
+def test_init_of_a_file_that_says_its_names_may_leave_some_out(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pl.DataFrame({"a": [True], "b": [False]}).write_parquet(path)
+    assert list(read_specification(run("init", path)).columns) == ["a", "b"]
+    assert list(read_specification(run("init", path, "--column", "b")).columns) == ["b"]
+    assert "--header: is for CSV and workbooks, and data.parquet is Parquet" in run(
+        "init", path, "--header", code=2
+    )
+
+
+@pytest.mark.parametrize("command", ["release", "report"])
+def test_no_command_shows_the_first_line(place: Path, command: str) -> None:
+    Path("votes.csv").write_text("Jane,HIV\nJohn,none\n")
+    options = {
+        "release": ("votes.csv", "--column", "vote", "--categories", "a,b", "--epsilon", "1"),
+        "report": ("votes.toml", "votes.csv"),
+    }[command]
+    message = run(command, *options, code=2)
+    assert "is not in the first line of votes.csv" in message
+    assert "Jane" not in message
+    assert "HIV" not in message
+
+
+def test_a_report_of_text_in_its_encoding(place: Path) -> None:
+    text = Path("votes.csv").read_text().replace("town", "tøwn").replace("zz", "ß")
+    Path("votes.csv").write_bytes(text.encode("latin-1"))
+    Path("votes.toml").unlink()
+    options = ("--encoding", "latin1", "--header", "--categories", "vote=a,b", "--epsilon", "20000")
+    assert "is not text in utf-8. Name the encoding" in run(
+        "init", "votes.csv", *options[2:], code=2
+    )
+    run("init", "votes.csv", *options, "-o", "votes.toml")
+    assert read_specification(Path("votes.toml").read_text()).encoding == "latin1"
+    run(*MAKE)
+    assert Report.from_json(Path("votes.json").read_bytes()).releases[0].counts == (40, 20, 1)
+
+
+def test_where_other_records_are_counted_is_said_before_the_release(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(self: SurveyQuery) -> Any:
+        raise ReleaseError("reading failed")
+
+    monkeypatch.setattr(SurveyQuery, "release", fails)
+    dropped = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunknown = "DROP"')
+    Path("votes.toml").write_text(dropped)
+    lines = run(*MAKE, code=1).splitlines()
+    assert lines[0] == (
+        "opendp-bayes: vote: Records without a value are left out; those with a value that is no"
+        " category are counted as “other”."
+    )
+    assert lines[1].startswith(
+        "opendp-bayes: vote by town: Records without a value of vote are left"
+    )
+    assert lines[1].endswith(
+        "those without a value of town or with one that is no category are in no group."
+    )
+    assert lines[2].endswith("with a value of vote that is no category are counted as “other”.")

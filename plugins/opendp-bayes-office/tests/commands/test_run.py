@@ -1,0 +1,281 @@
+"""`opendp-bayes run`: a question that travels; and `--dry-run`, which reads no record."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import opendp_bayes as ob
+from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes_office.commands.app import app
+from opendp_bayes_office.files.files import Source
+from opendp_bayes_office.report.specification_text import read_specification, tomllib
+from tests.helpers.command_line import run
+
+QUESTION = """\
+title = "Votes"
+[privacy]
+epsilon = 20000.0
+[columns.vote]
+categories = ["a", "b"]
+[columns.town]
+categories = ["x", "y"]
+[[results]]
+column = "vote"
+mechanism = "laplace_parameters"
+[[results]]
+column = "vote"
+by = "town"
+share = 3
+"""
+
+
+@pytest.fixture
+def place(sixty_votes: Path) -> Path:
+    """A working directory with a question, in both languages, and data."""
+    Path("votes.toml").write_text(QUESTION)
+    Path("votes.json").write_text(json.dumps(tomllib.loads(QUESTION)))
+    return sixty_votes
+
+
+@pytest.mark.parametrize("question", ["votes.json", "votes.toml"])
+def test_a_question_travels_and_its_survey_comes_back(place: Path, question: str) -> None:
+    shown = run("run", question, "votes.csv", "-o", "made.json")
+    assert "vote by town, x" in shown
+    survey = ob.Survey.from_json(Path("made.json").read_bytes())
+    # Noise of scale 2e-4 at most differs from 0 with probability below e^-4999.
+    assert survey["vote"].counts == (40, 20, 0)
+    assert survey["vote by town"].counts == ((20, 10, 0), (20, 10, 0))
+    assert survey["vote by town"].epsilon / survey["vote"].epsilon == pytest.approx(3)
+    assert survey.loss.epsilon <= 20000
+    assert run("show", "made.json") == shown
+
+
+def test_one_result_is_a_release(place: Path) -> None:
+    one = QUESTION[: QUESTION.rindex("[[results]]")]
+    Path("one.toml").write_text(one)
+    release = ob.Release.from_json(run("run", "one.toml", "votes.csv", "-o", "-"))
+    assert release.counts == (40, 20, 0)
+    assert release.mechanism.name == "laplace_parameters"
+
+
+def test_a_report_takes_a_question_in_json(place: Path) -> None:
+    run("report", "votes.json", "votes.csv", "-o", "page.html")
+    assert "<h1>Votes</h1>" in Path("page.html").read_text()
+    assert read_specification(Path("votes.json").read_text()) == read_specification(QUESTION)
+
+
+REFUSED = [
+    ('"epsilon": 20000.0', '"epsilon": -1', r"votes.json: privacy.epsilon: must be a number > 0"),
+    ('"epsilon": 20000.0', '"epsilon": NaN', r"votes.json: is not JSON: NaN is no number of JSON"),
+    (
+        '"epsilon": 20000.0',
+        '"epsilon": 1, "epsilon": 2',
+        r"votes.json: is not JSON: 'epsilon' is there twice in one object; leave out one",
+    ),
+    ('"title": "Votes",', '"title": "Votes"', r"votes.json: is not JSON: Expecting ',' delimiter"),
+    ('"by": "town"', '"by": "city"', r"votes.json: results[1].by: 'city' is not under columns"),
+    ('"share": 3', '"scale": 3', r"votes.json: results[1].scale: is not a field; must be one of"),
+    (
+        '"share": 3',
+        '"prior": [1]',
+        r"results[1].prior=[1.0]: has shape (1,); must have 3 entries",
+    ),
+    ('"laplace_parameters"', '"laplace"', r"votes.json: results[0].mechanism='laplace': is not"),
+    ('"laplace_parameters"', '"knorm_parameters"', "is not in the first line of votes.csv"),
+]
+
+
+@pytest.mark.usefixtures("_unreleased")
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED)
+def test_everything_that_a_specification_refuses_is_refused(
+    place: Path, old: str, new: str, message: str
+) -> None:
+    text = Path("votes.json").read_text()
+    assert old in text
+    if "first line" in message:
+        old, new = '"town"', '"city"'
+    Path("votes.json").write_text(text.replace(old, new))
+    shown = run("run", "votes.json", "votes.csv", "-o", "made.json", code=2)
+    assert message in shown
+    assert not Path("made.json").exists()
+
+
+def test_a_file_that_is_no_question_is_called_what_it_is(place: Path) -> None:
+    run("run", "votes.json", "votes.csv", "-o", "made.json")
+    for command in ("run", "report"):
+        message = run(command, "votes.csv", "votes.json", code=2)
+        assert "votes.csv: is a file with data" in message
+        message = run(command, "made.json", "votes.csv", code=2)
+        assert "made.json: format='opendp-bayes survey': holds results" in message
+    text = QUESTION.replace("20000.0", '1\nidentifier = "who"\nrows_per_identifier = 1')
+    Path("who.toml").write_text(text)
+    message = run("run", "who.toml", "votes.csv", code=2)
+    assert "line 4: privacy.identifier='who': is not in" in message
+    Path("empty.csv").write_text("")
+    message = run("run", "votes.json", "empty.csv", code=2)
+    assert "empty.csv: cannot be read as CSV" in message
+    message = run("run", "votes.json", "votes.csv", "-o", ".", code=2)
+    assert "--output .: is a folder; name a file in it" in message
+    message = run("run", "votes.json", "votes.csv", "-o", "no/made.json", code=2)
+    assert "--output no/made.json: there is no folder no" in message
+
+
+def test_options_that_do_not_fit_are_refused(place: Path) -> None:
+    assert "DATA: is missing" in run("run", "votes.json", code=2)
+    for options in (["-o", "-"], ["-o", "made.json"]):
+        shown = run("run", "votes.json", "--dry-run", *options, code=2)
+        assert "--dry-run: releases nothing that --output could hold; leave it out." in shown
+    sized = QUESTION.replace("epsilon = 20000.0", "epsilon = 1.0\nsize = 60\nguess_size = 9")
+    sized = sized.replace("[columns.vote]", "[columns.vote]\nnulls = 'a'\nunknown = 'a'")
+    Path("sized.toml").write_text(sized)
+    message = run("run", "sized.toml", "--dry-run", code=2)
+    assert "line 5: privacy.guess_size: is of a private" in message
+    sized = sized.replace("guess_size = 9\n", "")
+    assert "sized.toml: line 16: results[0].pooled: needs noise on" in _with_mechanism(sized)
+
+
+def _with_mechanism(text: str) -> str:
+    """What is said where groups are to be pooled whose draws are no noise on counts."""
+    one = text[: text.index("[[results]]")] + "[[results]]\ncolumn = 'vote'\nby = 'town'\n"
+    Path("sized.toml").write_text(f"{one}mechanism = 'permute_and_flip'\n\npooled = true\n")
+    return run("run", "sized.toml", "--dry-run", code=2)
+
+
+@pytest.mark.parametrize("groups", [1333, 1334])
+def test_more_groups_than_are_pooled_are_refused_before_they_are_paid(
+    place: Path, groups: int
+) -> None:
+    """Of two categories and one for all other values, at most 4000 counts."""
+    towns = json.dumps([str(number) for number in range(groups)])
+    text = QUESTION.replace('["x", "y"]', towns).replace("share = 3", "pooled = true")
+    Path("many.toml").write_text(text)
+    shown = run("run", "many.toml", "--dry-run", code=2 if groups > 1333 else 0)
+    said = "pooled: is of 1334 groups with 3 categories, and at most 4000 counts are pooled"
+    assert (said in shown) == (groups > 1333)
+
+
+@pytest.mark.parametrize("data", [[], ["votes.csv"]])
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_a_dry_run_reads_no_record(
+    place: Path, command: str, data: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for of, method in ((SurveyQuery, "release"), (Source, "complete")):
+        monkeypatch.setattr(of, method, lambda *_: pytest.fail("records are read"))
+    Path("votes.csv").write_bytes(b"vote,town\n" + b"a,x\n" * 100_000 + b"\xff")  # cannot be read
+    Path("votes.toml").write_text(QUESTION.replace("20000.0", "1.0"))
+    Path("sixty.toml").write_text(QUESTION.replace("20000.0", "1.0\nguess_size = 60"))
+    before = sorted(place.iterdir())
+    shown = run(command, "sixty.toml", *data, "--dry-run")
+    assert sorted(place.iterdir()) == before
+    assert "No record was read and nothing was spent." in shown
+    assert "All results together: ε = 1, for one record." in shown
+    assert "LaplaceParameters(scale=4," in shown
+    widths = [float(line.split()[-1]) for line in shown.splitlines() if "Laplace" in line]
+    assert len(widths) == 2
+    unknown = run(command, "votes.toml", *data, "--dry-run")
+    assert "no width is known; guess it under [privacy]: guess_size = 1000." in unknown
+
+
+def test_the_widths_are_those_of_releases(place: Path) -> None:
+    """The mean of 12 widths, which differ from each other by a few per cent, within 15 %; without
+    the noise they would be 40 % less.
+    """
+    frame = pl.DataFrame({"vote": ["a", "b", "c"] * 100})
+    frame.write_parquet("even.parquet")
+    text = QUESTION[: QUESTION.rindex("[[results]]")].replace("20000.0", "0.2\nguess_size = 300")
+    Path("even.toml").write_text(text)
+    row = next(
+        line for line in run("run", "even.toml", "--dry-run").splitlines() if "Laplace" in line
+    )
+    found = []
+    for _ in range(4):
+        made = ob.Release.from_json(run("run", "even.toml", "even.parquet", "-o", "-"))
+        found.extend((made.posterior.interval(0.95)[1] - made.posterior.interval(0.95)[0]).tolist())
+    assert float(row.split()[-1]) == pytest.approx(sum(found) / len(found), rel=0.15)
+
+
+def test_a_column_whose_type_lists_its_categories_needs_the_file(place: Path) -> None:
+    frame = pl.DataFrame({"vote": ["a", "b"]}, schema={"vote": pl.Enum(["a", "b"])})
+    frame.write_parquet("typed.parquet")
+    run("init", "typed.parquet", "-o", "typed.toml")
+    message = run("run", "typed.toml", "--dry-run", code=2)
+    assert "typed.toml: line 12: columns.vote: has the" in message
+    assert "ε = 1, for one record" in run("run", "typed.toml", "typed.parquet", "--dry-run")
+
+
+def test_with_rho_and_delta_both_are_shown(place: Path) -> None:
+    Path("votes.toml").write_text(QUESTION.replace("epsilon = 20000.0", "rho = 0.5\ndelta = 1e-6"))
+    shown = run("run", "votes.toml", "--dry-run")
+    assert "All results together: ρ = 0.5, δ = 1e-06, for one record." in shown
+
+
+def test_a_ledger_is_asked_first(place: Path) -> None:
+    run("ledger", "book", "--epsilon", 1)
+    message = run("run", "votes.json", "--dry-run", "--ledger", "book", code=2)
+    assert "would exceed what the ledger has left" in message
+    run("ledger", "book", "--epsilon", 30000)
+    run("run", "votes.json", "votes.csv", "--ledger", "book")
+    assert "ε = 10000 is left" in run("ledger", "book")
+
+
+def test_what_init_writes_runs_as_it_is(place: Path) -> None:
+    """Of a file whose first line names its columns, and of one whose types have categories."""
+    frame = pl.DataFrame(
+        {"vote": ["a", None, "b"], "member": [True, None, False], "age": [1, 2, None]},
+        schema={"vote": pl.Enum(["a", "b"]), "member": pl.Boolean, "age": pl.UInt8},
+    )
+    frame.write_parquet("typed.parquet")
+    for data, *more in (
+        ("votes.csv", "--categories", "vote=a,b"),
+        ("votes.csv", "--header", "--categories", "vote=a,b", "--categories", "town=x,y"),
+        ("typed.parquet",),
+        ("typed.parquet", "--categories", "age=1,2"),
+    ):
+        for asked, command in (
+            ("asked.toml", ["report", "-o", "made.html"]),
+            ("asked.json", ["run", "-o", "-"]),
+        ):
+            run("init", data, *more, "-o", asked)
+            run(*command, asked, data)
+            for path in (*place.glob("asked*"), *place.glob("made*")):
+                path.unlink()
+
+
+def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -> None:
+    made = CliRunner().invoke(app, ["init", "votes.csv", "--header"])
+    assert made.exit_code == 0
+    assert "--categories COLUMN=a,b,c" in made.stderr
+    Path("empty.toml").write_text(made.stdout)
+    message = run("report", "empty.toml", "votes.csv", code=2)
+    assert "a table [columns.NAME], and add [[results]]" in message
+    message = run("init", "votes.csv", "--header", "-o", "s.json", code=2)
+    assert "--output s.json: no column lists its categories" in message
+    assert not [text for text, _ in pairwise(message.splitlines())], "one line"
+
+
+@pytest.mark.parametrize("unknown", ["other", "DROP"])
+def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: str) -> None:
+    """Before, that nobody can see it; afterwards, from what was released, that it was so."""
+    data, question = tmp_path / "v.csv", tmp_path / "q.toml"
+    data.write_text("vote\n" + "Yes\n" * 300)
+    listed = ["init", data, "--categories", "vote=yes,no", "--epsilon", 30, "-o", question]
+    before = CliRunner().invoke(app, list(map(str, listed))).output
+    policy = f'[columns.vote]\nunknown = "{unknown}"'
+    question.write_text(question.read_text().replace("[columns.vote]", policy))
+    dry = " ".join(run("run", question, data, "--dry-run").split())
+    for said in (before, dry):
+        assert "No record was read" in said
+    page = tmp_path / "page.html"
+    told = CliRunner().invoke(app, ["report", str(question), str(data), "-o", str(page)]).output
+    shown = " ".join(run("run", question, data).split())
+    expected = (
+        "records of vote are none of yes, no: look at spelling, case and blanks"
+        if unknown == "other"
+        else "may be noise alone: if you expect more records, look at spelling"
+    )
+    for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
+        assert expected in said

@@ -1,0 +1,242 @@
+"""`opendp-bayes report --synthetic`: from a specification and data to synthetic records."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes_office.commands.output import NewFile
+from opendp_bayes_office.report.report_document import Report
+from tests.helpers.command_line import run
+
+SPECIFICATION = """\
+title = "Votes"
+[privacy]
+epsilon = 20000.0
+[columns.vote]
+categories = ["a", "b"]
+nulls = "b"
+unknown = "b"
+[columns.town]
+categories = ["x", "y"]
+nulls = "y"
+unknown = "y"
+[[results]]
+column = ["vote", "town"]
+[[results]]
+column = "vote"
+"""
+MAKE = ("report", "votes.toml", "votes.csv", "-o", "votes.html", "--copies", "2", "--synthetic")
+
+
+@pytest.fixture
+def place(sixty_votes: Path) -> Path:
+    """A working directory with a specification and data."""
+    Path("votes.toml").write_text(SPECIFICATION)
+    return sixty_votes
+
+
+def rows_of(path: Path) -> list[tuple[str, str]]:
+    return sorted(pl.read_csv(path).rows())
+
+
+def test_copies_and_the_releases_behind_them_are_written(place: Path) -> None:
+    shown = (
+        "votes.html: a report of 2 results. votes.json keeps the releases.\n"
+        "made: 2 copies of synthetic records.\n"
+    )
+    assert run(*MAKE, "made") == shown
+    names = {path.name for path in Path("made").iterdir()}
+    assert names == {"population-1.csv", "population-2.csv"}
+    # Noise of scale 5e-4 at most differs from 0 with probability below e^-1999.
+    for path in Path("made").glob("*.csv"):
+        assert rows_of(path) == sorted(("aab"[i % 3], "xy"[i % 2]) for i in range(60))
+    report = Report.from_json(Path("votes.json").read_bytes())
+    assert report.specification.joint
+    assert len(report.releases) == 2
+    assert Path("votes.html").read_text().count("<h2") > 2
+
+
+def test_the_page_says_how_far_copies_agree_with_what_was_released(place: Path) -> None:
+    """From the releases and the copies alone: the second page is made without the data, and the
+    numbers of its table are those of the files beside it.
+    """
+    Path("votes.toml").write_text(SPECIFICATION.replace("20000.0", "1.0"))
+    run(*MAKE, "made")
+    assert "Synthetic records" in Path("votes.html").read_text()
+    Path("votes.csv").unlink()
+    run("report", "votes.json", "-o", "again.html")
+    assert "Synthetic records" not in Path("again.html").read_text()
+    run("report", "votes.json", "-o", "more.html", "--copies", "5", "--synthetic", "more")
+    page = Path("more.html").read_text()
+    assert "5 copies of the records were drawn, each from another draw" in page
+    found: Any = Report.from_json(Path("votes.json").read_bytes()).posterior()
+    copies = [pl.read_csv(path) for path in Path("more").iterdir()]
+    rows = ob.research.agreement_of_copies(found, copies, kind="population")
+    assert rows["measured"].all()
+    for row in rows.iter_rows(named=True):
+        texts = re.search(rf'<th scope="row">{row["table"]}</th>.*?</svg></td>(.*?)</tr>', page)
+        assert texts is not None
+        shown = re.findall(r"<td[^>]*>([\d.]+)</td>", texts[1])
+        names = "std", "combined_std", "difference", "largest_difference", "difference_of_one"
+        assert [float(text) for text in shown] == pytest.approx(
+            [row[name] for name in names], abs=0.5001 * 10.0 ** -len(shown[0].partition(".")[2])
+        )
+
+
+def test_labels_come_back_from_the_files_as_they_were_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    labels = ["NA", "null", "", "1.0", "true", " x ", "=1+1", 'a "b"', "c,d", "2026-05-01"]
+    pl.DataFrame({'a b,"c"': labels * 20}).write_csv("odd.csv")
+    # An empty text of the data is no value, but a label may be one.
+    listed = ", ".join(json.dumps(label) for label in labels)
+    column = json.dumps('a b,"c"')
+    Path("odd.toml").write_text(
+        f'title = "Odd"\n[privacy]\nepsilon = 9.0\n[columns.{column}]\ncategories = [{listed}]\n'
+        f'nulls = "NA"\nunknown = "NA"\n[[results]]\ncolumn = {column}\n'
+    )
+    run("report", "odd.toml", "odd.csv", "-o", "odd.html", "--copies", "2", "--synthetic", "odd")
+    assert "2 copies of the records" in Path("odd.html").read_text()
+
+
+def test_rows_of_each_identifier_are_drawn_once_for_all_tables(place: Path) -> None:
+    """Two of three rows of each person, with hardly any noise. Tables of rows drawn twice would
+    agree with a probability below .2, that 8 of 20 people leave out the row that voted b.
+    """
+    limited = 'epsilon = 20000.0\nidentifier = "person"\nrows_per_identifier = 2'
+    Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
+    rows = [("aab"[i // 20], "xy"[i % 2], i % 20) for i in range(60)]
+    pl.DataFrame(rows, ["vote", "town", "person"], orient="row").write_csv("votes.csv")
+    run(*MAKE, "made")
+    survey = Report.from_json(Path("votes.json").read_bytes()).releases
+    table, votes = (np.array(release.drawn) for release in survey)
+    assert table.sum() == 40
+    assert np.array_equal(table.reshape(2, 2).sum(axis=1), votes)
+    page = Path("votes.html").read_text()
+    assert "At most 2 records of each person, the same for every result, are counted" in page
+
+
+def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
+    Path("votes.toml").write_text(SPECIFICATION.replace("20000.0", "1.0"))
+    run(*MAKE, "made")
+    again = []
+    for number in range(3):  # no seed: all three the same with probability below 1e-6
+        more = ("report", "votes.json", "-o", f"{number}.html", "--copies", "1")
+        shown = run(*more, "--synthetic", f"again{number}")
+        assert f"again{number}: 1 copy of synthetic records." in shown
+        assert [path.name for path in Path(f"again{number}").iterdir()] == ["population-1.csv"]
+        again.append(rows_of(Path(f"again{number}/population-1.csv")))
+    assert not again[0] == again[1] == again[2]
+
+
+@pytest.mark.usefixtures("_unreleased")
+@pytest.mark.parametrize(
+    ("arguments", "change", "message"),
+    [
+        ("votes.toml votes.csv --dry-run", ("", ""), "--dry-run: draws nothing that --synthetic"),
+        ("votes.toml", ("", ""), "DATA: is missing; name the"),
+        ("made.json --ledger l", ("", ""), r"--ledger l: .*report from data"),
+        ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
+        (
+            "votes.toml votes.csv",
+            ('column = "vote"', 'column = "vote"\nby = "town"'),
+            r"line 16: results\[1\]\.by: .*joint; .*\['town', 'vote'\]",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('column = "vote"', 'column = "vote"\nprior = 0.5'),
+            r"line 16: results\[1\]\.prior: .*with joint",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('column = "vote"', 'column = ["vote", "town"]\ntitle = "again"'),
+            r"results\[1\]\.column: is in another result",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('nulls = "b"\n', ""),
+            r"columns\.vote\.nulls: is missing; .*same records",
+        ),
+        (
+            "votes.toml votes.csv",
+            (
+                'epsilon = 20000.0\n[columns.vote]\ncategories = ["a", "b"]',
+                'epsilon = 1.0\nsize = 60\n[columns.vote]\ncategories = ["a", "b"]',
+            ),
+            r"results\[1\]\.mechanism='hellinger_exponential': .*noise to the",
+        ),
+        (
+            "votes.toml votes.csv",
+            ('["x", "y"]', str([*map(str, range(1500)), "x", "y"]).replace("'", '"')),
+            r"joint: .*3004 cells, .* out 'vote × town'",
+        ),
+    ],
+)
+def test_what_is_wrong_is_found_before_anything_is_released(
+    place: Path, arguments: str, change: tuple[str, str], message: str
+) -> None:
+    text = SPECIFICATION.replace(*change)
+    if "hellinger" in message:
+        text += 'mechanism = "hellinger_exponential"\n'
+    Path("votes.toml").write_text(text)
+    shown = run("report", *arguments.split(), "--synthetic", "made", code=2)
+    assert len(shown.splitlines()) == 1
+    assert re.search(message, shown), shown
+    assert not Path("made").exists(), "nothing is left"
+
+
+def test_copies_need_a_folder(place: Path) -> None:
+    shown = run("report", "votes.toml", "votes.csv", "--copies", "5", code=2)
+    assert "--copies 5: needs --synthetic, the folder for them." in shown
+    assert "--copies" in run(*MAKE[:-2], "0", "--synthetic", "made", code=2)
+    assert not Path("made").exists()
+
+
+def test_places_that_are_taken_or_cannot_be_written(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--synthetic no/made: cannot be made" in run(*MAKE, "no/made", code=2)
+    run(*MAKE, "made")
+    again = ("report", "votes.toml", "votes.csv", "--synthetic")
+    assert "--synthetic made: exists already; name a new folder." in run(*again, "made", code=2)
+
+    def full(*arguments: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
+    shown = run(*again, "other", "-o", "other.html", code=3)
+    assert "other: cannot be written (No space left on device)." in shown
+    assert "The releases are in other.json" in shown
+    assert Path("other.json").exists()
+    assert not Path("other").exists()
+    monkeypatch.setattr(NewFile, "write", full)
+    shown = run(*again, "third", "-o", "third.html", code=3)
+    assert re.search(r"it is in \S+, and `opendp-bayes show` prints it", shown), shown
+    assert not Path("third").exists()
+
+
+def test_a_report_by_groups_has_no_copies(place: Path) -> None:
+    grouped = SPECIFICATION.replace('column = "vote"', 'column = "vote"\nby = "town"')
+    Path("votes.toml").write_text(grouped)
+    run("report", "votes.toml", "votes.csv", "-o", "votes.html")
+    shown = run("report", "votes.json", "-o", "new.html", "--synthetic", "made", code=2)
+    assert "'vote by town' is by groups, or of a table that is there already" in shown
+    assert not Path("made").exists()
+
+
+def test_more_copies_than_draws_are_refused_and_the_releases_kept(place: Path) -> None:
+    """How many draws there are is known only after the releases were made and paid for."""
+    many = ("--copies", "1000000000", "--synthetic")
+    shown = run(*MAKE[:5], *many, "made", code=3)
+    assert re.search(r"--copies 1000000000: must be at most \d+, the draws there are", shown), shown
+    assert "The releases are in votes.json" in shown
+    again = run("report", "votes.json", "-o", "new.html", *many, "new", code=2)
+    assert "--copies 1000000000: must be at most" in again
+    assert not Path("new").exists()

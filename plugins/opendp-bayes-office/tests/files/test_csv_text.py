@@ -1,0 +1,230 @@
+"""Files of CSV as programs of offices write them, against Python's `csv`, which reads them with the
+same rules: what is in quotes, which lines are records, what ends a line.
+"""
+
+import csv
+import io
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from opendp_bayes_office.files import csv_text, files
+from opendp_bayes_office.files.csv_text import FileError, copy_records, header_of
+from opendp_bayes_office.files.files import Cleaning, scan_columns, scannable, schema_of, source
+
+
+def refuse(column: str, problem: str) -> NoReturn:
+    raise ValueError(f"{column}: {problem}")
+
+
+def read(path: Path, content: str | bytes, *columns: str, **how: Any) -> list[tuple[Any, ...]]:
+    """The records of a file, of some columns or of all."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with scannable(
+        source(path, how.pop("separator", None), how.pop("encoding", None), **how)
+    ) as of:
+        frame = scan_columns(of, columns or list(schema_of(of)), refuse)
+        of.complete()
+        return frame.collect(engine="streaming").rows()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "votes.csv"
+
+
+def by_csv(content: str, **how: Any) -> Iterator[tuple[str | None, ...]]:
+    """The oracle: records of `csv`, all as long as the header, empty values as nulls."""
+    header, *records = (row for row in csv.reader(io.StringIO(content, newline=""), **how) if row)
+    for row in records:
+        padded = [*row, *[""] * len(header)][: len(header)]
+        yield tuple(value or None for value in padded)
+
+
+FILES = {
+    "quotes without a value": ('v,w\n"",1\n,2\na,3\n', [(None, "1"), (None, "2"), ("a", "3")]),
+    "one column of blank lines": ('v\n""\n\na\n\n', [(None,), ("a",)]),
+    "blank lines": ("v,w\n\na,1\n\n\nb,2\n\n", [("a", "1"), ("b", "2")]),
+    "records without values": ("v,w\n,\n\n,\n", [(None, None), (None, None)]),
+    "a blank line within quotes": ('v,w\n"a\n\nb",1\n\n', [("a\n\nb", "1")]),
+    "a line of blanks": ("v,w\n  \na,1\n", [("a", "1")]),
+    "CRLF": ('v,w\r\n\r\na,1\r\n"",2\r\n\r\n', [("a", "1"), (None, "2")]),
+    "CR": ("v,w\ra,1\r\rb,2\r", [("a", "1"), ("b", "2")]),
+    "CR after a header of LF": ("v,w\na,1\rb,2\nc,3\n", [("a", "1"), ("b", "2"), ("c", "3")]),
+    "CR CR LF": ("v,w\r\r\na,1\r\r\n", [("a", "1")]),
+    "no end of the last line": ('v,w\na,1\n"",', [("a", "1"), (None, None)]),
+    "lines that are too short or too long": ("v,w\na\nb,2,3\n", [("a", None), ("b", "2")]),
+    "a value after its quotes": ('v,w\n"a"x,1\n"b" ,2\n', [("ax", "1"), ("b ", "2")]),
+    "quotes within a value": ('v,w\n5" x 6",1\na"b"c,2\n', [('5" x 6"', "1"), ('a"b"c', "2")]),
+    "quotes after a blank": ('v,w\na, "x"\n', [("a", ' "x"')]),
+    "doubled quotes": ('v,w\n"a ""b""",1\n"""",2\n', [('a "b"', "1"), ('"', "2")]),
+    "other blanks and ends": (
+        "v,w\na\x0b\x0c\x1c\u2028\x85b,1\n",
+        [("a\x0b\x0c\x1c\u2028\x85b", "1")],
+    ),
+    "a null character": ("v,w\na\0b,1\n", [("a\0b", "1")]),
+    "no records": ("v,w\n", []),
+    "no records and no end": ("v,w", []),
+    "blank lines before the header": ("\n\r\n  \nv,w\na,1\n", [("a", "1")]),
+    "a mark of UTF-8": ('\ufeff"v",w\na,1\n', [("a", "1")]),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_read_as_it_is_written(path: Path, name: str) -> None:
+    content, records = FILES[name]
+    assert read(path, content) == records
+    if name not in ("a line of blanks", "blank lines before the header", "a mark of UTF-8"):
+        plain = content if '"a\n\nb"' in content else content.replace("\r\n", "\n")
+        assert list(by_csv(plain)) == records
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "latin-1", "cp1252"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_so_it_is_in_other_encodings(path: Path, encoding: str, end: str) -> None:
+    content = 'v,w\n"é",1\n\n"",2\n'.replace("\n", end).encode(encoding)
+    assert read(path, content, encoding=encoding) == [("é", "1"), (None, "2")]
+
+
+def test_every_small_text_is_read_record_by_record_as_by_csv_or_refused(path: Path) -> None:
+    """Records that a separator, quotes, blanks and ends of lines make, five in a file. One is a
+    line, or lines whose quotes are even together: `csv` reads on after `a",b,"`, which would make
+    one record of several. A file is refused only if a record has several lines and such quotes.
+    """
+    draws, refused = random.Random(1), 0
+    for _ in range(200):
+        lines = ["".join(draws.choices('ab,"" \n', k=draws.randint(0, 9))) for _ in range(5)]
+        records, record = [], ""
+        for line in "\n".join(lines).split("\n"):
+            record += f"{line}\n"
+            if record.count('"') % 2 == 0:
+                records.append(record)
+                record = ""
+        try:
+            found = read(path, "\n".join(["v,w", *lines, ""]))
+        except FileError:
+            refused += 1
+            assert record or any(each.count("\n") > 1 for each in records)
+            continue
+        assert not record
+        filled = [each.removesuffix("\n") for each in records if each.strip()]
+        oracle = [next(by_csv(f"v,w\n{each}"), None) for each in filled]
+        assert found == [values for values in oracle if values is not None]
+    assert 20 < refused < 180
+
+
+@pytest.fixture(params=[1, 2, 3, 7, 50])
+def tiny(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets records be copied in blocks of so few characters; a header has a block as before."""
+
+    def copied(*given: Any, **how: Any) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(csv_text, "_BLOCK", request.param)
+            copy_records(*given, **how)
+
+    return lambda: monkeypatch.setattr(files, "copy_records", copied)
+
+
+def test_blocks_end_where_no_quote_is_open(path: Path, tiny: Callable[[], None]) -> None:
+    content = 'v,w\n"a\n\n""b",1\n\n"c"d,2\n"",3\n' * 20
+    tiny()
+    assert read(path, content) == list(by_csv(content))
+    for content, records in FILES.values():
+        assert read(path, content) == records
+    for encoding, end in itertools.product(
+        ["utf-16", "latin-1", "shift-jis"], ["\n", "\r\n", "\r"]
+    ):
+        content = 'v,w\n"a",1\n\n"\n",2\n  \n""""'.replace("\n", end)
+        records = [("a", "1"), ("\n", "2"), ('"', None)]
+        assert read(path, content.encode(encoding), encoding=encoding) == records
+
+
+def test_tiny_blocks_make_no_other_records_and_no_other_refusal(
+    path: Path, tiny: Callable[[], None]
+) -> None:
+    draws = random.Random(1)
+    texts = [
+        "v,w\n" + "".join(draws.choices('ab,"" \n\r', k=draws.randint(0, 40))) for _ in range(60)
+    ]
+
+    def outcome(content: str) -> Any:
+        try:
+            return read(path, content)
+        except FileError as error:
+            return str(error)
+
+    usual = [outcome(text) for text in texts]
+    assert 5 < sum(isinstance(each, str) for each in usual) < 55
+    tiny()
+    assert [outcome(text) for text in texts] == usual
+
+
+def test_what_quotes_hold_together_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opendp_bayes_office.files.csv_text._BLOCK", 10)
+    monkeypatch.setattr("opendp_bayes_office.files.csv_text._LONGEST", 100)
+    with pytest.raises(FileError, match="quotes between which lines"):
+        read(path, 'v\n"' + "a\n" * 1000 + '"\n')
+
+
+def test_a_value_that_csv_does_not_read_is_refused(path: Path) -> None:
+    with pytest.raises(FileError, match="quotes between which lines"):
+        read(path, f'v\n"a"{"b" * 200_000}\n')
+
+
+@pytest.mark.parametrize("line", ["sep=;", "SEP=;", '"sep=;"', "\ufeffsep=;"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_of_excel_that_names_the_separator_is_none_of_the_file(
+    path: Path, line: str, end: str
+) -> None:
+    text = f"{line}{end}v;w{end}a;1{end}"
+    assert read(path, text) == [("a", "1")]
+    assert read(path, text, "v;w", separator=",") == [("a;1",)], "who names one is believed"
+
+
+def test_a_separator_that_the_file_names_has_to_be_one(path: Path) -> None:
+    with pytest.raises(FileError, match=r"separator='é': .*one ASCII"):
+        read(path, "sep=é\nvéw\n")
+
+
+def test_a_file_with_two_columns_of_one_name_is_refused(path: Path) -> None:
+    assert read(path, "v,w,v_duplicated_0\na,b,c\n", "w", "v_duplicated_0") == [("b", "c")]
+    with pytest.raises(FileError, match=r"votes\.csv: two .*have one name"):
+        read(path, "v,v,w\na,b,c\n", "w")
+
+
+@pytest.mark.parametrize("content", ['size in "\nv\n', "\n\n", ""])
+def test_a_header_that_is_none_is_refused(path: Path, content: str) -> None:
+    with pytest.raises(FileError, match=r"votes.csv: .*as CSV; its first line"):
+        read(path, content)
+
+
+def test_a_quote_that_nothing_ends_is_not_read_to_the_end_of_the_file() -> None:
+    text = io.StringIO('size in "\n' + "1,2,3\n" * 10**6)
+    assert len(header_of(text)[0]) < 2**20 + 10
+    assert header_of(io.StringIO('\ufeff\n"a\nb",c\n1,2\n')) == ('"a\nb",c', None)
+    assert header_of(io.StringIO("")) == ("", None)
+
+
+LINES_OF_BLANKS = {
+    "blanks": (",", "v,w\n  \n \t \n\u00a0\na,1\n", [("a", "1")]),
+    "in quotes": (",", 'v,w\n"  ",1\n"x\n  \ny",2\n  \n', [("  ", "1"), ("x\n  \ny", "2")]),
+    "of tabs that separate": ("\t", "v\tw\n\t\n  \na\t1\n", [(None, None), ("a", "1")]),
+    "of blanks that separate": (" ", "v w\n \n\t\na 1\n", [(None, None), ("a", "1")]),
+    "ends of Windows": (",", "v,w\r\n  \r\na,1\r\n", [("a", "1")]),
+    "the last one": (",", "v\na\n   ", [("a",)]),
+}
+
+
+@pytest.mark.parametrize("name", LINES_OF_BLANKS)
+def test_a_line_of_blanks_alone_is_a_blank_line(path: Path, name: str) -> None:
+    separator, content, wanted = LINES_OF_BLANKS[name]
+    assert read(path, content, separator=separator) == wanted
+    kept = read(path, content, separator=separator, cleaning=Cleaning(keep_blank=True))
+    number = {"blanks": 3}.get(name, 1)
+    nothing = (None,) * len(wanted[0])
+    assert kept.count(nothing) == number + wanted.count(nothing)
+    assert [row for row in kept if row != nothing] == [row for row in wanted if row != nothing]

@@ -1,0 +1,138 @@
+"""Names of encodings, the separators that go with them, and the page that says what was tried."""
+
+import re
+from encodings.aliases import aliases
+
+import pytest
+
+from opendp_bayes_office.files.encodings import (
+    HIDDEN,
+    as_encoding,
+    as_separator,
+    problems_of_text,
+)
+from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.specification_text import read_specification
+from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows
+
+ROWS = rows(PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("encoding", HIDDEN)
+def test_every_name_of_an_encoding_is_the_one_of_the_list(encoding: str) -> None:
+    assert as_encoding(encoding) == encoding
+    written = (encoding.upper(), encoding.replace("-", "_"), encoding.replace("-", " "))
+    assert {as_encoding(name) for name in written} == {encoding}
+    assert [name for name in ROWS[encoding][0] if as_encoding(name) != encoding] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding"),
+    [
+        ("UTF8", "utf-8"),
+        ("utf-8-sig", "utf-8"),
+        ("ISO-8859-1", "latin-1"),
+        ("L1", "latin-1"),
+        ("windows-1252", "cp1252"),
+        ("UTF-16LE", "utf-16-le"),
+        ("Shift_JIS", "shift-jis"),
+        ("sjis", "shift-jis"),
+        ("ansi_x3.4-1968", "ascii"),
+    ],
+)
+def test_names_that_are_used(name: str, encoding: str) -> None:
+    assert as_encoding(name) == encoding
+
+
+def test_python_reads_by_the_names_of_the_list_what_its_own_names_are() -> None:
+    """Every alias of Python is of the encoding that Python reads by it, or of none."""
+    letters = bytes(range(128)) + b"\xa4\xa2"
+    for name in map(str.lower, aliases):
+        try:
+            encoding = as_encoding(name)
+            "".encode(name)
+        except (LookupError, ValueError):  # one of them has a capital letter, and is not found
+            continue
+        assert letters.decode(name, "replace") == letters.decode(encoding, "replace")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "morse", "rot13", "utf-7", "latin-1-sig", "mbcs", "locale", "os.path", "x" * 5000]
+)
+def test_other_names_are_refused_with_the_list(name: str) -> None:
+    with pytest.raises(ValueError, match="not an encoding that is") as error:
+        as_encoding(name)
+    assert f": {', '.join(HIDDEN)}. Save the file in UTF-8." in str(error.value)
+    assert len(str(error.value)) < 1500
+
+
+@pytest.mark.parametrize("encoding", HIDDEN)
+def test_separators_that_an_encoding_may_hide_are_refused(encoding: str) -> None:
+    for given, character in ((",", ","), ("\t", "\t"), ("tab", "\t"), ("\\t", "\t")):
+        assert as_separator(given, encoding) == character
+    for character in map(chr, range(128)):
+        if character in HIDDEN[encoding]:
+            with pytest.raises(ValueError, match=f"part of another character in {encoding}, where"):
+                as_separator(character, encoding)
+        elif character not in '"\r\n':
+            assert as_separator(character, encoding) == character
+
+
+@pytest.mark.parametrize("given", ["", ";;", "é", '"', "\n", "\r", "\udc80"])
+def test_a_separator_is_one_character(given: str) -> None:
+    with pytest.raises(ValueError, match=r"one ASCII character .*no quote"):
+        as_separator(given, "utf-8")
+
+
+SPECIFICATION = """\
+title = "Votes"
+[privacy]
+epsilon = 1.0
+[columns.vote]
+categories = ["a", "b"]
+[[results]]
+column = "vote"
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ('encoding = "hz"', r"encoding='hz': is not an encoding"),
+        ('separator = ";;"', r"line 1: separator=';;': must be one"),
+        ('separator = ""', r"line 1: separator='': must be one"),
+        (
+            'encoding = "sjis"\nseparator = "|"',
+            r"line 2: separator='|': may be part",
+        ),
+    ],
+)
+def test_a_specification_is_refused_before_there_are_data(fields: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=re.escape(message)):
+        read_specification(f"{fields}\n{SPECIFICATION}")
+
+
+def test_what_is_left_out_is_a_comma_and_utf_8() -> None:
+    assert list(problems_of_text(None, None)) == []
+    assert [path for path, _ in problems_of_text("|", "johab")] == [("separator",)]
+    assert [path for path, _ in problems_of_text("|", "hz")] == [("encoding",)]
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in HIDDEN],
+)
+def test_the_page_says_what_was_tried(encoding: str) -> None:
+    assert ROWS[encoding][1] == row(encoding), "run python -m tests.helpers.byte_sequences"
+
+
+def test_the_page_has_every_encoding_once_and_no_other() -> None:
+    assert list(ROWS) == list(HIDDEN)
+    for encoding, (_, rest) in ROWS.items():
+        assert rest.split("|")[-2].strip() == hexadecimal(HIDDEN[encoding])
+
+
+def test_bytes_are_named_by_their_ranges() -> None:
+    assert hexadecimal("") == ""
+    assert hexadecimal("~") == "7E"
+    assert hexadecimal("BA0\\") == "30, 41–42, 5C"

@@ -1,0 +1,830 @@
+"""Files of SPSS, Stata and SAS, and workbooks, written by others: pandas, openpyxl, xlsxwriter,
+odfpy, pyreadstat, and those in `tests/helpers/files_of_others.zip`, whose own text says whose.
+"""
+
+import datetime
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pytest
+import xlsxwriter
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.opening import CheckedContext
+from opendp_bayes_office.files import tables
+from opendp_bayes_office.files.csv_text import FileError
+from opendp_bayes_office.files.files import EXTENSIONS, Cleaning, read, scannable, source
+from tests.helpers.command_line import run
+from tests.helpers.sources import ROOT
+
+pyreadstat = pytest.importorskip("pyreadstat")
+OTHERS = zipfile.ZipFile(ROOT / "tests" / "helpers" / "files_of_others.zip")
+#: Hardly any noise.
+SURE = ("--epsilon", "1e5", "-o", "-")
+
+
+@pytest.fixture
+def of_others(tmp_path: Path) -> Callable[[str], Path]:
+    def extracted(name: str) -> Path:
+        return Path(OTHERS.extract(name, tmp_path))
+
+    return extracted
+
+
+def opened(frame: Any, **arguments: Any) -> CheckedContext:
+    return ob.context(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1e5),
+        split_evenly_over=1,
+        **arguments,
+    )
+
+
+def counts(frame: Any, column: str, categories: Any, **arguments: Any) -> tuple[int, ...]:
+    """The counts of the labels, of nulls and of others."""
+    query = opened(frame, **arguments).query()
+    asked = ob.posterior(query, column, categories=categories, nulls="none", unknown="rest")
+    return asked.release().counts
+
+
+def texts(path: Path, *, sheet: str | None = None, **how: Any) -> pl.DataFrame:
+    """What the command reads."""
+    with scannable(source(path, None, cleaning=Cleaning(**how), sheet=sheet)) as found:
+        found.complete()
+        return found.scan().collect()
+
+
+def counted(path: Path, *options: object) -> dict[Any, int]:
+    """The counts that `release` gives."""
+    release = ob.Release.from_json(run("release", path, *options, *SURE))
+    return dict(zip(release.categories, release.counts, strict=True))
+
+
+def asked_of(path: Path, head: str, column: str, of: str = "", *, code: int = 0) -> Any:
+    """What `run` says of a specification, or the counts that it gives."""
+    question = path.with_name("question.toml")
+    question.write_text(
+        f'title = "T"\n{head}\n[privacy]\nepsilon = 1e5\n[columns."{column}"]\n{of}\n'
+        f'[[results]]\ncolumn = "{column}"\n'
+    )
+    said = run("run", question, path, *(["-o", "-"] if code == 0 else []), code=code)
+    if code:
+        return said
+    release = ob.Release.from_json(said)
+    return dict(zip(release.categories, release.counts, strict=True))
+
+
+# --- Files that others wrote
+
+#: The table of sample.* (SPSS, Stata and SAS), as its CSV in pyreadstat has it.
+SAMPLE = {
+    "mychar": ["a", "b", "c", "d", "e"],
+    "mynum": ["1.1", "1.2", "-1000.3", "-1.4", "1000.3"],
+    "mydate": ["2018-05-06", "1880-05-06", "1960-01-01", "1583-01-01", None],
+    "dtime": [
+        "2018-05-06 10:10:10",
+        "1880-05-06 10:10:10",
+        "1960-01-01 00:00:00",
+        "1583-01-01 00:00:00",
+        None,
+    ],
+    "mylabl": ["1", "2", "1", "2", "1"],
+    "myord": ["1", "2", "3", "1", "1"],
+}
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
+def test_a_file_of_a_statistical_package_is_read_as_what_it_says(of_others, extension):
+    frame = texts(of_others(f"sample.{extension}"))
+    assert frame.rename(str.lower).select(*SAMPLE).to_dict(as_series=False) == SAMPLE
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
+def test_types_in_python_are_those_that_the_file_states(of_others, extension):
+    frame = read(of_others(f"sample.{extension}")).rename(str.lower)
+    # Stata alone stores whole numbers; the formats here, F8.2 and BEST12, are of any number.
+    whole = pl.Int64() if extension == "dta" else pl.Float64()
+    types = [pl.String(), pl.Float64(), pl.Date(), pl.Datetime("ms"), whole, whole]
+    assert frame.select(*SAMPLE).dtypes == types
+    assert frame["mydate"][0] == datetime.date(2018, 5, 6)
+    assert frame["dtime"][1] == datetime.datetime(1880, 5, 6, 10, 10, 10)
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "por", "dta", "sas7bdat", "xpt"])
+def test_codes_with_a_point_are_whole_numbers_for_the_command(of_others, extension):
+    column = "MYLABL" if extension in ("xpt", "por") else "mylabl"
+    path = of_others(f"sample.{extension}")
+    assert counted(path, "--column", column, "--categories", "1,2") == {"1": 3, "2": 2, "other": 0}
+
+
+@pytest.mark.parametrize("extension", ["sav", "zsav", "dta"])
+def test_codes_become_their_labels_where_that_is_asked_for(of_others, extension):
+    path = of_others(f"sample.{extension}")
+    assert counts(path, "mylabl", ["Male", "Female"], labels=True) == (3, 2, 0, 0)
+    assert asked_of(path, "labels = true", "mylabl") == {"Male": 3, "Female": 2, "other": 0}
+    assert asked_of(path, "labels = true", "myord") == {
+        "low": 3,
+        "medium": 1,
+        "high": 1,
+        "other": 0,
+    }
+
+
+def test_a_portable_file_has_value_labels_and_missing_values(of_others):
+    path = of_others("sample.por")
+    assert asked_of(path, "labels = true", "MYLABL") == {"Male": 3, "Female": 2, "other": 0}
+    # The code 2 of MYLABL is missing, and numbers up to -44 of MYNUM, in base 30.
+    text = b"".join(path.read_bytes().split(b"\r\n"))
+    text = text.replace(b"C7/labeled", b"82/C7/labeled").replace(b"C7/numeric", b"9-1E/C7/numeric")
+    lines = [text[at : at + 80] for at in range(0, len(text), 80)]
+    path.write_bytes(b"\r\n".join([*lines, b""]))
+    assert texts(path)["MYLABL"].to_list() == ["1", None, "1", None, "1"]
+    assert texts(path)["MYNUM"].to_list() == ["1.1", "1.2", None, "-1.4", "1000.3"]
+
+
+@pytest.mark.parametrize("machine", ["linux", "win"])
+def test_labels_of_sas_are_those_of_a_catalogue_that_is_named(of_others, machine):
+    catalogue = of_others(f"test_formats_{machine}.sas7bcat")
+    path = of_others(f"test_data_{machine}.sas7bdat")
+    assert texts(path)["SEXA"].to_list() == ["1", "2", "1"]
+    frame = texts(path, labels=catalogue.name)
+    assert frame.to_dict(as_series=False) == {
+        "ID": ["ID1", "ID2", "ID3"],
+        "SEXA": ["Male", "Female", "Male"],
+        "SEXB": ["Male", "Female", "Male"],
+    }
+    head = f'labels = "{catalogue.name}"'
+    assert asked_of(path, head, "SEXB") == {"Female": 1, "Male": 2, "other": 0}
+    said = run("run", path.with_name("question.toml"), path, "--dry-run")
+    assert "No record was read" in said
+    assert counts(path, "SEXA", ["Male", "Female"], labels=catalogue) == (2, 1, 0, 0)
+    assert counts(path, "SEXA", ["Male", "Female"], labels=str(catalogue)) == (2, 1, 0, 0)
+
+
+def test_numbers_of_sas_have_labels_too(of_others, monkeypatch):
+    """The catalogues that others wrote have texts alone."""
+    catalogue, path = of_others("test_formats_win.sas7bcat"), of_others("missing_test.sas7bdat")
+    of_a = {"A": {"A": "missing", 1.0: "one"}}
+    original = pyreadstat.read_sas7bdat
+
+    def described(*given: Any, **options: Any) -> Any:
+        records, found = original(*given, **options)
+        found.variable_to_label = {"var1": "A", "var9": "A"}
+        return records, found
+
+    monkeypatch.setattr(pyreadstat, "read_sas7bdat", described)
+    labels = type("Labels", (), {"value_labels": of_a})
+    monkeypatch.setattr(pyreadstat, "read_sas7bcat", lambda *_, **__: (None, labels))
+    assert texts(path, labels=catalogue.name).row(0) == (None,) * 8 + ("one",)
+
+
+def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
+    data, sample = of_others("test_data_linux.sas7bdat"), of_others("sample.sas7bdat")
+    catalogue = of_others("test_formats_linux.sas7bcat").name
+    for path, labels, message in (
+        (sample, catalogue, f"FILE {catalogue}: has labels for none of the columns of sample.sas7"),
+        (data, "none.sas7bcat", "FILE none.sas7bcat: cannot be read as a catalogue of SAS"),
+        (data, data.name, "FILE test_data_linux.sas7bdat: cannot be read as a catalogue of SAS"),
+    ):
+        said = asked_of(path, f'labels = "{labels}"', "SEXA", "categories = ['x']", code=2)
+        assert message in said
+    said = asked_of(data, "labels = true", "SEXA", "categories = ['x']", code=2)
+    assert "=True: is for SPSS and Stata" in said
+    assert "labels='formats.sas7bcat'" in said
+    said = asked_of(of_others("sample.sav"), f'labels = "{catalogue}"', "mylabl", code=2)
+    assert "is for SAS, and sample.sav is SPSS" in said
+    said = run("release", of_others("sample.por"), "--column", "MYCHAR", "--categories", "a",
+        "--epsilon", 1, "--encoding", "latin-1", code=2)  # fmt: skip
+    assert "FILE sample.por: says which characters it has" in said
+
+
+def test_what_spss_declares_as_missing_has_no_value(of_others):
+    path = of_others("sample_missing.sav")  # -1 is missing, and has a label
+    assert texts(path)["mylabl"].to_list() == ["1", "2", "1", "2", "1", None, None]
+    assert texts(path)["mynum"].null_count() == 2  # of a range, and of the system
+    found = asked_of(path, "labels = true", "mylabl", 'nulls = "none"')
+    assert found == {"Male": 3, "Female": 2, "none": 2, "other": 0}
+    assert texts(of_others("missing_char.sav"))["mychar"].to_list() == [None, "a"]
+
+
+def test_missing_values_of_stata_and_sas_are_nulls(of_others):
+    for name in ("missing_test.dta", "missing_test.sas7bdat"):
+        assert texts(of_others(name)).row(0) == (None,) * 8 + ("1",)
+    frame = texts(of_others("missing_test.dta"), labels=True)  # .a has a label, and no value
+    assert frame.row(0) == (None,) * 8 + ("1",)
+
+
+def test_codes_without_a_label_stay_as_they_are(of_others):
+    path = of_others("simple_alltypes.sav")
+    assert texts(path, labels=True)["x"].to_list() == ["red", "green", "blue", "4", None, "9"]
+    assert asked_of(path, "labels = true", "x") == {"red": 1, "green": 1, "blue": 1, "other": 2}
+    mixed = 'categories = ["red", "green", "blue", "4"]'
+    assert asked_of(path, "labels = true", "x", mixed)["4"] == 1
+    assert counts(path, "x", [1, 2, 3]) == (1, 1, 1, 1, 2)  # of format F6.0: whole numbers
+
+
+def test_a_workbook_has_cells_of_any_kind_in_a_column(tmp_path):
+    day = datetime.date(2016, 10, 20)
+    rows = [["1", 2], [1.5, 2], ["ab", 3.0], [False, None], ["2", None], [day, None]]
+    with xlsxwriter.Workbook(tmp_path / "x.xlsx", {"default_date_format": "dd/mm/yy"}) as book:
+        sheet = book.add_worksheet("A")
+        for at, row in enumerate(rows):
+            sheet.write_row(at, 0, row)
+    path = tmp_path / "x.xlsx"
+    assert texts(path)["1"].to_list() == ["1.5", "ab", "false", "2", "2016-10-20"]
+    assert counts(path, "1", ["2", "ab"]) == (1, 1, 0, 3)
+    numbers = asked_of(path, 'sheet = "A"', "2", "categories = [2, 3]")
+    assert numbers == {"2": 1, "3": 1, "other": 0}, "blank cells are no value, and left out"
+
+
+def test_sheets_of_open_document_and_excel_have_dates(of_others):
+    assert texts(of_others("dates.ods"))["date"].to_list() == ["2023-06-01"]
+    frame = texts(of_others("mixed.xlsx"))
+    assert set(frame["Date"]) == {"2023-07-21"}
+    assert frame["Asset ID"].to_list()[-2:] == ["ABC123", "ABC123"]
+    assert frame["Mixed bools"].to_list() == ["true"] * 5 + ["false"] * 3 + ["other"]
+
+
+# --- Files that packages write
+
+
+def table() -> pd.DataFrame:
+    codes = [1.0, 2.0, 2.0, float("nan"), 99.0, 1.5]
+    people = pd.DataFrame({"code": codes, "vote": ["yes", "no", "no", "", "yes", "?"]})
+    people["on"] = [datetime.datetime(2026, 5, day) for day in range(1, 7)]
+    return people
+
+
+def of_pandas_dta(path: Path) -> None:
+    table().to_stata(path, write_index=False)
+
+
+def of_pyreadstat(writer: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        more = {"compress": True} if path.suffix == ".zsav" else {}
+        getattr(pyreadstat, writer)(table(), str(path), **more)
+
+    return write
+
+
+def of_pandas(engine: str) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        table().to_excel(path, index=False, engine=engine)
+
+    return write
+
+
+WRITERS = {
+    "pandas.dta": of_pandas_dta,
+    "pyreadstat.dta": of_pyreadstat("write_dta"),
+    "pyreadstat.sav": of_pyreadstat("write_sav"),
+    "pyreadstat.zsav": of_pyreadstat("write_sav"),
+    "pyreadstat.xpt": of_pyreadstat("write_xport"),
+    "xlsxwriter.xlsx": of_pandas("xlsxwriter"),
+    "openpyxl.xlsx": of_pandas("openpyxl"),
+    "odf.ods": of_pandas("odf"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_written_file_is_counted_alike(name, tmp_path):
+    package = name.partition(".")[0]
+    pytest.importorskip(package)
+    path = tmp_path / name
+    WRITERS[name](path)
+    codes = ("--column", "code", "--categories", "1,2,99", "--nulls", "none")
+    found = {"1": 1, "2": 2, "99": 1, "none": 1, "other": 1}
+    assert counted(path, *codes) == found
+    votes = ("--column", "vote", "--categories", "yes,no", "--nulls", "none")
+    assert counted(path, *votes) == {"yes": 2, "no": 2, "none": 1, "other": 1}
+    days = ("--column", "on", "--categories", "2026-05-01,2026-05-02")
+    assert [*counted(path, *days).values()][:2] in ([1, 1], [0, 0])
+    assert counts(path, "vote", ["yes", "no"]) == (2, 2, 1, 1)
+
+
+def test_a_value_that_is_not_whole_is_another_one_whatever_its_neighbours(tmp_path):
+    """Negative control: by the values of the column its type would change."""
+    path, column = tmp_path / "x.sav", "code"
+    for values, rest in (([1.0, 2.0, 2.0], 0), ([1.0, 2.0, 1.5], 1), ([1.5, 2.5, 3.5], 3)):
+        written = pd.DataFrame({column: values})
+        pyreadstat.write_sav(written, str(path), variable_format={column: "F8.0"})
+        found = counted(path, "--column", column, "--categories", "1,2")
+        assert found["other"] == rest
+        frame = read(path)
+        assert frame.schema == {column: pl.Int64()}
+        assert frame[column].null_count() == rest
+    assert pl.Series([1.5]).cast(pl.Int64).to_list() == [1]  # what a cast would say
+
+
+def test_days_beyond_the_calendar_are_nulls_and_stop_nothing(tmp_path):
+    path = tmp_path / "x.sav"
+    written = pd.DataFrame({"on": [13_744_944_000.0, 1e300, -1e300, 9e15]})
+    pyreadstat.write_sav(written, str(path), variable_format={"on": "DATE11"})
+    assert texts(path)["on"].to_list() == ["2018-05-06", None, None, None]
+
+
+STATISTICAL = [
+    name
+    for name in OTHERS.namelist()
+    if Path(name).suffix in (".sav", ".zsav", ".por", ".dta", ".sas7bdat", ".xpt")
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_more_records_than_are_in_memory_at_a_time_are_all_read(
+    tmp_path, of_others, monkeypatch, size
+):
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"n": [float(n) for n in range(10)]}), str(path))
+    others = [of_others(name) for name in STATISTICAL]
+    usual = [texts(other) for other in others]
+    monkeypatch.setattr(tables, "_BATCH", size)
+    assert texts(path)["n"].to_list() == list(map(str, range(10)))
+    assert len(others) > 10
+    assert max(frame.height for frame in usual) >= size
+    assert all(texts(other).equals(frame) for other, frame in zip(others, usual, strict=True))
+
+
+def test_a_record_without_a_value_in_one_column_is_a_record(tmp_path):
+    path = tmp_path / "x.sav"
+    pyreadstat.write_sav(pd.DataFrame({"code": [1.0, None, None]}), str(path))
+    assert texts(path)["code"].to_list() == ["1", None, None]
+    assert counted(path, "--column", "code", "--categories", "1,2", "--nulls", "none")["none"] == 2
+
+
+def test_texts_are_what_they_are(tmp_path):
+    values = ['a "quoted" one', "two\nlines", "a,b", "é", " blank ", "NA"]
+    path = tmp_path / "x.dta"
+    pd.DataFrame({"x": values, "y": values}).to_stata(path, write_index=False, version=118)
+    # Blanks at the end are what fixed widths are filled up with.
+    assert texts(path)["x"].to_list() == [value.rstrip() for value in values]
+    found = asked_of(path, 'trim = true\nnull_values = ["NA"]', "x", 'categories = ["blank"]')
+    assert found == {"blank": 1, "other": 4}
+
+
+def test_text_in_an_old_encoding_is_named_by_its_encoding(tmp_path):
+    path = tmp_path / "x.dta"
+    written = io.BytesIO()
+    pd.DataFrame({"x": ["aXa"] * 3}).to_stata(written, write_index=False, version=114)
+    path.write_bytes(written.getvalue().replace(b"aXa", b"a\xc3\xa9"))
+    assert counted(path, "--column", "x", "--categories", "aé", "--encoding", "utf-8")["aé"] == 3
+    assert counted(path, "--column", "x", "--categories", "aÃ©")["aÃ©"] == 3  # as Stata 13 read it
+
+
+# --- Workbooks
+
+
+def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
+    with xlsxwriter.Workbook(path) as book:
+        for name, rows in sheets.items():
+            sheet = book.add_worksheet(name)
+            for at, row in enumerate(rows):
+                sheet.write_row(at + 2, 1, row)
+    return path
+
+
+def test_empty_rows_are_no_records(tmp_path):
+    """Nor can they be made so: with the last record those before it would come and go."""
+    rows = [["vote", "age"], ["yes", 17], [], ["", ""], ["no", None], [None, 18]]
+    path = workbook(tmp_path / "x.xlsx", {"S": rows})
+    labels = 'categories = ["yes", "no"]\nnulls = "none"'
+    assert asked_of(path, "", "vote", labels) == {"yes": 1, "no": 1, "none": 1, "other": 0}
+    said = asked_of(path, 'blank_lines = "null"', "vote", labels, code=2)
+    assert "is for CSV, and x.xlsx is a workbook" in said
+
+
+def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
+    """Excel keeps a time alone as that of a day before its first, and a day as its midnight."""
+    path = tmp_path / "cells.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        day, time = (book.add_format({"num_format": of}) for of in ("yyyy-mm-dd", "hh:mm"))
+        sheet.write_datetime(0, 0, datetime.datetime(2026, 5, 1), day)
+        for row, value in enumerate((datetime.time(12, 30), datetime.time(0, 0)), 1):
+            sheet.write_datetime(row, 0, value, time)
+        sheet.write_datetime(3, 0, datetime.datetime(2026, 5, 1, 12, 30), day)
+        sheet.write_number(4, 0, -0.0)
+        sheet.write_formula(5, 0, "=1/0", None, "#DIV/0!")
+        sheet.write_rich_string(6, 0, "y", book.add_format({"bold": True}), "es")
+        sheet.set_row(6, None, None, {"hidden": True})
+    frame = texts(path)
+    assert frame["2026-05-01"].to_list() == [
+        "12:30:00",
+        "00:00:00",
+        "2026-05-01 12:30:00",
+        "0",
+        None,  # a record, whose only cell is an error
+        "yes",
+    ]
+
+
+def test_cells_of_open_document_are_repeated_and_times_are_written_alike(tmp_path):
+    from odf.opendocument import OpenDocumentSpreadsheet
+    from odf.table import Table, TableCell, TableRow
+    from odf.text import P
+
+    document, table = OpenDocumentSpreadsheet(), Table(name="S")
+
+    def add(*cells: Any, times: int = 1) -> None:
+        row = TableRow(numberrowsrepeated=times)
+        for cell in cells:
+            row.addElement(cell)
+        table.addElement(row)
+
+    def text(written: str, times: int = 1) -> Any:
+        cell = TableCell(valuetype="string", numbercolumnsrepeated=times)
+        cell.addElement(P(text=written))
+        return cell
+
+    add(text("vote"), text("on"))
+    add(text("yes", times=2), times=3)
+    add(text("no"), TableCell(valuetype="date", datevalue="2026-05-01T12:30:00"))
+    add(text("no"), TableCell(valuetype="date", datevalue="2026-05-01"))
+    add(TableCell(numbercolumnsrepeated=2), times=1_048_000)
+    document.spreadsheet.addElement(table)
+    document.save(path := tmp_path / "cells.ods")
+    frame = texts(path).to_dict(as_series=False)
+    assert frame["vote"] == ["yes"] * 3 + ["no"] * 2
+    assert frame["on"] == ["yes"] * 3 + ["2026-05-01 12:30:00", "2026-05-01"]
+
+
+def test_one_of_several_sheets_is_named(tmp_path):
+    path = workbook(tmp_path / "x.xlsx", {"A": [["vote"], ["yes"]], "B": [["vote"], ["no"]]})
+    said = "FILE x.xlsx: has the sheets 'A', 'B'; name one of them: by the option --sheet"
+    assert said in run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
+    named = ("--sheet", "B", "--column", "vote", "--categories", "yes,no", *SURE)
+    assert json.loads(run("release", path, *named))["drawn"] == [0, 1, 0]
+    made = run("init", path, "--sheet", "B", "--header", "--categories", "vote=yes,no")
+    assert 'sheet = "B"' in made.splitlines()
+    labels = 'categories = ["yes", "no"]'
+    assert asked_of(path, 'sheet = "B"', "vote", labels)["no"] == 1
+    assert said in asked_of(path, 'sheet = "C"', "vote", labels, code=2)
+    with pytest.raises(ValueError, match=r"x\.xlsx: has the sheets 'A', 'B'"):
+        opened(path)
+    assert counts(path, "vote", ["yes", "no"], sheet="A") == (1, 0, 0, 0)
+
+
+def test_a_header_that_may_be_a_record_is_not_shown(tmp_path):
+    path = workbook(tmp_path / "x.xlsx", {"S": [["secret", "hidden", 5], ["yes", "no", 6]]})
+    message = run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
+    assert "not in the first row of x.xlsx" in message
+    assert "secret" not in message
+    assert "its first line may be a record" in run("init", path, code=2)
+    plain = workbook(tmp_path / "z.xlsx", {"S": [["vote"], ["secret"]]})
+    assert "[columns.vote]\n# categories = []" in run("init", plain, "--header")
+    empty = workbook(tmp_path / "y.xlsx", {"S": []})
+    assert "its first row must name the columns" in run("init", empty, "--header", code=2)
+
+
+# --- Codes that the file describes
+
+CODED = {
+    "vote": {3.0: "green", 1.0: "red", 2.0: "blue", -1.0: "no answer", -2.0: "refused", 4.0: " "},
+    "party": {"b": "Blue", "a": "Ann's", "c": ""},
+}
+
+
+def coded(path: Path) -> Path:
+    """Codes of numbers and of texts, whose labels are not written in their order; of the code 4 and
+    of 'c' the label is blank.
+    """
+    votes = [1.0, 2.0, 2.0, 3.0, 3.0, 3.0, -1.0, -1.0, -2.0, 4.0, 4.0, None]
+    people = pd.DataFrame({"vote": votes, "party": ["a", "b", "c", *["b"] * 9]})
+    if path.suffix == ".dta":
+        labels = {"vote": {int(code): label for code, label in CODED["vote"].items()}}
+        people["vote"] = people["vote"].astype("Int64")
+        pyreadstat.write_dta(people, str(path), variable_value_labels=labels)
+    else:
+        pyreadstat.write_sav(people, str(path), variable_value_labels=CODED)
+    return path
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta"])
+def test_codes_of_every_batch_are_read_as_their_labels(tmp_path, monkeypatch, extension):
+    path = coded(tmp_path / f"x.{extension}")
+    usual = texts(path, labels=True)
+    monkeypatch.setattr(tables, "_BATCH", 5)
+    assert texts(path, labels=True).equals(usual)
+
+
+def test_no_label_of_any_missing_range_is_a_category(tmp_path):
+    votes, missing = [-2.0, -1.0, 1.0, 9.0], [-1, {"lo": 8, "hi": 9}, -2]
+    for ranges in (missing[:2], missing[1:], missing[::2]):
+        pyreadstat.write_sav(
+            pd.DataFrame({"vote": votes}),
+            str(tmp_path / "x.sav"),
+            variable_value_labels={"vote": {-2: "two", -1: "one", 1: "red", 3: "blue", 9: "nine"}},
+            missing_ranges={"vote": ranges},
+        )
+        found = asked_of(tmp_path / "x.sav", "labels = true", "vote", 'nulls = "none"')
+        is_missing = {"two": -2 in ranges, "one": -1 in ranges, "nine": missing[1] in ranges}
+        listed = [name for name, of in is_missing.items() if not of]
+        assert found == {
+            "red": 1, "blue": 0, **dict.fromkeys(listed, 1), "none": sum(is_missing.values()),
+            "other": 0,
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta"])
+def test_labels_are_in_the_order_of_their_codes_and_a_blank_one_is_none(tmp_path, extension):
+    path = coded(tmp_path / f"x.{extension}")
+    found = asked_of(path, "labels = true", "vote", 'nulls = "none"')
+    assert found == {
+        "refused": 1, "no answer": 2, "red": 1, "blue": 2, "green": 3, "none": 1, "other": 2
+    }  # fmt: skip
+    assert list(found)[:5] == ["refused", "no answer", "red", "blue", "green"]
+    assert texts(path, labels=True)["vote"].to_list().count("4") == 2  # and not null
+
+
+def test_labels_of_a_catalogue_are_in_the_order_of_their_codes(of_others):
+    for machine in ("linux", "win"):
+        of_others(f"test_formats_{machine}.sas7bcat")
+        path, head = (
+            of_others(f"test_data_{machine}.sas7bdat"),
+            "labels = 'test_formats_{}.sas7bcat'",
+        )
+        for column in ("SEXA", "SEXB"):
+            assert list(asked_of(path, head.format(machine), column))[:2] == ["Male", "Female"]
+
+
+#: By the list that names codes: the lines of a specification, and the counts.
+UNDERSTOOD: dict[str, tuple[str, str, dict[str, int]]] = {
+    "categories": ("", "categories = [2, 1, 4]", {"blue": 2, "red": 1, "4": 2, "other": 6}),
+    "texts": ("", 'categories = ["2", "red"]', {"blue": 2, "red": 1, "other": 8}),
+    "null_values": (
+        "",
+        'null_values = [-1, "-2"]\nnulls = "none"',
+        {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2},
+    ),
+    "null_values of all": (
+        'null_values = [-1, "refused"]\n',
+        'nulls = "none"',
+        {"red": 1, "blue": 2, "green": 3, "none": 4, "other": 2},
+    ),
+    "recode": (
+        "",
+        'categories = [1, 2]\nrecode = {"3" = 2, "4" = "red", "-1" = "2"}',
+        {"red": 3, "blue": 7, "other": 1},
+    ),
+    "nulls and unknown": (
+        "",
+        "categories = [1, 2]\nnulls = 1\nunknown = 2",
+        {"red": 2, "blue": 10},
+    ),
+}
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta"])
+@pytest.mark.parametrize("name", UNDERSTOOD)
+def test_a_code_that_the_file_describes_is_understood_as_its_label(name, extension, tmp_path):
+    head, column, wanted = UNDERSTOOD[name]
+    path = coded(tmp_path / f"x.{extension}")
+    assert asked_of(path, f"labels = true\n{head}", "vote", column) == wanted
+
+
+def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(tmp_path):
+    path = coded(tmp_path / "x.sav")
+    question = path.with_name("question.toml")
+    head = 'title = "T"\nlabels = true\n[privacy]\nepsilon = 1e5\ndelta = 1e-8\n'
+
+    def asked(rest: str) -> Any:
+        question.write_text(head.replace("\ndelta = 1e-8", "") + rest)
+        return json.loads(run("run", question, path, "-o", "-"))
+
+    found = asked(
+        '[columns.vote]\ncategories = [1, 2]\nunknown = "DROP"\n[columns.party]\ncategories = ["b"]'
+        '\n[[results]]\ncolumn = "vote"\nby = "party"\n'
+    )
+    assert "Blue" in json.dumps(found, ensure_ascii=False)
+    found = asked(
+        "[columns.vote]\ncategories = [1, 2, 3]\nunknown = 'DROP'\n[[results]]\n"
+        'column = "vote"\nmerge = { a = [1, "2"], b = [3] }\n'
+    )
+    assert found["drawn"][:2] == [3, 3]
+    question.write_text(
+        head + '[columns.vote]\ncategories = "discover"\nalways = [1]\n[[results]]\ncolumn = "vote"'
+    )
+    assert "red" in run("run", question, path, "-o", "-")
+
+
+#: What is refused before a record is read: a code that can never be there, and what is one value.
+NEVER: dict[str, tuple[str, str, str]] = {
+    "a text of numbers": ("", 'null_values = ["NA"]', "null_values='NA': can never be a value in"),
+    "a point": ("", 'null_values = ["-9.0"]', "null_values='-9.0': can never be a value in this"),
+    "a category": ("null_values = [1]", "categories = [2, 'red']", "'red' is also in null_values"),
+    "recoded": ("", 'null_values = [1]\nrecode = { "red" = 2 }', "'red' is also in null_values"),
+    "twice": ("", "categories = [1, 'red']", "must all be different"),
+    "recoded twice": ("", 'recode = { "1" = 2, red = 3 }', "'red': is 'red' by the file, which is"),
+}
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_what_can_never_be_there_or_is_one_value_is_refused(name, tmp_path):
+    head, column, message = NEVER[name]
+    path = coded(tmp_path / "x.sav")
+    said = asked_of(path, f"labels = true\n{head}", "vote", column, code=2)
+    assert message in " ".join(said.split())
+
+
+def test_a_text_that_is_a_code_and_the_label_of_another_one_is_refused(tmp_path):
+    path = tmp_path / "x.sav"
+    people = pd.DataFrame({"vote": [1.0, 2.0, 2.0]})
+    pyreadstat.write_sav(people, str(path), variable_value_labels={"vote": {1: "2", 2: "two"}})
+    said = asked_of(path, "labels = true", "vote", 'categories = ["2"]', code=2)
+    assert "'2': is a code, and the label" in " ".join(said.split())
+    found = asked_of(path, "labels = true", "vote", "categories = [1, 2]")
+    assert found == {"2": 1, "two": 2, "other": 0}
+    said = asked_of(path, 'labels = true\nnull_values = ["NA"]', "vote", code=2)
+    assert "x.sav: null_values='NA': can never be" in said
+
+
+def test_two_columns_of_one_name_are_refused_by_every_door(tmp_path):
+    people = tmp_path / "x.csv"
+    people.write_text("secret,vote,secret\na,yes,b\n")
+    book = workbook(tmp_path / "x.xlsx", {"S": [["secret", "vote", "secret"], ["a", "yes", "b"]]})
+    blanks = tmp_path / "y.csv"
+    blanks.write_text("vote, vote\nyes,no\n")
+    for path in (people, book):
+        with pytest.raises(ValueError, match="two of its columns have") as raised:
+            opened(path)
+        assert "secret" not in str(raised.value)
+        for command in (("release", path, "--column", "vote", "--categories", "yes", *SURE),
+                        ("init", path, "--column", "vote")):  # fmt: skip
+            said = run(*command, code=2)
+            assert "two of its columns have one name" in " ".join(said.split())
+            assert "secret" not in said
+    assert "two of its columns" in asked_of(blanks, "trim = true", "vote", code=2)
+    assert asked_of(blanks, "", "vote", 'categories = ["yes"]') == {"yes": 1, "other": 0}
+    nameless = tmp_path / "z.csv"
+    nameless.write_text("vote,,\nyes,1,2\n")
+    assert counts(nameless, "vote", ["yes"]) == (1, 0, 0)
+
+
+# --- Specifications, the owner's file, init
+
+
+def test_init_writes_a_file_with_value_labels_that_can_be_run(of_others):
+    path = of_others("sample.sav")
+    written = run("init", path, "--column", "mylabl", "--epsilon", "1e5")
+    assert "labels = true" in written
+    assert "of its code book, which must not be made from the data" in written
+    question = path.with_name("q.toml")
+    question.write_text(written)
+    release = ob.Release.from_json(run("run", question, path, "-o", "-"))
+    assert release.categories == ("Male", "Female", "other")
+    codes = run("init", path, "--categories", "mylabl=1,2")
+    assert "labels" not in codes
+    assert 'categories = ["1", "2"]' in codes
+
+
+def test_the_owner_says_how_a_file_is_read(of_others):
+    path = of_others("sample.dta")
+    facts = path.with_suffix(".toml")
+    facts.write_text(
+        'path = "sample.dta"\nlabels = true\nepsilon_at_most = 1e5\n[privacy]\n[columns.mylabl]\n'
+        '[ledger]\npath = "x.ledger"\ntotal = { epsilon = 1e6 }\n'
+    )
+    assert counted(facts, "--column", "mylabl") == {"Male": 3, "Female": 2, "other": 0}
+    question = path.with_name("q.toml")
+    asked = 'title = "T"\n{}\n[privacy]\nepsilon = 1.0\n[[results]]\ncolumn = "mylabl"\n'
+    question.write_text(asked.format("labels = false"))
+    message = run("run", question, facts, code=2)
+    assert "labels=False: is for the owner of the data to state" in " ".join(message.split())
+    question.write_text(asked.format(""))
+    assert "Male, Female" in run("run", question, facts, "--dry-run")
+
+
+def test_it_is_said_that_value_labels_are_a_fact_of_the_code_book(of_others):
+    path = of_others("sample.sav")
+    question = path.with_name("q.toml")
+    question.write_text(
+        'title = "T"\nlabels = true\n[privacy]\nepsilon = 1.0\n[columns.mylabl]\n'
+        '[[results]]\ncolumn = "mylabl"\n'
+    )
+    from typer.testing import CliRunner
+
+    from opendp_bayes_office.commands.app import app
+
+    said = CliRunner().invoke(app, ["run", str(question), str(path)]).stderr
+    assert "The value labels of mylabl are public because sample.sav has them, as facts" in said
+    assert "Codes are read as their value labels." in said
+
+
+# --- What is refused
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "labels of SAS": ("sample.sas7bdat", {"labels": True}, "labels=True: is for SPSS and Stata, "),
+    "labels of Excel": ("mixed.xlsx", {"labels": True}, "labels=True: is for SPSS and Stata, "),
+    "a sheet of SPSS": ("sample.sav", {"sheet": "A"}, "sheet='A': is for workbooks, and sample"),
+    "labels of a frame": ("", {"labels": True}, "labels=True: is for files; leave it out for a"),
+    "a sheet of a frame": ("", {"sheet": "A"}, "sheet='A': is for files; leave it out for a"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_with_a_file_is_refused(name, of_others):
+    file, arguments, message = REFUSED[name]
+    with pytest.raises(ValueError, match="^" + message):
+        opened(of_others(file) if file else pl.DataFrame({"a": [1]}), **arguments)
+
+
+def test_arguments_of_other_types_are_refused(of_others):
+    with pytest.raises(TypeError, match=r"^labels=1: .*True, False, or"):
+        opened(of_others("sample.sav"), labels=1)
+    with pytest.raises(TypeError, match=r"^sheet=1: .*name of a sheet"):
+        opened(of_others("mixed.xlsx"), sheet=1)
+
+
+@pytest.mark.parametrize("extension", [*EXTENSIONS])
+def test_a_file_that_is_not_what_it_says_tells_nothing(extension, tmp_path):
+    path = tmp_path / f"votes{extension}"
+    path.write_bytes(b"\xff\xfe secret \x00\x01" * 40)
+    with pytest.raises(ValueError, match=r"^data=votes") as caught:
+        opened(path)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert "secret" not in str(caught.value.__context__)
+
+
+@pytest.mark.parametrize("extension", ["sav", "dta", "sas7bdat", "xpt", "xlsx", "ods"])
+def test_a_file_that_ends_in_the_middle_tells_nothing(extension, of_others):
+    workbook = extension in ("xlsx", "ods")
+    path = of_others(f"{'libreoffice_1900' if workbook else 'sample'}.{extension}")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 7 // 10])
+    with pytest.raises(FileError, match=r"^FILE ") as caught:
+        texts(path)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("extension", ["rds", "rda", "RData"])
+def test_a_file_of_r_says_what_to_do(extension, tmp_path):
+    path = tmp_path / f"x.{extension}"
+    path.touch()
+    with pytest.raises(ValueError, match=r"by R alone.* Parquet"):
+        opened(path)
+    assert "arrow::write_parquet" in run("release", path, "--column", "vote", *SURE, code=2)
+
+
+@pytest.mark.parametrize("extension", ["xls", "xlsb", "XLS"])
+def test_a_workbook_of_a_binary_form_says_what_to_do(extension, tmp_path):
+    path = tmp_path / f"x.{extension}"
+    path.touch()
+    with pytest.raises(ValueError, match=r"binary form, .*save it as"):
+        opened(path)
+    said = run("release", path, "--column", "vote", *SURE, code=2)
+    assert "save it as .xlsx or CSV" in " ".join(said.split())
+
+
+# --- Columns that nobody asks for
+
+
+def test_columns_of_types_that_opendp_does_not_know_are_left_out(tmp_path):
+    people = pl.DataFrame({"vote": ["yes", "no"], "on": [datetime.date(2026, 5, 1)] * 2})
+    odd = people.with_columns(
+        for_=pl.duration(days=1), list=pl.concat_list("vote"), none=None, raw=pl.lit(b"x")
+    )
+    odd.write_parquet(tmp_path / "x.parquet")
+    dated = people.to_pandas()
+    dated["on"] = [datetime.date(2026, 5, 1)] * 2
+    for frame in (people, odd, odd.lazy(), tmp_path / "x.parquet", dated):
+        assert counts(frame, "vote", ["yes", "no"]) == (1, 1, 0, 0)
+    context = opened(odd)
+    assert list(context.left_out) == ["for_", "list", "none", "raw"]
+    message = "has type Duration, for which OpenDP has no domain, so it is left out of the Context"
+    with pytest.raises(ValueError, match=f"^column='for_': {message}"):
+        ob.posterior(context.query(), "for_", categories=["a"], nulls="n", unknown="o")
+    query = opened(odd).query().filter(pl.col("for_").is_not_null())
+    with pytest.raises(ValueError, match=f"^query: its plan asks for 'for_', which {message}"):
+        ob.posterior(query, "vote", categories=["yes"], nulls="n", unknown="o")
+    with pytest.raises(ValueError, match=r"^column='on': .*type object of pandas"):
+        ob.posterior(opened(dated).query(), "on", categories=["a"], nulls="n", unknown="o")
+
+
+def test_an_identifier_that_was_left_out_is_named_with_the_reason():
+    frame = pd.DataFrame({"vote": ["yes"], "who": pd.Series(["a"], dtype=object)})
+    with pytest.raises(ValueError, match=r"identifier='who': .*type object of pandas"):
+        ob.context(
+            frame,
+            privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=1,
+        )
+
+
+def test_no_copy_of_a_file_stays(of_others, tmp_path, monkeypatch):
+    path, folder = of_others("sample.sav"), tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    context = opened(path)
+    assert len(list(folder.iterdir())) == 1  # what the Context reads, and no text
+    del context
+    assert not list(folder.iterdir())

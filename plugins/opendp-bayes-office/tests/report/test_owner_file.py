@@ -1,0 +1,194 @@
+"""`OwnerFile`: a question chooses from a list, and everything else is the owner's."""
+
+from typing import Any
+
+import pytest
+
+from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.owner_file import facts
+from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
+
+OWNER = """\
+path = "votes.csv"
+separator = ";"
+encoding = "latin-1"
+epsilon_at_most = 1.0
+rho_at_most = 0.5
+delta_at_most = 1e-6
+[privacy]
+unit = "one voter"
+contributions = 3
+identifier = "voter"
+most_rows_per_identifier = 4
+[columns.vote]
+categories = ["a", "b", "c"]
+nulls = "c"
+[columns.code]
+categories = [1, 2]
+[columns.member]
+[ledger]
+path = "votes.ledger"
+total = { epsilon = 3.0 }
+"""
+PUBLIC = OWNER.replace(
+    'identifier = "voter"\nmost_rows_per_identifier = 4\n', "size = 60\n"
+).replace("contributions = 3", "contributions = 2")
+
+
+def question(privacy: str = "epsilon = 1.0", rest: str = "", result: str = "") -> str:
+    """A question of the votes, with more in its privacy, its columns or its result."""
+    return (
+        f'title = "Votes"\n[privacy]\n{privacy}\n{rest}\n[[results]]\ncolumn = "vote"\n{result}\n'
+    )
+
+
+def answered(text: str, owner: str = OWNER) -> Any:
+    return read_specification(text, owner=read_owner_file(owner))
+
+
+def test_a_silent_question_gets_every_fact_of_the_owner() -> None:
+    found = answered(question())
+    assert (found.separator, found.encoding) == (";", "latin-1")
+    privacy = found.privacy
+    assert (privacy.unit, privacy.contributions) == ("one voter", 3)
+    assert (privacy.identifier, privacy.rows_per_identifier) == ("voter", 4)
+    assert privacy.size is None
+    assert list(found.columns) == ["vote"]
+    assert found.columns["vote"].categories == ["a", "b", "c"]
+    assert found.columns["vote"].nulls == "c"
+    public = answered(question(), PUBLIC).privacy
+    assert (public.size, public.contributions, public.identifier) == (60, 2, None)
+
+
+def test_a_question_that_says_the_same_passes() -> None:
+    same = 'separator = ";"\nencoding = "latin-1"\n' + question(
+        'epsilon = 1.0\nunit = "one voter"\ncontributions = 3\nidentifier = "voter"',
+        '[columns.vote]\ncategories = ["a", "b", "c"]\nnulls = "c"',
+    )
+    assert answered(same) == answered(question())
+
+
+def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown() -> None:
+    found = answered(
+        question(
+            "rho = 0.1\ndelta = 1e-7\nrows_per_identifier = 2",
+            '[columns.vote]\ncategories = ["c", "a"]\nunknown = "others"',
+            'mechanism = "laplace_parameters"\nprior = 2',
+        )
+    )
+    assert found.privacy.rows_per_identifier == 2
+    assert found.columns["vote"].categories == ["c", "a"]
+    assert found.columns["vote"].unknown == "others"
+    assert found.results[0].prior == 2
+
+
+@pytest.mark.parametrize(
+    ("privacy", "rest", "result", "message"),
+    [
+        ("epsilon = 1.1", "", "", r"privacy\.epsilon=1\.1: must be at most 1\.0"),
+        ("epsilon = 1e308", "", "", r"privacy\.epsilon=1e\+308: must be at most 1\.0"),
+        ("rho = 0.6", "", "", r"privacy\.rho=0\.6: must be at most 0\.5"),
+        ("rho = 0.1\ndelta = 0.9", "", "", r"privacy\.delta=0\.9: must be at most 1e-06"),
+        ("epsilon = 1.0\nsize = 60", "", "", r"privacy\.size=60: .* leave it out"),
+        ("epsilon = 1.0\ncontributions = 1", "", "", r"contributions=1: .* 3 as the own"),
+        ('epsilon = 1.0\nidentifier = "x"', "", "", r"identifier='x': .* or write 'voter' as"),
+        ('epsilon = 1.0\nunit = "no one"', "", "", r"unit='no one': is for the owner"),
+        ("epsilon = 1.0\nrows_per_identifier = 5", "", "", r"rows_per_identifier=5: must be at mo"),
+        ("epsilon = 1.0", '[columns.vote]\ncategories = ["a", "d"]', "", r"'d' is not among those"),
+        ("epsilon = 1.0", '[columns.vote]\nnulls = "n"', "", r"vote\.nulls='n': is for the owner"),
+        ("epsilon = 1.0", "[columns.age]", "", r"columns\.age='age': may not be asked"),
+        ("epsilon = 1.0", '[columns.code]\ncategories = ["3"]', "", r"'3' is not among those"),
+        ("epsilon = 1.0", "[columns.code]\ncategories = [true]", "", r"True is not among those"),
+        ("epsilon = 1.0", "[columns.code]\nnulls = 1", "", r"code\.nulls=1: .* leave it out\."),
+        ("epsilon = 1.0", '[columns.member]\ncategories = ["x"]', "", r"those of its type, as the"),
+        ("epsilon = 1.0", "", 'by = "voter"', r"results\[0\]\.by='voter': may not be asked for"),
+        (
+            "epsilon = 1.0",
+            "",
+            'mechanism = "hamming_exponential"',
+            "may not be asked",
+        ),
+    ],
+)
+def test_what_is_the_owners_is_refused(privacy: str, rest: str, result: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        answered(question(privacy, rest, result))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('separator = ","', r"line 1: separator=',': .*';' as the"),
+        ('encoding = "ascii"', r"line 1: encoding='ascii': .*'latin-1' as the"),
+    ],
+)
+def test_how_the_file_is_read_is_the_owners(line: str, message: str) -> None:
+    with pytest.raises(SpecificationError, match=message):
+        answered(f"{line}\n{question()}")
+    silent = OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
+    with pytest.raises(SpecificationError, match=r"for the owner .* leave it out"):
+        answered(f"{line}\n{question()}", silent)
+
+
+def test_an_owner_who_is_silent_allows_no_other_measure() -> None:
+    pure = OWNER.replace("rho_at_most = 0.5\ndelta_at_most = 1e-6\n", "")
+    assert answered(question(), pure).privacy.epsilon == 1.0
+    for privacy, name in (("rho = 0.1", "rho"), ("epsilon = 0.1\ndelta = 1e-9", "delta")):
+        with pytest.raises(SpecificationError, match=rf"privacy\.{name}=.*: must be left out, by"):
+            answered(question(privacy), pure)
+    with pytest.raises(SpecificationError, match="rows_per_identifier=1: must be left out"):
+        answered(question("epsilon = 1.0\nrows_per_identifier = 1"), PUBLIC)
+
+
+def test_a_plugin_runs_where_the_owner_names_it() -> None:
+    named = OWNER.replace("epsilon_at_most", 'plugins = ["hamming_exponential"]\nepsilon_at_most')
+    asked = question(result='mechanism = "hamming_exponential"')
+    assert answered(asked, named).results[0].mechanism == "hamming_exponential"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('path = "votes.csv"', "", "file: must have path"),
+        ("epsilon_at_most = 1.0\nrho_at_most = 0.5\n", "", r"must have epsilon_at_most or rho_at"),
+        ("epsilon_at_most = 1.0", "epsilon_at_most = inf", r"epsilon_at_most=inf: must be finite"),
+        (
+            "most_rows_per_identifier = 4\n",
+            "",
+            r"identifier and most_rows_per_identifier go together",
+        ),
+        ("most_rows_per_identifier = 4", "most_rows_per_identifier = 4\nsize = 9", r"does not go"),
+        ("[columns.member]", "[columns.voter]", r"columns\.voter: is the identifier"),
+        ('categories = ["a", "b", "c"]', 'categories = ["a", "a"]', r"vote\.categories: must all"),
+        ("{ epsilon = 3.0 }", "{ epsilon = -3.0 }", r"line 20: ledger\.total: .*of epsilon"),
+        ("{ epsilon = 3.0 }", "{ epsilon = 3.0, rho = 1.0 }", r"ledger\.total: must be of epsil"),
+        ("{ epsilon = 3.0 }", "{ eps = 3.0 }", r"ledger\.total\.eps: is not a field"),
+        (
+            '[privacy]\nunit = "one voter"\ncontributions = 3\nidentifier = "voter"\n'
+            "most_rows_per_identifier = 4\n",
+            "",
+            r"must have privacy; .*\[privacy\]",
+        ),
+        ("total = { epsilon = 3.0 }", "", "ledger: must have total"),
+        ("nulls = ", "null = ", r"columns\.vote\.null: is not a field"),
+    ],
+)
+def test_an_owners_file_says_what_is_wrong_with_it(old: str, new: str, message: str) -> None:
+    assert old in OWNER
+    with pytest.raises(SpecificationError, match=message):
+        read_owner_file(OWNER.replace(old, new, 1))
+
+
+def test_every_fact_is_shown_with_who_states_it() -> None:
+    asked = answered(question("epsilon = 0.5\nrows_per_identifier = 2"))
+    found = list(facts(asked, read_owner_file(OWNER)))
+    assert ("file", "votes.csv", "owner") in found
+    assert ("number of records", "private", "owner") in found
+    assert ("rows per identifier", "2", "question") in found
+    assert ("categories of vote", "a, b, c", "owner") in found
+    assert ("epsilon", "0.5", "question") in found
+    assert ("mechanisms", "auto", "question") in found
+    some = answered(question(rest='[columns.vote]\ncategories = ["b", "a"]'))
+    assert ("categories of vote", "b, a", "question") in facts(some, read_owner_file(OWNER))
+    public = list(facts(answered(question(), PUBLIC), read_owner_file(PUBLIC)))
+    assert ("number of records", "60", "owner") in public

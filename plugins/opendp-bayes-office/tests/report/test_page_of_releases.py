@@ -1,0 +1,109 @@
+"""The page of releases that no specification asked for: it states what they do, and no more."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes_office.report.page import rendered
+from opendp_bayes_office.report.report_document import Report
+from tests.helpers.command_line import run
+
+LOSSES = {
+    "epsilon": dp.loss_of(epsilon=1.0),
+    "rho": dp.loss_of(rho=0.5),
+    "delta": dp.loss_of(epsilon=1.0, delta=1e-6),
+}
+FRAME = pl.DataFrame({"vote": ["yes", "no", None, "?"] * 100, "town": ["a", "b"] * 200})
+LISTED: dict[str, Any] = {"categories": ["yes", "no"], "unknown": "other"}
+IN_TOWNS = {"vote": ["yes", "no"], "town": ["a", "b"]}
+#: What is asked, by `ob.posterior`.
+ASKED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "nulls and others": ("vote", {**LISTED, "nulls": "missing"}),
+    "nulls left out": ("vote", {**LISTED, "nulls": ob.DROP}),
+    "nulls listed": ("vote", {**LISTED, "nulls": "no"}),
+    "groups": (
+        "vote",
+        {"categories": IN_TOWNS, "nulls": "missing", "unknown": ob.DROP, "by": "town"},
+    ),
+    "cells": (["vote", "town"], {"categories": IN_TOWNS, "nulls": "none", "unknown": ob.DROP}),
+}
+
+
+def context(loss: str = "epsilon", contributions: int = 1) -> Any:
+    dp.enable_features("contrib", "honest-but-curious")
+    return ob.context(
+        FRAME.lazy(),
+        privacy_unit=dp.unit_of(contributions=contributions),
+        privacy_loss=LOSSES[loss],
+        split_evenly_over=1,
+    )
+
+
+def text_of(page: str) -> str:
+    """What a page says, without its data and markup."""
+    shown = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", shown).split())
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("contributions", [1, 3])
+def test_the_page_of_a_release_states_what_it_does(
+    asked: str, loss: str, contributions: int
+) -> None:
+    column, options = ASKED[asked]
+    release = ob.posterior(context(loss, contributions).query(), column, **options).release()
+    report = Report.read(release.to_json(), "A first release")
+    assert report.releases == (release,)
+    page = rendered(report)
+    said = text_of(page)
+    assert "<h1>A first release</h1>" in page
+    assert f"differ by {contributions} record" in said
+    assert "The number of records is private." in said
+    assert ("ρ = 0.5" if loss == "rho" else "ε = 1") in said
+    assert all(label in said for label in ("yes", "no"))
+    # A record without a value may be left out, counted as a listed category, or filled before.
+    counted = {"nulls and others": "missing", "groups": "missing", "cells": "none"}
+    if asked in counted:
+        assert f"counted as “{counted[asked]}”" in said
+    assert "left out;" not in said
+    assert "are left out" not in said
+    data = re.search(r'type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert data
+    assert Report.read(data[1], "again").releases == (release,)
+
+
+def test_a_survey_has_a_section_for_each_question() -> None:
+    query = context("delta").query()
+    questions: dict[str, Any] = {
+        "vote": {"column": "vote", **LISTED, "nulls": "missing"},
+        "town": ob.discover(query, "town", nulls=ob.DROP),
+    }
+    survey = ob.survey(query, questions).release()
+    report = Report.read(survey.to_json(), "Two questions")
+    assert [result.heading for result in report.specification.results] == ["vote", "town"]
+    said = text_of(rendered(report))
+    assert "All results together have a privacy loss of at most ε = 1, δ = 1e-06" in said
+    assert "counted as “missing”" in said
+    assert report.to_json() == survey.to_json()
+
+
+def test_counts_of_an_unstated_privacy_have_no_page() -> None:
+    counts = ob.noisy_counts([10, 20], ["a", "b"], mechanism="laplace_parameters", scale=2.0)
+    with pytest.raises(ValueError, match="whose privacy is not stated"):
+        Report.of(counts, "counts")
+
+
+def test_a_first_release_becomes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    FRAME.write_csv("votes.csv")
+    shown = run("release", "votes.csv", "--column", "vote", "--categories", "yes,no", "--rho", 1)
+    remedy = re.search(r"`opendp-bayes (report [^`]*)`", " ".join(shown.split()))
+    assert remedy, shown
+    assert run(*remedy[1].split(), "-o", "page.html") == "page.html: a report of 1 result.\n"
+    assert "votes-vote" in text_of(Path("page.html").read_text())

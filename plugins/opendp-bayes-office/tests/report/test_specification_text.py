@@ -1,0 +1,186 @@
+"""What is read of a specification, and in which line something is wrong."""
+
+import json
+
+import pytest
+
+from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.specification_text import read_specification, tomllib
+
+TEXT = """\
+title = "Votes"  # a comment
+
+[privacy]
+epsilon = 1.0
+
+[columns.vote]
+categories = ["a", "b"]
+
+[columns."age group"]
+categories = [1, 2]
+labels = ["young", "old"]
+unknown = "other"
+
+[[results]]
+column = "vote"
+
+[[results]]
+column = ["vote", "age group"]
+share = 2
+prior = 0.5
+"""
+
+
+def test_what_is_written_is_read() -> None:
+    found = read_specification(TEXT)
+    assert (found.title, found.privacy.epsilon, found.privacy.contributions) == ("Votes", 1.0, 1)
+    assert found.columns["age group"].labels == ["young", "old"]
+    assert [result.heading for result in found.results] == ["vote", "vote × age group"]
+    assert [result.columns for result in found.results] == [["vote"], ["vote", "age group"]]
+
+
+LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("epsilon = 1.0", "epsilon = ", r"is not TOML: .*line 4"),
+        ("epsilon = 1.0", "epsilon = 0", r"line 4: privacy\.epsilon: .*> 0"),
+        ("epsilon = 1.0", "epsilon = 'x'", r"line 4: privacy\.epsilon: .*not 'x'"),
+        ("epsilon = 1.0", "", r"line 3: privacy: .*not both"),
+        ("epsilon = 1.0", "epsilon = 1.0\nrho = 1", r"line 3: privacy: .*epsilon or rho"),
+        ("epsilon = 1.0", "eps = 1.0", r"line 4: privacy\.eps: .*not a field"),
+        ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"line 5: privacy\.delta: .*< 1"),
+        (
+            "epsilon = 1.0",
+            "rho = 1.0\nsize = 0",
+            r"line 5: privacy\.size: .*>= 1",
+        ),
+        ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"line 3: privacy: identifier and rows_"),
+        (
+            "epsilon = 1.0",
+            'rho = 1\nshare = "weights"',
+            r"line 5: privacy\.share: is not a field",
+        ),
+        (
+            "epsilon = 1.0",
+            "rho = 1\nguess_size = 9\nsize = 9",
+            r"line 5: privacy\.guess_size: .*private",
+        ),
+        (
+            "[privacy]",
+            'blank_lines = "none"\n[privacy]',
+            r"line 3: blank_lines: must be one of 'skip', 'null', not 'none'",
+        ),
+        ("epsilon = 1.0", "epsilon = inf", r"line 4: privacy\.epsilon=inf: must be finite"),
+        (
+            "epsilon = 1.0",
+            "epsilon = 1.0\ncontributions = 2147483648",
+            r"line 5: privacy\.contributions: .*<= 2147483647",
+        ),
+        (
+            "epsilon = 1.0",
+            'rho = 1\nidentifier = "id"\nrows_per_identifier = 65536\ncontributions = 65536',
+            r"line 6: privacy\.rows_per_identifier: .*contributions .*2147483647",
+        ),
+        ("[privacy]\nepsilon", "privacy.epsilom", r"line 3: privacy\.epsilom: .*not a field"),
+        ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"line 3: privacy: .*epsilon or"),
+        ("[privacy]\nepsilon = 1.0", "privacy = { eps = 1.0 }", r"line 3: privacy\.eps: is not a"),
+        ("epsilon = 1.0", LIMITED, r"line 7: privacy\.size: .*an identifier"),
+        (
+            '["a", "b"]',
+            '"ab"',
+            r"line 7: columns\.vote\.categories: .*'discover', not 'ab'",
+        ),
+        ("[1, 2]", "[1, 2.5]", r"line 10: columns\.age group\.categories\[1\]: .*text"),
+        ("[1, 2]", "[1, 1]", r"line 10: columns\.age group\.categories: .*different"),
+        ('unknown = "other"', "unknown = 1979-05-27", "date or time; write '1979-05-27'"),
+        (
+            "[1, 2]",
+            "[]",
+            r"line 10: columns\.age group\.categories: .*>= 1",
+        ),
+        ('["young", "old"]', '["young"]', r"line 11: .*labels: .*one for each"),
+        ("categories = [1, 2]\n", "", r"line 10: .*labels: needs categories"),
+        ('["young", "old"]', '["y", "y"]', r"line 11: .*labels: .*all be different"),
+        ('column = "vote"', 'column = "vot"', r"line 15: results\[0\]\.column: 'vot' .*under"),
+        ('column = "vote"', "", r"line 14: results\[0\]: must have column"),
+        ('column = "vote"', 'column = "vote"\nby = "town"', r"line 16: .*by: 'town' .*under"),
+        ('column = "vote"', 'column = "vote"\nby = "vote"', r"line 16: .*by: must be another"),
+        ("share = 2", "pooled = true", r"line 19: results\[1\]\.pooled: .*for groups"),
+        (
+            'column = "vote"',
+            'column = "vote"\nby = "age group"\npooled = true\nprior = 2',
+            r"line 18: results\[0\]\.prior: .*with pooled",
+        ),
+        (
+            "prior = 0.5",
+            "prior = 'learnt'",
+            r"line 20: results\[1\]\.prior: .*a list of",
+        ),
+        ('title = "Votes"', "", r"line 1: the file: .*title"),
+        (
+            '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]',
+            '[results]\ncolumn = "vote"',
+            r"line 14: results: .*write \[\[results\]\]",
+        ),
+        ("share = 2", "share = 0", r"line 19: results\[1\]\.share: .*> 0"),
+        ("share = 2", "share = inf", r"line 19: results\[1\]\.share=inf: must be finite"),
+        (
+            "prior = 0.5",
+            "prior = true",
+            r"line 20: .*prior: .*not true",
+        ),
+        ('"Votes"', '""', r"line 1: title: .*>= 1"),
+        ("share = 2", 'title = "vote"', r"line 17: results\[1\]: 'vote' .*already"),
+        ('["vote", "age group"]', '["vote", "vote"]', r"line 18: .*column: .*at least"),
+        ("title =", "titel =", r"line 1: titel: .*not .*, title, te"),
+    ],
+)
+def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
+    assert old in TEXT
+    with pytest.raises(SpecificationError, match=message):
+        read_specification(TEXT.replace(old, new, 1))
+
+
+def test_a_report_of_nothing_is_refused() -> None:
+    with pytest.raises(SpecificationError, match="must have at least one"):
+        read_specification("results = []\n" + TEXT[: TEXT.index("[[results]]")])
+
+
+NESTED = ['{"a": ' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000]
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_what_is_nested_too_deep_is_refused(text: str) -> None:
+    with pytest.raises(SpecificationError, match="tables or lists too deep"):
+        read_specification(text)
+
+
+@pytest.mark.parametrize("hidden", ["\\u001b[2J", "\\u000d", "\\u202e", "\\u009b", "\\u007f"])
+@pytest.mark.parametrize("old", ["Votes", "young", "age group"])
+def test_a_specification_cannot_write_to_the_terminal_of_who_reads_it(
+    old: str, hidden: str
+) -> None:
+    """Control characters would let a question of somebody else's hide the budget it asks for."""
+    with pytest.raises(SpecificationError, match=r"^'.*': has control characters") as e:
+        read_specification(TEXT.replace(f'"{old}"', f'"{old}{hidden}"'))
+    assert str(e.value).isprintable()
+    read_specification(TEXT.replace('"Votes"', '"Votes\\n\\t\u200f é"'))
+
+
+def test_half_a_character_is_refused_before_anything_is_paid_for() -> None:
+    """JSON can name it and no file can hold it, so that a release of it would be lost."""
+    text = '{"title": "Votes\\ud800", "privacy": {"epsilon": 1}, "columns": {}, "results": []}'
+    with pytest.raises(SpecificationError, match=r"^'Votes\\ud800': has control characters"):
+        read_specification(text)
+
+
+def test_a_separator_may_be_a_control_character() -> None:
+    assert read_specification('separator = "\\u0001"\n' + TEXT).separator == "\x01"
+
+
+@pytest.mark.parametrize("text", [TEXT, json.dumps(tomllib.loads(TEXT))], ids=["TOML", "JSON"])
+def test_a_mark_before_utf_8_is_none_of_the_text(text: str) -> None:
+    assert read_specification(f"\ufeff{text}") == read_specification(text)

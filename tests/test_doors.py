@@ -1,0 +1,61 @@
+"""A plugin uses private names of the core by its door: the file `door.txt` beside its modules, in
+which each has a line. Public names need none, nor do the words that all rooms share.
+"""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes import extend
+from opendp_bayes.extend import framework
+from tests.helpers.doors import PUBLIC, names_of
+from tests.helpers.sources import ROOT
+
+#: Plugins that have a door, and the most names that it may have.
+DOORS = {"opendp-bayes-office": 84}
+#: Checks, messages, rounding, labels and types.
+SHARED = {
+    "opendp_bayes.mathematics.rounding",
+    "opendp_bayes.mathematics.telling",
+    "opendp_bayes.mathematics.validation",
+    "opendp_bayes.release_format.data",
+    "opendp_bayes.release_format.labels",
+}
+OPEN = {*PUBLIC, *ob._MODULES, *names_of(extend), *names_of(framework)}
+
+
+def names(text: str) -> Iterator[str]:
+    """The private names of the core that a module imports, by their modules."""
+    for node in ast.walk(ast.parse(text)):
+        module = str(node.module) if isinstance(node, ast.ImportFrom) else ""
+        if isinstance(node, ast.ImportFrom) and module.partition(".")[0] == "opendp_bayes":
+            private = [name.name for name in node.names if name.name not in OPEN]
+            yield from (f"{module} {name}" for name in private if module not in SHARED)
+
+
+def used(plugin: str) -> list[str]:
+    sources = (ROOT / "plugins" / plugin / plugin.replace("-", "_")).rglob("*.py")
+    return sorted({name for path in sources for name in names(path.read_text("utf-8"))})
+
+
+@pytest.mark.parametrize("plugin", DOORS)
+def test_the_door_has_the_names_that_are_used_and_no_more_than_that(plugin: str) -> None:
+    door = (ROOT / "plugins" / plugin / "door.txt").read_text("utf-8").splitlines()
+    assert used(plugin) == door
+
+
+@pytest.mark.parametrize("plugin", DOORS)
+def test_a_door_becomes_no_wider(plugin: str) -> None:
+    assert len(used(plugin)) == DOORS[plugin], "set the ceiling to what it is now, if that is less"
+
+
+def test_private_names_are_noticed() -> None:
+    """Negative control."""
+    line = "from opendp_bayes.trusted.ledger import Ledger, read_accounts"
+    assert list(names(line)) == ["opendp_bayes.trusted.ledger read_accounts"]
+    assert list(names("from opendp_bayes.mathematics.telling import told")) == []
+    assert list(names("def f():\n    from opendp_bayes.display import terminal")) == [
+        "opendp_bayes.display terminal"
+    ]

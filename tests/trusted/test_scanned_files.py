@@ -1,0 +1,312 @@
+"""Files of Parquet and Arrow, one or many: what is counted in them, and the memory that takes."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import opendp.prelude as dp
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.trusted import opening
+from tests.helpers.grouped import with_groups
+from tests.helpers.sources import ROOT
+
+VOTES = {"categories": ["no", "yes"], "nulls": "none", "unknown": "other"}
+
+
+def counted(frame, *conditions):
+    whole = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=400.0),
+        split_evenly_over=1,
+    )
+    query = whole.query().filter(*conditions) if conditions else whole.query()
+    return ob.posterior(query, "vote", **VOTES).release().drawn
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Hive partitions by region and year, two files in each; a vote has as many rows as its place
+    in the list, but for one region and year.
+    """
+    for region in ("north", "south", "é"):
+        for year in (2020, 2021):
+            votes = ["no", "yes", "yes", None, None, None, *["maybe"] * 4]
+            if (region, year) == ("é", 2021):
+                votes = ["no"] * 3
+            for at, part in enumerate((votes[:4], votes[4:])):
+                file = tmp_path / f"region={region}" / f"year={year}" / f"{at}.parquet"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                pl.DataFrame({"vote": part}, schema={"vote": pl.String}).write_parquet(file)
+    return tmp_path
+
+
+def test_hive_partitions_are_columns_to_filter_by(folder):
+    frame = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)
+    assert counted(frame) == (8, 10, 15, 20)
+    assert counted(frame, pl.col("region") == "é") == (4, 2, 3, 4)
+    assert counted(frame, (pl.col("region") == "é") & (pl.col("year") == 2021)) == (3, 0, 0, 0)
+
+
+def test_files_of_other_partitions_are_read_unless_the_path_leaves_them_out(folder):
+    """A filter is applied after reading, so broken files of another partition are noticed."""
+    for file in folder.glob("region=south/**/*.parquet"):
+        file.write_bytes(b"no file of Parquet")
+    whole = pl.scan_parquet(folder / "**/*.parquet", hive_partitioning=True)
+    with pytest.raises(RuntimeError, match="The cause is withheld"):
+        counted(whole, pl.col("region") == "north")
+    north = pl.scan_parquet(folder / "region=north/**/*.parquet", hive_partitioning=True)
+    assert counted(north) == (2, 4, 6, 8)
+
+
+PEAK = """
+import sys
+import opendp.prelude as dp, opendp_bayes as ob, polars as pl
+from tests.helpers.sources import ROOT
+dp.enable_features("contrib", "honest-but-curious")
+frame = getattr(pl, sys.argv[1])(sys.argv[2]).lazy()
+domain, metric = dp.domain_of(frame, infer=True), dp.symmetric_distance()
+policy = dict(categories=["a", "b"], nulls="none", unknown="other")
+count = ob.t.make_categorical_counts(domain, metric, column="vote", **policy)
+print(count(frame).sum(), open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
+def test_memory_does_not_grow_with_the_number_of_files(tmp_path):
+    """80 files of a million rows against 10: seventy million rows more, of which a text alone takes
+    16 bytes in memory, 1100 MB. Each run is a process of its own, of two threads. A frame that was
+    read into memory is the negative control.
+    """
+    rows = 1_000_000
+    part = pl.DataFrame({"vote": ["a", "b", None, "a text that is longer"] * (rows // 4)})
+    part.write_parquet(tmp_path / "00.parquet", row_group_size=100_000)
+    for at in range(1, 80):
+        os.link(tmp_path / "00.parquet", tmp_path / f"{at:02}.parquet")
+
+    def peak(read, pattern):
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, read, tmp_path / pattern],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env=os.environ | {"POLARS_MAX_THREADS": "2"},
+        )
+        number, kilobytes = map(int, done.stdout.split())
+        return number, kilobytes / 1024
+
+    few, many = peak("scan_parquet", "0*.parquet"), peak("scan_parquet", "*.parquet")
+    assert (few[0], many[0]) == (10 * rows, 80 * rows)
+    assert many[1] - few[1] < 150
+    assert peak("read_parquet", "*.parquet")[1] - few[1] > 500
+
+
+def test_the_page_on_limits_names_the_types_that_opendp_refuses():
+    page = (ROOT / "docs" / "limits.md").read_text("utf-8")
+    text = " ".join(page.split())
+    (named,) = re.findall(
+        r"no domain for some types of column: (.*?)\. With such a column it", text
+    )
+    names = (
+        "Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 UInt128 Float16 Float32 Float64"
+        " Boolean String Binary Categorical Date Datetime Time Duration Decimal Null Object"
+    )
+    nested = pl.List(pl.Int64), pl.Array(pl.Int64, 2), pl.Struct({"a": pl.Int64}), pl.Enum(["a"])
+    refused = set()
+    for kind in (*(getattr(pl, name)() for name in names.split()), *nested):
+        try:
+            counted(pl.LazyFrame(schema={"x": kind, "vote": pl.String}))
+        except (dp.OpenDPException, ValueError):
+            refused.add(type(kind).__name__)
+    assert refused == set(re.findall(r"`(\w+)`", named))
+
+
+ABSENT = {
+    "a column": lambda query: ob.posterior(query, "absent", **VOTES),
+    "a column of a table": lambda query: ob.posterior(
+        query, ["absent", "HIV"], **{**VOTES, "categories": {"absent": ["a"], "HIV": ["b"]}}
+    ),
+    "a group": lambda query: ob.posterior(
+        query, "HIV", by="absent", **with_groups(VOTES, {"absent": ["a"]}, "HIV")
+    ),
+    "a question": lambda query: ob.survey(query, {"q": {"column": "absent", **VOTES}}),
+    "a question by group": lambda query: ob.survey(
+        query,
+        {"q": with_groups({"column": "HIV", "by": "absent", **VOTES}, {"absent": ["a"]})},
+    ),
+    "a filter": lambda query: ob.posterior(query.filter(pl.col("absent") > 1), "HIV", **VOTES),
+    "an expression": lambda query: ob.posterior(
+        query.with_columns(x=pl.col("absent")), "HIV", **VOTES
+    ),
+    "a grouped filter": lambda query: ob.posterior(
+        query.filter(pl.col("absent") > 1).group_by("HIV"),
+        "1960",
+        **with_groups(VOTES, {"HIV": ["a"]}, "1960"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ABSENT)
+def test_no_message_shows_the_names_of_columns_which_may_be_a_record(tmp_path, name):
+    """They are the first line of a CSV file, with a header or without."""
+    path = tmp_path / "bare.csv"
+    path.write_text("Jane Doe,1960,HIV\nJohn,1970,none\n")
+    whole = dp.Context.compositor(
+        data=pl.scan_csv(path, infer_schema=False),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    with pytest.raises(ValueError, match="absent") as caught:
+        ABSENT[name](whole.query())
+    assert "Jane" not in str(caught.value)
+    assert "1960" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pl.col("age") > 5,
+        ~(pl.col("age") <= 5),
+        pl.col("age").is_nan(),
+        ~pl.col("age").is_finite(),
+        pl.col("age") != 1,
+    ],
+)
+@pytest.mark.parametrize("where", ["query", "frame", "on_disk"])
+def test_one_record_does_not_bring_others_back(tmp_path, condition, where):
+    """The least and largest values of a part of a Parquet file leave out NaN. Polars drops a part
+    by them, with every NaN in it, unless another record there is large enough.
+    """
+    pq = pytest.importorskip("pyarrow.parquet")
+
+    def after(*records):
+        frame = pl.DataFrame({"age": [*records, *[float("nan")] * 100, 1.0]}).with_columns(
+            vote=pl.lit("yes")
+        )
+        path = tmp_path / "frame.parquet"
+        pq.write_table(frame.to_arrow(), path)
+        scan = pl.scan_parquet(path)
+        seen = scan.filter(condition).collect().height
+        if where == "query":
+            return counted(scan, condition), seen
+        if where == "frame":
+            return counted(scan.filter(condition)), seen
+        with ob.on_disk(scan.filter(condition)) as file:
+            return counted(file), seen
+
+    found = [after(), after(1.0), after(100.0), after(float("nan"))]
+    counts = [counts for counts, _ in found]
+    assert all(sum(abs(a - b) for a, b in zip(counts[0], of, strict=True)) <= 1 for of in counts)
+    assert counts[0][1] == 100
+    seen = [height for _, height in found]  # by polars alone, the negative control
+    assert seen[0] == 0
+    assert max(seen) >= 100
+
+
+@pytest.mark.parametrize("how", ["a folder", "a pattern"])
+def test_files_of_parquet_are_read_together_and_no_column_is_made_of_their_paths(folder, how):
+    """Beside files of programs, and others."""
+    (folder / "_SUCCESS").touch()
+    (folder / "_metadata.parquet").write_bytes(b"of a program")
+    (folder / ".hidden").mkdir()
+    (folder / ".hidden" / "x.parquet").write_bytes(b"of a program")
+    (folder / "notes.txt").touch()
+    path = folder if how == "a folder" else folder / "region=*" / "**" / "*.parquet"
+    glob = how == "a pattern"
+    context = opened(path, glob=glob)
+    assert ob.posterior(context.query(), "vote", **VOTES).release().drawn == (8, 10, 15, 20)
+    with pytest.raises(ValueError, match="region"):
+        ob.posterior(opened(path, glob=glob).query(), "region", **VOTES)
+
+
+def opened(path, **how):
+    return ob.context(
+        path,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=400.0),
+        split_evenly_over=1,
+        **how,
+    )
+
+
+def test_files_that_cannot_be_read_together_are_refused_before_a_record_is_read(tmp_path):
+    def refused(path, **how):
+        with pytest.raises(ValueError, match=r"^data=") as raised:
+            opened(path, **how)
+        return str(raised.value)
+
+    assert "is a folder, and holds no file of Parquet" in refused(tmp_path)
+    assert "matches no file of Parquet" in refused(tmp_path / "*.parquet", glob=True)
+    pl.DataFrame({"vote": ["yes"]}).write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_text("vote\nyes\n")
+    assert "is for files of Parquet alone" in refused(tmp_path / "*", glob=True)
+    assert opened(tmp_path)
+    pl.DataFrame({"vote": ["no"]}).write_parquet(tmp_path / "b.parquet")
+    assert opened(tmp_path)
+    pl.DataFrame({"vote": [1]}).write_parquet(tmp_path / "c.parquet")
+    assert "not all its files have the same columns" in refused(tmp_path)
+    with pytest.raises(TypeError, match=r"^glob=1: .*True or False"):
+        opened(tmp_path, glob=1)
+    with pytest.raises(ValueError, match=r"^glob=True: is for files"):
+        opened(pl.DataFrame({"vote": ["a"]}), glob=True)
+
+
+def test_without_a_reader_of_other_files_it_says_what_to_install(tmp_path, monkeypatch):
+    """And of two neither is chosen."""
+    path = tmp_path / "votes.csv"
+    path.write_text("vote\nyes\n")
+    monkeypatch.setattr(opening, "entry_points", lambda group: ())
+    with pytest.raises(ValueError, match=r"votes\.csv.*pip install opendp-bayes-office"):
+        opened(path)
+    readers = [EntryPoint(name, f"{name}:read", "opendp_bayes.files") for name in ("b", "a")]
+    monkeypatch.setattr(opening, "entry_points", lambda group: readers)
+    with pytest.raises(ValueError, match=r"2 packages .*\(a:read, b:read\); uninstall"):
+        opened(path)
+
+
+@pytest.mark.parametrize("option", [{"labels": True}, {"labels": "x.sas7bcat"}, {"sheet": "a"}])
+def test_options_of_other_files_are_refused(tmp_path, option):
+    pl.DataFrame({"vote": ["yes"]}).write_parquet(tmp_path / "x.parquet")
+    for path in (tmp_path / "x.parquet", tmp_path):
+        with pytest.raises(ValueError, match=rf"^{next(iter(option))}=.*: is for .*leave it out"):
+            opened(path, **option)
+
+
+def test_a_dataset_of_pyarrow_is_refused_with_what_to_write_instead(folder):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    with pytest.raises(TypeError, match=r"path of its folder, .*glob="):
+        opened(dataset.dataset(folder))
+
+
+@pytest.mark.parametrize("where", ["a file", "a folder", "a scan"])
+def test_a_wrong_footer_changes_no_count(tmp_path, where):
+    """The least and largest values and the number of nulls of a footer are not those of the values:
+    by them polars would leave parts out.
+    """
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    values = ["aaaa", "bbbb", "cccc"] * 10
+    pq.write_table(pa.table({"vote": values}), path, use_dictionary=False, compression="none")
+    content = path.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    wrong = content[begin:].replace(b"cccc", b"aaaa").replace(b"aaaa", b"zzzz")
+    assert wrong != content[begin:]
+    path.write_bytes(content[:begin] + wrong)
+    keeps = pl.col("vote") != "bbbb"
+    asked = {"categories": ["aaaa", "cccc"], "nulls": "none", "unknown": "other"}
+    frame = {"a file": path, "a folder": tmp_path, "a scan": pl.scan_parquet(path)}[where]
+    query = opened(frame).query().filter(pl.col("vote") < "bbbb")
+    assert ob.posterior(query, "vote", **asked).release().drawn == (10, 0, 0, 0)
+    query = opened(frame).query().filter(keeps)
+    assert ob.posterior(query, "vote", **asked).release().drawn == (10, 10, 0, 0)
+    # By polars alone, the negative control.
+    assert pl.scan_parquet(path).filter(pl.col("vote") < "bbbb").collect().height == 0
