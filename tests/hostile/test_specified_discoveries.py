@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.owner_file import facts
 from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 from tests.helpers.command_line import run
@@ -128,7 +128,7 @@ def test_a_dry_run_shows_which_counts_will_be_shown(place: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (asked(privacy="epsilon = 1.0"), "line 3: privacy: must have delta"),
+        (asked(privacy="epsilon = 1.0"), "privacy: must have delta"),
         (
             asked(privacy="epsilon = 1.0\ndelta = 1e-8\nsize = 600"),
             "privacy.size: does not go with",

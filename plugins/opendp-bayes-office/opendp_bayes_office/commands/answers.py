@@ -36,7 +36,7 @@ from opendp_bayes_office.files.files import (
     schema_of,
     understood,
 )
-from opendp_bayes_office.report.lines import FieldError
+from opendp_bayes_office.report.field_errors import FieldError
 from opendp_bayes_office.report.owner_file import OwnerFile, OwnersPrivacy
 from opendp_bayes_office.report.problems import problems
 from opendp_bayes_office.report.specification import (

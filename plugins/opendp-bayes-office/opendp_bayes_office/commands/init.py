@@ -208,7 +208,7 @@ def _named(
 def _labels(name: str, texts: list[str], known: "ColumnKind", refuse: "Refuse") -> "list[Label]":
     """The labels of a column in its type, each once; `refuse` is told of others."""
     from opendp_bayes_office.commands.answers import typed_label
-    from opendp_bayes_office.report.lines import FieldError
+    from opendp_bayes_office.report.field_errors import FieldError
 
     try:
         labels = [typed_label(text, known, ("columns", name, "categories")) for text in texts]

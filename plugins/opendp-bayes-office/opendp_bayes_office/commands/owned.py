@@ -117,11 +117,11 @@ def text_in(path: Path) -> str:
 @contextmanager
 def specification_errors(path: Path) -> Iterator[None]:
     """A block that reads a specification or an owner's file; exits with a message that names it."""
-    from opendp_bayes_office.report.lines import FieldError, SpecificationError
+    from opendp_bayes_office.report.field_errors import SpecificationError
 
     try:
         yield
-    except (FieldError, SpecificationError) as error:
+    except SpecificationError as error:
         fail(f"{path}: {error}")
 
 

@@ -16,7 +16,7 @@ from opendp_bayes_office.commands.owned import opened_data
 from opendp_bayes_office.commands.specified import Specified, carried_out, echoed
 
 if TYPE_CHECKING:
-    from opendp_bayes_office.report.lines import FieldError
+    from opendp_bayes_office.report.field_errors import FieldError
 
 #: In place of the categories in a specification: those that private counts show.
 DISCOVER = "discover"
@@ -350,7 +350,7 @@ def _errors(*, joint: bool, by: str | None) -> Iterator[None]:
     came from, which of a `joint` table names the column.
     """
     from opendp_bayes_office.commands.answers import field_errors
-    from opendp_bayes_office.report.lines import FieldError
+    from opendp_bayes_office.report.field_errors import FieldError
 
     with option_errors():
         try:

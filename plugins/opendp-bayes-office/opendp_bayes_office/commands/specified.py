@@ -120,16 +120,14 @@ def asked_in(
     owned = opened_data(data, ledger, dataset)
     if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
-    text = text_in(path)
     with specification_errors(path):
-        asked = read_specification(text, joint=joint, owner=owned.facts)
+        asked = read_specification(text_in(path), joint=joint, owner=owned.facts)
 
     @contextmanager
     def errors() -> Iterator[None]:
         from opendp_bayes_office.commands.answers import field_errors
-        from opendp_bayes_office.report.lines import located
 
-        with specification_errors(path), located(text), field_errors():
+        with specification_errors(path), field_errors():
             yield
 
     return Specified(asked, owned, errors)

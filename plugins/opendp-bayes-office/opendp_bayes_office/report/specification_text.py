@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.validation import each_once
 from opendp_bayes.release_format.kind_of_text import without_mark
 from opendp_bayes.trusted.account import Loss
 from opendp_bayes_office.files.encodings import problems_of_text
-from opendp_bayes_office.report.lines import FieldError, SpecificationError, is_json, located
+from opendp_bayes_office.report.field_errors import FieldError, SpecificationError
 from opendp_bayes_office.report.owner_file import (
     OwnerFile,
     OwnersColumn,
@@ -91,7 +91,7 @@ def read_specification(
     """The specification in a text of TOML, or of JSON with the same fields; `joint` in any case
     where that is to be, and with the facts of an `owner` where there is one.
 
-    Raises `SpecificationError` that says which field, of TOML in which line, and what it must be.
+    Raises `SpecificationError` that says which field, and what it must be.
     """
     document = _document(text)
     if str(document.get("format", "")).startswith("opendp-bayes "):
@@ -99,18 +99,17 @@ def read_specification(
             f"format={document['format']!r}: holds results, not what is asked for; name the"
             " specification that they were made by."
         )
-    with located(text):
-        found = specification_of(document, owner=owner)
-        if not joint:
-            return found
-        for number, result in enumerate(found.results):
-            if result.merge is not None:
-                raise FieldError(
-                    ("results", number, "merge"),
-                    "is for reports; synthetic records have every category. Leave it out.",
-                )
-        found = msgspec.structs.replace(found, joint=True)
-        _check_none(problems(found))
+    found = specification_of(document, owner=owner)
+    if not joint:
+        return found
+    for number, result in enumerate(found.results):
+        if result.merge is not None:
+            raise FieldError(
+                ("results", number, "merge"),
+                "is for reports; synthetic records have every category. Leave it out.",
+            )
+    found = msgspec.structs.replace(found, joint=True)
+    _check_none(problems(found))
     return found
 
 
@@ -132,10 +131,9 @@ def read_owner_file(text: str) -> OwnerFile:
     does.
     """
     document = _document(text)
-    with located(text):
-        found: OwnerFile = _converted(document, OwnerFile)
-        _check_none(problems_of_text(found.separator, found.encoding))
-        _check_none(problems_of_owner(found))
+    found: OwnerFile = _converted(document, OwnerFile)
+    _check_none(problems_of_text(found.separator, found.encoding))
+    _check_none(problems_of_owner(found))
     return found
 
 
@@ -162,7 +160,7 @@ def _document(text: str) -> Any:
 
 def _parsed(text: str) -> Any:
     text = without_mark(text)
-    if is_json(text):
+    if text.lstrip("\ufeff\r\n\t ")[:1] == "{":  # as none of TOML begins
         once = each_once("", "leave out one of them")
         try:
             return json.loads(text, object_pairs_hook=once, parse_constant=_refuse)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from opendp_bayes.results.survey import Survey
-from opendp_bayes_office.report.lines import SpecificationError, located
+from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.asked_of_files import survey_of
 
@@ -31,8 +31,7 @@ GROUPS = ["a", *2 * ["b"], *3 * [None], *5 * ["c"]]
 
 def released(text: str, frame: pl.DataFrame, directory: Path) -> Survey:
     frame.write_parquet(directory / "data.parquet")
-    with located(text):
-        survey = survey_of(directory / "data.parquet", read_specification(text))
+    survey = survey_of(directory / "data.parquet", read_specification(text))
     return survey.release()
 
 
@@ -108,8 +107,8 @@ def test_labels_may_be_written_as_text(
 @pytest.mark.parametrize(
     ("dtype", "label", "message"),
     [
-        (pl.Int64, "x", r"line 5: columns\.g\.categories: 'x': .*integers"),
-        (pl.Boolean, "yes", r"line 5: columns\.g\.categories: 'yes': .*Boolean"),
+        (pl.Int64, "x", r"columns\.g\.categories: 'x': .*integers"),
+        (pl.Boolean, "yes", r"columns\.g\.categories: 'yes': .*Boolean"),
     ],
 )
 def test_text_that_is_no_label_of_the_column_is_refused(
@@ -138,49 +137,49 @@ SIZE = "epsilon = 20000.0\nsize = 11"
         (
             "epsilon = 20000.0",
             SIZE,
-            r"line 7: columns\.v\.nulls: is missing",
+            r"columns\.v\.nulls: is missing",
         ),
-        ('["a", "b"]', '["a", 1]', r"line 5: columns\.g\.categories=\['a', 1\]: 1"),
-        ('["x", "y"]', '["x", "z"]', r"line 7: columns\.v\.categories=\['x', 'z'\]: 'z'"),
+        ('["a", "b"]', '["a", 1]', r"columns\.g\.categories=\['a', 1\]: 1"),
+        ('["x", "y"]', '["x", "z"]', r"columns\.v\.categories=\['x', 'z'\]: 'z'"),
         (
             '["a", "b"]',
             '["a"]\nunknown = "DROP"',
-            r"line 12: results\[1\]: categories=\['a'\]: .*2",
+            r"results\[1\]: categories=\['a'\]: .*2",
         ),
         (
             '["a", "b"]',
             '["Clinton", "b"]\nnulls = "clinton"',
-            r"line 6: columns\.g\.nulls='clinton': .*beside 'Clinton'",
+            r"columns\.g\.nulls='clinton': .*beside 'Clinton'",
         ),
         (
             '["a", "b"]',
             '["a", "b"]\nnulls = "c"\nunknown = "B "',
-            r"line 7: columns\.g\.unknown='B ': .*beside 'b'",
+            r"columns\.g\.unknown='B ': .*beside 'b'",
         ),
         (
             'categories = ["a", "b"]',
             "",
-            r"line 4: columns\.g\.categories: is missing",
+            r"columns\.g\.categories: is missing",
         ),
         (
             'by = "g"',
             'by = "g"\nprior = -1',
-            r"line 11: results\[0\]\.prior=-1\.0: every entry must",
+            r"results\[0\]\.prior=-1\.0: every entry must",
         ),
         (
             'by = "g"',
             'mechanism = "x"',
-            r"line 10: results\[0\]\.mechanism='x': .*an installed",
+            r"results\[0\]\.mechanism='x': .*an installed",
         ),
-        ("20000.0", "1e-300", r"line 8: results\[0\]\.mechanism=.*loss exceeds"),
+        ("20000.0", "1e-300", r"results\[0\]\.mechanism=.*loss exceeds"),
         (
             "20000.0",
             f"1.0\nguess_size = {10**20}",
-            r"line 4: privacy\.guess_size: must be a whole number <= 1000000000000",
+            r"privacy\.guess_size: must be a whole number <= 1000000000000",
         ),
     ],
 )
-def test_what_does_not_fit_the_data_has_its_line(
+def test_what_does_not_fit_the_data_names_its_field(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     assert old in TEXT

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes_office.commands.app import app
-from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification import Column, Specification
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run

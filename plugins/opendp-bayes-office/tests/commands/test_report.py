@@ -236,27 +236,27 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         ("votes.toml", ("", ""), "DATA: is missing; name the"),
         ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No"),
         ("votes.toml absent.csv", ("", ""), r"FILE absent\.csv: is not a file"),
-        ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: line 3: privacy\.epsilon"),
+        ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: privacy\.epsilon"),
         ("votes.toml votes.csv", ("vote", "vot"), r"columns\.vot: .*in the first line"),
         (
             "votes.toml votes.csv",
             ('categories = ["a", "b"]', ""),
-            r"votes\.toml: line 4: columns\.vote\.categories: is missing",
+            r"votes\.toml: columns\.vote\.categories: is missing",
         ),
         (
             "votes.toml votes.csv",
             ('by = "town"', 'by = "town"\nprior = [1, 2]'),
-            r"votes\.toml: line 13: results\[1\]\.prior=\[1.0, 2.0\]: .*3",
+            r"votes\.toml: results\[1\]\.prior=\[1.0, 2.0\]: .*3",
         ),
         (
             "votes.toml votes.csv",
             ("[privacy]", 'separator = ";;"\n[privacy]'),
-            r"votes\.toml: line 2: separator=';;': .*ASCII",
+            r"votes\.toml: separator=';;': .*ASCII",
         ),
         (
             "votes.toml votes.csv",
             ("[privacy]", 'encoding = "morse"\n[privacy]'),
-            r"votes\.toml: line 2: encoding='morse': .*not",
+            r"votes\.toml: encoding='morse': .*not",
         ),
         (
             "votes.toml votes.csv",
@@ -266,12 +266,12 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         (
             "votes.toml votes.csv",
             ('["a", "b"]', '["a", "b"]\nunmatched = "drop"'),
-            r"votes\.toml: line 6: columns\.vote\.unmatched: .*not .*unk",
+            r"votes\.toml: columns\.vote\.unmatched: .*not .*unk",
         ),
         (
             "votes.toml votes.csv",
             ('["a", "b"]', '["a", "DROP"]\nunknown = "DROP"'),
-            r"votes\.toml: line 6: columns\.vote\.unknown='DROP': .*values out",
+            r"votes\.toml: columns\.vote\.unknown='DROP': .*values out",
         ),
         ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
     ],
@@ -459,8 +459,7 @@ def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> Non
     Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
     result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
     assert result.exit_code == 2, result.output
-    line = 1 + Path("votes.toml").read_text().splitlines().index("[columns.city]")
-    told = f"votes.toml: line {line}: columns.city: is not in the first line of standard input"
+    told = "votes.toml: columns.city: is not in the first line of standard input"
     assert told in result.stderr
 
 

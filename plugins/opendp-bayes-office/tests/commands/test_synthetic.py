@@ -147,12 +147,12 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
         (
             "votes.toml votes.csv",
             ('column = "vote"', 'column = "vote"\nby = "town"'),
-            r"line 16: results\[1\]\.by: .*joint; .*\['town', 'vote'\]",
+            r"results\[1\]\.by: .*joint; .*\['town', 'vote'\]",
         ),
         (
             "votes.toml votes.csv",
             ('column = "vote"', 'column = "vote"\nprior = 0.5'),
-            r"line 16: results\[1\]\.prior: .*with joint",
+            r"results\[1\]\.prior: .*with joint",
         ),
         (
             "votes.toml votes.csv",

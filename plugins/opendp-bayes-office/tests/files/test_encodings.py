@@ -11,7 +11,7 @@ from opendp_bayes_office.files.encodings import (
     as_separator,
     problems_of_text,
 )
-from opendp_bayes_office.report.lines import SpecificationError
+from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows
 
@@ -99,11 +99,11 @@ column = "vote"
     ("fields", "message"),
     [
         ('encoding = "hz"', r"encoding='hz': is not an encoding"),
-        ('separator = ";;"', r"line 1: separator=';;': must be one"),
-        ('separator = ""', r"line 1: separator='': must be one"),
+        ('separator = ";;"', r"separator=';;': must be one"),
+        ('separator = ""', r"separator='': must be one"),
         (
             'encoding = "sjis"\nseparator = "|"',
-            r"line 2: separator='|': may be part",
+            r"separator='|': may be part",
         ),
     ],
 )

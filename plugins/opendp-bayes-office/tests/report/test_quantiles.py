@@ -12,7 +12,7 @@ from statsmodels.datasets import anes96
 
 from opendp_bayes_office.commands.answers import before_reading
 from opendp_bayes_office.files.files import source
-from opendp_bayes_office.report.lines import FieldError, SpecificationError
+from opendp_bayes_office.report.field_errors import FieldError, SpecificationError
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
@@ -169,7 +169,7 @@ def test_where_records_of_merged_categories_are_counted(ages: pl.DataFrame, tmp_
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("merge = 2", "merge = 1", r"line 12: results\[0\]\.merge: .*>= 2"),
+        ("merge = 2", "merge = 1", r"results\[0\]\.merge: .*>= 2"),
         ("merge = 2", 'merge = 2\nby = "age"', r"results\[0\]\.merge: does not go with by"),
         ('"age"\nmerge = 2', '["age", "b"]\nmerge = 2', r"results\[0\]\.merge=2: is for one col"),
     ],

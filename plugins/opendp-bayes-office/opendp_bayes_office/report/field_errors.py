@@ -1,0 +1,25 @@
+"""Errors of a specification, by the steps to the field that is wrong."""
+
+from collections.abc import Sequence
+
+
+class SpecificationError(ValueError):
+    """A specification is wrong."""
+
+
+class FieldError(SpecificationError):
+    """A field of a specification is wrong; `path` gives the steps to it, and `problem` says how.
+
+    >>> print(FieldError(("results", 1, "share"), "must be a number."))
+    results[1].share: must be a number.
+    """
+
+    def __init__(self, path: Sequence[str | int], problem: str) -> None:
+        steps = (f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in path)
+        name = "".join(steps).lstrip(".") or "the file"
+        super().__init__(f"{name}{'' if problem.startswith('=') else ': '}{problem}")
+        self.path, self.problem = tuple(path), problem
+
+
+def _shown(name: str) -> str:
+    return name if name and "." not in name else f'"{name}"'
