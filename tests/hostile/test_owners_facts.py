@@ -187,11 +187,11 @@ def test_every_command_reads_the_same_file(owner: Path) -> None:
     some = ob.Release.from_json(run("release", "data.toml", *given, "--categories", "b"))
     assert (some.categories, some.counts) == (("b", "other"), (20, 40))
     for more, message in (
-        (("--size", 60), "--size 60: is for the owner"),
-        (("--nulls", "a"), "--nulls 'a': is for the owner"),
+        (("--size", 60), "--size=60: is for the owner"),
+        (("--nulls", "a"), "--nulls='a': is for the owner"),
         (("--categories", "a,c"), "--categories: 'c' is not among those"),
-        (("--contributions", 2), "--contributions 2: is for the owner"),
-        (("--separator", ";"), "--separator ';': is for the owner"),
+        (("--contributions", 2), "--contributions=2: is for the owner"),
+        (("--separator", ";"), "--separator=';': is for the owner"),
         (("--mechanism", "hamming_exponential"), "may not be asked for"),
     ):
         assert message in run("release", "data.toml", *given, *more, code=2)

@@ -2,25 +2,12 @@
 that the release could not be made, 3 that it could not be written, 130 Ctrl-C.
 """
 
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import typer
-
-_ARGUMENT = re.compile(
-    r"\b(always|categories|column|confidence|contributions|copies|dataset|delta|draws|encoding|epsilon|error"
-    r"|guess_size|level|mechanism|nulls|ordered|prior|proportions|rest|rho|^scale|separator"
-    r"|sheet|size|unknown|width)="
-    r"(None)?(?=(\S)?)"
-)
-#: A mechanism value, which no option is, and what an error starts with that is no option either: a
-#: parameter of a mechanism.
-_VALUE, _PARAMETER = re.compile(r"\bmechanism=(?=[A-Z])"), re.compile(r"^(?=\w+=)")
-#: How a message of the library says that records are left out, which an option does by its absence.
-_DROP = re.compile(r"\bor \w+=ob\.DROP to leave them out")
 
 
 def say(message: str) -> None:
@@ -55,8 +42,8 @@ def plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def option_errors(advice: str = "", *, code: int = 2) -> Iterator[None]:
-    """Report an error of the library in terms of the options, `prior=-1` as `--prior -1`, with
-    `advice` after it: one raised before data is read, or from what was released.
+    """Report an error of the library, whose arguments are called as the options are, with `advice`
+    after it: one raised before data is read, or from what was released.
     """
     from opendp.mod import OpenDPException
 
@@ -65,7 +52,7 @@ def option_errors(advice: str = "", *, code: int = 2) -> Iterator[None]:
     except OpenDPException as error:
         fail(f"OpenDP refuses these options: {error.message}{advice}", code=code)
     except (TypeError, ValueError) as error:
-        fail(f"{in_options(str(error))}{advice}", code=code)
+        fail(f"{error}{advice}", code=code)
 
 
 @contextmanager
@@ -81,21 +68,8 @@ def release_errors() -> Iterator[None]:
     except typer.Exit:  # it was made, but could not be written
         raise
     except (LedgerError, ReleaseError) as error:
-        fail(in_options(str(error)), code=1)
+        fail(str(error), code=1)
     except Exception:  # noqa: BLE001 - a traceback may depend on the data, whatever the error
         fail(
             "the release failed; the cause is withheld, because it may depend on the data.", code=1
         )
-
-
-def in_options(message: str) -> str:
-    """Name options instead of arguments: `size=5` becomes `--size 5`; `size=None`, and `size=`
-    before a space or a comma, become `--size`.
-    """
-
-    def option(match: re.Match[str]) -> str:
-        stands_alone = match[2] or match[3] in (None, *",.;:)")
-        return f"--{match[1].replace('_', '-')}{'' if stands_alone else ' '}"
-
-    message = _DROP.sub("without it they are left out", message)
-    return _PARAMETER.sub("--parameter ", _ARGUMENT.sub(option, _VALUE.sub("", message)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, in_options, option_errors
+from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import beside, display, kept_in, on_a_terminal
 from opendp_bayes_office.commands.owned import opened_data
 from opendp_bayes_office.commands.specified import Specified, carried_out, echoed
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 #: In place of the categories in a specification: those that private counts show.
 DISCOVER = "discover"
-#: What a specification writes as `nulls = 'missing'` or `epsilon = 1.0`.
-_WRITTEN = re.compile(r"\b([a-z_]+) = '?([^\s';,.]*(?:\.\d+)?)'?")
-
-
 #: How a specification asks for categories that nobody can list, which here is an option.
 _DISCOVERED = re.compile(r"write categories = 'discover'(; that needs delta[^.]*)?")
 #: What leaves records out, in a specification too.
@@ -376,10 +372,9 @@ def _of_option(error: "FieldError", *, joint: bool, by: str | None) -> str:
         case _:
             option = ""
     problem = _DISCOVERED.sub(_as_discovery(error.path), error.problem)
-    problem = in_options(_WRITTEN.sub(_as_option, problem))
     if not option:
         return problem
-    return f"{option} {problem[1:]}" if problem.startswith("=") else f"{option}: {problem}"
+    return f"{option}{problem}" if problem.startswith("=") else f"{option}: {problem}"
 
 
 def _as_discovery(path: tuple[str | int, ...]) -> Callable[[re.Match[str]], str]:
@@ -390,7 +385,3 @@ def _as_discovery(path: tuple[str | int, ...]) -> Callable[[re.Match[str]], str]
         return f"write --discover {path[1]}{needed} in place of --column {path[1]}"
 
     return option
-
-
-def _as_option(written: re.Match[str]) -> str:
-    return f"--{written[1].replace('_', '-')} {written[2]}"

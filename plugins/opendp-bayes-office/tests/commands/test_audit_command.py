@@ -161,36 +161,36 @@ def test_as_json() -> None:
         ),
         (
             "laplace_parameters --size 9 --prior 1 --scale 1",
-            r"--prior 1.0: .*for each category",
+            r"prior=1.0: .*for each category",
         ),
         (
             "laplace_parameters --size 9 --prior x,1 --scale 1",
             r"--prior x,1: .*separated by commas",
         ),
-        ("laplace_parameters --size 0 --prior 1,1 --scale 1", r"--size 0: must be between 1"),
+        ("laplace_parameters --size 0 --prior 1,1 --scale 1", r"size=0: must be between 1"),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale -1",
-            r"--scale -1.0: .*greater than 0",
+            r"scale=-1.0: .*greater than 0",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --epsilon 0",
-            r"--epsilon 0.0: .*greater than 0",
+            r"epsilon=0.0: .*greater than 0",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 5",
-            r"--draws 5: .*between 1000 and 10000000",
+            r"draws=5: .*between 1000 and 10000000",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --draws 100000000000",
-            r"--draws 100000000000: must be between",
+            r"draws=100000000000: must be between",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --delta 2",
-            r"--delta 2.0: .*between 0 and 1",
+            r"delta=2.0: .*between 0 and 1",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --confidence 1",
-            r"--confidence 1.0: .*between 0 and 1",
+            r"confidence=1.0: .*between 0 and 1",
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --parameter gamma=1",
@@ -202,7 +202,7 @@ def test_as_json() -> None:
         ),
         (
             "laplace_parameters --size 9 --prior 1,1 --scale 1 --parameter noise=loud",
-            r"--parameter noise='loud': .*'discrete', 'floored'",
+            r"noise='loud': .*'discrete', 'floored'",
         ),
         (
             "laplce_parameters --size 9 --prior 1,1 --scale 1",

@@ -108,7 +108,7 @@ def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
     [
         (
             "--size 900 --prior 1,1 --width 0.01",
-            r"--width 0.01: .*900 records .*1000",
+            r"width=0.01: .*900 records .*1000",
         ),
         (
             "--size 9 --prior 1,1 --width 0.1 --error 0.1",
@@ -120,25 +120,25 @@ def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
         ),
         (
             "--size 9 --prior 1,1",
-            r"--epsilon, --delta, --rho: .*rho alone",
+            r"epsilon=None, .*rho=None: .*rho alone",
         ),
-        ("--size 9 --prior 1,1 --epsilon -1", r"--epsilon -1.0: .*greater than 0"),
+        ("--size 9 --prior 1,1 --epsilon -1", r"epsilon=-1.0: .*greater than 0"),
         (
             "--prior 1,1 --epsilon 1",
-            r"--size, --guess-size: .*one of",
+            r"size=None, guess_size=None: .*one of",
         ),
         (
             "--size 9 --guess-size 9 --prior 1,1 --epsilon 1",
-            r"--size 9, --guess-size 9: .*one",
+            r"size=9, guess_size=9: .*one",
         ),
-        ("--guess-size 0 --prior 1,1 --epsilon 1", r"--guess-size 0: must be between 1"),
+        ("--guess-size 0 --prior 1,1 --epsilon 1", r"guess_size=0: must be between 1"),
         (
             "--size 9 --prior 1 --epsilon 1",
             r"--prior 1: .*each category, .*--prior 1,1",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
-            r"--proportions \[1.0\]: .*2 numbers of",
+            r"proportions=\[1.0\]: .*2 numbers of",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 20,80",
@@ -154,7 +154,7 @@ def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --error 1",
-            r"--error 1.0: must be below 1",
+            r"error=1.0: must be below 1",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1e-30",
@@ -202,7 +202,7 @@ def test_a_plan_of_a_discovery_shows_the_counts_that_each_law_shows() -> None:
             ("--discover", "--delta", 1e-8, "--contributions", 2, "--categories-of-person", 2),
             "--contributions 2: does not go with --categories-of-person.",
         ),
-        (("--discover", "--delta", 1e-8, "--epsilon", 1, "--rest", 1), "--rest 1.0: must be at le"),
+        (("--discover", "--delta", 1e-8, "--epsilon", 1, "--rest", 1), "rest=1.0: must be at le"),
         (("--discover", "--delta", 1e-8), "one of the two must be given"),
     ],
 )

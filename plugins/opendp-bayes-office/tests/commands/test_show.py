@@ -169,14 +169,14 @@ def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> Non
     [
         ("absent.json", r"absent\.json: cannot be read \(No"),
         ("votes.csv", r"votes\.csv: is no JSON; .*`release"),
-        ("one.json --level 1", r"--level 1\.0: .*between 0 and 1"),
+        ("one.json --level 1", r"level=1\.0: .*between 0 and 1"),
         ("one.json --plot picture.xyz", r"--plot picture\.xyz: .*\(Format 'xyz'"),
         (
             "one.json --plot absent/picture.png",
             r"--plot .*: cannot be written \(No",
         ),
         ("groups.json --level 0.5 --plot p.png", r"--level 0\.5: the picture of"),
-        ("one.json --mechanism nope", r"--mechanism 'nope': .*not an installed"),
+        ("one.json --mechanism nope", r"mechanism='nope': .*not an installed"),
     ],
 )
 def test_wrong_options_end_in_one_line_and_exit_code_2(

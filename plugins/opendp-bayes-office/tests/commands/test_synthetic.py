@@ -235,8 +235,8 @@ def test_more_copies_than_draws_are_refused_and_the_releases_kept(place: Path) -
     """How many draws there are is known only after the releases were made and paid for."""
     many = ("--copies", "1000000000", "--synthetic")
     shown = run(*MAKE[:5], *many, "made", code=3)
-    assert re.search(r"--copies 1000000000: must be at most \d+, the draws there are", shown), shown
+    assert re.search(r"copies=1000000000: must be at most \d+, the draws there are", shown), shown
     assert "The releases are in votes.json" in shown
     again = run("report", "votes.json", "-o", "new.html", *many, "new", code=2)
-    assert "--copies 1000000000: must be at most" in again
+    assert "copies=1000000000: must be at most" in again
     assert not Path("new").exists()
