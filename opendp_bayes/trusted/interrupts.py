@@ -143,13 +143,6 @@ def system() -> ctypes.CDLL:
     return ctypes.CDLL(None)
 
 
-def handler_below(number: int) -> bytes:
-    """Address of what the system calls for a signal, which need not be Python's: zeros where the
-    default is in force.
-    """
-    return _action_below(number).raw[: ctypes.sizeof(ctypes.c_void_p)]  # comes first everywhere
-
-
 def _action_below(number: int) -> "ctypes.Array[ctypes.c_char]":
     action = ctypes.create_string_buffer(_LARGEST_SIGACTION)
     system().sigaction(number, None, action)

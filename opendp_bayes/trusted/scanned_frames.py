@@ -13,7 +13,7 @@ import polars as pl
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.trusted.boundary import ContractError, silenced, withheld
 from opendp_bayes.trusted.kinds import column_named
-from opendp_bayes.trusted.temporary_files import TemporaryFile, sweep
+from opendp_bayes.trusted.temporary_files import TemporaryFile
 
 #: A filter is applied to the rows, after they were read. Polars would drop parts of a Parquet file
 #: unread by their least and largest values, which leave out NaN: one record more in a part could
@@ -27,8 +27,7 @@ def collected(frame: pl.LazyFrame) -> pl.DataFrame:
 
 
 class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan`
-    """Write a frame to a private temporary file (Arrow for Enum columns alone, otherwise Parquet)
-    and scan it from there.
+    """Write a frame to a private temporary file of Parquet and scan it from there.
 
     A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that
     is never freed. A scan crosses as a file name.
@@ -40,9 +39,8 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
 
     The whole frame is written, so select the columns that are needed first. The file is readable by
     its owner only and is removed at the end of the `with` block, or, without one, by `close()`,
-    when the object is collected or when the process that made it ends, also by SIGTERM or SIGHUP.
-    What a process left that was killed goes with the next one (`docs/limits.md`, "Temporary
-    files"). The file is needed for as long as a Context uses the scan.
+    when the object is collected or when the process ends (`docs/limits.md`, "Temporary files"). The
+    file is needed for as long as a Context uses the scan.
 
     Raises `RuntimeError`, without a cause, where a lazy frame fails.
     """
@@ -61,21 +59,14 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
         # An Enum is stored as its codes, which polars reads back several times faster.
         self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
         codes = frame.with_columns(column_named(name).to_physical() for name in self._enums)
-        # The quicker format for codes, the slower one for anything else.
-        self._is_arrow = len(self._enums) == len(schema)
-        if self._is_arrow:
-            sink = codes.sink_ipc(self._path, compression="uncompressed", lazy=True)
-            sink.collect(engine="streaming", optimizations=EVERY_ROW)
-        else:
-            sink = codes.sink_parquet(self._path, compression="lz4", statistics=False, lazy=True)
-            # The streaming writer of polars 1.36 panics on long columns of few bits a row.
-            sink.collect(engine="in-memory", optimizations=EVERY_ROW)
+        sink = codes.sink_parquet(self._path, compression="lz4", statistics=False, lazy=True)
+        # The streaming writer of polars 1.36 panics on long columns of few bits a row.
+        sink.collect(engine="in-memory", optimizations=EVERY_ROW)
 
     @property
     def scan(self) -> pl.LazyFrame:
         """A LazyFrame over the file."""
-        scan = pl.scan_ipc(self._path) if self._is_arrow else pl.scan_parquet(self._path)
-        return _cast(scan, self._enums)
+        return _cast(pl.scan_parquet(self._path), self._enums)
 
     def close(self) -> None:
         """Remove the file; scans of it stop working."""
@@ -158,7 +149,6 @@ class Scanned:
 
 def scanned(frame: Any) -> Scanned:
     """The frame as OpenDP takes it, data in memory in a file of ours."""
-    sweep()
     if type(frame).__module__.startswith("narwhals."):
         frame = frame.to_native()
     if isinstance(frame, pl.LazyFrame):

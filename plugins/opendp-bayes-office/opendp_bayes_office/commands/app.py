@@ -124,4 +124,3 @@ def _options(
     ] = False,
 ) -> None:
     """The options that come before a command."""
-    sweep()

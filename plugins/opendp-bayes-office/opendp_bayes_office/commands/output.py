@@ -21,7 +21,6 @@ from typing import Any
 import typer
 
 from opendp_bayes.display.progress import Progress, silent
-from opendp_bayes.trusted import removals
 from opendp_bayes_office.commands.errors import fail, say
 
 #: Exit code of a command that did what it was to do, but could not write its result.
@@ -145,8 +144,7 @@ class Kept:
 class NewFile:
     """A file that is there whole or not at all, and that replaces no other.
 
-    It is written under another name beside its own, which is opened at once, and goes with the
-    process until there is something in it.
+    It is written under another name beside its own, which is opened at once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -161,38 +159,33 @@ class NewFile:
                 " file, or move that one."
             )
         self._beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-        removals.owe(self._beside, self._beside.unlink)
         try:
             self._file = open(  # noqa: SIM115 - closed by `close`
                 self._beside, "xb", opener=partial(os.open, mode=0o600)
             )
         except OSError as error:
-            removals.keep(self._beside)
             fail(f"--output {path}: cannot be written ({_reason(error)}); name another file.")
 
     def write(self, content: bytes) -> None:
         """Put the file, with this content, in its place."""
-        removals.keep(self._beside)  # it may be the only one with what was paid for
+        with self._file as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(self._beside, 0o666 & ~_umask())
         try:
-            with self._file as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(self._beside, 0o666 & ~_umask())
-            try:
-                os.link(self._beside, self.path)  # unlike a new name, never replaces
-            except OSError:
-                if os.path.lexists(self.path):
-                    raise
-                os.rename(self._beside, self.path)  # a file system without links
-        finally:
-            removals.owe(self._beside, self._beside.unlink)
+            os.link(self._beside, self.path)  # unlike a new name, never replaces
+        except OSError:
+            if os.path.lexists(self.path):
+                raise
+            os.rename(self._beside, self.path)  # a file system without links
 
     def close(self) -> None:
         """Remove the file under the other name, if there is one."""
         with suppress(OSError):
             self._file.close()
-        removals.settle(self._beside)
+        with suppress(OSError):
+            self._beside.unlink()
 
 
 def _umask() -> int:
