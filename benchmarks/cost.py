@@ -105,7 +105,7 @@ law, ones = ob.GaussianParameters(10.0), (1.0,) * 36
 releases = {{
     f"{{a}}": ob.Release(tuple(y.tolist()), cells, ones, law, promise, (f"v{{a}}", f"v{{b}}"))
     for (a, b), y in zip(scopes, drawn)}}
-posterior = ob.combine(releases, records="same")
+posterior = ob.combine_tables(releases)
 posterior.marginal("v0", "v1").interval(), posterior.marginal("v0", "v4").interval()
 """,
     "private-pgm (mbi), points alone": TABLES

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from reporting import table
 
-from opendp_bayes.accounting.thresholds import delta_of_discovery, fitted_discovery
-from opendp_bayes.mechanisms.thresholds import (
+from opendp_bayes.unlisted.laws_for_budgets import delta_of_discovery, fitted_discovery
+from opendp_bayes.unlisted.thresholds import (
     GaussianThreshold,
     LaplaceThreshold,
     Threshold,

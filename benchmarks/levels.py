@@ -16,12 +16,12 @@ import numpy as np
 from reporting import table
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.levels.concentrations import with_learned_concentrations
-from opendp_bayes.inference.levels.tree import Tree
-from opendp_bayes.inference.levels.tree_counts import TreeCounts
-from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
+from opendp_bayes.surveys.levels.concentrations import with_learned_concentrations
+from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+from opendp_bayes.surveys.levels.weights import Look, Weights
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.helpers.nested_counts import regular

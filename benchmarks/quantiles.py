@@ -97,7 +97,7 @@ def of_opendp_tree(counts: Integers, epsilon: float, branching: int | None = Non
         levels[f"x by {width}"] = ob.noisy_counts(drawn, leaves, merge=merge, **noise)
         start += nodes
     levels["x"] = ob.noisy_counts(noisy[start:], leaves, **noise)
-    return ob.combine(levels, records="same")["x"]
+    return ob.combine_tables(levels)["x"]
 
 
 def deciles_of(posterior: Any, edges: Floats) -> tuple[Floats, Floats, Floats]:

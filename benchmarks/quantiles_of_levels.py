@@ -47,7 +47,7 @@ def released(true: Integers, epsilon: float, rng: np.random.Generator) -> Any:
         releases[name] = ob.noisy_counts(
             drawn.tolist(), range(BINS), mechanism="laplace_parameters", scale=scale, merge=merge
         )
-    return ob.combine(releases, records="same")["x"]
+    return ob.combine_tables(releases)["x"]
 
 
 def rows(shapes: list[str], releases: int) -> Iterator[tuple[Any, ...]]:

@@ -2,7 +2,8 @@
 
 The names below are loaded when first used, so the mathematics can be used without importing OpenDP
 or polars. Constructors are in `t` and `m`, as OpenDP has them; exponential mechanisms are in
-`mechanisms`, and distances, sensitivities, audits and the papers in `research`.
+`mechanisms`, laws for values that nobody listed in `unlisted`, and distances, sensitivities, audits
+and the papers in `research`.
 """
 
 import sys
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         mechanisms as mechanisms,
         research as research,
         transformations as t,  # noqa: F401
+        unlisted as unlisted,
     )
     from opendp_bayes.accounting.calibration import calibrate as calibrate
     from opendp_bayes.accounting.exact import exact_loss as exact_loss
@@ -37,24 +39,25 @@ if TYPE_CHECKING:
     from opendp_bayes.mechanisms.neighbours import Distance as Distance
     from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
     from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
-    from opendp_bayes.planning.discovery_plan import plan_discovery as plan_discovery
     from opendp_bayes.planning.plan import plan as plan
-    from opendp_bayes.questions.discovery_query import discover as discover
     from opendp_bayes.questions.left_out import DROP as DROP
-    from opendp_bayes.questions.levels import levels as levels
     from opendp_bayes.questions.posterior_query import posterior as posterior
-    from opendp_bayes.questions.survey_query import survey as survey
     from opendp_bayes.release_format.promise import Promise as Promise
     from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts
-    from opendp_bayes.results.discovered import DiscoveredRelease as DiscoveredRelease
     from opendp_bayes.results.release import Release as Release
-    from opendp_bayes.results.survey import Survey as Survey
+    from opendp_bayes.surveys.joint_posterior import combine_tables as combine_tables
+    from opendp_bayes.surveys.levels_query import levels as levels
+    from opendp_bayes.surveys.survey import Survey as Survey
+    from opendp_bayes.surveys.survey_query import survey as survey
     from opendp_bayes.trusted.account import LedgerError as LedgerError
     from opendp_bayes.trusted.boundary import ReleaseError as ReleaseError
     from opendp_bayes.trusted.handed_out import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.trusted.ledger import Ledger as Ledger
     from opendp_bayes.trusted.opening import context as context
     from opendp_bayes.trusted.scanned_frames import on_disk as on_disk
+    from opendp_bayes.unlisted.discovered import DiscoveredRelease as DiscoveredRelease
+    from opendp_bayes.unlisted.discovery_plan import plan_discovery as plan_discovery
+    from opendp_bayes.unlisted.discovery_query import discover as discover
 
 __version__ = "1.0.0"
 
@@ -63,15 +66,15 @@ _HOME = {
     # ask
     "context": "trusted.opening",
     "posterior": "questions.posterior_query",
-    "discover": "questions.discovery_query",
-    "survey": "questions.survey_query",
-    "levels": "questions.levels",
+    "discover": "unlisted.discovery_query",
+    "survey": "surveys.survey_query",
+    "levels": "surveys.levels_query",
     "DROP": "questions.left_out",
     "Ledger": "trusted.ledger",
     # get
     "Release": "results.release",
-    "DiscoveredRelease": "results.discovered",
-    "Survey": "results.survey",
+    "DiscoveredRelease": "unlisted.discovered",
+    "Survey": "surveys.survey",
     "Promise": "release_format.promise",
     "Distance": "mechanisms.neighbours",
     "PrivacyLoss": "mechanisms.privacy_loss",
@@ -81,12 +84,13 @@ _HOME = {
     "on_disk": "trusted.scanned_frames",
     # infer
     "combine": "inference.combine",
+    "combine_tables": "surveys.joint_posterior",
     "noisy_counts": "results.counts_from_elsewhere",
     "noise_aware_posterior": "inference.noise_aware",
     "NoiseAwarePosterior": "inference.answers.posterior",
     # foresee
     "plan": "planning.plan",
-    "plan_discovery": "planning.discovery_plan",
+    "plan_discovery": "unlisted.discovery_plan",
     "calibrate": "accounting.calibration",
     "exact_loss": "accounting.exact",
     "privacy_profile": "accounting.profile",
@@ -101,6 +105,7 @@ _MODULES = {
     "t": "transformations",
     "m": "measurements",
     "mechanisms": "mechanisms",
+    "unlisted": "unlisted",
     "research": "research",
 }
 

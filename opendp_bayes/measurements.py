@@ -24,7 +24,7 @@ from opendp_bayes.questions.constructors import (
 from opendp_bayes.trusted.measurements import measured_sampler as measured_sampler
 
 if typing.TYPE_CHECKING:
-    from opendp_bayes.questions.discovered_counts import (
+    from opendp_bayes.unlisted.discovered_counts import (
         make_discovery as make_discovery,
         then_discovery as then_discovery,
     )
@@ -36,7 +36,7 @@ _LATE = ("make_discovery", "then_discovery")
 def __getattr__(name: str) -> typing.Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("opendp_bayes.questions.discovered_counts"), name)
+    return getattr(importlib.import_module("opendp_bayes.unlisted.discovered_counts"), name)
 
 
 def __dir__() -> list[str]:

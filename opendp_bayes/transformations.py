@@ -29,7 +29,7 @@ from opendp_bayes.trusted.posteriors import (
 )
 
 if typing.TYPE_CHECKING:
-    from opendp_bayes.questions.discovered_counts import (
+    from opendp_bayes.unlisted.discovered_counts import (
         make_discovered_counts as make_discovered_counts,
         then_discovered_counts as then_discovered_counts,
     )
@@ -41,7 +41,7 @@ _LATE = ("make_discovered_counts", "then_discovered_counts")
 def __getattr__(name: str) -> typing.Any:
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module("opendp_bayes.questions.discovered_counts"), name)
+    return getattr(importlib.import_module("opendp_bayes.unlisted.discovered_counts"), name)
 
 
 def __dir__() -> list[str]:

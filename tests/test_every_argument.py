@@ -15,10 +15,10 @@ from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.ordered import QuantilePosterior
 from opendp_bayes.inference.answers.quantities import CategoryPosterior, Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
 from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
 from tests.helpers.argument_rows_of_losses import LOSSES, PLAN

@@ -4,21 +4,48 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import opendp_bayes
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 PACKAGE = Path(opendp_bayes.__file__).parent
-#: The parts that load OpenDP and polars, and the door of `extend` to them.
-GLUE = {"commands", "framework", "measurements", "questions", "transformations", "trusted"}
+#: The rooms and files that load OpenDP and polars, and the door of `extend` to them.
+GLUE = {
+    "commands",
+    "extend.framework",
+    "measurements",
+    "questions",
+    "surveys.levels_query",
+    "surveys.survey_query",
+    "transformations",
+    "trusted",
+    "unlisted.discovered_counts",
+    "unlisted.discovery_query",
+    "unlisted.trusted",
+}
+#: Files that hold names alone, or ask what does the work.
+DOORS = {"__main__", "extend", "measurements", "research", "surveys", "transformations", "unlisted"}
 FRAMES = {"opendp", "polars"}
+
+
+def is_in(module: str, places: Iterable[str]) -> bool:
+    """True if a module is one of these rooms and files, or lies in one."""
+    return any(f"{module}.".startswith(f"opendp_bayes.{place}.") for place in places)
+
+
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
 )
-ABOVE = [name for name in MODULES if not GLUE & set(name.split("."))]
+ABOVE = [name for name in MODULES if not is_in(name, GLUE)]
 
 
 def loaded_by(code: str) -> set[str]:
@@ -38,6 +65,30 @@ def test_everything_outside_the_glue_loads_neither_opendp_nor_polars() -> None:
     } <= set(ABOVE)
     assert set(ABOVE) <= loaded
     assert not {name.split(".")[0] for name in loaded} & FRAMES
+
+
+def contracts() -> dict[str, set[str]]:
+    """The rooms and files that each contract holds, by the first words of its name."""
+    text = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    listed = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
+    return {
+        one["name"].split(" know")[0].split(" does")[0]: {
+            source.removeprefix("opendp_bayes.") for source in one.get("source_modules", ())
+        }
+        for one in listed
+    }
+
+
+def test_no_file_is_outside_of_the_contracts_on_what_it_may_know() -> None:
+    """A file of a slice is named, and of a room its folder, or the contract would be void there."""
+    held = contracts()
+    left = {name for name in ABOVE if not is_in(name, held["Only the glue"])} - {"opendp_bayes"}
+    assert {name.split(".")[1] for name in left} <= DOORS
+    assert {name for name in left if is_in(name, ("surveys", "unlisted"))} == {
+        f"opendp_bayes.{of}" for of in ("surveys", "unlisted")
+    }
+    glue = {name for name in MODULES if is_in(name, held["The glue"])}
+    assert glue == {name for name in MODULES if is_in(name, GLUE - DOORS - {"extend.framework"})}
 
 
 def test_the_glue_loads_both() -> None:
@@ -77,7 +128,7 @@ frames += [of.to_frame() for of in (ob.plan(size=9, prior=[1, 1], epsilon=1.0, m
     ob.KNormParameters(1.0)]), ob.plan_discovery(epsilon=1.0, delta=1e-8))]
 of_axes = {name: ob.noisy_counts([9, n, 2, 5], ["a", "b", "c", "d"], scale=1.0, mechanism=
     "laplace_parameters") for n, name in enumerate(("x", "y"))}
-joint = ob.combine(of_axes, records="same")
+joint = ob.combine_tables(of_axes)
 copies = joint.synthetic(2)
 frames += [ob.research.agreement_of_copies(joint, copies, kind="population"), *copies]
 assert all(frame.height > 0 for frame in frames), frames
@@ -102,7 +153,7 @@ def test_what_touches_data_needs_opendp() -> None:
 def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
     loaded = loaded_by(
-        "import opendp_bayes_office.commands.answers, opendp_bayes.questions.survey_query\n"
+        "import opendp_bayes_office.commands.answers, opendp_bayes.surveys.survey_query\n"
         "from opendp_bayes import noisy_counts\n"
         "noisy_counts([9, 4], ['a', 'b'], mechanism='laplace_parameters', scale=1.0)"
         ".posterior.interval()"

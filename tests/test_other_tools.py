@@ -12,7 +12,7 @@ import pytest
 
 import opendp_bayes as ob
 from tests.helpers.sources import ROOT
-from tests.results.test_survey import SURVEY
+from tests.surveys.test_survey import SURVEY
 
 PAGE = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 

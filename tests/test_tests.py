@@ -80,7 +80,7 @@ def test_a_module_without_tests_is_noticed() -> None:
     assert by_name("samplers/uniform")
     assert by_name("office/files/tables")
     assert not by_name("files/tables")
-    assert in_the_list("inference/levels/of_any_name")
+    assert in_the_list("surveys/levels/of_any_name")
     page = "| `a`, `b/c` | every module | `d` |\n| `e` | `f`, `g` | `e/test_h.py` |"
     assert listed(page) == {"a": "d", "b/c": "d", "e/f": "e/test_h.py", "e/g": "e/test_h.py"}
 

@@ -25,6 +25,7 @@ FACTS = [fact for room in ROOMS for fact in room.files.values()]
 #: Folders of which every file is on the page.
 FOLDERS = {
     "opendp_bayes/trusted",
+    "opendp_bayes/unlisted/trusted",
     "plugins/opendp-bayes-engines/opendp_bayes_engines",
     "plugins/opendp-bayes-office/opendp_bayes_office/files",
     *(

@@ -12,6 +12,8 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.promise import Promise
 
+#: The last row, or bar, of values that were discovered: all that are not shown.
+EVERYTHING_ELSE = "and everything else"
 #: Characters of a label that are shown.
 _LONGEST_LABEL = 120
 _SIGNIFICANT = Context(prec=4, rounding=ROUND_CEILING)

@@ -5,7 +5,6 @@ A door of its own, because it loads OpenDP: `opendp_bayes.extend` needs neither 
 """
 
 from opendp_bayes.questions.categorical_counts import counting
-from opendp_bayes.questions.discovered_counts import counting_values
 from opendp_bayes.questions.question import Question
 from opendp_bayes.trusted.boundary import (
     ContractError,
@@ -16,11 +15,12 @@ from opendp_bayes.trusted.boundary import (
     to_then,
 )
 from opendp_bayes.trusted.cells import Axis
-from opendp_bayes.trusted.keys import Keys, counted_in_parts
 from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.opening import CheckedContext
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from opendp_bayes.trusted.temporary_files import TemporaryFile
+from opendp_bayes.unlisted.discovered_counts import counting_values
+from opendp_bayes.unlisted.trusted.keys import Keys, counted_in_parts
 
 __all__ = [
     "Axis",

@@ -1,10 +1,9 @@
-"""One posterior from several releases: of the same categories, or of tables of other variables."""
+"""One posterior from several releases of the same categories."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial, reduce
 from itertools import accumulate
-from typing import Literal, overload
+from typing import Literal
 
 import numpy as np
 from scipy import special
@@ -14,9 +13,6 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.engines.engine import Engine, Listed
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.inference.levels.nested_tables import check_sums
-from opendp_bayes.inference.levels.nesting import Columns, likely_columns, nested_parts
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.envelope import check_envelope, check_same_records
 from opendp_bayes.inference.likelihood.of_counts import (
@@ -24,9 +20,6 @@ from opendp_bayes.inference.likelihood.of_counts import (
     likelihood_of,
     log_likelihoods,
 )
-from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables, check_tables
-from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.inference.ways import way_of
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.telling import told
@@ -39,37 +32,22 @@ from opendp_bayes.release_format.data import ReleasedData
 _LARGEST_PAIRS = 1 << 24
 
 
-@overload
-def combine(
-    releases: Mapping[str, ReleasedData], *, records: Literal["same"], draws_may_agree: bool = False
-) -> SurveyPosterior | LevelsPosterior: ...
-@overload
+@underflow_is_zero
 def combine(
     releases: Sequence[ReleasedData],
     *,
     records: Records,
     draws_may_agree: bool = False,
     prior: Literal["learned"] | None = None,
-) -> NoiseAwarePosterior: ...
-@underflow_is_zero
-def combine(
-    releases: Sequence[ReleasedData] | Mapping[str, ReleasedData],
-    *,
-    records: Records,
-    draws_may_agree: bool = False,
-    prior: Literal["learned"] | None = None,
-) -> NoiseAwarePosterior | SurveyPosterior | LevelsPosterior:
-    """The posterior given several releases of the same categories with the same prior, or of tables
-    of different variables of the same records.
+) -> NoiseAwarePosterior:
+    """The posterior given several releases of the same categories with the same prior.
+
+    Tables of different variables of the same records have one posterior by `combine_tables`.
 
     Parameters
     ----------
     releases : at least two `Release`s. Their losses add up where they are of the same records
-        (`docs/budgets.md`). Tables of different variables are given as a mapping from names, and
-        lead to a `SurveyPosterior` (`docs/surveys.md`); a table of one column is of the
-        variable of that column, or of its name where the release does not say its `columns`. Where
-        the categories of each are sums of those of one of them, they lead to a `LevelsPosterior`
-        (`docs/levels.md`).
+        (`docs/budgets.md`).
     records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
         number of records of one of them holds for all; where rows of each identifier were limited,
         it was by the same fixed rule (`Promise.kept`). `"different"`: of records that have nothing
@@ -105,18 +83,6 @@ def combine(
         raise ValueError(
             f"prior={told(prior)}: must be None, or 'learned' for releases of the same records."
         )
-    if isinstance(releases, Mapping):
-        if prior is not None:
-            raise ValueError(
-                f"prior={told(prior)}: must be left out for tables by name, whose prior is always"
-                " learned."
-            )
-        if records != "same":
-            raise ValueError(
-                f"records={records!r}: must be 'same' for tables by name, which are of the same"
-                " records; give releases of different records as a list."
-            )
-        return posterior_of_tables(releases, draws_may_agree=draws_may_agree)
     combination = Combination.of(releases, records, draws_may_agree)
     if prior is not None or (combination.learned_prior and records == "same"):
         return learned_posterior(combination, combination.releases, combination.ordered)
@@ -139,54 +105,6 @@ def combine(
     else:
         found = _of_pairs(combination, likelihoods, concentration)
     return NoiseAwarePosterior(combination, found)
-
-
-def posterior_of_tables(
-    tables: Mapping[str, ReleasedData],
-    columns: Mapping[str, Columns] | None = None,
-    *,
-    draws_may_agree: bool = False,
-) -> LevelsPosterior | SurveyPosterior:
-    """The posterior given releases of tables of the same records.
-
-    Parameters
-    ----------
-    tables : releases by name.
-    columns : that each one counts, where releases written before do not say so. Without them it is
-        the axes of a joint table, and of a release of one column its name. Where categories are
-        merged, tables of the same labels are of one column then, and refused where they differ by
-        more than their noise explains.
-    draws_may_agree : whether two releases of one table that drew the same are two draws.
-
-    Where merged categories, or cells of a joint table that leaves some out, are sums of those of
-    others, and of any two tables one is finer: a `LevelsPosterior`, exact. Otherwise a
-    `SurveyPosterior`, by chains.
-
-    Raises `ValueError`/`TypeError` for releases that do not fit each other.
-    """
-    if not isinstance(tables, Mapping) or any(
-        not isinstance(release, ReleasedData) or type(name) is not str
-        for name, release in tables.items()
-    ):
-        return survey_posterior(tables, draws_may_agree=draws_may_agree)  # refuses them
-    if columns is not None:
-        tables = {name: replace(one, columns=columns[name]) for name, one in tables.items()}
-    parts = nested_parts(tables, likely_columns(tables))
-    if parts is not None:
-        check_tables(list(tables.items()), draws_may_agree)
-        if not all(release.columns for release in tables.values()):
-            check_sums(tables, parts)
-        return LevelsPosterior(tables, parts)
-    return survey_posterior(tables, draws_may_agree=draws_may_agree)
-
-
-def check_joint(tables: Mapping[str, ReleasedData]) -> None:
-    """Raise `ValueError` where `posterior_of_tables` refuses tables before it computes anything:
-    whatever was drawn, where their labels or mechanisms do not fit each other or they tie too many
-    variables together.
-    """
-    if nested_parts(tables, likely_columns(tables)) is None:
-        NoisyTables.of(tables.items(), draws_may_agree=True)
 
 
 def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:

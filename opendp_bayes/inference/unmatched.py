@@ -11,13 +11,13 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.display.wording import group_name, listed
-from opendp_bayes.inference.levels.nesting import merged_in
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.integer_noise import typical_mean, typical_std
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.release_format.labels import are_same, distinct
+from opendp_bayes.release_format.merging import merged_in
 
 #: It is said where more than this share of the records is unmatched, with this probability.
 SHARE, CERTAINTY = 0.9, 0.95

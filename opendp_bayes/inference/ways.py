@@ -180,7 +180,7 @@ def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
         raise ValueError(
             f"categories={list(release.categories)!r}: one that stands for all has no share to"
             " estimate; for the number of records combine it with the counts of its parts, by"
-            " combine({...}, records='same')."
+            " combine_tables({...})."
         )
     if whole is None:
         likelihood = likelihood_of(release.setting, release.drawn)

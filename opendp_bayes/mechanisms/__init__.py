@@ -15,23 +15,13 @@ from opendp_bayes.mechanisms.gaussian_parameters import GaussianParameters
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
 from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.mechanisms.thresholds import (
-    Discovery,
-    GaussianThreshold,
-    LaplaceThreshold,
-    OptimalThreshold,
-)
 
 __all__ = [
-    "Discovery",
     "GaussianParameters",
-    "GaussianThreshold",
     "HellingerExponential",
     "KNormParameters",
     "LaplaceParameters",
-    "LaplaceThreshold",
     "Mechanism",
-    "OptimalThreshold",
     "PermuteAndFlip",
     "SmoothHellingerExponential",
 ]

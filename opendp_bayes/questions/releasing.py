@@ -4,8 +4,9 @@ the queries that they ask for it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
+import polars as pl
 from opendp.context import Context, Query
 from opendp.core import new_function
 from opendp.mod import Measurement
@@ -40,6 +41,34 @@ def promising(
     """
     of_unit: Any = {"distance": distance, "truncated": truncated, "kept": kept}
     return lambda drawn: result(restated(drawn, loss, **of_unit))
+
+
+class Fitting(Protocol):
+    """A question, other than of listed categories, whose law fits a part of a budget."""
+
+    @property
+    def base(self) -> Query: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def number_listed(self) -> int: ...
+    @property
+    def settled(self) -> Callable[[Any], Any]: ...
+    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement: ...
+    def restated(self, drawn: Any, budget: Any, once: str = "") -> Any: ...
+    def summary_in_survey(self, budget: Any) -> pl.DataFrame: ...
+    def described(self, budget: Any) -> str: ...
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """A query that a survey takes as a question, for a part of its budget."""
+
+    def within(self, query: Any) -> Fitting:
+        """The question, for a part of the budget of another query of the same Context; `ValueError`
+        where that is of another Context.
+        """
+        ...
 
 
 class ReleasedQuery(Query, ABC, Generic[R]):
@@ -91,7 +120,7 @@ class ReleasedQuery(Query, ABC, Generic[R]):
 
 
 class AskedQuery(ReleasedQuery[R]):
-    """A query with one question: an `Asked` or a `Discovering`."""
+    """A query with one question: an `Asked`, or one that is `Fitting`."""
 
     def __init__(self, asked: Any) -> None:
         super().__init__(*parts_of(asked.base)._replace(chain=asked.chain))

@@ -12,7 +12,6 @@ from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.expected_error import error_of_part
 from opendp_bayes.questions.asked import Asked
-from opendp_bayes.questions.discovery_query import Discovering
 from opendp_bayes.questions.left_out import LeftOut
 from opendp_bayes.questions.question import Variable
 from opendp_bayes.release_format.labels import place_of
@@ -21,12 +20,10 @@ from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.spaces import groups_and_labels
 
 
-def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) -> pl.DataFrame:
+def summary_of(asked: Asked, budget: Any, guess_size: int | None) -> pl.DataFrame:
     """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and its
-    loss for one privacy unit; of a discovery, that of a survey.
+    loss for one privacy unit.
     """
-    if isinstance(asked, Discovering):
-        return _discovery(asked, budget)
     setting, loss = asked.fitted(budget), asked.loss(budget)
     space, mechanism = asked.space, setting.mechanism
     if guess_size is not None:
@@ -62,34 +59,8 @@ def summary_of(asked: Asked | Discovering, budget: Any, guess_size: int | None) 
     return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64, "largest": pl.Int64})
 
 
-def _discovery(asked: Discovering, budget: Any) -> pl.DataFrame:
-    """The row of a survey's summary of a question whose categories are to be discovered."""
-    row = asked.summary(budget)
-    listed = ", ".join(map(repr, asked.space.listed))
-    common = {
-        "column": row.pop("column"),
-        "aggregate": row.pop("aggregate"),
-        "categories": f"discovered, besides {listed}" if listed else "discovered",
-        "prior": prior_said((), learned=True),
-        "nulls": None,
-        "unknown": None,
-        "mechanism": row.pop("law"),
-        "scale": None,
-        "neighbours": relation_of(None),
-        **{
-            name: row.pop(name) for name in ("d_in", "largest", "epsilon", "delta", "rho", "debits")
-        },
-        "interval_width": None,
-    }
-    texts = dict.fromkeys(("nulls", "unknown"), pl.String)
-    numbers = dict.fromkeys(("scale", "interval_width", "rest_std"), pl.Float64)
-    return pl.DataFrame([common | row], schema_overrides={**texts, **numbers})
-
-
-def described(asked: Asked | Discovering, budget: Any) -> str:
+def described(asked: Asked, budget: Any) -> str:
     """Describe the query in one line, without anything that takes time to compute."""
-    if isinstance(asked, Discovering):
-        return asked.described(budget)
     setting, loss = asked.fitted(budget), asked.loss(budget)
     size = "" if asked.space.size is None else f", size={asked.space.size}"
     spent = shown(loss_in(parts_of(asked.base).output_measure)(loss))

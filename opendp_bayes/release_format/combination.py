@@ -49,8 +49,8 @@ class Combination:
                     raise ValueError(
                         f"releases[{place}]: has {name}={getattr(release, name)}, the first has"
                         f" {getattr(first, name)}; release all with the same {name}, or give"
-                        " tables of the same records by name, as in combine({'vote': one, 'vote"
-                        " and party': other}, records='same')."
+                        " tables of the same records by name, as in combine_tables({'vote': one,"
+                        " 'vote and party': other})."
                     )
         named = {f"releases[{place}]": one for place, one in enumerate(self.releases)}
         if self.records == "same":
@@ -65,7 +65,8 @@ class Combination:
         """Combine a sequence of releases; `TypeError` where it holds anything else."""
         if not isinstance(releases, (list, tuple)):
             raise TypeError(
-                f"releases: must be a list of at least two releases, not {type(releases).__name__}."
+                f"releases: must be a list of at least two releases, not {type(releases).__name__};"
+                " tables by name have one posterior by combine_tables."
             )
         for place, release in enumerate(releases):
             if not isinstance(release, ReleasedData):

@@ -63,6 +63,18 @@ def merged_parts(merge: Mapping[Value, Sequence[Any]]) -> tuple[tuple[Label, ...
     )
 
 
+def merged_in(release: Any) -> list[tuple[Label, ...]]:
+    """The labels before they were merged that each category of a release stands for, if any were;
+    otherwise its own.
+    """
+    return list(getattr(release, "parts", ())) or [(label,) for label in release.categories]
+
+
+def unmerged(release: Any) -> list[Label]:
+    """All labels before they were merged."""
+    return [label for part in merged_in(release) for label in part]
+
+
 def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
     """Merge ordered categories, `width` at a time; the last group may be smaller. A group is named
     by its first and last category, and one of a single category by this.

@@ -12,9 +12,6 @@ from opendp_bayes.inference.log_likelihood import (
     LogLikelihood as LogLikelihood,
     log_likelihood as log_likelihood,
 )
-from opendp_bayes.inference.survey_tables.estimates_of_copies import (
-    combine_estimates as combine_estimates,
-)
 from opendp_bayes.mathematics.conjugate import (
     binomial_beta as binomial_beta,
     multinomial_dirichlet as multinomial_dirichlet,
@@ -39,5 +36,8 @@ from opendp_bayes.planning.smallest import (
     smallest_epsilon as smallest_epsilon,
     smallest_size as smallest_size,
 )
-from opendp_bayes.results.agreement_of_copies import agreement_of_copies as agreement_of_copies
 from opendp_bayes.results.counts_from_elsewhere import noisy_tables as noisy_tables
+from opendp_bayes.surveys.agreement_of_copies import agreement_of_copies as agreement_of_copies
+from opendp_bayes.surveys.survey_tables.estimates_of_copies import (
+    combine_estimates as combine_estimates,
+)

@@ -81,7 +81,7 @@ def noisy_counts(
     prior : concentration of the prior, one number or one for each category; or `"learned"`.
     merge : where merged categories were counted, a mapping from the label of each to the
         `categories` in it, every one once; `counts` are in its order then. With the counts of
-        other levels it has one posterior, by `combine({...}, records="same")`; a noisy total,
+        other levels it has one posterior, by `combine_tables({...})`; a noisy total,
         `{"all": [...]}` of every category, has one with them only.
 
     The `floor` of Laplace noise on floats has an exact law of its own. Rounded Gaussian noise is

@@ -9,23 +9,19 @@ from opendp_bayes.display.wording import (
     described,
     group_name,
     guarantee,
-    label_said,
     limited,
     prior_said,
 )
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
-from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.discovered import DiscoveredData
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.estimates import (
     TAKES_LONG,
     Estimate,
-    estimate_of,
     estimate_or_reason,
     noise_aware_estimate,
     plug_in_estimate,
@@ -33,7 +29,7 @@ from opendp_bayes.results.estimates import (
 )
 from opendp_bayes.results.inferred_release import InferredRelease
 
-_CATEGORY = Column("Category", number=False)
+CATEGORY = Column("Category", number=False)
 _COUNT = Column("Released\ncount")
 _COMMANDS = re.compile(rf"{CONTROLS.pattern}|[\t\n]")
 
@@ -129,7 +125,7 @@ def unmatched_of(release: Any) -> list[str]:
     """Say of a release, or one of groups, where nearly all records are none of its categories."""
     if isinstance(release, InferredRelease):
         return list(unmatched_in(release))
-    if isinstance(release, DiscoveredData):  # of which every value is a category
+    if not hasattr(release, "grouped_by"):  # every value that was discovered is a category
         return []
     return list(unmatched_in_groups(release, release.grouped_by))
 
@@ -155,7 +151,7 @@ def _prior_of(release: InferredRelease) -> Note:
 
 def _named(release: InferredRelease) -> list[Column]:
     """Name the columns that show the category of a row: one, or one for each axis of a table."""
-    return [Column(axis, number=False) for axis in release.axes] or [_CATEGORY]
+    return [Column(axis, number=False) for axis in release.axes] or [CATEGORY]
 
 
 def _labels(release: InferredRelease) -> list[list[str]]:
@@ -174,62 +170,3 @@ def visible(label: object) -> str:
 
 def _rows(columns: list[list[str]]) -> tuple[Row, ...]:
     return tuple(zip(*columns, strict=True))
-
-
-def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> Sheet:
-    """A row for every category that is shown, the rest, and the guarantee;
-    `DiscoveredRelease.sheet`.
-    """
-    percent = f"{100 * as_level(level):.6g} %"
-    columns = [_CATEGORY, Column("Noisy\ncount")]
-    cells = [list(map(label_said, release.categories)), list(map(str, release.drawn))]
-    unit = "people" if release.people else "records"
-    law, reading = release.discovery.law, ""
-    if release.k and (wait or release.has_posterior):
-        counts, shares = (
-            estimate_of(one, level) for one in (release.posterior, release.among_shown)
-        )
-        columns += [
-            Column("Mean", full="Posterior\nmean"),
-            Column(f"{percent}\ninterval", weight="strong"),
-            Column(f"Share of shown,\n{percent} interval"),
-        ]
-        ends = zip(counts.lower, counts.upper, strict=True)
-        cells += [
-            [f"{mean:.1f}" for mean in counts.mean],
-            [f"{first:.0f} to {last:.0f}" for first, last in ends],
-            shares.shown()[1],
-        ]
-        reading = (
-            f"Mean and interval are of the true number of {unit}, given the release; shares are"
-            " those among the categories that are shown."
-        )
-    elif release.k:
-        reading = "The posterior takes seconds: read it, release.posterior, and show this again."
-    notes: list[Note] = [*promised(release.promise)]
-    notes.append(
-        f"Every value that occurred got a noisy count, and is shown if that was at least"
-        f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"
-        f" {law.least_shown(0.95)} in 95 of 100."
-    )
-    if release.listed:
-        names = shortly(map(label_said, release.categories[: release.listed]), release.listed)
-        notes.append(f"Listed, and shown whatever their count: {names}.")
-    notes.append(_hidden_of(release, unit, level, percent))
-    if release.has_posterior and release.warning:
-        notes.append(f"Beware: {release.warning}.")
-    table = Table(tuple(columns), (Body(_rows(cells)),))
-    return Sheet((table,), tuple(notes), title=title, reading=reading)
-
-
-def _hidden_of(release: Any, unit: str, level: float, percent: str) -> Note:
-    """What is known of everything that is not shown."""
-    rest = release.rest
-    if rest is None:
-        return "The number of all others was not asked for; rest= in the question, or --rest, does."
-    low, high = rest.interval(level)
-    each = ", each once for every category," if release.people else ""
-    return (
-        f"Everything else together: {rest.drawn} {unit}{each} with noise, {percent} interval"
-        f" {low:.0f} to {high:.0f}."
-    )

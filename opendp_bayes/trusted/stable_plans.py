@@ -29,11 +29,6 @@ from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells
 from opendp_bayes.trusted.kept_rows import RowLimits
-from opendp_bayes.trusted.keys import (
-    Keys,
-    counted_in_frames,
-    make_counts_of_keys,
-)
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import (
     belongs_to,
@@ -79,16 +74,6 @@ class Gate:
         name = str(identifier.meta.output_name())
         kept = name in self.plan.collect_schema()
         return name if kept and self.is_kept(name) else None
-
-    def counts_of_keys(self, keys: Keys, made_by: str) -> Transformation:
-        """Chain the plan and the counts of all values of a column, of people where the privacy unit
-        is a number of them.
-        """
-        count, is_kept = counted_in_frames(keys, self.limits), self.is_kept(keys.column)
-        counts = make_counts_of_keys(
-            *self.output_space, keys, count, made_by, is_kept=is_kept, plan=self.stable
-        )
-        return counts if keys.person is not None else self.stable >> counts
 
     def counts(self, cells: Cells, made_by: str) -> Transformation:
         """Chain the plan and the counts of cells; messages name the constructor `made_by`."""

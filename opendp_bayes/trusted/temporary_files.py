@@ -5,7 +5,6 @@ they go with the process, however it ends.
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from weakref import finalize
@@ -22,20 +21,21 @@ class TemporaryFile:
     without a name; otherwise a link to nothing. Raises `OSError` where it cannot be made.
     """
 
-    #: Removes the file; a second time, it does nothing.
-    remove: Callable[[], object]
-
     def __init__(self) -> None:
         folder = tempfile.mkdtemp(prefix="opendp-bayes-")
         # The path is never used again, as the number of an open file is.
         self.path = Path(folder, "data")
         closing = ExitStack()
-        self.remove = finalize(self, _removed, folder, closing, os.getpid())
+        self._remove = finalize(self, _removed, folder, closing, os.getpid())
         if _OPEN_FILES.is_dir():
             file = closing.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
             self.path.symlink_to(_OPEN_FILES / str(file.fileno()))
         else:
             self.path.touch(0o600)
+
+    def remove(self) -> None:
+        """Remove the file; a second time, it does nothing."""
+        self._remove()
 
     def __enter__(self) -> Path:
         return self.path

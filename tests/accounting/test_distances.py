@@ -11,16 +11,16 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.accounting.exact import loss_within
 from opendp_bayes.accounting.profile import curve_of, delta_from_rho
-from opendp_bayes.accounting.threshold_losses import (
+from opendp_bayes.mechanisms.neighbours import Distance
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.unlisted.threshold_losses import (
     delta_of_several,
     loss_of_discovery,
     new_shown,
 )
-from opendp_bayes.accounting.threshold_pairs import chance_to_show, group_delta
-from opendp_bayes.accounting.threshold_profile import delta_of_discovery
-from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.mechanisms.thresholds import (
+from opendp_bayes.unlisted.threshold_pairs import chance_to_show, group_delta
+from opendp_bayes.unlisted.threshold_profile import delta_of_discovery
+from opendp_bayes.unlisted.thresholds import (
     Discovery,
     GaussianThreshold,
     LaplaceThreshold,

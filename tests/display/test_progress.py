@@ -78,9 +78,9 @@ def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> N
         raise InterruptedError
 
     monkeypatch.setattr("opendp_bayes.results.pooled_release.waiting", noted)
-    monkeypatch.setattr("opendp_bayes.results.survey.waiting", noted)
+    monkeypatch.setattr("opendp_bayes.surveys.survey.waiting", noted)
     monkeypatch.setattr(PooledGroups, "draws", reached)
-    monkeypatch.setattr("opendp_bayes.results.survey.posterior_of_tables", lambda *of, **named: 0)
+    monkeypatch.setattr("opendp_bayes.surveys.survey.posterior_of_tables", lambda *of, **named: 0)
     assert ob.Survey(("vote",), (PAIR,)).posterior == 0
     table = changed(
         PAIR,

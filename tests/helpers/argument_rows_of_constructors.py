@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import polars as pl
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms import Discovery, GaussianThreshold, OptimalThreshold
+from opendp_bayes.unlisted import Discovery, GaussianThreshold, OptimalThreshold
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 
 EHD = ob.mechanisms.HellingerExponential(0.5)

@@ -1,6 +1,7 @@
 """Arguments of the methods of a survey's posterior and of its tables."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,9 +11,9 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import opendp_bayes as ob
-from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.survey_tables.table_posterior import TablePosterior
+from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.argument_rows_of_posteriors import first_mean, first_width, of_variables
 from tests.helpers.releases import promise
@@ -23,6 +24,17 @@ DRAWN = (50, 10, 20, 30)
 RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), promise(110), NAMES)
 SURVEY = survey_posterior({"x and y": RELEASE}, ess=10)
 TABLE = SURVEY.marginal("x", "y")
+#: Tables of which one is the sum of the other.
+NESTED = {
+    "fine": ob.Release(
+        (9, 4, 7, 5), ("a", "b", "c", "d"), (1.0,) * 4, ob.LaplaceParameters(2.0, total="private"),
+        promise(None), columns=("v",),
+    ),
+    "coarse": ob.Release(
+        (12, 13), ("ab", "cd"), (1.0,) * 2, ob.LaplaceParameters(2.0, total="private"),
+        promise(None), parts=(("a", "b"), ("c", "d")), columns=("v",),
+    ),
+}  # fmt: skip
 #: A survey with a pair that no table has.
 OPEN = survey_posterior(
     {
@@ -75,6 +87,13 @@ COPIES = (
 )
 
 SURVEYS = [
+    *rows(
+        ob.combine_tables,
+        {"tables": NESTED, "draws_may_agree": True},
+        lambda posterior: posterior["coarse"].mean()[0],
+        vary("tables", {**NESTED, "coarse": replace(NESTED["coarse"], drawn=(3, 22))}, SMALLER),
+        vary("draws_may_agree", 3, REFUSED),
+    ),
     *rows(
         of_variables(SurveyPosterior.marginal),
         {"self": SURVEY, "variables": ["x"]},

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 
-from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes_office.commands import answers
 from opendp_bayes_office.files.files import Source, source
 from opendp_bayes_office.report.specification import Specification

@@ -13,6 +13,7 @@ import pytest
 from opendp_bayes.inference import combine
 from opendp_bayes.inference.answers import learned_posterior
 from opendp_bayes.inference.ways import ByConvolution, ByWeights
+from opendp_bayes.surveys import joint_posterior
 
 #: The most that are kept; the oldest make room.
 _MOST = 200
@@ -31,7 +32,7 @@ def compute_once(patch: pytest.MonkeyPatch, store: Store) -> None:
         (ByWeights, "exact"),
         (learned_posterior, "learned_posterior"),
         (combine, "learned_posterior"),
-        (combine, "survey_posterior"),
+        (joint_posterior, "survey_posterior"),
     ):
         # What was remembered in another store is not what is computed here.
         patch.setattr(module, name, _once(unwrap(getattr(module, name)), store))

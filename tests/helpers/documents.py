@@ -15,17 +15,14 @@ import numpy as np
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms import (
-    Discovery,
-    GaussianThreshold,
     HellingerExponential,
-    LaplaceThreshold,
-    OptimalThreshold,
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.document import format_of
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold, OptimalThreshold
 from opendp_bayes_office.report.owner_file import OwnerFile
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Specification

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.levels.tree import Tree
-from opendp_bayes.inference.levels.tree_counts import TreeCounts
-from opendp_bayes.inference.levels.weights import Look, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+from opendp_bayes.surveys.levels.weights import Look, Weights
 
 _LAWS = (DiscreteLaplace, DiscreteGaussian, FlooredLaplace)
 

@@ -11,16 +11,16 @@ from scipy.special import softmax
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
-from opendp_bayes.inference.survey_tables.consistent_draws import ConsistentDraws, draw
-from opendp_bayes.inference.survey_tables.noisy_tables import NoisyTables
-from opendp_bayes.inference.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.inference.survey_tables.tables import Model, NoisyTable
 from opendp_bayes.mechanisms.integer_noise import (
     DiscreteGaussian,
     DiscreteLaplace,
     FlooredLaplace,
     IntegerNoise,
 )
+from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws, draw
+from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
+from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.surveys.survey_tables.tables import Model, NoisyTable
 from tests.helpers.every_survey import (
     Floats,
     Integers,

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.results.survey import result_from_json
+from opendp_bayes.results.reader import result_from_json
 from tests.helpers.command_line import run
 
 ASKED = ("--categories", "a,b", "--epsilon", 1)

@@ -7,11 +7,11 @@ import math
 import pytest
 
 from opendp_bayes.inference.learned import learned_counts
-from opendp_bayes.inference.levels import concentrations
 from opendp_bayes.inference.pooling import pooled_draws
 from opendp_bayes.inference.sampling import markov_chain
-from opendp_bayes.inference.survey_tables import consistent_draws, survey_posterior
 from opendp_bayes.results import pooled_release
+from opendp_bayes.surveys.levels import concentrations
+from opendp_bayes.surveys.survey_tables import consistent_draws, survey_posterior
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from functools import cache
 
 import numpy as np
 
-from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys, counts_of_keys
-from opendp_bayes.inference.unlisted.noisy_keys import NoisyKeys
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.thresholds import OptimalThreshold, Threshold
+from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys, counts_of_keys
+from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+from opendp_bayes.unlisted.thresholds import OptimalThreshold, Threshold
 
 #: The part of epsilon that buys the number of hidden records; draws by which intervals are found.
 REST, DRAWS = 0.2, 300

@@ -17,22 +17,22 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.threshold_losses import gaussian_delta
-from opendp_bayes.accounting.thresholds import loss_of_discovery
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.mechanisms.thresholds import (
+from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.plan_gate import is_kept
+from opendp_bayes.unlisted.discovered import DiscoveredRelease
+from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
+from opendp_bayes.unlisted.threshold_losses import gaussian_delta
+from opendp_bayes.unlisted.thresholds import (
     Discovery,
     GaussianThreshold,
     LaplaceThreshold,
     OptimalThreshold,
 )
-from opendp_bayes.release_format.promise import Promise
-from opendp_bayes.results.discovered import DiscoveredRelease
-from opendp_bayes.trusted import discovery as module, keys as counting
-from opendp_bayes.trusted.kept_rows import RowLimits
-from opendp_bayes.trusted.keys import CountedKeys, Keys, counted_in_frames
-from opendp_bayes.trusted.plan_gate import is_kept
+from opendp_bayes.unlisted.trusted import discovery as module, keys as counting
+from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, counted_in_frames
 
 APPROXIMATE = dp.approximate(dp.max_divergence())
 IDENTIFIER: Any = pl.col("id")

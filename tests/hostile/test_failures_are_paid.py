@@ -143,8 +143,8 @@ def counting_fails(opened: Opened) -> Iterator[None]:
         patch.setattr(Cells, "counts", fail)
         patch.setattr(CountsSpace, "counts", fail)
         patch.setattr(PosteriorSpace, "counts", fail)
-        patch.setattr("opendp_bayes.trusted.keys.counted_in_parts", fail)
-        patch.setattr("opendp_bayes.trusted.discovery._shown", fail)
+        patch.setattr("opendp_bayes.unlisted.trusted.keys.counted_in_parts", fail)
+        patch.setattr("opendp_bayes.unlisted.trusted.discovery._shown", fail)
         yield
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import Release
-from opendp_bayes.results.survey import Survey
+from opendp_bayes.surveys.survey import Survey
 
 VOTES, AGES = ["yes", "no"], ["young", "old"]
 VOTE: dict[str, Any] = {"column": "vote", "categories": VOTES, "nulls": "no", "unknown": "no"}
@@ -62,14 +62,12 @@ def test_one_column_under_two_queries_is_one_variable(asked: Any) -> None:
     arguments = {name: value for name, value in VOTE.items() if name != "column"}
     first, again = (ob.posterior(asked(), "vote", **arguments).release() for _ in range(2))
     kept = Release.from_json(again.to_json())
-    posterior: Any = ob.combine(
-        {"monday": first, "tuesday": kept}, records="same", draws_may_agree=True
-    )
+    posterior: Any = ob.combine_tables({"monday": first, "tuesday": kept}, draws_may_agree=True)
     assert posterior.variables == ("vote",)
 
 
 def test_a_release_that_does_not_say_its_column_is_called_by_its_name(asked: Any) -> None:
     arguments = {name: value for name, value in VOTE.items() if name != "column"}
     one = replace(ob.posterior(asked(), "vote", **arguments).release(), columns=(), unknown=())
-    posterior: Any = ob.combine({"Vote": one}, records="same")
+    posterior: Any = ob.combine_tables({"Vote": one})
     assert posterior.variables == ("Vote",)

@@ -17,12 +17,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from opendp_bayes.mechanisms.thresholds import (
-    Discovery,
-    GaussianThreshold,
-    LaplaceThreshold,
-    OptimalThreshold,
-)
 from opendp_bayes.samplers.gaussians import discrete_gaussians
 from opendp_bayes.samplers.integers import (
     discrete_laplaces,
@@ -33,6 +27,12 @@ from opendp_bayes.samplers.integers import (
 from opendp_bayes.samplers.uniform import random_words
 from opendp_bayes.samplers.weighted import WeightedPlaces
 from opendp_bayes.trusted import measurements
+from opendp_bayes.unlisted.thresholds import (
+    Discovery,
+    GaussianThreshold,
+    LaplaceThreshold,
+    OptimalThreshold,
+)
 from tests.helpers import joint_laws, oracles
 from tests.helpers.joint_laws import Drawn, faults, law_of_noise, ranked
 

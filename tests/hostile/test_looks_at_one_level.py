@@ -8,8 +8,8 @@ import pytest
 from scipy import special
 
 import opendp_bayes as ob
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 
 LABELS, MERGED = ("a", "b", "c"), {"ab": ["a", "b"], "c": ["c"]}
 LAWS: Any = {"laplace_parameters": DiscreteLaplace, "gaussian_parameters": DiscreteGaussian}
@@ -37,7 +37,7 @@ def release(look: Any, size: int | None) -> ob.Release:
 
 def combined(looks: Any, size: int | None) -> Any:
     named = {f"look {at}": release(look, size) for at, look in enumerate(looks)}
-    return ob.combine(named, records="same")
+    return ob.combine_tables(named)
 
 
 def expected_counts(looks: Any, posterior: Any, size: int | None) -> Any:
@@ -107,8 +107,8 @@ def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
     )  # fmt: skip
     region = ob.noisy_counts([14, 8], ["n", "s"], mechanism="laplace_parameters", scale=1.0)
     again = ob.noisy_counts([9, 16], ["s", "n"], mechanism="laplace_parameters", scale=1.0)
-    once = ob.combine({"cells": table, "region": region}, records="same")
-    twice = ob.combine({"cells": table, "region": region, "again": again}, records="same")
+    once = ob.combine_tables({"cells": table, "region": region})
+    twice = ob.combine_tables({"cells": table, "region": region, "again": again})
     assert isinstance(twice, LevelsPosterior)
     assert twice["again"].mean() == pytest.approx(twice["region"].mean()[::-1])
     assert (twice["region"].counts.std() < once["region"].counts.std()).all()
@@ -128,18 +128,18 @@ def survey_of(second: tuple[int, ...]) -> dict[str, ob.Release]:
 
 def test_two_questions_with_the_same_answers_are_not_two_looks() -> None:
     """Which combine could not tell from their names: their counts are far apart."""
-    assert isinstance(ob.combine(survey_of((606, 207, 188)), records="same"), LevelsPosterior)
+    assert isinstance(ob.combine_tables(survey_of((606, 207, 188))), LevelsPosterior)
     with pytest.raises(ValueError, match=r"tables\['first'\], tables\['second'\]: have the same"):
-        ob.combine(survey_of((310, 285, 410)), records="same")
+        ob.combine_tables(survey_of((310, 285, 410)))
     few = survey_of((310, 285, 410))
     del few["first"]
     with pytest.raises(ValueError, match=r"tables\['second'\], tables\['has said'\]: have"):
-        ob.combine(few, records="same")
+        ob.combine_tables(few)
 
 
 def test_noise_alone_is_not_taken_for_another_column() -> None:
     """In 300 trees of 3 to 30 categories, whose noise is Laplace, Gaussian, wide or narrow."""
-    from opendp_bayes.inference.levels.nested_tables import check_sums
+    from opendp_bayes.surveys.levels.nested_tables import check_sums
 
     rng = np.random.default_rng(0)
     for _ in range(300):

@@ -22,9 +22,9 @@ from opendp_bayes.inference.answers.comparison import Comparison, DrawnDifferenc
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import Quantity
 from opendp_bayes.inference.answers.whole_numbers import CountsPosterior, NumberPosterior
-from opendp_bayes.inference.unlisted.counts_of_keys import CountsOfKeys
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.thresholds import Discovery, LaplaceThreshold
+from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys
+from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
 from tests.helpers.every_result import methods, release, results
 from tests.helpers.oracles import discrete_laplace_cell
 

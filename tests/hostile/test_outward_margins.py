@@ -11,10 +11,10 @@ from itertools import product
 import mpmath
 import pytest
 
-from opendp_bayes.accounting import threshold_pairs as pairs
-from opendp_bayes.accounting.threshold_losses import delta_of_several, new_shown
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.mechanisms.thresholds import BITS, LaplaceThreshold, OptimalThreshold
+from opendp_bayes.unlisted import threshold_pairs as pairs
+from opendp_bayes.unlisted.threshold_losses import delta_of_several, new_shown
+from opendp_bayes.unlisted.thresholds import BITS, LaplaceThreshold, OptimalThreshold
 
 #: Bits of what is taken for exact: far beyond those of the code.
 PRECISION = 600

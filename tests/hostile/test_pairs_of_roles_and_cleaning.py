@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.results.survey import result_from_json
+from opendp_bayes.results.reader import result_from_json
 from opendp_bayes_office.files.files import Cleaning
 from opendp_bayes_office.report.specification_text import read_specification
 from opendp_bayes_office.report.statements import cleaning_said

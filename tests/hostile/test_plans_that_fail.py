@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import keys
 from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.unlisted.trusted import keys
 from tests.helpers.plans_at_ends import VALUES, column
 
 C = pl.col

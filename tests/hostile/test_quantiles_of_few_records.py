@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.levels import nested_tables
-from opendp_bayes.inference.levels.nested_tables import halves
+from opendp_bayes.surveys.levels import nested_tables
+from opendp_bayes.surveys.levels.nested_tables import halves
 
 GROUP = 10
 #: Steep flanks in the first and the last group, and as many records in every bin between.
@@ -33,7 +33,7 @@ def levels(counts: Any, scale: float, group: int = GROUP) -> Any:
             "bin": ob.noisy_counts(counts.tolist(), bins, **made),
             "group": ob.noisy_counts(sums.tolist(), bins, merge=merge, **made),
         }
-    return ob.combine(releases, records="same")
+    return ob.combine_tables(releases)
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.thresholds import Discovery, OptimalThreshold
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from tests.helpers.every_result import called, methods, plausible, properties
 from tests.helpers.releases import promise
 

@@ -203,9 +203,9 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
     )
     law = ob.KNormParameters(100.0)
     chained = ob.Release((600, 390, 10), ("a", "b", "c"), (1.0,) * 3, law, promise(1000))
-    levels = ob.combine({"fine": fine, "coarse": coarse}, records="same")
+    levels = ob.combine_tables({"fine": fine, "coarse": coarse})
     with pytest.warns(UserWarning, match="wide for the margins of x"):
-        survey = ob.combine({"first": table, "second": other}, records="same")
+        survey = ob.combine_tables({"first": table, "second": other})
     return {
         "NoiseAwarePosterior": fine.posterior,
         "NoiseAwarePosterior by chains": by_chains(chained),

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.results.discovered import DiscoveredRelease
+from opendp_bayes.unlisted.discovered import DiscoveredRelease
 
 CODES = ["A01"] * 400 + ["B02"] * 300 + ["C03"] * 200 + [f"rare {n}" for n in range(100)]
 TOWNS = [["here", "there"][n % 2] for n in range(len(CODES))]
@@ -118,7 +118,7 @@ def test_a_limit_of_several_rows_is_a_limit_of_several_values():
 
 def test_the_composition_is_checked_against_the_budget(monkeypatch):
     """Negative control: a discovered part of twice its share is noticed."""
-    path = "opendp_bayes.questions.survey_query.divided"
+    path = "opendp_bayes.surveys.survey_query.divided"
     monkeypatch.setattr(path, lambda limit, weights: [limit / 2] * len(weights))
     with pytest.raises(ValueError, match="more than the budget"):
         survey(context().query()).resolve()
@@ -227,5 +227,5 @@ def test_no_posterior_is_made_of_discovered_questions_together_with_others():
     with pytest.raises(ValueError, match=r"releases\['code'\]: .* were discover"):
         answers.posterior  # noqa: B018
     others = {name: answers[name] for name in ("vote", "again")}
-    together = ob.combine(others, records="same", draws_may_agree=True)
+    together = ob.combine_tables(others, draws_may_agree=True)
     assert tuple(together.variables) == ("vote",)

@@ -14,11 +14,11 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tables
 from opendp_bayes.inference.likelihood.normalisers_of_listed_data import most_probable
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of, log_likelihoods
-from opendp_bayes.inference.survey_tables.table_posterior import TableDraws
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.protocol import law_of
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws
 from tests.helpers import brute_force, oracles
 from tests.helpers.sweeps import some_of
 

@@ -16,10 +16,6 @@ from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoi
 from opendp_bayes.inference.convolution.counts_given_q import TooWideError
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
-from opendp_bayes.inference.levels.level_counts import LevelCounts
-from opendp_bayes.inference.levels.tree import Tree
-from opendp_bayes.inference.levels.tree_counts import TreeCounts
-from opendp_bayes.inference.levels.weights import Look as LookAtLevel, Weights
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import likelihood_of
 from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
@@ -28,6 +24,10 @@ from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, Smooth
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.setting import Setting as MechanismSetting
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.levels.level_counts import LevelCounts
+from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+from opendp_bayes.surveys.levels.weights import Look as LookAtLevel, Weights
 from tests.helpers import learned_model, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.envelope import NOISE

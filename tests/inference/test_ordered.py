@@ -18,10 +18,10 @@ from opendp_bayes import (
 )
 from opendp_bayes.inference.answers.ordered import quantiles_of
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
-from opendp_bayes.inference.survey_tables.table_posterior import TableDraws, TablePosterior
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 from tests.helpers import brute_force
 from tests.helpers.releases import promise
 

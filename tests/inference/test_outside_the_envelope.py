@@ -9,6 +9,7 @@ from opendp_bayes import (
     LaplaceParameters,
     Release,
     combine,
+    combine_tables,
     noise_aware_posterior,
 )
 from opendp_bayes.inference.ways import is_quick
@@ -117,7 +118,7 @@ def test_a_learned_prior_and_tables_of_the_same_records_have_such_bounds_too(nam
     if name == "a scale":  # which tables do not bound
         return
     with pytest.raises(ValueError, match=rf"tables\['first'\]: {message}"):
-        combine({"first": release, "other": release}, records="same", draws_may_agree=True)
+        combine_tables({"first": release, "other": release}, draws_may_agree=True)
 
 
 @pytest.mark.filterwarnings("ignore:prior. with this prior")  # it outweighs what was drawn

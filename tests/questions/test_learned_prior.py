@@ -284,8 +284,8 @@ def test_what_cannot_be_combined_under_a_learned_prior(learned):
     other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))
     with pytest.raises(ValueError, match=r"prior='learned': .*None, or 'learned'"):
         ob.combine([learned, other], records="different", prior="learned")
-    with pytest.raises(ValueError, match=r"prior='learned': .*left out .*by name"):
-        ob.combine({"one": learned, "other": other}, records="same", prior="learned")
+    with pytest.raises(TypeError, match=r"releases: must be a list .* combine_tables"):
+        ob.combine({"one": learned, "other": other}, records="same")
     with pytest.raises(ValueError, match=r"releases\[1\]: has learned_prior=False"):
         ob.combine([learned, replace(other, learned_prior=False)], records="same")
 

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.questions.categorical_counts import make_counts
 from opendp_bayes.questions.question import Question
+from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 
 STATES = {"A": ["a1", "a2", "a3"], "B": ["b1", "b2"], "C": ["c1", "c2", "c3", "c4"]}
 COUNTIES = [county for state in STATES.values() for county in state]
@@ -208,7 +208,7 @@ def test_questions_of_other_columns_are_refused_beside_merged_ones():
     survey = ob.survey(context(records()).query(), asked).release()
     with pytest.raises(ValueError, match=r"tables\['state'\]: merges categories"):
         survey.posterior  # noqa: B018
-    together = ob.combine({name: survey[name] for name in nested()}, records="same")
+    together = ob.combine_tables({name: survey[name] for name in nested()})
     assert set(together) == set(nested())
 
 

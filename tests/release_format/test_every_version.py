@@ -18,7 +18,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from opendp_bayes.mechanisms.thresholds import LAWS
+from opendp_bayes.unlisted.thresholds import LAWS
 from tests.helpers import documents
 from tests.helpers.documents import FOLDER, SAID, as_json, read, says, shape
 from tests.helpers.sources import ROOT, SOURCES
@@ -141,17 +141,22 @@ WRITTEN = [
 ]
 
 
+#: Packages whose documents are kept.
+OURS = {"opendp_bayes", "opendp_bayes_office"}
+
+
 def structs() -> Iterator[type[msgspec.Struct]]:
     """The tables of documents, each of which refuses fields that it does not know."""
     for path in SOURCES:
-        ours = path.is_relative_to(ROOT / "opendp_bayes")
-        if ours and "msgspec.Struct" in path.read_text("utf-8"):
-            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = parts[2:] if parts[0] == "plugins" else parts
+        if module[0] in OURS and "msgspec.Struct" in path.read_text("utf-8"):
+            import_module(".".join(module))
     waiting = list(msgspec.Struct.__subclasses__())
     while waiting:
         one = waiting.pop()
         waiting += one.__subclasses__()
-        ours = one.__module__.startswith("opendp_bayes.") and not one.__subclasses__()
+        ours = one.__module__.partition(".")[0] in OURS and not one.__subclasses__()
         if ours and one.__struct_config__.forbid_unknown_fields:
             yield one
 

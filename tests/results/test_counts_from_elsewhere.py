@@ -152,7 +152,7 @@ def test_merged_categories_are_a_level_of_others() -> None:
     assert (coarse.categories, coarse.drawn) == (("rest", "middle"), (90, 30))
     assert coarse.parts == (("high", "low"), ("middle",))
     fine = ob.noisy_counts([41, 28, 52], LABELS, **given)
-    both: Any = ob.combine({"fine": fine, "coarse": coarse}, records="same")
+    both: Any = ob.combine_tables({"fine": fine, "coarse": coarse})
     low, middle, high = both["fine"].counts.mean()
     assert both["coarse"].counts.mean() == pytest.approx([low + high, middle])
     assert low + high < 92.5
@@ -254,7 +254,7 @@ def test_marginals_of_a_contingency_table() -> None:
     laplace = ob.research.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
     assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
     with pytest.warns(UserWarning, match="wide for the margins of a"):
-        together = ob.combine(found, records="same")
+        together = ob.combine_tables(found)
     assert together.variables == ("a", "b", "c")
     assert together.marginal("a", "c").measured is False
     assert together.marginal("c").mean()[0] < 0.5
@@ -282,7 +282,7 @@ def test_a_real_contingency_table() -> None:
         )
         found = ob.research.noisy_tables(query.release(), mechanism=mechanism)
         assert list(found) == ["a × b", "b"]
-        counts = ob.combine(found, records="same").marginal("a", "b").counts
+        counts = ob.combine_tables(found).marginal("a", "b").counts
         expected = {
             ("x", "p"): ((a == 0) & (b == 0)).sum(),
             ("y", "p"): ((a == 1) & (b == 0)).sum(),
@@ -409,7 +409,7 @@ def test_a_noisy_total_is_a_level(drawn: tuple[int, ...], total: int) -> None:
     fine = ob.noisy_counts(list(drawn), scale=1.5, **of)
     whole = ob.noisy_counts([total], scale=0.7, merge={"all": LABELS[:2]}, **of)
     assert ob.Release.from_json(whole.to_json()) == whole
-    posterior = ob.combine({"fine": fine, "total": whole}, records="same")
+    posterior = ob.combine_tables({"fine": fine, "total": whole})
     means = [*posterior["fine"].counts.mean(), *posterior["total"].counts.mean()]
     a = posterior.concentrations["fine"]
     assert means == pytest.approx(listed(np.array(drawn), 1.5, total, 0.7, a), abs=1e-4)
@@ -420,7 +420,7 @@ def test_a_noisy_total_alone_has_no_shares() -> None:
     """It prints, and says what it is good for."""
     of: Any = {"mechanism": "laplace_parameters", "scale": 0.7}
     whole = ob.noisy_counts([9], LABELS, merge={"all": LABELS}, **of)
-    with pytest.raises(ValueError, match=r"combine\(\{...\}, records='same'\)"):
+    with pytest.raises(ValueError, match=r"combine_tables\(\{...\}\)"):
         _ = whole.posterior
     assert "combine it with the counts of its parts" in " ".join(str(whole).split())
     assert "Plug-in" not in str(whole)

@@ -24,16 +24,18 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.questions import (
-    asked,
-    posterior_query as context_module,
-    survey_query as survey_module,
-)
+from opendp_bayes.questions import asked, posterior_query as context_module
+from opendp_bayes.surveys import survey_query as survey_module
 from opendp_bayes.trusted.boundary import ReleaseError
-from opendp_bayes.trusted.interrupts import deferred_interrupts, handler_below, interruptible
+from opendp_bayes.trusted.interrupts import _action_below, deferred_interrupts, interruptible
 from tests import helpers
 
 VOTES = pl.LazyFrame({"vote": ["a", "b"] * 20}, schema={"vote": pl.Enum(["a", "b"])})
+
+
+def handler_below(number: int) -> bytes:
+    """Address of what the system calls for a signal, which need not be Python's."""
+    return _action_below(number).raw[: ctypes.sizeof(ctypes.c_void_p)]  # comes first everywhere
 
 
 def strike() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import limited
-from opendp_bayes.inference.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.trusted import cells as joint_cells
 from opendp_bayes.trusted.boundary import ContractError, ReleaseError
 from opendp_bayes.trusted.kept_rows import RowLimits, require_order
@@ -201,7 +201,7 @@ def test_releases_of_the_same_rows_have_one_posterior(keep: Any) -> None:
     age, four, again = (
         ob.survey(query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(3)
     )
-    together: Any = ob.combine({"age": age["age"], "four": four["four"]}, records="same")
+    together: Any = ob.combine_tables({"age": age["age"], "four": four["four"]})
     assert together["age"].counts.mean() == pytest.approx(again["age"].drawn, abs=0.01)
 
 
@@ -228,11 +228,11 @@ def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
     )
     together = {"age": surveys[0]["age"], "four": surveys[1]["four"]}
     with pytest.raises(ValueError, match="true counts differ; release all"):
-        ob.combine(together, records="same")
+        ob.combine_tables(together)
     alone = ob.posterior(of.query().truncate_per_group(2), **AGE).release()
     assert alone.promise.kept == ""
     with pytest.raises(ValueError, match="first of each, with `query"):
-        ob.combine({"age": surveys[0]["age"], "alone": alone}, records="same")
+        ob.combine_tables({"age": surveys[0]["age"], "alone": alone})
 
 
 def test_two_questions_are_of_the_same_drawn_rows() -> None:

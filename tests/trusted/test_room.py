@@ -41,6 +41,6 @@ def test_what_reads_a_frame_is_found() -> None:
         for path in (PACKAGE / "trusted").glob("*")
         if path.suffix == ".py"
     )
-    assert {"collect", "collect_schema", "scan_csv", "sink_ipc", "compositor"} <= touches(inside)
+    assert {"collect_schema", "scan_parquet", "sink_parquet", "compositor"} <= touches(inside)
     assert touches("frame.lazy().sink_csv('x')") == {"sink_csv"}
     assert touches("from polars import read_csv") == {"read_csv"}

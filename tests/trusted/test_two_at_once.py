@@ -13,7 +13,8 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.questions import fitting, survey_query
+from opendp_bayes.questions import fitting
+from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import measurements, measurements as pacing
 from opendp_bayes.trusted.budget import loss_in, unit_in_words
 from opendp_bayes.trusted.measurements import measured_sampler

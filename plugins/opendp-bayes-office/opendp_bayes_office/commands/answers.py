@@ -11,22 +11,22 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes.display.wording import listed
-from opendp_bayes.inference.levels.nesting import likely_columns, nested_parts
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
-from opendp_bayes.questions.discovery_query import Discovering, discovering
 from opendp_bayes.questions.left_out import DROP as LEFT_OUT
 from opendp_bayes.questions.question import Question
-from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, place_of, twins
 from opendp_bayes.release_format.merging import neighbours
+from opendp_bayes.surveys.levels.nesting import likely_columns, nested_parts
+from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes.trusted.account import Kind, Loss
 from opendp_bayes.trusted.budget import as_entry, unit_in_words
 from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.opening import context
 from opendp_bayes.trusted.spaces import groups_and_labels
+from opendp_bayes.unlisted.discovery_query import Discovering, discovering
 from opendp_bayes_office.files.files import (
     Cleaning,
     Source,

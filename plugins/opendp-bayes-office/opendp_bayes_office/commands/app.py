@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from opendp_bayes.trusted.temporary_files import sweep
 from opendp_bayes_office.commands import (
     audit_command as audit,
     demo,

@@ -183,7 +183,7 @@ def _plan_discovery(
     """Show which counts of categories each law shows that nobody listed."""
     from opendp_bayes.display import terminal
     from opendp_bayes.mechanisms.neighbours import Distance
-    from opendp_bayes.planning.discovery_plan import plan_discovery
+    from opendp_bayes.unlisted.discovery_plan import plan_discovery
 
     if delta is None:
         fail("--delta: is missing; categories are discovered with one alone, such as --delta 1e-8.")

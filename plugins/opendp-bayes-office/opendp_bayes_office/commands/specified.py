@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from opendp_bayes.display.sheet import Sheet, Table
-    from opendp_bayes.questions.survey_query import SurveyQuery
-    from opendp_bayes.results.survey import Survey
+    from opendp_bayes.surveys.survey import Survey
+    from opendp_bayes.surveys.survey_query import SurveyQuery
     from opendp_bayes.trusted.ledger import Intent
     from opendp_bayes_office.files.files import Source
     from opendp_bayes_office.report.owner_file import OwnerFile

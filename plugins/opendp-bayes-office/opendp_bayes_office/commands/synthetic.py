@@ -37,8 +37,8 @@ def write_copies(
     Exits with a message, `advice` after it, and with `code` where they cannot be drawn.
     """
     from opendp_bayes.display.progress import waiting
-    from opendp_bayes.inference.levels.levels_posterior import LevelsPosterior
-    from opendp_bayes.results.agreement_of_copies import agreement_of_copies
+    from opendp_bayes.surveys.agreement_of_copies import agreement_of_copies
+    from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 
     with option_errors(advice, code=code), written(folder, advice), waiting("Drawing records"):
         posterior = made.posterior()

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from opendp_bayes.display.sheet import MOST_ROWS
-from opendp_bayes.display.wording import described, label_said
-from opendp_bayes.inference.unlisted.noisy_keys import hidden_bound
-from opendp_bayes.results.discovered import DiscoveredRelease
-from opendp_bayes.results.discovered_figures import EVERYTHING_ELSE, estimated_shares
+from opendp_bayes.display.wording import EVERYTHING_ELSE, described, label_said
 from opendp_bayes.results.estimates import Estimate
+from opendp_bayes.unlisted.discovered import DiscoveredRelease
+from opendp_bayes.unlisted.posterior.noisy_keys import hidden_bound
 from opendp_bayes_office.report.report_document import Report
 
 #: The first digits of the steps of a scale, which has at most so many.
@@ -55,7 +54,7 @@ class Discovered:
 
 def discovered(release: DiscoveredRelease, level: float) -> Discovered:
     """The table of a discovery, with intervals of probability `level`; computes its posterior."""
-    shares = estimated_shares(release, level)
+    shares = release.estimated_shares(level)[0]
     counts, rest = release.posterior, release.rest
     (lower, upper), mean = counts.interval(level), counts.mean()
     ends = None if rest is None else rest.interval(level)

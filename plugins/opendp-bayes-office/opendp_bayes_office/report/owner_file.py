@@ -13,9 +13,9 @@ import msgspec
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from opendp_bayes.mechanisms.thresholds import LAWS
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.trusted.account import Loss
+from opendp_bayes.unlisted.thresholds import LAWS
 from opendp_bayes_office.files.encodings import as_encoding
 from opendp_bayes_office.report.field_errors import FieldError
 from opendp_bayes_office.report.specification import (

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opendp_bayes.inference.levels.nesting import unmerged
 from opendp_bayes.release_format.labels import place_of
+from opendp_bayes.release_format.merging import unmerged
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Value
 from opendp_bayes_office.report.statements import fates, named

@@ -15,7 +15,7 @@ def _unreleased(monkeypatch: pytest.MonkeyPatch) -> None:
     def released(*_: object) -> None:
         raise AssertionError("released")
 
-    monkeypatch.setattr("opendp_bayes.questions.survey_query.SurveyQuery.release", released)
+    monkeypatch.setattr("opendp_bayes.surveys.survey_query.SurveyQuery.release", released)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from opendp_bayes.results.survey import Survey
+from opendp_bayes.surveys.survey import Survey
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.asked_of_files import survey_of

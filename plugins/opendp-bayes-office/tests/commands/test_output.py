@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.questions.survey_query import SurveyQuery
 from opendp_bayes.results.release import Release
+from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes.trusted import cells
 from opendp_bayes_office.commands import output
 from opendp_bayes_office.commands.app import app

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes_office.commands import main as cli, release_command
 from opendp_bayes_office.commands.app import app
 from tests.helpers.command_line import run

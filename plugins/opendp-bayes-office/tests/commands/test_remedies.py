@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.results.survey import result_from_json
+from opendp_bayes.results.reader import result_from_json
 from opendp_bayes_office.commands.app import app
 
 DATA = "vote,town\n" + "yes,a\nno,b\n" * 200

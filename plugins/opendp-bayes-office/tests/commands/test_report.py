@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.commands.output import NewFile

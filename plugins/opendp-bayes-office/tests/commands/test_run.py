@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.questions.survey_query import SurveyQuery
+from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import Source
 from opendp_bayes_office.report.specification_text import read_specification, tomllib

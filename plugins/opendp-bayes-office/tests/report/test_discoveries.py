@@ -10,8 +10,8 @@ import pytest
 
 from opendp_bayes import PrivacyLoss, Promise
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.mechanisms.thresholds import Discovery, OptimalThreshold
-from opendp_bayes.results.discovered import DiscoveredRelease
+from opendp_bayes.unlisted.discovered import DiscoveredRelease
+from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from opendp_bayes_office.report.discoveries import discovered, notes_of
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report

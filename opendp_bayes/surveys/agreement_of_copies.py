@@ -1,0 +1,153 @@
+"""Agreement of synthetic records with the posterior that they are of, table by table."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice
+from opendp_bayes.release_format.data import Label
+from opendp_bayes.surveys.survey_tables.estimates_of_copies import combine_estimates
+from opendp_bayes.surveys.survey_tables.junction_tree import LARGEST_CLIQUE
+from opendp_bayes.surveys.survey_tables.survey_posterior import Kind, SurveyPosterior
+from opendp_bayes.surveys.survey_tables.synthetic_frames import frame_of
+from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Names = tuple[str, ...]
+Labels = Mapping[str, tuple[Label, ...]]
+
+
+def agreement_of_copies(
+    posterior: SurveyPosterior, copies: "Iterable[pl.DataFrame]", *, kind: Kind
+) -> "pl.DataFrame":
+    """Compare the shares in synthetic records with the posterior that they are of, from both alone:
+    a polars frame with a row for each variable, each pair, and each larger measured table.
+
+    Parameters
+    ----------
+    posterior : of the survey.
+    copies : the frames of its `synthetic`, or those read from the files of `write_synthetic`; they
+        are looked at one after the other, so that a generator need not hold all.
+    kind : of the copies.
+
+    The columns are `table`; whether it was `measured`, or follows from what the model assumes; its
+    number of `cells`, and that of `copies`; and these, of shares:
+
+    - `std`, the posterior's standard deviation, and `combined_std`, the standard error that
+      `combine_estimates` gives to the shares of all copies, null for one copy; both in the mean
+      over the cells.
+    - `difference`, of the mean of all copies from the posterior's, in the mean over the cells;
+      `largest_difference`, that in the worst cell; and the posterior's `std_of_largest` there.
+    - `difference_of_one`, of a single copy, in the mean over cells and copies; and
+      `largest_of_one`.
+
+    Pairs that were not measured are last, without those of more than 2000 cells. Raises
+    `ValueError`/`TypeError` for frames that are no copies, and for another posterior.
+
+    Source: `docs/surveys.md`, "What the copies may be used for".
+    """
+    import polars as pl
+
+    as_choice(kind, "kind", get_args(Kind))
+    if not isinstance(posterior, SurveyPosterior):
+        raise TypeError(
+            f"posterior={told(posterior)}: must be a SurveyPosterior, from which copies are drawn."
+        )
+    if not isinstance(copies, Iterable):
+        raise TypeError(f"copies={told(copies)}: must be a list of frames, as `synthetic` returns.")
+    labels = posterior.categories
+    counts: dict[Names, list[Integers]] = {names: [] for names in _tables(posterior)}
+    sizes = []
+    # Labels as the text that they are in a file of CSV.
+    texts = {
+        name: frame_of(np.arange(len(of))[:, None], {name: of}).to_series().cast(pl.String)
+        for name, of in labels.items()
+    }
+    for number, copy in enumerate(copies):
+        levels = _levels(copy, texts, number)
+        sizes.append([max(len(copy), 1)])
+        for names, of in counts.items():
+            of.append(_counted(levels, names, labels))
+    if not sizes:
+        raise ValueError("copies: must be at least one frame, as `synthetic` returns them.")
+    size = np.array(sizes, dtype=np.float64)
+    rows = [
+        _row(posterior.marginal(*names), np.stack(of) / size, size, kind)
+        for names, of in counts.items()
+    ]
+    return pl.DataFrame(rows, schema_overrides={"combined_std": pl.Float64})
+
+
+def _tables(posterior: SurveyPosterior) -> Iterator[Names]:
+    """Yield every variable, every pair, and every measured table of more; pairs that no released
+    table has together, after all others and where they are not too large to draw.
+    """
+    labels, implied = posterior.categories, list[Names]()
+    for name in posterior.variables:
+        yield (name,)
+    for pair in combinations(posterior.variables, 2):
+        if any(set(pair) <= set(table) for table in posterior.tables):
+            yield pair
+        elif len(labels[pair[0]]) * len(labels[pair[1]]) <= LARGEST_CLIQUE:
+            implied.append(pair)
+    yield from (table for table in posterior.tables if len(table) > 2)
+    yield from implied
+
+
+def _levels(
+    copy: "pl.DataFrame", texts: "Mapping[str, pl.Series]", number: int
+) -> dict[str, Integers]:
+    """The places of the labels of a copy, by variable. Also of one that was read from CSV."""
+    import polars as pl
+
+    found = {}
+    for name, of in texts.items():
+        if name not in getattr(copy, "columns", ()):
+            raise ValueError(f"copies[{number}]: has no column {name!r}; give whole copies.")
+        places = (
+            copy[name]
+            .cast(pl.String)
+            .replace_strict(of, np.arange(len(of)), default=None, return_dtype=pl.UInt32)
+        )
+        if places.null_count():
+            raise ValueError(
+                f"copies[{number}]: has values of {name!r} that are none of its labels; give"
+                " frames of `synthetic`, or those of the files that `write_synthetic` wrote."
+            )
+        found[name] = places.to_numpy().astype(np.int64)
+    return found
+
+
+def _counted(levels: Mapping[str, Integers], names: Names, labels: Labels) -> Integers:
+    """Records in each cell of a table."""
+    shape = [len(labels[name]) for name in names]
+    cells = np.ravel_multi_index([levels[name] for name in names], shape)
+    return np.bincount(cells, minlength=int(np.prod(shape)))
+
+
+def _row(table: TablePosterior, shares: Floats, size: Floats, kind: Kind) -> dict[str, Any]:
+    """What the shares in each copy, shape `(copies, cells)`, have to do with a posterior."""
+    mean, std = table.mean(), table.std()
+    of_all, of_one = abs(shares.mean(axis=0) - mean), abs(shares - mean)
+    worst, combined = int(of_all.argmax()), None
+    if len(shares) > 1:
+        variances = shares * (1 - shares) / size
+        combined = float(combine_estimates(shares, variances, kind=kind).std.mean())
+    return {
+        "table": " × ".join(table.axes),
+        "measured": table.measured,
+        "cells": mean.size,
+        "copies": len(shares),
+        "std": float(std.mean()),
+        "combined_std": combined,
+        "difference": float(of_all.mean()),
+        "largest_difference": float(of_all[worst]),
+        "std_of_largest": float(std[worst]),
+        "difference_of_one": float(of_one.mean()),
+        "largest_of_one": float(of_one.max()),
+    }

@@ -1,0 +1,258 @@
+"""One posterior of tables at several levels, whose answers add up."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.as_table import figure, table
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.answers.by_label import position_of
+from opendp_bayes.inference.answers.ordered import Quantiles
+from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
+from opendp_bayes.inference.engines.engine import Engine
+from opendp_bayes.mathematics.telling import warn
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
+from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_level, as_size
+from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.release_format.combination import Combination
+from opendp_bayes.release_format.data import Label, ReleasedData
+from opendp_bayes.release_format.labels import ByLabel
+from opendp_bayes.surveys.levels.concentrations import with_learned_concentrations
+from opendp_bayes.surveys.levels.level_counts import LevelCounts
+from opendp_bayes.surveys.levels.nested_tables import NestedTables
+from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+
+_INDENT = "\u2003"  # kept by HTML
+_ADD_UP = "Posterior means of the true counts, which add up from level to level."
+
+#: Among more categories than these, whose counts are on average smaller than so many standard
+#: deviations of their noise, intervals of quantiles rest on the prior (`docs/levels.md`).
+_FEW, _CLEAR = 4, 2.0
+
+
+class LevelPosterior(NoiseAwarePosterior):
+    """The posterior of the probabilities and the true counts of one level, given the releases of
+    all levels: it answers what the posterior of one release does.
+
+    Means, standard deviations, intervals and laws of counts are computed. What is said of merged
+    categories, and of some among themselves, rests on draws. Draws with the same seed are those of
+    the other levels: their rows add up.
+    """
+
+    def __init__(
+        self,
+        release: ReleasedData | Combination,
+        engine: Engine,
+        categories: tuple[Label, ...] | None = None,
+        axes: tuple[str, ...] = (),
+        unordered: tuple[Label, ...] = (),
+        resolution: Callable[[], Floats] | None = None,
+    ) -> None:
+        super().__init__(release, engine, categories, axes, unordered)
+        #: Makes the `resolution` of the categories of a release; those made of others have none.
+        self._resolution = resolution
+
+    def quantiles(self, levels: Sequence[float], *, edges: ArrayLike | None = None) -> Quantiles:
+        """Several quantiles at once, as of every posterior; warns of those that lie in groups whose
+        categories have less than two standard deviations of their noise in records.
+        """
+        found = super().quantiles(levels, edges=edges)
+        if (clear := self._clear) is not None:
+            at = {level: position_of(one.category, self.categories) for level, one in found.items()}
+            warn_of_blurred({level: float(clear[place]) for level, place in at.items()})
+        return found
+
+    @cached_property
+    def _clear(self) -> Floats | None:
+        return None if self._resolution is None else self._resolution()
+
+    def __repr__(self) -> str:
+        return f"LevelPosterior({{{self._estimates()}}})"
+
+
+class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
+    """One posterior of the same records at several levels: a mapping from the name of each release
+    to the `LevelPosterior` of its categories.
+
+    Every level agrees with every other, in the means and in each draw. Made by `Survey.posterior`
+    where questions are nested.
+
+    Parameters
+    ----------
+    releases : of the same records, of which each one's categories are sums of those of the finest.
+    parts : by name, for each cell of the finest, the place of the category of the release that the
+        cell is a part of, shape `(cells,)`.
+
+    Raises `TypeError` unless both are mappings by name.
+
+    Attributes
+    ----------
+    names : of the levels, as the releases were named.
+    concentrations : by name, the concentration of the Dirichlet prior of each category among those
+        that are parts of the same one, or of the same half of one, which was learned.
+
+    Source: `docs/levels.md`.
+    """
+
+    def __init__(
+        self,
+        releases: Mapping[str, ReleasedData],
+        parts: Mapping[str, Integers],
+    ) -> None:
+        if not isinstance(releases, Mapping) or not isinstance(parts, Mapping):
+            raise TypeError(
+                "releases, parts: must be mappings from the names of levels, as `Survey.posterior`"
+                " gives them."
+            )
+        self._tables = tables = NestedTables.of(releases, parts)
+        self.names = tuple(releases)
+        self._whole, learned = with_learned_concentrations(
+            tables.parent, tables.level, tables.looks, tables.size, tables.highest, tables.members
+        )
+        last = len(tables.levels) - 1
+        self.concentrations = {
+            name: float(learned[last - tables.places[name][0]]) for name in self.names
+        }
+        levels = []
+        for name, (level, order) in tables.places.items():
+            known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
+            clear = partial(resolution, tables, self._whole, name)
+            levels.append((name, LevelPosterior(releases[name], known, resolution=clear)))
+        super().__init__(levels, ("level", "levels"))
+
+    @property
+    def records(self) -> NumberPosterior:
+        """The posterior of the number of records; a certainty where that is public."""
+        return self[self.names[0]].records
+
+    @property
+    def log_evidence(self) -> float:
+        """`ln P(drawn)` with the learned concentrations."""
+        return self._whole.log_evidence
+
+    def agreeing_means(self, decimals: int) -> dict[str, Floats]:
+        """Posterior means of the probabilities of every level, by name, rounded so that they add up
+        from level to level; each is one of the two nearest numbers of so many `decimals`.
+        """
+        decimals = as_size(decimals, "decimals", "decimals")
+        above, levels = self._tables.parent, self._tables.levels
+        exact = np.zeros(above.size)
+        finest = next(
+            name for name, (at, _) in self._tables.places.items() if at == len(levels) - 1
+        )
+        exact[levels[-1][self._tables.places[finest][1]]] = self[finest].mean() * 10.0**decimals
+        for numbers in levels[:0:-1]:
+            np.add.at(exact, above[numbers], exact[numbers])
+        rounded = np.floor(exact)
+        rounded[-1] = 10**decimals
+        for numbers in levels[1:]:
+            family, down = above[numbers], rounded[numbers]
+            missing = rounded - np.bincount(family, down, above.size)
+            order = np.lexsort((down - exact[numbers], family))  # the largest rest first
+            first = np.searchsorted(family[order], family[order])
+            rank = np.arange(order.size) - first
+            rounded[numbers[order]] += rank < missing[family[order]]
+        return {
+            name: rounded[levels[at][order]] / 10**decimals
+            for name, (at, order) in self._tables.places.items()
+        }
+
+    def rows(self) -> list[tuple[int, str, int]]:
+        """List the categories of all levels as rows of one table, each before those that are parts
+        of it: how many levels are above, the name of the level, and the place in its `categories`.
+        """
+        places, above = self._tables.places, self._tables.parent.tolist()
+        names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
+        path: dict[int, tuple[int, ...]] = {len(above) - 1: ()}  # of places, from the root down
+        rows = []
+        for depth, (at, name) in enumerate(sorted(names.items())):
+            numbers = self._tables.levels[at][places[name][1]]
+            for place, number in enumerate(numbers.tolist()):
+                part_of = above[number]
+                while part_of not in path:  # a half
+                    part_of = above[part_of]
+                path[number] = (*path[part_of], place)
+                rows.append((path[number], (depth, name, place)))
+        return [row for _, row in sorted(rows)]
+
+    def sheet(self, level: float = 0.95) -> Sheet:
+        """One table of all levels: below each category, indented, those that are parts of it, with
+        the posterior mean and the interval of probability `level` of their true counts.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        level = as_level(level)
+        rows = self.rows()
+        known = {}
+        for name in {name for _, name, _ in rows}:
+            counts = self[name].counts
+            known[name] = list(
+                zip(counts.mean(), counts.std(), *counts.interval(level), strict=True)
+            )
+        shown = []
+        for depth, name, place in rows:
+            mean, std, lower, upper = known[name][place]
+            label = f"{_INDENT * depth}{self[name].categories[place]}"
+            shown.append((label, figure(mean, std), f"{lower} – {upper}"))
+        kinds = ", ".join(dict.fromkeys(name for _, name, _ in sorted(rows)))
+        headings = kinds, "Records", f"{100 * level:.6g} % interval"
+        return Sheet((table(headings, shown),), (_ADD_UP,))
+
+    def _repr_html_(self) -> str:
+        return notebook.rendered(self.sheet())
+
+    def __str__(self) -> str:
+        return plain.rendered(self.sheet(), rows=50)
+
+    def sample(self, draws: int, seed: int | None = None) -> dict[str, Floats]:
+        """Draws of the probabilities of every level, by name, shapes `(draws, k)`, whose rows add
+        up. A `seed` makes them repeatable.
+        """
+        seed = int(as_generator(None).integers(2**32)) if seed is None else seed
+        return {name: one.sample(draws, seed) for name, one in self.items()}
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{name}: {len(one.categories)}" for name, one in self.items())
+        return f"LevelsPosterior({levels} categories)"
+
+
+def resolution(tables: NestedTables, whole: TreeCounts, name: str) -> Floats:
+    """The expected number of records in each category of a level, on average over those that are
+    parts of the same one, in standard deviations of their noise; infinite where these are few.
+
+    Shape `(categories,)`.
+    """
+    at, order = tables.places[name]
+    own = tables.levels[at][order]
+    asked = np.zeros(tables.parent.size, dtype=bool)
+    asked[-1] = True  # the root
+    for level, _ in tables.places.values():
+        asked[tables.levels[level]] = True
+    above = tables.parent[own]
+    while not asked[above].all():  # beyond halves
+        above = np.where(asked[above], above, tables.parent[above])
+    row, counts, masses = whole.laws(whole.tree.place[own])
+    mean = np.bincount(row, masses * counts, own.size)
+    _, family, number = np.unique(above, return_inverse=True, return_counts=True)
+    looks = [look.noisy.noise for look in tables.looks if np.isin(own, look.counts).all()]
+    precision = sum(typical_std(noise) ** -2 for noise in looks)
+    found = (np.bincount(family, mean) / number)[family] * np.sqrt(precision)
+    return np.asarray(np.where(number[family] > _FEW, found, np.inf))
+
+
+def warn_of_blurred(quantiles: Mapping[float, float]) -> None:
+    """Warn of quantiles, by level, in categories whose `resolution` is too small."""
+    blurred = {level: clear for level, clear in quantiles.items() if clear < _CLEAR}
+    if blurred:
+        levels = ", ".join(f"{level:g}" for level in blurred)
+        warn(
+            f"quantiles: of the levels {levels} lie in groups whose categories have"
+            f" {min(blurred.values()):.3g} standard deviations of their noise in records, less than"
+            f" {_CLEAR:g}. Within such a group the intervals rest on what other groups look like,"
+            " and may hold the truth less often than they say: ask with a larger budget or fewer"
+            " categories (docs: Levels, Ordered categories).",
+        )

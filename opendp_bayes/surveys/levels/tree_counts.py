@@ -1,0 +1,267 @@
+"""The posterior of counts on a tree, exactly: laws of sums go up, what all others say comes down.
+
+Node v has the weight `f_v(s_v)` of its count. Up, `m_v = f_v (m_a * m_b)` for its children a and b;
+down, `o_a(x) = sum_y m_b(y) f_v(x + y) o_v(x + y)`. The law of a node is `m o`
+(`docs/research/computation.md`).
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
+from opendp_bayes.mathematics.segments import Segments
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.surveys.levels.log_sums import log_sums
+from opendp_bayes.surveys.levels.weights import Weights
+from opendp_bayes.surveys.levels.windows import fitted, starting_windows
+
+#: Where the end of a window is more than `exp(-_ENDS)` as probable as the most probable count, all
+#: windows are made to end at `exp(-_AMPLE)`, or to be so many times as wide.
+_ENDS, _AMPLE, _NOTHING = 12.0, 18.0, -99.0
+_WIDEST, _FLAT = 2, 1e-3
+#: Passes after which windows that lose something are made at least twice as wide, and the most.
+_FEW_PASSES, _MOST_PASSES = 6, 30
+#: Entries of the arrays that are worked on at a time, and of all windows together.
+_AT_A_TIME, _LARGEST = 1 << 20, 1 << 26
+
+
+class TreeCounts:
+    """The laws of all counts on a tree given weights of each, and draws of them.
+
+    `highest` is a number that no count exceeds; `near` has the same counts with weights that are a
+    little different, so that its windows will do to begin with. Raises `ValueError` where the
+    windows of counts have too many entries.
+    """
+
+    def __init__(self, weights: Weights, highest: int, near: "TreeCounts | None" = None) -> None:
+        self.weights, self.tree, self._highest = weights, weights.tree, highest
+        if near is None:
+            self._set(*starting_windows(weights, highest))
+        else:
+            self._set(near.low, near.low + near.sizes - 1)
+        for passes in range(_MOST_PASSES + 1):
+            self._up()
+            self._outside = self._down()
+            if passes == _MOST_PASSES or not self._widened(passes >= _FEW_PASSES):
+                break
+
+    def _set(self, low: Integers, high: Integers) -> None:
+        self.low, self.sizes = low, high - low + 1
+        self.start = np.concatenate([[0], np.cumsum(self.sizes)])
+        self._windows = Segments(self.start)
+        if self.start[-1] > _LARGEST:
+            raise ValueError(
+                f"releases: the counts that their noise leaves are {self.start[-1]:.2g} in all"
+                f" windows, more than {_LARGEST:.2g}. Ask with a larger budget or fewer categories."
+            )
+
+    # -- up and down ----------------------------------------------------------------------------
+
+    def _up(self) -> None:
+        self._inside = np.empty(self.start[-1])
+        self._scale = np.zeros(self.tree.nodes)
+        for nodes in self._alike(np.flatnonzero(self.tree.is_leaf)):
+            self._keep(nodes, np.zeros((nodes.size, self.sizes[nodes].max())))
+        for round_ in self.tree.rounds:
+            for nodes in self._alike(round_):
+                one, other = self.tree.left[nodes], self.tree.right[nodes]
+                first = self.low[nodes] - self.low[one] - self.low[other]
+                laws = self._rows(self._inside, one), self._rows(self._inside, other)
+                number = int(self.sizes[nodes].max())
+                self._keep(nodes, log_sums(*laws, first, number, np.zeros(nodes.size)))
+
+    def _keep(self, nodes: Integers, log_sum: Floats) -> None:
+        """Keep laws with the weights of their own nodes."""
+        counts = self.low[nodes, None] + np.arange(log_sum.shape[1])
+        log_sum = log_sum + self.weights.log_weight(nodes, counts)
+        log_sum = np.where(self._used(nodes, log_sum.shape[1]), log_sum, -np.inf)
+        top = log_sum.max(axis=1)
+        children = self.tree.left[nodes], self.tree.right[nodes]
+        inner = children[0] >= 0
+        self._scale[nodes] = top + np.where(inner, sum(self._scale[c] for c in children), 0.0)
+        self._put(self._inside, nodes, log_sum - top[:, None])
+
+    def _down(self) -> Floats:
+        """Hand down, for each count, the logarithms of what all others say of it."""
+        outside, self._lost = np.zeros(self.start[-1]), np.zeros(self.tree.nodes)
+        for round_ in reversed(self.tree.rounds):
+            for nodes in self._alike(round_):
+                above = self._rows(outside, nodes)
+                for own, found in self._handed(nodes, above):
+                    self._lost[own] = found.max(axis=1)
+                    self._put(outside, own, found - self._lost[own, None])
+        return outside
+
+    def _handed(self, nodes: Integers, above: Floats) -> Iterator[tuple[Integers, Floats]]:
+        """Hand down what is said of sums, and what their own nodes say: each child, and what its
+        parent and its sibling say of it.
+        """
+        counts = self.low[nodes, None] + np.arange(above.shape[1])
+        above = above + self.weights.log_weight(nodes, counts)
+        pair = self.tree.left[nodes], self.tree.right[nodes]
+        for own, other in (pair, pair[::-1]):
+            rest = self._rows(self._inside, other)[:, ::-1]
+            first = self.low[own] - self.low[nodes] + self.low[other] + rest.shape[1] - 1
+            number = int(self.sizes[own].max())
+            yield own, log_sums(above, rest, first, number, np.zeros(nodes.size))
+
+    def _widened(self, doubled: bool) -> bool:
+        """Make windows wider that lose something, and no less than `doubled` where that is asked;
+        False where there is none.
+        """
+        law = self._inside + self._outside
+        law -= self._windows.largest(law)[self._windows.owner]
+        law = np.maximum(law, _NOTHING)
+        low, high = self.low, self.low + self.sizes - 1
+        begin, end, next_ = self.start[:-1], self.start[1:] - 1, np.minimum(self.sizes - 1, 1)
+        first = np.where(low > 0, law[begin], _NOTHING)
+        last = np.where(high < self._highest, law[end], _NOTHING)
+        if self.weights.size is not None:
+            first[-1] = last[-1] = _NOTHING
+        if max(first.max(), last.max()) <= -_ENDS:
+            return False
+        lower = np.maximum(low - self._missing(first, law[begin + next_], doubled), 0)
+        upper = np.minimum(high + self._missing(last, law[end - next_], doubled), self._highest)
+        lower, upper = fitted(self.tree, lower, upper)
+        if np.all(lower >= low) and np.all(upper <= high):
+            return False
+        self._set(np.minimum(lower, low), np.maximum(upper, high))
+        return True
+
+    def _missing(self, end: Floats, next_: Floats, doubled: bool) -> Integers:
+        """Counts that windows lack beyond an end, by the slope of the laws there."""
+        slope = np.maximum(next_ - end, _FLAT)
+        least = np.where(end > -_ENDS, self.sizes, 0) if doubled else 0
+        most = _WIDEST * self.sizes
+        return np.ceil(np.clip((end + _AMPLE) / slope, least, most)).astype(np.int64)
+
+    # -- ragged arrays --------------------------------------------------------------------------
+
+    def _alike(self, nodes: Integers) -> Iterator[Integers]:
+        """Nodes in parts, whose windows and those of their children have similar sizes."""
+        children = np.stack([self.tree.left[nodes], self.tree.right[nodes]])
+        sizes = np.where(children >= 0, self.sizes[children], 0).sum(axis=0) + self.sizes[nodes]
+        order = np.argsort(sizes, kind="stable")
+        nodes, sizes = nodes[order], sizes[order]
+        kind = np.floor(4 * np.log2(sizes + 8))
+        begin = 0
+        while begin < nodes.size:
+            same = np.searchsorted(kind, kind[begin], side="right")
+            end = min(same, begin + max(int(_AT_A_TIME / sizes[same - 1]), 1))
+            yield np.sort(nodes[begin:end])
+            begin = end
+
+    def _used(self, nodes: Integers, width: int) -> NDArray[np.bool_]:
+        return np.asarray(np.arange(width) < self.sizes[nodes, None])
+
+    def _rows(self, values: Floats, nodes: Integers) -> Floats:
+        """Values of some nodes side by side, -inf beyond their windows."""
+        width = int(self.sizes[nodes].max())
+        at = np.minimum(self.start[nodes, None] + np.arange(width), values.size - 1)
+        return np.where(self._used(nodes, width), values[at], -np.inf)
+
+    def _put(self, values: Floats, nodes: Integers, rows: Floats) -> None:
+        used = self._used(nodes, rows.shape[1])
+        at = self.start[nodes, None] + np.arange(rows.shape[1])
+        values[at[used]] = rows[used]
+
+    # -- answers --------------------------------------------------------------------------------
+
+    @property
+    def log_evidence(self) -> float:
+        """`ln P(drawn)`, with a public or a private number of records."""
+        root = self._inside[self.start[-2] :]
+        return float(special.logsumexp(root) + self._scale[-1]) + self.weights.log_constant
+
+    @cached_property
+    def masses(self) -> Floats:
+        """Probabilities of the counts of every window, one node after another."""
+        return self._windows.shares(self._inside + self._outside)
+
+    def laws(self, nodes: Integers) -> tuple[Integers, Integers, Floats]:
+        """Numbers of rows, counts and probabilities of some nodes, one after another."""
+        windows, place = self._windows.chosen(nodes)
+        counts = place + (self.low - self.start[:-1])[nodes][windows.owner]
+        return windows.owner, counts, self.masses[place]
+
+    def shares_of(self, nodes: Integers) -> tuple[Floats, Floats]:
+        """The `shares` of some nodes, in the order of `laws`."""
+        _, place = self._windows.chosen(nodes)
+        first, second = self.shares
+        return first[place], second[place]
+
+    @cached_property
+    def shares(self) -> tuple[Floats, Floats]:
+        """Mean and mean square of the probability of every node given its count, logarithms in the
+        order of `masses`.
+        """
+        owner = self._windows.owner
+        counts = np.arange(owner.size) - self.start[owner] + self.low[owner]
+        above, below = self.weights.above[owner] + counts, self.weights.below[owner] + counts
+        first = self._carried(np.log(above), np.log(below))
+        return first, self._carried(np.log(above * (above + 1)), np.log(below * (below + 1)))
+
+    def _carried(self, above: Floats, below: Floats) -> Floats:
+        """Expected products of `above / below'` over a node and those that it is a part of, given
+        its count, `below'` being that of its parent; logarithms.
+        """
+        found = np.zeros(self.start[-1])
+        for round_ in reversed(self.tree.rounds):
+            for nodes in self._alike(round_):
+                said = self._rows(self._outside + found - below, nodes)
+                for own, handed in self._handed(nodes, said):
+                    base = self._rows(self._outside, own)
+                    with np.errstate(invalid="ignore"):
+                        share = handed - self._lost[own, None] - base + self._rows(above, own)
+                    self._put(found, own, np.where(np.isfinite(base), share, 0.0))
+        return found
+
+    # -- draws ----------------------------------------------------------------------------------
+
+    def draw_root(self, draws: int, rng: np.random.Generator) -> Integers:
+        """Draws of the number of records, shape `(draws,)`."""
+        root = self.tree.nodes - 1
+        _, counts, masses = self.laws(np.array([root]))
+        return rng.choice(counts, draws, p=masses / masses.sum())
+
+    def split(self, nodes: Integers, drawn: Integers, rng: np.random.Generator) -> None:
+        """Draw the two parts of sums: fill in rows of `drawn`, shape `(nodes, draws)`, for the
+        children of some nodes, none of which is above another, whose rows are known.
+        """
+        for some in self._alike(nodes):
+            sums = drawn[some]
+            first = int(sums.min())
+            key = np.arange(some.size)[:, None] * (int(sums.max()) - first + 1) + sums - first
+            pairs, place = np.unique(key, return_inverse=True)
+            row, sum_ = np.divmod(pairs, int(sums.max()) - first + 1)
+            part = self._parts(some[row], sum_ + first, place.ravel(), rng)
+            drawn[self.tree.left[some]] = part.reshape(sums.shape)
+            drawn[self.tree.right[some]] = sums - drawn[self.tree.left[some]]
+
+    def _parts(
+        self, nodes: Integers, sums: Integers, place: Integers, rng: np.random.Generator
+    ) -> Integers:
+        """The left part of each sum in `place`, of nodes and sums that are all different."""
+        left, right = self.tree.left[nodes], self.tree.right[nodes]
+        found, level = np.empty(place.size, dtype=np.int64), rng.random(place.size)
+        order = np.argsort(place, kind="stable")
+        step = max(int(_AT_A_TIME / self.sizes[left].max()), 1)
+        for begin in range(0, nodes.size, step):
+            end = min(begin + step, nodes.size)
+            one, other, total = left[begin:end], right[begin:end], sums[begin:end]
+            logs = self._rows(self._inside, one)
+            rest = (total - self.low[one] - self.low[other])[:, None] - np.arange(logs.shape[1])
+            inside = (rest >= 0) & (rest < self.sizes[other, None])
+            at = self.start[other, None] + np.where(inside, rest, 0)
+            logs = np.where(inside, logs + self._inside[at], -np.inf)
+            weights = np.exp(logs - logs.max(axis=1)[:, None])
+            bounds = np.searchsorted(place[order], [begin, end])
+            some = order[bounds[0] : bounds[1]]
+            rows = place[some] - begin
+            index = picked(weights, rows, level[some] * (1 - 1e-12))
+            found[some] = self.low[one[rows]] + np.minimum(index, self.sizes[one[rows]] - 1)
+        return found

@@ -1,0 +1,333 @@
+"""The analyst's result of a survey: a release for each question, paid for together."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+import numpy as np
+
+from opendp_bayes.display import plain
+from opendp_bayes.display.as_table import ShownAtOnce
+from opendp_bayes.display.progress import waiting
+from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
+from opendp_bayes.display.wording import described, group_name, stated_loss
+from opendp_bayes.mathematics.rounding import sum_up
+from opendp_bayes.mathematics.telling import shortly, told
+from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
+from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.results.estimates import Estimate, noise_aware_estimate
+from opendp_bayes.results.reader import OtherResult, result_from_json
+from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.results.sheets import unmatched_of
+from opendp_bayes.surveys.joint_posterior import posterior_of_tables
+from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.surveys.survey_figures import panel_of, panel_of_shares, plot_survey
+from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+#: What one question releases: one of these, or an `OtherResult`.
+SurveyResult = Release | GroupedRelease | Any
+NAME: Final = "opendp-bayes survey"
+VERSION: Final = 1
+
+
+class _Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    format: Literal["opendp-bayes survey"]
+    version: Literal[1]
+    releases: dict[str, msgspec.Raw]
+    columns: dict[str, list[str]] = {}
+
+
+#: Columns of text of a frame that may have no rows, or no text.
+_TEXTS = ("question", "group", "category")
+
+
+@dataclass(frozen=True)
+class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
+    """The private releases of several questions: a mapping from the name of each to its `Release`,
+    `GroupedRelease` or `DiscoveredRelease`. Plain data: everything here may be published.
+
+    Attributes
+    ----------
+    names : of the questions, in the order in which they were asked.
+    releases : one for each; each states its own loss, `loss` that of all together.
+    columns : of the table that each question counts, where they are known; empty otherwise, when
+        the releases say so themselves, or else one column has the name of its question.
+    """
+
+    names: tuple[str, ...]
+    releases: tuple[SurveyResult, ...]
+    columns: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        names = self.names if isinstance(self.names, tuple) else ()
+        if not names or not len(set(names)) == len(names) == len(self.releases):
+            raise ValueError(
+                f"names={told(self.names)}: must be different, at least one, and as many as"
+                f" releases, {len(self.releases)}."
+            )
+        if len(self.columns) not in (0, len(self.names)):
+            raise ValueError(
+                f"columns={told(self.columns)}: must be left out, or be those of each of"
+                f" {len(self.names)} questions."
+            )
+        measures = {release.measure for release in self.releases}
+        if len(measures) > 1:
+            raise ValueError(
+                f"releases: must be of one privacy measure, not {', '.join(sorted(measures))}; keep"
+                " those of different budgets apart."
+            )
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """Certified upper bounds on the privacy loss of all releases together, for one privacy
+        unit: the sums of their bounds, rounded up.
+        """
+        losses = [release.loss for release in self.releases]
+        return PrivacyLoss(
+            epsilon=sum_up([loss.epsilon for loss in losses]),
+            rho=sum_up([loss.rho for loss in losses]),
+            range=sum_up([loss.range for loss in losses]),
+            delta=min(1.0, sum_up([loss.delta for loss in losses])),
+            method=", ".join(dict.fromkeys(loss.method for loss in losses)),
+        )
+
+    @property
+    def measure(self) -> str:
+        """The OpenDP privacy measure that the releases were made under."""
+        return self.releases[0].measure
+
+    @cached_property
+    def posterior(self) -> SurveyPosterior | LevelsPosterior:
+        """One posterior of all tables of the survey, whose answers agree with each other, and from
+        which synthetic records are drawn; computed when first asked for. Where the categories of
+        all questions are sums of those of one, it is a `LevelsPosterior`, exact, from whose mapping
+        `posterior["county"]` answers for one question (`docs/levels.md`).
+
+        The columns are the variables, whatever the questions are called, so that two questions of
+        one column are two looks at one variable. Raises `ValueError` for questions by groups or
+        with categories that were discovered, and where the tables do not fit each other; warns
+        where its chains have not met (`docs/surveys.md`).
+        """
+        for name in (name for name, one in self.items() if isinstance(one, OtherResult)):
+            raise ValueError(
+                f"releases[{name!r}]: has categories that were discovered, which have no posterior"
+                " together with others; combine the others by name: ob.combine_tables({...})."
+            )
+        groups = [name for name, one in self.items() if isinstance(one, GroupedRelease)]
+        if groups:
+            raise ValueError(
+                f"releases[{groups[0]!r}]: is of groups; ask for a joint table instead, as in"
+                " column=['region', 'vote'], or combine the others by name:"
+                " ob.combine_tables({...})."
+            )
+        with waiting("Computing the posterior of all tables"):
+            return posterior_of_tables(
+                {name: one for name, one in self.items() if isinstance(one, Release)},
+                dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
+                draws_may_agree=True,  # questions of a survey are draws of their own
+            )
+
+    def __getitem__(self, name: str) -> SurveyResult:
+        place = place_of(name, self.names)
+        if place is None:
+            raise absent(name, self.names, ("question", "questions"))
+        return self.releases[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for every question, group and category: `mean`, `std`, `lower`
+        and `upper` of the noise-aware posterior, their `level`, and the `count` as released.
+
+        `lower` and `upper` are the ends of the equal-tailed interval of probability `level`.
+        `question`, `group` and `category` are text; `group` is null where a question has none, and
+        labels of several columns are separated by commas. Where categories were discovered the
+        shares are those among all, with a last row for everything else, whose category is null; or
+        where the rest was not bought, those among the categories that are shown.
+
+        Raises `ValueError` unless `0 < level < 1`, or where a posterior is refused.
+        """
+        import polars as pl
+
+        frames = []
+        for name, release in self.items():
+            for group, one in _parts(release):
+                estimate, labels, counts = _estimated(one, level)
+                frames.append(
+                    pl.DataFrame(
+                        {
+                            "question": [name] * len(labels),
+                            "group": [group] * len(labels),
+                            "category": [None if of is None else group_name(of) for of in labels],
+                            **estimate.numbers,
+                            "level": np.full(len(labels), float(level)),
+                            "count": counts,
+                        },
+                        schema_overrides=dict.fromkeys(_TEXTS, pl.String) | {"count": pl.Int64},
+                    )
+                )
+        return pl.concat(frames)
+
+    def plot(self, columns: int = 2, *, level: float = 0.95) -> "Figure":
+        """One figure with a small picture of every question, each with a scale of its own from 0;
+        returns a matplotlib `Figure`.
+
+        A question of one column has a bar and an interval of probability `level` for each category.
+        One by groups has a row for each group, and a joint table for each value of its first
+        columns, with the categories in colours. Where categories were discovered the most frequent
+        stand first, and a bar for everything else last. Pictures go, in the order of the questions,
+        to the shortest of so many `columns`.
+
+        Raises `ImportError` without matplotlib (extra `plot`), and `ValueError`/`TypeError` unless
+        `0 < level < 1` and `columns` is at least 1.
+        """
+        columns, level = as_size(columns, "columns", "columns"), as_level(level)
+        panels = [
+            panel_of_shares(name, *one.estimated_shares(level)[:2])
+            if isinstance(one, OtherResult)
+            else panel_of(
+                name,
+                dict(one) if isinstance(one, GroupedRelease) else {None: one},
+                isinstance(one, GroupedRelease),
+                level,
+            )
+            for name, one in self.items()
+        ]
+        sentences = (
+            f"{self._together()} Means with {100 * level:.6g} % intervals, which take the noise"
+            " into account."
+        )
+        return plot_survey(panels, sentences, columns)
+
+    def _together(self) -> str:
+        """State the loss of all releases in a sentence, where one is stated."""
+        if not self.releases[0].promise.is_stated:
+            return "No privacy loss is stated here."
+        whole = replace(self.releases[0].promise, loss=self.loss)
+        return f"All together: {stated_loss(whole)} for one privacy unit."
+
+    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+        """Sheet of the survey: a table for each question, with counts, means and intervals of
+        probability `level`, and the guarantee of each and of all together.
+
+        Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        wait = as_flag(wait, "wait")
+        sheets = [release.sheet(level, wait=wait) for release in self.releases]
+        tables = [
+            _headed(table, name)
+            for name, sheet in zip(self.names, sheets, strict=True)
+            for table in sheet.tables
+        ]
+        together: Note = self._together()
+        if self.releases[0].promise.is_stated:
+            together = f"{self._together()[:-1]}, the sum of the losses below."
+        notes = [
+            (f"{name}: ", *parts(note))
+            for name, sheet in zip(self.names, sheets, strict=True)
+            for note in sheet.notes
+        ]
+        reading = f"Mean and {100 * level:.6g} % interval take the noise into account."
+        return Sheet(tuple(tables), (together, *notes), reading=reading)
+
+    def __str__(self) -> str:
+        headings = ("Question", "Counts", "Mechanism", "Loss")
+        columns = tuple(Column(heading, number=False) for heading in headings)
+        table = Table(columns, (Body(tuple(_overview(*item) for item in self.items())),))
+        said = [f"{name}: {one}" for name, of in self.items() for one in unmatched_of(of)]
+        return plain.rendered(Sheet((table,), (self._together(), *said), title="Survey"))
+
+    def __rich__(self) -> Any:
+        from opendp_bayes.display import terminal  # which rich asks for
+
+        return terminal.rendered(self.sheet())
+
+    def to_json(self) -> str:
+        """The survey as JSON; `Survey.from_json` reads it back."""
+        releases = {name: msgspec.Raw(release.to_json().encode()) for name, release in self.items()}
+        columns = dict(zip(self.names, map(list, self.columns), strict=False))
+        return msgspec.json.encode(_Document(NAME, VERSION, releases, columns)).decode()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Survey":
+        """Read a survey written by `to_json`, checking its format, version and every release.
+
+        Raises `ValueError` that says which release and field is wrong, and how.
+        """
+        check_kind(text, NAME, VERSION)
+        try:
+            document = msgspec.json.decode(without_mark(text), type=_Document)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"text: is not a survey in JSON: {error}") from None
+        releases = []
+        for name, release in document.releases.items():
+            try:
+                releases.append(result_from_json(bytes(release)))
+            except ValueError as error:
+                raise ValueError(f"releases[{name!r}]: {error}") from None
+        if document.columns and list(document.columns) != list(document.releases):
+            raise ValueError(
+                "columns: must be those of each question,"
+                f" {', '.join(map(repr, document.releases))}."
+            )
+        columns = tuple(map(tuple, document.columns.values()))
+        return cls(tuple(document.releases), tuple(releases), columns)
+
+    def __repr__(self) -> str:
+        texts = (f"{name!r}: {release!r}" for name, release in self.items())
+        return f"Survey({{{shortly(texts, len(self))}}})"
+
+
+def _parts(release: SurveyResult) -> list[tuple[str | None, Release | OtherResult]]:
+    """The releases of groups by their names; one without groups under None."""
+    if isinstance(release, GroupedRelease):
+        return [(group_name(key), one) for key, one in release.items()]
+    return [(None, release)]
+
+
+def _estimated(
+    release: Release | OtherResult, level: float
+) -> tuple[Estimate, list[Any], list[int]]:
+    """The estimates of a release, its labels and the counts as released."""
+    if isinstance(release, OtherResult):
+        return release.estimated_shares(level)
+    return noise_aware_estimate(release, level), list(release.categories), list(release.counts)
+
+
+def _overview(name: str, release: SurveyResult) -> tuple[str, ...]:
+    """Say in a row of a table what a question counts, by which mechanism and at what loss."""
+    loss = stated_loss(release.promise) if release.promise.is_stated else "not stated"
+    if isinstance(release, OtherResult):
+        return name, *release.overview(), loss
+    counts = f"{len(release.categories)} {'cells' if release.axes else 'categories'}"
+    if isinstance(release, GroupedRelease):
+        counts = f"{counts} in {len(release)} groups"
+    return name, counts, described(release.mechanism), loss
+
+
+def _headed(table: Table, name: str) -> Table:
+    """Put the name of its question before every row of a table, and before the group where there is
+    one.
+    """
+    if any(body.group is not None for body in table.bodies):
+        first, columns = Column("Question, group", number=False), table.columns[1:]
+    else:
+        first, columns = Column("Question", number=False), table.columns
+    bodies = [
+        Body(body.rows, group=name if body.group is None else f"{name}, {body.group}")
+        for body in table.bodies
+    ]
+    return Table((first, *columns), tuple(bodies))

@@ -1,0 +1,378 @@
+"""Several posterior queries in one: one budget, one composition, one debit."""
+
+import math
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Literal
+
+import polars as pl
+from opendp.combinators import make_composition
+from opendp.context import Query
+from opendp.core import new_function
+from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
+from opendp.mod import Measurement, Transformation
+
+from opendp_bayes.inference.pooling.pooled_groups import check_pooled
+from opendp_bayes.mathematics.rounding import divided
+from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.validation import as_positive, check_cells, check_results
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.questions.asked import (
+    Asked,
+    ask,
+    before_groups,
+    either,
+    frames_of_the_same_rows,
+)
+from opendp_bayes.questions.counts_of_frame import CountsOfFrame
+from opendp_bayes.questions.merged_cells import warn_of_places
+from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
+from opendp_bayes.questions.releasing import Divisible, Fitting, ReleasedQuery
+from opendp_bayes.questions.summary import described, summary_of
+from opendp_bayes.release_format.labels import in_order
+from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.surveys.joint_posterior import check_joint
+from opendp_bayes.surveys.survey import Survey
+from opendp_bayes.trusted.boundary import guarded, require_features
+from opendp_bayes.trusted.budget import as_tuple, check_query_budget, shown
+from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.opendp_internals import parts_of
+
+_A_QUESTION = "a mapping with a column, as in dict(column='vote', categories=['yes', 'no'])"
+
+
+@deferred_interrupts()
+def survey(
+    query: Query | LazyFrameQuery | LazyGroupByQuery | Countable,
+    questions: Mapping[str, Mapping[str, Any] | Divisible],
+    share: Literal["equal"] | Mapping[str, float] = "equal",
+) -> "SurveyQuery":
+    """Ask a Context several questions of the same records for one budget; `.release()` debits the
+    Context once and returns a `Survey`, a mapping of releases.
+
+    Parameters
+    ----------
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
+        casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget
+        is that of all questions together.
+    questions : from the name of each question to a mapping of its arguments: `column`, a column or
+        a list of them, and as needed others of `posterior`. These are `categories`, `recode`,
+        `nulls`, `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its
+        options. `merge`, a mapping from each new label to the categories (of a joint table, cells)
+        that are counted in it, each category once, asks for merged categories. `share` is the
+        question's weight among equal ones, 1 unless given. `levels` makes questions of ordered
+        categories and groups of them. Where nobody can list the categories, the question is
+        `discover(context.query(), column, ...)` of the same Context, with a plan of its own; its
+        budget is its part of the survey's, which needs δ.
+    share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
+        every question by name. The budget, and its δ, are divided in proportion; no rounding makes
+        the parts exceed it.
+
+    Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
+    not fit each other or the Context, before any data is read or budget spent. More than 200
+    questions, or 50 000 cells of all, are refused in the same way. Warns where two questions count
+    the nulls or unknown values of a column in different places.
+
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> context = dp.Context.compositor(
+    ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40, "member": [True, False] * 50}),
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=1,
+    ... )
+    >>> both = {"categories": [True, False], "nulls": False}
+    >>> query = ob.survey(
+    ...     context.query(),
+    ...     {"vote": {"column": "vote", **both}, "members": {"column": "member", **both}},
+    ...     share={"vote": 3, "members": 1},
+    ... )
+    >>> answers = query.release()
+    >>> {name: release.epsilon for name, release in answers.items()}, answers.loss.epsilon
+    ({'vote': 0.75, 'members': 0.25}, 1.0)
+    """
+    require_features("survey")
+    if not isinstance(questions, Mapping):
+        raise TypeError(
+            "questions: must be a mapping from names to arguments of `posterior`, as in"
+            f" {{'vote': dict(column='vote')}}, not {type(questions).__name__}."
+        )
+    if not questions:
+        raise ValueError("questions: must hold at least one.")
+    check_results("questions", len(questions))
+    query, grouped_by = before_groups(query)
+    asked: dict[str, Asked | Fitting] = {}
+    cells = 0
+    for name, of in questions.items():
+        asked[name] = _asked(query, grouped_by, name, of)
+        cells += asked[name].number_listed
+        check_cells("questions", cells)
+    made = SurveyQuery(asked, _budget_allocation(share, questions))
+    warn_of_places({name: of.question for name, of in made.questions.items()})
+    return made
+
+
+class SurveyQuery(ReleasedQuery[Survey]):
+    """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
+
+    def __init__(self, asked: Mapping[str, Asked | Fitting], weights: Mapping[str, float]) -> None:
+        base = next(iter(asked.values())).base
+        super().__init__(*parts_of(base))
+        self._asked, self._weights = dict(asked), dict(weights)
+
+    @property
+    def questions(self) -> dict[str, Asked]:
+        """The questions whose categories are listed, by name."""
+        return {name: one for name, one in self._asked.items() if isinstance(one, Asked)}
+
+    def _measurement(self, *, drawn: bool) -> Measurement:
+        """The composition of all measurements, of what users get or of what is `drawn`."""
+        self._foresee()
+        alike = self._frames
+        together, counts = (
+            alike[0].gate.counts_of_several([one.cells for one in alike]) if alike else (None, [])
+        )
+        starts = dict(zip(self.questions, counts, strict=False))
+        parts: dict[str, Any] = {}
+        for name, (asked, part) in self._shared().items():
+            given = [starts[name]] if name in starts else []
+            with _about(name):
+                parts[name] = asked.measurement(part, *given, drawn=drawn)
+        measurement = (
+            make_composition(list(parts.values()))
+            if together is None
+            else _composed(together, list(starts), parts)
+        )
+        loss = as_tuple(measurement.map(parts_of(self).d_in))
+        limits = as_tuple(parts_of(self).d_out)
+        if any(spent > limit for spent, limit in zip(loss, limits, strict=True)):
+            raise ValueError(
+                f"questions: OpenDP adds their losses up to {shown(loss)}, more than the budget of"
+                f" the query, {shown(limits)}. Ask fewer questions, or in several surveys."
+            )
+        return measurement
+
+    @deferred_interrupts()
+    def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
+        """Describe the releases that the survey would make and their debits, as a polars frame with
+        a row for each question. Reads no data and spends nothing.
+
+        `guess_size` is a public guess of a private number of records; without it there is no
+        `interval_width`. The columns are:
+
+        * `question`, its name, with its `column`, `aggregate` and `prior`;
+        * `categories`: whether they, and those of groups, were given or are those of the type of
+          the column, with a reminder that an Enum must not be made from the data;
+        * `nulls` and `unknown`: the label under which records without a value and with another one
+          are counted, or that they are left out or cannot occur;
+        * `mechanism` and its `scale`;
+        * `neighbours` and `d_in`: the records that one privacy unit changes, or adds and removes;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure;
+        * `interval_width`: the expected width of a 95 % interval for balanced proportions.
+
+        A question whose categories are discovered has the columns of `DiscoveryQuery.summarize`
+        that are not among these, such as its `threshold`, and no `scale`.
+
+        Raises `ValueError` if the query has no budget, a question finds no scale within its share,
+        or a public number of records is guessed.
+        """
+        self._foresee()
+        rows = [
+            _row(asked, part, guess_size).select(pl.lit(name).alias("question"), pl.all())
+            for name, (asked, part) in self._shared().items()
+        ]
+        return pl.concat(rows, how="diagonal")
+
+    def __repr__(self) -> str:
+        try:
+            self._foresee()
+            lines = [f"{name!r}: {_described(*one)}" for name, one in self._shared().items()]
+        except ValueError as error:
+            return f"SurveyQuery({error})"
+        return "SurveyQuery({{{}}})".format(",\n ".join(lines))
+
+    def _made_of(self, drawn: Any) -> Survey:
+        """The survey, of what was drawn for each question."""
+        # Rows that no fixed rule keeps are the same in this survey, and in no other release.
+        once = ""
+        if self._frames:
+            once = f"rows drawn at random, once for survey {secrets.token_hex(4)},"
+        releases = [
+            asked.restated(released, part, once)
+            for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
+        ]
+        columns = tuple(asked.columns for asked in self._asked.values())
+        return Survey(tuple(self._asked), tuple(releases), columns)
+
+    @property
+    def share(self) -> dict[str, float]:
+        """The part of the budget that each question gets, by name; they add up to 1."""
+        total = math.fsum(self._weights.values())
+        return {name: weight / total for name, weight in self._weights.items()}
+
+    def _foresee(self) -> None:
+        """Raise `ValueError` where the budget buys a question nothing, or no posterior."""
+        self.settings, self.discoveries  # noqa: B018
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """The mechanism of each question whose categories are listed, by name, with the smallest
+        scale that its part of the budget buys. Raises `ValueError` where there is none, and where
+        its releases have no posterior.
+        """
+        found: dict[str, Setting] = {}
+        for name, (asked, part) in self._shared().items():
+            if isinstance(asked, Asked):
+                with _about(name):
+                    found[name] = asked.settled(part)
+        return found
+
+    @property
+    def discoveries(self) -> dict[str, Any]:
+        """The law of each question whose categories are discovered, by name, that its part of the
+        budget buys. Raises `ValueError` where there is none.
+        """
+        found = {}
+        for name, (asked, part) in self._shared().items():
+            if not isinstance(asked, Asked):
+                with _about(name):
+                    found[name] = asked.settled(part)
+        return found
+
+    def check_joint(self) -> None:
+        """Raise `ValueError` where the releases would have no posterior together, that of
+        `Survey.posterior`, whatever is drawn. Each has its own all the same, so `release` does not
+        ask for it.
+        """
+        tables, settings = {}, self.settings
+        for name in (name for name in self._asked if name not in self.questions):
+            raise ValueError(
+                f"questions[{name!r}]: has categories that are to be discovered, which have no"
+                " posterior together with others; ask for it in another survey."
+            )
+        for name, asked in self.questions.items():
+            table = asked.foreseen(settings[name])
+            if not isinstance(table, Release):
+                raise ValueError(
+                    f"questions[{name!r}]: is of groups, which have no posterior together with"
+                    " others; ask for a joint table instead, as in column=['region', 'vote']."
+                )
+            tables[name] = table
+        check_joint(tables)
+
+    def check_pooled(self, name: str, setting: Setting) -> None:
+        """Raise `ValueError` where groups are more than are pooled, whatever is drawn."""
+        release = self.questions[name].foreseen(setting)
+        if isinstance(release, GroupedRelease):
+            check_pooled(len(release), len(release.categories))
+
+    @cached_property
+    def _frames(self) -> list[CountsOfFrame]:
+        """The counts of all questions of listed categories where one pass counts for all of them;
+        otherwise none.
+        """
+        return frames_of_the_same_rows(self.questions.values())
+
+    def _shared(self) -> dict[str, tuple[Asked | Fitting, Any]]:
+        """Every question with its part of the budget."""
+        check_query_budget(parts_of(self).d_out)
+        limits = as_tuple(parts_of(self).d_out)
+        weights = [self._weights[name] for name in self._asked]
+        finite = [min(limit, sys.float_info.max) for limit in limits]
+        parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
+        return {
+            name: (asked, part if isinstance(parts_of(self).d_out, tuple) else part[0])
+            for (name, asked), part in zip(self._asked.items(), parts, strict=True)
+        }
+
+
+def _budget_allocation(
+    share: Literal["equal"] | Mapping[str, float], questions: Mapping[str, Any]
+) -> dict[str, float]:
+    """The weight of each question in the budget, by name, checked."""
+    weights = {
+        name: as_positive(
+            of.get("share", 1) if isinstance(of, Mapping) else 1, f"questions[{name!r}]: share"
+        )
+        for name, of in questions.items()
+    }
+    if isinstance(share, Mapping):
+        if in_order(share, list(questions)) is None:
+            raise ValueError(
+                f"share={dict(share)!r}: must have a weight for each of"
+                f" {', '.join(map(repr, questions))}, and no other."
+            )
+        return {name: as_positive(share[name], f"share[{name!r}]") for name in questions}
+    if share != "equal":
+        raise ValueError(
+            f"share={told(share)}: must be 'equal', or a mapping from every question to a weight."
+        )
+    return weights
+
+
+def _composed(
+    together: Transformation, counted: list[str], parts: Mapping[str, Measurement]
+) -> Any:
+    """The composition of measurements by name, some of which begin behind a transformation that
+    has counted for all of them. It gives what they draw in their order.
+    """
+    behind: Any = together >> make_composition([parts[name] for name in counted])
+    others = {name: part for name, part in parts.items() if name not in counted}
+    if not others:
+        return behind
+
+    def in_order(drawn: Any) -> list[Any]:
+        found = dict(zip((*counted, *others), (*drawn[0], *drawn[1:]), strict=True))
+        return [found[name] for name in parts]
+
+    ordered = new_function(guarded(in_order, "survey"), TO="ExtrinsicObject")
+    return make_composition([behind, *others.values()]) >> ordered
+
+
+def _row(asked: Asked | Fitting, budget: Any, guess_size: int | None) -> pl.DataFrame:
+    if isinstance(asked, Asked):
+        return summary_of(asked, budget, guess_size)
+    return asked.summary_in_survey(budget)
+
+
+def _described(asked: Asked | Fitting, budget: Any) -> str:
+    return described(asked, budget) if isinstance(asked, Asked) else asked.described(budget)
+
+
+def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Asked | Fitting:
+    """One question, put to the query, which may be grouped for all questions."""
+    if type(name) is not str:
+        raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
+    if isinstance(arguments, Divisible):
+        with _about(name):
+            return arguments.within(query)
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"questions[{name!r}]={told(arguments)}: must be {_A_QUESTION}.")
+    if "column" not in arguments:
+        unknown = [key for key in arguments if key not in ARGUMENTS]
+        hint = "".join(meant(key, ["column"]) for key in unknown)
+        raise TypeError(
+            f"questions[{name!r}]: must be {_A_QUESTION}; its keys are"
+            f" {told(list(arguments))}.{hint}"
+        )
+    given = {key: value for key, value in arguments.items() if key != "share"}
+    with _about(name):
+        by = either(grouped_by, given.pop("by", None))
+        mechanism = given.pop("mechanism", "auto")
+        question = {key: given.pop(key) for key in ARGUMENTS if key in given}
+        return ask(query, Question.of(**question, by=by), mechanism, given)
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    """A block whose errors are about a question, and say so."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"questions[{name!r}]: {error}") from None

@@ -1,0 +1,130 @@
+"""Draws of consistent tables: chains run until every variable's margin is known well enough."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.sampling.kept_draws import Arrays
+from opendp_bayes.inference.sampling.markov_chain import Diagnostics, run_until
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.surveys.survey_tables.cells import State, split
+from opendp_bayes.surveys.survey_tables.junction_tree import Scope
+from opendp_bayes.surveys.survey_tables.line_moves import all_moves
+from opendp_bayes.surveys.survey_tables.starting_tables import starting_tables
+from opendp_bayes.surveys.survey_tables.tables import Model
+
+_CHAINS = 32
+#: Sweeps of the first run, how often a run is doubled, and the most states that each chain keeps.
+_FIRST_RUN, _DOUBLINGS, _MOST_KEPT = 64, 5, 256
+#: Largest R-hat of chains that have met: so much the halves of 32 chains show that are worth 400
+#: independent draws together.
+MET = 1.08
+#: Of tables that have settled: the largest R-hat and the fewest effective draws of a count.
+SETTLED_R_HAT, SETTLED_EFFECTIVE = 1.1, 100
+
+
+@dataclass(frozen=True, eq=False)
+class ConsistentDraws:
+    """Clique tables of every chain and draw, shape `(chains, draws, cells)` for each clique, and
+    the concentration of their prior, shape `(chains, draws)`.
+    """
+
+    model: Model
+    cliques: dict[Scope, Integers]
+    concentration: Floats
+    sweeps: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Chains, and draws of each."""
+        chains, draws = self.concentration.shape
+        return chains, draws
+
+    def rows(self, clique: Scope) -> Integers:
+        """Tables of one clique, those of all chains one below the other."""
+        counts = self.cliques[clique]
+        return counts.reshape(-1, counts.shape[-1])
+
+    def arrays(self) -> Arrays:
+        """Hand over arrays, of which `of_arrays` makes the draws again."""
+        tables = {f"table {at}": self.cliques[of] for at, of in enumerate(self.model.tree.cliques)}
+        return tables | {"concentration": self.concentration, "sweeps": np.array(self.sweeps)}
+
+    @classmethod
+    def of_arrays(cls, model: Model, arrays: Arrays) -> "ConsistentDraws":
+        """The draws of a model."""
+        cliques = {of: arrays[f"table {at}"] for at, of in enumerate(model.tree.cliques)}
+        return cls(model, cliques, arrays["concentration"], int(arrays["sweeps"]))
+
+    def counts(self, scope: Scope) -> Integers | None:
+        """Counts of some variables within one clique, shape `(chains, draws, cells)`, in the order
+        given; None where no clique holds them.
+        """
+        clique = self.model.tree.holding(scope)
+        if clique is None:
+            return None
+        return np.asarray(self.model.margin(self.cliques[clique], clique, scope))
+
+    @cached_property
+    def size(self) -> Integers:
+        """Number of records, shape `(chains, draws)`."""
+        return np.asarray(self.cliques[self.model.tree.cliques[0]].sum(axis=-1))
+
+    @cached_property
+    def _settled(self) -> dict[Scope, tuple[float, float]]:
+        """Results of `settled`, which take seconds."""
+        return {}
+
+    def settled(self, scope: Scope) -> tuple[float, float]:
+        """The largest R-hat and the fewest effective draws of the counts in a table."""
+        if scope not in self._settled:
+            counts: Any = self.counts(scope)  # measured, so in a clique
+            found = Diagnostics.of(counts.astype(np.float64))
+            self._settled[scope] = float(found.r_hat.max()), float(found.ess.min())
+        return self._settled[scope]
+
+    def have_met(self, scopes: Sequence[Scope], r_hat: float, effective: float) -> bool:
+        """True if the counts in each of some tables have at most this R-hat and so many draws."""
+        each = map(self.settled, scopes)
+        return all(r <= r_hat and number >= effective for r, number in each)
+
+
+def draw(model: Model, effective: int, rng: np.random.Generator) -> ConsistentDraws:
+    """Run chains until they have met, with `effective` draws of the number of records and of each
+    margin of one variable, and the measured tables have settled. Double the run at most so often.
+    """
+    margins: list[Scope] = [(), *((v,) for v in range(len(model.levels)))]
+    measured = [table.scope for table in model.tables.values() if table.looks]
+    tables = model.all_tables(starting_tables(model, _CHAINS, rng))
+    middle = len(model.concentrations) // 2
+    state = State(tables, np.full(_CHAINS, middle))
+    moves = all_moves(model)
+
+    def sweep(times: int) -> tuple[Integers, Integers]:
+        for _ in range(times):
+            for move in moves:
+                for _ in range(move.calls):
+                    move(state, rng)
+        small = np.int32 if state.flat.max() < 2**31 else np.int64
+        return state.flat.astype(small), state.chosen
+
+    def look(drawn: list[tuple[Integers, Integers]], sweeps: int) -> tuple[ConsistentDraws, bool]:
+        found = _after_a_quarter(model, drawn, sweeps)
+        settled = found.have_met(margins, MET, effective)
+        return found, settled and found.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE)
+
+    return run_until(sweep, look, _FIRST_RUN, _DOUBLINGS, _MOST_KEPT)
+
+
+def _after_a_quarter(
+    model: Model, drawn: list[tuple[Integers, Integers]], sweeps: int
+) -> ConsistentDraws:
+    kept, chosen = zip(*drawn[len(drawn) // 4 :], strict=True)
+    tables = split(np.stack(kept), {of: table.cells for of, table in model.tables.items()})
+    cliques = {
+        clique: np.ascontiguousarray(tables[clique].swapaxes(0, 1)) for clique in model.tree.cliques
+    }
+    return ConsistentDraws(model, cliques, model.concentrations[np.stack(chosen, axis=1)], sweeps)

@@ -1,0 +1,164 @@
+"""Tables of variables that no clique holds together: each draw's joint law with random
+interactions, fitted onto the cliques of that draw.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import sparse
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.surveys.survey_tables.interactions import Interactions, drawn_interactions
+from opendp_bayes.surveys.survey_tables.junction_tree import Scope
+from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor, probabilities
+from opendp_bayes.surveys.survey_tables.tables import Model
+
+#: Cells of the joint table that are all listed; of larger ones so many are drawn.
+LARGEST_JOINT, _DRAWN = 50_000, 32_768
+#: Fewest and most interactions that are drawn for each chain, and the cells and draws of the joint
+#: table that are held.
+_FEWEST, _MOST, _HELD = 4, 32, 4_000_000
+#: Rounds of proportional fitting at most, and the mass by which tables may be off.
+_ROUNDS, _CLOSE = 30, 1e-4
+#: Of tables, which are small.
+_ROUNDS_OF_TABLES, _CLOSE_IN_TABLES = 100, 1e-10
+
+
+class ImpliedTables:
+    """Tables with random interactions of the pairs that no clique holds.
+
+    Chains are cut into stretches of draws with one interaction each, which changes the joint law of
+    the draw in the middle, and by the same ratio the tables of the others.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        factors: list[Factor],
+        shape: tuple[int, int],
+        size: float,
+        rng: np.random.Generator,
+    ) -> None:
+        chains, draws = shape
+        self._model, self._factors = model, factors
+        joint = math.prod(model.levels)
+        points = joint if joint <= LARGEST_JOINT else _DRAWN
+        number = min(max(_HELD // (points * chains), _FEWEST), _MOST, draws)
+        #: The interaction of every draw, those of all chains one after the other.
+        self.stretch: Integers = np.add.outer(
+            np.arange(chains) * number, np.arange(draws) * number // draws
+        ).reshape(-1)
+        middle = ((np.arange(number) + 0.5) * draws / number).astype(np.int64)
+        rows = np.add.outer(np.arange(chains) * draws, middle).reshape(-1)
+        own = [Factor(one.separator, one.own, one.values[rows]) for one in factors]
+        self.interactions: Interactions = drawn_interactions(model, size, rows.size, rng)
+        if joint <= LARGEST_JOINT:
+            self._levels = np.indices(model.levels).reshape(len(model.levels), -1)
+            self._before = _density(model, own, self._levels)
+        else:
+            self._levels = _drawn_levels(model, own, points, rng)
+            density = _density(model, own, self._levels)
+            self._before = density / density.mean(axis=1, keepdims=True) / points
+        changed = self._before * np.exp(self._change())
+        cliques = [model.cells_of(self._levels, clique) for clique in model.tree.cliques]
+        cells = [model.tables[clique].cells for clique in model.tree.cliques]
+        targets = [
+            _sums(places, self._before, number)
+            for places, number in zip(cliques, cells, strict=True)
+        ]
+        self._after = fitted(changed, cliques, targets, _ROUNDS, _CLOSE)
+
+    def probabilities(self, scope: Scope) -> Floats:
+        """Joint probabilities of some variables for all draws, shape `(rows, cells)`, in the order
+        given.
+        """
+        before = probabilities(self._model, self._factors, scope)
+        places = self._model.cells_of(self._levels, scope)
+        number = before.shape[1]
+        sums, changed = (_sums(places, of, number) for of in (self._before, self._after))
+        ratio = np.divide(changed, sums, out=np.ones_like(sums), where=sums > 0)
+        parts = [self._model.places(scope, part) for part in self._known(scope)]
+        start = np.ascontiguousarray(before.T)
+        targets = [_sums(part, start, int(part.max()) + 1) for part in parts]
+        start *= ratio[:, self.stretch]
+        return fitted(start, parts, targets, _ROUNDS_OF_TABLES, _CLOSE_IN_TABLES).T
+
+    def of_row(self, row: int) -> Interactions:
+        """The interactions of one draw, each of shape `(levels, levels)`."""
+        return {pair: of[self.stretch[row]] for pair, of in self.interactions.items()}
+
+    def _known(self, scope: Scope) -> list[Scope]:
+        """The largest sets of these variables that a clique holds."""
+        parts = {tuple(v for v in scope if v in clique) for clique in self._model.tree.cliques}
+        return [
+            part for part in sorted(parts) if part and not any(set(part) < set(of) for of in parts)
+        ]
+
+    def _change(self) -> Floats:
+        """The sum of all interactions at every point, shape `(points, draws)`, at most 0."""
+        total = np.zeros_like(self._before)
+        for pair, of in self.interactions.items():
+            places = self._model.cells_of(self._levels, pair)
+            total += of.reshape(len(of), -1).T.take(places, axis=0)
+        return total - total.max(axis=0)
+
+
+def fitted(
+    weights: Floats,
+    tables: Sequence[Integers],
+    targets: Sequence[Floats],
+    rounds: int,
+    close: float,
+) -> Floats:
+    """Weights of shape `(points, draws)`, scaled until the sums over each table's cells, of which
+    `tables` have the one of every point, are the `targets`: iterative proportional fitting.
+
+    It ends after so many rounds, or where the sums are off by at most `close` together, in the mean
+    over the draws.
+    """
+    weights = weights.copy()
+    for _ in range(rounds):
+        worst = 0.0
+        for places, target in zip(tables, targets, strict=True):
+            sums = _sums(places, weights, len(target))
+            worst = max(worst, float(abs(target - sums).sum(axis=0).mean()))
+            factors = np.divide(target, sums, out=np.zeros_like(sums), where=sums > 0)
+            weights *= factors.take(places, axis=0)
+        if worst < close:
+            break
+    return weights
+
+
+def _sums(places: Integers, weights: Floats, cells: int) -> Floats:
+    """Sums over the points of every cell, also of those that no point is in; shape `(cells,
+    draws)`.
+    """
+    entries = np.ones(places.size), (places, np.arange(places.size))
+    return sparse.csr_array(entries, shape=(cells, places.size)) @ weights
+
+
+def _density(model: Model, factors: Sequence[Factor], levels: Integers) -> Floats:
+    """Probabilities of combinations of levels without interactions, shape `(points, draws)`."""
+    found = np.ones((levels.shape[1], len(factors[0].values)))
+    for factor in factors:
+        places = model.cells_of(levels, factor.scope)
+        found *= factor.values.reshape(len(factor.values), -1).T.take(places, axis=0)
+    return found
+
+
+def _drawn_levels(
+    model: Model, factors: Sequence[Factor], points: int, rng: np.random.Generator
+) -> Integers:
+    """Combinations of levels from the mixture of all draws, without interactions."""
+    rows = rng.integers(len(factors[0].values), size=points)
+    found = np.zeros((len(model.levels), points), dtype=np.int64)
+    for factor in factors:
+        places = model.cells_of(found, factor.separator)
+        reached = factor.values[rows, places].cumsum(axis=1)
+        level = rng.random((points, 1)) * reached[:, -1:]
+        own = np.unravel_index((reached[:, :-1] <= level).sum(axis=1),
+                               [model.levels[v] for v in factor.own])  # fmt: skip
+        for v, of in zip(factor.own, own, strict=True):
+            found[v] = of
+    return found

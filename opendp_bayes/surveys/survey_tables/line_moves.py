@@ -1,0 +1,173 @@
+"""Moves of tables that agree on what they share, so that they agree afterwards.
+
+For a set W of variables, two levels of each are the corners of a line, a rectangle or a cube in
+every table that holds W. Adding m to the even corners and taking it from the odd ones leaves every
+other margin as it is. Where the number of records is private, W is also empty: m records are added
+to one cell of every table, that of one combination of levels.
+
+Neither pairs of levels nor sets W that no table holds together share a cell, so that all of them
+move at once, in all chains, each chain along directions of its own. How far is an independence
+proposal along the line: a rounded logistic about where the noise alone would put it, or at an end
+of the line, where a cell is empty; then Metropolis and Hastings.
+
+Source: `docs/research/computation.md`, "Chains of overlapping tables".
+"""
+
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
+from opendp_bayes.surveys.survey_tables.cells import Cells, State
+from opendp_bayes.surveys.survey_tables.lines import Lines, MovedSet
+from opendp_bayes.surveys.survey_tables.tables import Model, subsets
+
+#: Scale of the logistic, in standard deviations of the noise, and its least, in records.
+_WIDTH, _LEAST_WIDTH = 0.62, 0.3
+#: Of the moves on lines whose middle is within so many standard deviations of an end, those that
+#: aim at an end.
+_AT_ENDS, _NEAR = 0.25, 5.0
+#: Places by which the concentration moves: where few cells tell it, far at once.
+_JUMPS = (-8, -4, -2, -1, 1, 2, 4, 8)
+
+
+class LineMoves:
+    """Moves along all lines of some sets of variables at once, `calls` times in a sweep."""
+
+    def __init__(self, model: Model, cells: Cells, sets: list[MovedSet], calls: int) -> None:
+        self._cells, self._lines, self.calls = cells, Lines(model, cells, sets), calls
+        self._of_size, sign = not sets[0].moved, self._lines.sign
+        # Infinite at corners that get records where m is positive, and at those that lose them.
+        self._get, self._lose = (np.where(sign == which, np.inf, 0.0) for which in (1, -1))
+
+    def __call__(self, state: State, rng: np.random.Generator) -> None:
+        cells, first, sign = self._lines.draw(state, rng), self._lines.first, self._lines.sign
+        counts = state.at(cells)
+        noises = self._cells.noises(cells, counts)
+        lower, upper, centre, std = self._line(counts, noises)
+        at_end, narrow, level = rng.random((3, *centre.shape))
+        centre, std = _sometimes_at_ends(lower, upper, centre, std, at_end, narrow)
+        width = np.maximum(_WIDTH * std, _LEAST_WIDTH)
+        far = np.rint(centre + width * np.log(level / (1 - level)))
+        step = np.clip(far, lower, upper).astype(np.int64)
+        steps = np.array([0, 1])[:, None, None] * step
+        back, forth = _log_proposal(steps, lower, upper, centre, width)
+        moves = sign * steps[:, None]
+        before, after = self._cells.log_weight(first, counts + moves, state.chosen)
+        changes: list[Any] = [
+            after - before,
+            *(noise.log_ratio(gap, -moves[1]) for noise, gap in noises),
+        ]
+        log_ratio = sum((change.sum(axis=0) for change in changes), back - forth)
+        level = -rng.standard_exponential(step.shape)
+        sized = self._of_size
+        accepted = self._sized(state, step, log_ratio, level) if sized else level < log_ratio
+        state.flat[cells, np.arange(state.chosen.size)] = counts + moves[1] * accepted
+
+    def _line(
+        self, counts: Integers, noises: list[tuple[IntegerNoise, Integers]]
+    ) -> tuple[Any, Any, Any, Any]:
+        """The ends of every line, relative to where it is, and where the noise alone puts it: a
+        mean and a standard deviation. All of them move with the chain along the line.
+        """
+        sign = self._lines.sign
+        lower, upper = -(counts + self._lose).min(axis=0), (counts + self._get).min(axis=0)
+        # Weights, and how far it is to where a look was drawn without noise.
+        pulls: list[Any] = [
+            (noise, 1 / typical_std(noise) ** 2, sign * gap) for noise, gap in noises
+        ]
+        precision: Any = sum(weight.sum(axis=0) for _, weight, _ in pulls)
+        pull: Any = sum((weight * gap).sum(axis=0) for _, weight, gap in pulls)
+        measured = precision > 0
+        precision = np.where(measured, precision, 1.0)
+        centre = np.where(measured, pull / precision, (lower + upper) / 2)
+        # Between the kinks of two Laplace laws the density is level.
+        kinked = [(weight, gap) for noise, weight, gap in pulls if noise.kinks]
+        apart: Any = sum((weight * (gap - centre) ** 2).sum(axis=0) for weight, gap in kinked)
+        std = np.where(measured, ((1 + apart) / precision) ** 0.5, (upper - lower) / 3)
+        return lower, upper, centre, std
+
+    def _sized(self, state: State, step: Integers, log_ratio: Floats, level: Floats) -> Any:
+        """Accept one line after the other, each at the number of records that those before leave;
+        returns which, and changes the number.
+        """
+        cell = self._cells.first[()]
+        size, accepted = state.flat[cell], np.zeros(step.shape, dtype=bool)
+        before = self._cells.log_weight(cell, size, state.chosen)
+        for line, far in enumerate(step):
+            after = self._cells.log_weight(cell, size + far, state.chosen)
+            accepted[line] = level[line] < log_ratio[line] + after - before
+            before = np.where(accepted[line], after, before)
+            size += accepted[line] * far
+        return accepted
+
+
+class ConcentrationMoves:
+    """Moves of each chain's concentration a few places up or down, or none."""
+
+    calls = 1
+
+    def __init__(self, model: Model, cells: Cells) -> None:
+        self._last, self._cells = len(model.concentrations) - 1, cells
+
+    def __call__(self, state: State, rng: np.random.Generator) -> None:
+        before = self._cells.log_prior(state.flat, state.chosen)
+        for _ in range(2):
+            other = state.chosen + rng.choice(_JUMPS, size=state.chosen.size)
+            inside = (other >= 0) & (other <= self._last)
+            other = np.where(inside, other, state.chosen)
+            after = self._cells.log_prior(state.flat, other)
+            accepted = -rng.standard_exponential(after.size) < after - before
+            state.chosen = np.where(accepted, other, state.chosen)
+            before = np.where(accepted, after, before)
+
+
+def all_moves(model: Model) -> list[LineMoves | ConcentrationMoves]:
+    """The moves of every set of variables within a clique, those that no table holds together at
+    once; where the number of records is private, those that change it; and the concentration's.
+    """
+    parts = {part for clique in model.tree.cliques for part in subsets(clique)}
+    moved = {part for part in parts if all(model.levels[v] > 1 for v in part)}
+    if model.size is None:
+        moved.add(())
+    cells = Cells(model)
+    found: list[LineMoves | ConcentrationMoves] = []
+    left = {one: one.calls for one in (MovedSet(model, part) for part in sorted(moved))}
+    while left:
+        together: list[MovedSet] = []
+        for one in sorted(left, key=lambda one: (one.corners, -left[one])):
+            if not any(one.meets(other) or one.corners != other.corners for other in together):
+                together.append(one)
+        calls = min(left[one] for one in together)
+        found.append(LineMoves(model, cells, together, calls))
+        left = {one: more for one, n in left.items() if (more := n - calls * (one in together))}
+    if len(model.concentrations) > 1:
+        found.append(ConcentrationMoves(model, cells))
+    return found
+
+
+def _sometimes_at_ends(
+    lower: Any, upper: Any, centre: Any, std: Any, at_end: Any, narrow: Any
+) -> tuple[Any, Any]:
+    """The centre and the width of each proposal: on some of the lines with an end nearby, that end
+    and from some to all of the usual width; by two uniform numbers for each.
+    """
+    near = np.minimum(centre - lower, upper - centre) < _NEAR * std
+    chosen = near & (at_end < _AT_ENDS)
+    first = (at_end < _AT_ENDS / 2) | np.isinf(upper)
+    width = np.maximum(np.minimum(std, upper - lower) * np.exp(-3 * narrow), 0.5)
+    return np.where(chosen, np.where(first, lower, upper), centre), np.where(chosen, width, std)
+
+
+def _log_proposal(step: Integers, lower: Any, upper: Any, centre: Any, width: Any) -> Floats:
+    """The logarithm of the probability of a rounded and clipped logistic at `step`."""
+    far, half = (step - centre) / width, np.exp(-0.5 / width)
+    size = np.abs(far)
+    tail = np.exp(-size)
+    # ln P(X < step + 1/2) and ln P(X > step - 1/2), the one on this side of the centre first.
+    likely, rare = -np.log1p(half * tail), -size - np.log(half + tail)
+    above, below = np.where(far < 0, (rare, likely), (likely, rare))
+    found = np.where(step > lower, below, 0.0) + np.where(step < upper, above, 0.0)
+    inside = (step > lower) & (step < upper)
+    return found + np.where(inside, np.log(-np.expm1(-1 / width)), 0.0)

@@ -1,0 +1,156 @@
+"""The tables of a decomposable model: cliques, separators and what was measured."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.surveys.survey_tables.junction_tree import JunctionTree, Scope, junction_tree
+
+#: Concentrations that are tried where it is learned, for each cell of the largest clique: no more
+#: than those of a prior that says little, since a strong one draws even tables to the middle.
+LEARNED = 0.05 * 2.0 ** (np.arange(11) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTable:
+    """Noisy counts of the table of `scope`, one for each cell in C order."""
+
+    scope: Scope
+    noisy: DrawnCounts
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise, about."""
+        return typical_std(self.noisy.noise)
+
+
+class Table:
+    """One table of the model, of the `shape` of its variables' levels.
+
+    `multiplicity` is how often its prior factor counts: of cliques once, of separators minus once.
+    """
+
+    def __init__(self, scope: Scope, shape: tuple[int, ...]) -> None:
+        self.scope, self.cells = scope, math.prod(shape)
+        self.multiplicity = 0
+        self.looks: list[NoisyTable] = []
+        #: Cells between two neighbouring levels of each variable.
+        self.stride = {v: math.prod(shape[at + 1 :]) for at, v in enumerate(scope)}
+
+
+class Model:
+    """Tables that agree on what they share, under a hyper-Dirichlet prior, given looks at them.
+
+    Parameters
+    ----------
+    levels : the number of levels of each variable.
+    looks : what was measured.
+    size : the public number of records; None where it is private, when every one is equally
+        probable before.
+    concentration : the sum of the prior of every table; None to learn it, each of `LEARNED` per
+        cell of the largest clique being possible.
+
+    Cell c of every table has the prior `concentration / cells`, so that the tables' priors agree.
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[int],
+        looks: Sequence[NoisyTable],
+        size: int | None,
+        concentration: float | None,
+    ) -> None:
+        self.levels, self.looks, self.size = tuple(levels), tuple(looks), size
+        self.tree: JunctionTree = junction_tree(levels, [look.scope for look in looks])
+        self.tables: dict[Scope, Table] = {}
+        self._table(()).multiplicity = -1
+        for clique in self.tree.cliques:
+            self._table(clique).multiplicity += 1
+        for edge in self.tree.edges:
+            self._table(edge.separator).multiplicity -= 1
+        for look in looks:
+            self._table(look.scope).looks.append(look)
+        largest = max(self.tables[clique].cells for clique in self.tree.cliques)
+        self.concentrations = np.array([1.0 if concentration is None else concentration])
+        if concentration is None:
+            self.concentrations = largest * LEARNED
+        # A log-logistic law about one half for each cell, uniform steps of the logarithm.
+        relative = np.log(self.concentrations / (0.5 * largest))
+        self.log_prior_of_concentrations = -relative - 2 * np.log1p(np.exp(-relative))
+
+    def _table(self, scope: Scope) -> Table:
+        if scope not in self.tables:
+            self.tables[scope] = Table(scope, tuple(self.levels[v] for v in scope))
+        return self.tables[scope]
+
+    def margin(self, counts: Any, clique: Scope, scope: Scope) -> Any:
+        """Sum a clique's table, shape `(..., cells)`, to that of some of its variables, in the
+        order given.
+        """
+        whole = counts.reshape(-1, *(self.levels[v] for v in clique))
+        others = tuple(1 + at for at, v in enumerate(clique) if v not in scope)
+        kept = [v for v in clique if v in scope]
+        summed = whole.sum(axis=others)
+        order = [0, *(1 + kept.index(v) for v in scope)]
+        return summed.transpose(order).reshape(*counts.shape[:-1], -1)
+
+    def margin_of(self, tables: dict[Scope, Integers], scope: Scope) -> Any:
+        """Sum the first table that holds some variables, of tables that agree, to that of these."""
+        clique = next(one for one in tables if set(scope) <= set(one))
+        return self.margin(tables[clique], clique, scope)
+
+    def places(self, clique: Scope, scope: Scope) -> Integers:
+        """The cell of the table of some variables, for every cell of a clique's."""
+        own = np.indices([self.levels[v] for v in clique]).reshape(len(clique), -1)
+        every = np.zeros((len(self.levels), own.shape[1]), dtype=np.int64)
+        every[[*clique]] = own
+        return self.cells_of(every, scope)
+
+    def cells_of(self, levels: Integers, scope: Scope) -> Integers:
+        """The cell of the table of some variables, of each column of levels of all variables."""
+        found = np.zeros_like(levels[0])
+        for v in scope:
+            found = found * self.levels[v] + levels[v]
+        return found
+
+    def rounded(self, means: dict[Scope, Floats], units: int) -> dict[Scope, Integers]:
+        """Whole numbers of `units` for the cells of every clique, which add up to all of them and
+        agree on what two cliques share.
+
+        `means` are probabilities of the cliques' cells that agree, shape `(cells,)`. Down the tree,
+        the partial sums of cells that share a level of the separator are rounded, so that none of
+        them is off by more than one unit beyond what the separator is.
+        """
+        found: dict[Scope, Integers] = {}
+        for clique, separator in self.tree.downwards():
+            places = self.places(clique, separator)
+            totals = self.margin_of(found, separator) if found else np.array([units])
+            rounded = np.zeros(means[clique].size, dtype=np.int64)
+            for cell, total in enumerate(totals):
+                inside = np.flatnonzero(places == cell)
+                sums = means[clique][inside].cumsum()
+                ends = np.rint(total * sums / sums[-1]).astype(np.int64)
+                rounded[inside] = np.diff(ends, prepend=0)
+            found[clique] = rounded
+        return found
+
+    def all_tables(self, cliques: dict[Scope, Integers]) -> dict[Scope, Integers]:
+        """Every table of the model from those of the cliques."""
+        return {
+            scope: cliques[scope]
+            if scope in cliques
+            else np.ascontiguousarray(self.margin_of(cliques, scope))
+            for scope in self.tables
+        }
+
+
+def subsets(scope: Scope) -> list[Scope]:
+    """Every non-empty subset of some variables."""
+    return [part for number in range(1, len(scope) + 1) for part in combinations(scope, number)]

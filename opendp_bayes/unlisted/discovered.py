@@ -1,0 +1,335 @@
+"""The analyst's result of a discovery: what is shown, and what is known of everything else."""
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from opendp_bayes.display.as_table import ShownAtOnce
+from opendp_bayes.display.progress import waiting
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.wording import described
+from opendp_bayes.mathematics.telling import shortly, told, warn
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    as_flag,
+    as_generator,
+    as_level,
+    as_size,
+    as_text,
+)
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.release_format.labels import place_of
+from opendp_bayes.results.estimates import Estimate, estimate_of
+from opendp_bayes.unlisted.discovered_data import DiscoveredData
+from opendp_bayes.unlisted.discovered_document import DiscoveredDocument
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+
+    from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys
+    from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+    from opendp_bayes.unlisted.posterior.shares_of_keys import SharesOfKeys
+
+
+@dataclass(frozen=True)
+class Rest(UnderflowIsZero):
+    """The records, or people, of all categories that are not shown, together.
+
+    Attributes
+    ----------
+    drawn : their noisy number, which may be negative.
+    """
+
+    drawn: int
+    _keys: "NoisyKeys"
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """An interval of their number that holds it with at least the probability `level`, whatever
+        it is; the ends belong to it. It follows from `drawn` alone, with no model.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        return self._keys.rest_interval(level)
+
+
+@dataclass(frozen=True)
+class Hidden(UnderflowIsZero):
+    """A category that is not shown.
+
+    Attributes
+    ----------
+    label : of the category.
+    """
+
+    label: Value
+    _keys: "NoisyKeys"
+
+    def upper(self, level: float = 0.95) -> int:
+        """The most records that the category has, or people: before the release was made, the
+        chance was at most `1 - level` that this bound would be given and be wrong.
+
+        That is promised for one label, which was fixed before the output was seen; for one that
+        is picked after looking, or for several, nothing is promised. Follows from the law and from
+        the rest alone, with no model. Raises `ValueError` unless `0 < level < 1`.
+        """
+        return self._keys.hidden_bound(level)
+
+
+class OfCategories(UnderflowIsZero):
+    """The posterior of a number for each category that is shown: of its true count, or its share;
+    or of the shares of these and of everything else, whose entry is the last.
+
+    Attributes
+    ----------
+    categories : the labels, in the order of all arrays.
+    """
+
+    def __init__(self, found: "CountsOfKeys | SharesOfKeys", release: "DiscoveredRelease") -> None:
+        self.categories, self._found, self._listed = release.categories, found, release.listed
+
+    def _ordered(self, values: Any) -> Any:
+        """Values of the discovered, then of the listed categories, in the order of `categories`,
+        before that of everything else; along the last axis.
+        """
+        shown, rest = np.split(values, [len(self.categories)], axis=-1)
+        return np.concatenate([np.roll(shown, self._listed, axis=-1), rest], axis=-1)
+
+    def mean(self) -> Floats:
+        """Posterior means, shape `(k,)`."""
+        return np.asarray(self._ordered(self._found.mean))
+
+    def std(self) -> Floats:
+        """Posterior standard deviations, shape `(k,)`."""
+        return np.asarray(self._ordered(self._found.std))
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Ends of the equal-tailed intervals of probability `level`, two arrays of shape `(k,)`;
+        those of counts belong to their intervals.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        lower, upper = self._ordered(self._found.interval(level).T)
+        return lower, upper
+
+    def draws(self, number: int, seed: int | None = 0) -> Any:
+        """Draws of all together, shape `(number, k)`: sums of them have the right spread. `seed` is
+        that of the draws; None for others at each call.
+        """
+        return self._ordered(
+            self._found.draws(as_size(number, "number", "draws"), as_generator(seed))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveredRelease(ShownAtOnce, DiscoveredData):
+    """A private release of counts of categories that nobody listed. Plain data: everything here may
+    be published.
+
+    Every value that occurred got a noisy count, and is shown with it if that reached the threshold.
+    How many others there are is not known, nor to be found out.
+
+    Attributes
+    ----------
+    column : that was asked.
+    categories : the labels: those that were listed, in their order, then those that were
+        discovered, sorted by value.
+    drawn : the noisy count of each.
+    listed : the number of labels that were listed, and are shown whatever their count.
+    discovery : the law of the noise, its threshold, and the noise of the rest (`Discovery`).
+    drawn_rest : the noisy number of records of all hidden categories together; None where it was
+        not bought.
+    promise : neighbours, privacy loss and measure (`Promise`).
+    people : whether a count is the number of people who have the category, and not of records.
+    """
+
+    @classmethod
+    def of(cls, data: DiscoveredData) -> "DiscoveredRelease":
+        """The release of what was drawn."""
+        return cls(**{field.name: getattr(data, field.name) for field in fields(data)})
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The noisy counts, those below 0 of listed categories made 0."""
+        return tuple(max(0, one) for one in self.drawn)
+
+    @property
+    def rest(self) -> Rest | None:
+        """All hidden categories together; None where that was not bought."""
+        return None if self.drawn_rest is None else Rest(self.drawn_rest, self._keys)
+
+    def hidden(self, label: Value) -> Hidden:
+        """A category that is not shown; `ValueError` for one that is."""
+        if not isinstance(label, (str, int, np.integer)):
+            raise TypeError(f"label={told(label)}: must be a label (str, int or bool).")
+        place = place_of(label, self.categories)
+        if place is not None:
+            raise ValueError(
+                f"label={told(label)}: is shown, with a count of {self.drawn[place]}; its interval"
+                " is that of posterior."
+            )
+        return Hidden(label, self._keys)
+
+    @cached_property
+    def posterior(self) -> OfCategories:
+        """The posterior of the true counts of `categories`, given the release.
+
+        The law of the counts of all categories, hidden ones too, is learned with it, from what is
+        shown and from the rest. Computed when first used, in some seconds. Warns where what is
+        shown may be categories of few records that the noise has lifted.
+        """
+        return OfCategories(self._found, self)
+
+    @cached_property
+    def among_shown(self) -> OfCategories:
+        """The posterior of the shares of `categories` among themselves, which sum to 1."""
+        return OfCategories(self._found.shares, self)
+
+    @cached_property
+    def among_all(self) -> OfCategories | None:
+        """The posterior of the shares of `categories` among all, and of everything else together,
+        whose entry is the last; None where the rest was not bought.
+        """
+        found = self._found.shares_of_all
+        return None if found is None else OfCategories(found, self)
+
+    @cached_property
+    def _found(self) -> "CountsOfKeys":
+        from opendp_bayes.unlisted.posterior.counts_of_keys import counts_of_keys
+
+        with waiting("Learning the law of all categories"):
+            found = counts_of_keys(self._keys)
+        if found.warning:
+            warn(f"{self.column!r}: {found.warning} (docs: Unlisted values).")
+        return found
+
+    @cached_property
+    def _keys(self) -> "NoisyKeys":
+        from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+
+        drawn = np.array(self.drawn, dtype=np.int64)
+        return NoisyKeys(
+            self.discovery.law,
+            drawn[self.listed :],
+            drawn[: self.listed],
+            self.drawn_rest,
+            self.discovery.rest,
+        )
+
+    def estimated_shares(self, level: float = 0.95) -> tuple[Estimate, list[Any], list[int]]:
+        """Means and intervals of probability `level` of the shares of the categories that are
+        shown among all, with their labels and noisy counts.
+
+        The last is everything else, whose label is None; where the rest was not bought, it is left
+        out, and the shares are those among the categories that are shown. Raises `ValueError`
+        unless `0 < level < 1`.
+        """
+        level, labels, counts = as_level(level), list(self.categories), list(self.counts)
+        if self.rest is None:
+            return estimate_of(self.among_shown, level), labels, counts
+        return (
+            estimate_of(self.among_all, level),
+            [*labels, None],
+            [*counts, max(0, self.rest.drawn)],
+        )
+
+    def overview(self) -> tuple[str, str]:
+        """What is shown, and by which law, in words."""
+        shown = f"{self.k} {'category' if self.k == 1 else 'categories'} shown"
+        return shown, described(self.discovery.law)
+
+    def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
+        """A polars frame with a row for each category that is shown.
+
+        Columns: `category` as text; `drawn`, its noisy count; `mean`, `std`, `lower` and `upper` of
+        the true count; `share`, `share_lower` and `share_upper` of its share among those shown;
+        `listed`, whether it was listed; and `level`, the probability of the equal-tailed intervals.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        import polars as pl
+
+        level = as_level(level)
+        counts, shares = estimate_of(self.posterior, level), estimate_of(self.among_shown, level)
+        return pl.DataFrame(
+            {
+                "category": pl.Series(list(map(str, self.categories)), dtype=pl.String),
+                "drawn": pl.Series(list(self.drawn), dtype=pl.Int64),
+                **counts.numbers,
+                "share": shares.mean,
+                "share_lower": shares.lower,
+                "share_upper": shares.upper,
+                "listed": [place < self.listed for place in range(self.k)],
+                "level": pl.Series([level] * self.k, dtype=pl.Float64),
+            }
+        )
+
+    def plot(
+        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> "Axes":
+        """Draw a bar for the posterior mean of every count, with its interval of probability
+        `level`, the largest first, and one for everything else where the rest was bought; on `ax`
+        or on new axes, which are returned. The guarantee stands above, and `title` above it.
+
+        Raises `ImportError` without matplotlib (extra `plot`), and `ValueError` unless
+        `0 < level < 1`.
+        """
+        from opendp_bayes.unlisted.discovered_figures import plot_discovered
+
+        return plot_discovered(self, ax, level=level, title=title)
+
+    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
+        """Sheet of the release: noisy counts, posterior counts and shares with intervals of
+        probability `level`, the rest, and the guarantee.
+
+        Computes `posterior`, which takes seconds, or without `wait` only where that is done. Raises
+        `ValueError` unless `0 < level < 1`.
+        """
+        title, wait = as_text(title, "title"), as_flag(wait, "wait")
+        from opendp_bayes.unlisted.discovered_sheet import discovered_sheet
+
+        return discovered_sheet(self, level, title=title, wait=wait)
+
+    @property
+    def warning(self) -> str | None:
+        """A sentence that says so where what is shown may be categories of few records that the
+        noise has lifted, by a rule of thumb; computes `posterior`.
+        """
+        return self._found.warning
+
+    @property
+    def has_posterior(self) -> bool:
+        """True if `posterior` was computed."""
+        return "_found" in self.__dict__
+
+    def to_json(self) -> str:
+        """The release as JSON; `DiscoveredRelease.from_json` reads it back."""
+        return DiscoveredDocument.write(self)
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """The JSON Schema (draft 2020-12) of what `to_json` writes."""
+        return {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            **msgspec.json.schema(DiscoveredDocument),
+        }
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "DiscoveredRelease":
+        """Read a release written by `to_json`, checking its format, version and every constraint on
+        its values.
+
+        Raises `ValueError` that names the field and what is wrong with it.
+        """
+        return cls(**DiscoveredDocument.read(text).values())
+
+    def __repr__(self) -> str:
+        each = zip(self.categories, self.drawn, strict=True)
+        counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
+        rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
+        law = self.discovery.law
+        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self._promised()})"

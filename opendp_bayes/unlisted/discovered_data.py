@@ -1,0 +1,46 @@
+"""The data of a release whose categories nobody listed: all that inference and reports read."""
+
+from dataclasses import dataclass
+
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.release_format.promise import Promise, Promised
+from opendp_bayes.unlisted.thresholds import Discovery
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveredData(Promised):
+    """Noisy counts of the categories that were discovered. Plain data: everything here may be
+    published.
+
+    Attributes
+    ----------
+    column : that was asked.
+    categories : the labels: those that were listed, in their order, then those that were
+        discovered, sorted by value.
+    drawn : the noisy count of each; of a discovered one it is at least the threshold.
+    listed : the number of labels that were listed, and are shown whatever their count.
+    discovery : the law of the noise, its threshold, and the noise of the rest (`Discovery`).
+    drawn_rest : the noisy number of records of all hidden categories together; None where it was
+        not bought.
+    promise : neighbours, privacy loss and measure (`Promise`).
+    people : whether a count is the number of people who have the category, and not of records.
+    """
+
+    column: str
+    categories: tuple[Value, ...]
+    drawn: tuple[int, ...]
+    listed: int
+    discovery: Discovery
+    drawn_rest: int | None
+    promise: Promise
+    people: bool = False
+
+    @property
+    def k(self) -> int:
+        """Number of categories that are shown."""
+        return len(self.categories)
+
+    @property
+    def threshold(self) -> int:
+        """The least noisy count of a category that is discovered."""
+        return self.discovery.law.threshold

@@ -1,0 +1,367 @@
+"""Discovery queries in an OpenDP Context: the user's plan, the counts of all values of a column,
+and a threshold that fits the budget.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.extras.polars import LazyFrameQuery
+from opendp.mod import Measurement, Transformation
+
+from opendp_bayes.display.wording import prior_said
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_choice
+from opendp_bayes.mechanisms.integer_noise import typical_std
+from opendp_bayes.mechanisms.neighbours import Distance, relation_of
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.questions.left_out import LeftOut
+from opendp_bayes.questions.question import Discoverable
+from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.trusted.boundary import descriptor_of, require_features
+from opendp_bayes.trusted.budget import (
+    as_tuple,
+    delta_of,
+    distance_of_unit,
+    identifier_of,
+    shown,
+)
+from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.trusted.kinds import KindsOfFrame
+from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
+from opendp_bayes.trusted.stable_plans import check_left_out, gate_of
+from opendp_bayes.unlisted.discovered import DiscoveredRelease
+from opendp_bayes.unlisted.discovered_counts import keys_of
+from opendp_bayes.unlisted.discovered_data import DiscoveredData
+from opendp_bayes.unlisted.laws_for_budgets import fitted_discovery, loss_of_discovery
+from opendp_bayes.unlisted.thresholds import LAWS, Discovery
+from opendp_bayes.unlisted.trusted.discovery import is_concentrated, make_discovery
+from opendp_bayes.unlisted.trusted.keys import KeysSpace, counts_in_plan
+
+#: Columns of a summary that say what is lost, and what is debited.
+_LOSSES = ("epsilon", "delta", "rho", "debits")
+
+
+@dataclass(frozen=True, eq=False)
+class Discovering:
+    """A column whose values are to be discovered, of a query.
+
+    Attributes
+    ----------
+    base : the query with the budget and the Context.
+    chain : from the data of the Context to the counts of all values.
+    space : of these counts.
+    distance : how far one privacy unit moves the counts of all values.
+    law : the name of a law, `"auto"`, or a `Discovery`.
+    rest : the share of the loss that buys the rest.
+    truncated, kept : whether the rows of each identifier are limited, and by which fixed rule.
+    """
+
+    base: Query
+    chain: Transformation
+    space: KeysSpace
+    distance: Distance
+    law: str | Discovery
+    rest: float
+    truncated: bool
+    kept: str
+
+    @property
+    def measure(self) -> Any:
+        """The measure of the query."""
+        return parts_of(self.base).output_measure
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The name of the column."""
+        return (self.space.column,)
+
+    @property
+    def number_listed(self) -> int:
+        """The number of values that are listed."""
+        return len(self.space.listed)
+
+    @cached_property
+    def settled(self) -> Callable[[Any], Discovery]:
+        """The function from a budget to the law that fits it, which is searched for once."""
+        return lru_cache(maxsize=None)(self._settled)
+
+    def _settled(self, budget: Any) -> Discovery:
+        value, delta = as_tuple(budget)
+        if not delta > 0:
+            raise ValueError(
+                f"query: its budget {budget} has no δ, with which a value that one person alone has"
+                " may be shown. Ask for a loss with one, such as dp.loss_of(epsilon=1.0,"
+                " delta=1e-8), or list the categories."
+            )
+        if isinstance(self.law, Discovery):
+            spent = self._in_measure(self._loss(self.law, budget))
+            if any(loss > limit for loss, limit in zip(spent, (value, delta), strict=True)):
+                raise ValueError(
+                    f"mechanism={self.law}: its privacy loss {shown(spent)} exceeds the budget of"
+                    f" the query, {budget}. Raise its scale or threshold, or name its law to have"
+                    " both found."
+                )
+            return self.law
+        loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
+        with interruptible():
+            return fitted_discovery(
+                self.law, **loss, delta=delta, d_in=self.distance, rest=self.rest
+            )
+
+    def loss(self, budget: Any) -> PrivacyLoss:
+        """The loss of the measurement for `budget`, of one privacy unit of the Context."""
+        return self._loss(self.settled(budget), budget)
+
+    def _loss(self, discovery: Discovery, budget: Any) -> PrivacyLoss:
+        found = loss_of_discovery(
+            discovery,
+            self.distance,
+            concentrated=is_concentrated(self.measure),
+            delta=delta_of(self.measure, budget),
+        )
+        return replace(found)  # a value that nobody can change for others
+
+    def spent(self, budget: Any) -> tuple[float, float]:
+        """The same in the measure of the query."""
+        return self._in_measure(self.loss(budget))
+
+    def _in_measure(self, loss: PrivacyLoss) -> tuple[float, float]:
+        return (loss.rho if is_concentrated(self.measure) else loss.epsilon), loss.delta
+
+    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement:
+        """The measurement that fits a budget; its attribute `param` is the threshold. It gives what
+        the user gets, or with `drawn` what was drawn, for `restated`.
+        """
+        discovery, delta = self.settled(budget), delta_of(self.measure, budget)
+        draws = make_discovery(*self.chain.output_space, self.measure, discovery, delta=delta)
+        found: Any = self.chain >> (draws if drawn else releasing(draws, self._promising(budget)))
+        found.param = discovery.law.threshold
+        return found
+
+    def restated(self, drawn: DiscoveredData, budget: Any, once: str = "") -> Any:
+        """Make what the user gets of a draw for `budget`, which promises for one record, with the
+        promise to one privacy unit of the Context. Rows that no fixed rule keeps are drawn for each
+        question anew, whatever `once` says of others.
+        """
+        return self._promising(budget)(drawn)
+
+    def _promising(self, budget: Any) -> Callable[[DiscoveredData], Any]:
+        """The function `restated` of what is drawn."""
+        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": self.kept}
+        return promising(DiscoveredRelease.of, self.loss(budget), **of_unit)
+
+    def summary(self, budget: Any) -> dict[str, Any]:
+        """The row of `DiscoveryQuery.summarize`."""
+        discovery, loss = self.settled(budget), self.loss(budget)
+        law, rest = discovery.law, discovery.rest
+        return {
+            "column": self.space.column,
+            "aggregate": f"{'People' if self.space.people else 'Records'} of values to discover",
+            "law": type(law).__name__,
+            "threshold": law.threshold,
+            "noise_std": law.std,
+            "d_in": self.distance.records,
+            "largest": self.distance.largest,
+            "shown_half": law.least_shown(0.5),
+            "shown_95": law.least_shown(0.95),
+            "shown_99": law.least_shown(0.99),
+            "rest_std": None if rest is None else typical_std(rest),
+            "epsilon": loss.epsilon,
+            "delta": loss.delta,
+            "rho": loss.rho,
+            "debits": f"{self.spent(budget)} ({self.measure})",
+        }
+
+    def summary_in_survey(self, budget: Any) -> pl.DataFrame:
+        """The row of `SurveyQuery.summarize` of a question whose values are discovered."""
+        row = self.summary(budget)
+        listed = ", ".join(map(repr, self.space.listed))
+        common = {
+            "column": row.pop("column"),
+            "aggregate": row.pop("aggregate"),
+            "categories": f"discovered, besides {listed}" if listed else "discovered",
+            "prior": prior_said((), learned=True),
+            "nulls": None,
+            "unknown": None,
+            "mechanism": row.pop("law"),
+            "scale": None,
+            "neighbours": relation_of(None),
+            **{key: row.pop(key) for key in ("d_in", "largest", *_LOSSES)},
+            "interval_width": None,
+        }
+        texts = dict.fromkeys(("nulls", "unknown"), pl.String)
+        numbers = dict.fromkeys(("scale", "interval_width", "rest_std"), pl.Float64)
+        return pl.DataFrame([common | row], schema_overrides={**texts, **numbers})
+
+    def described(self, budget: Any) -> str:
+        """Describe the query in one line."""
+        return (
+            f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.settled(budget)},"
+            f" d_in={self.distance.stated}, debits={shown(self.spent(budget))} ({self.measure}))"
+        )
+
+
+def discovering(
+    query: Any,
+    column: Any,
+    *,
+    always: Sequence[Any] = (),
+    nulls: Any = None,
+    rest: float | None = None,
+    mechanism: str | Discovery = "auto",
+) -> Discovering:
+    """Ask a query on a polars frame for the values of a column that nobody listed; the arguments
+    are those of `discover`.
+
+    Raises `ValueError`/`TypeError` for arguments that do not fit the query. Reads no data.
+    """
+    if isinstance(query, LazyFrameQuery):
+        check_left_out(query, [column])
+        gate = gate_of(query)
+        keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
+        counts, base = counts_in_plan(gate, keys, "discover"), gate.base
+        truncated, kept = gate.limits.any, gate.limits.kept
+    elif isinstance(query, Discoverable):
+        counts, base = query.counts_of_values(column, always=always, nulls=nulls)
+        kept = getattr(query, "kept", "")
+        truncated = bool(kept) or identifier_of(counts.input_metric) is not None
+    else:
+        kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
+        raise TypeError(
+            f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
+        )
+    return discovering_in(base, counts, mechanism, rest, truncated=truncated, kept=kept)
+
+
+def discovering_in(
+    base: Query,
+    counts: Transformation,
+    mechanism: str | Discovery,
+    rest: float | None,
+    *,
+    truncated: bool,
+    kept: str,
+) -> Discovering:
+    """What is to be discovered in the counts of a query.
+
+    Raises `ValueError`/`TypeError` for a measure without δ, a share or a law that do not fit.
+    """
+    if rest is not None and not (isinstance(rest, float) and 0 < rest < 1):
+        raise ValueError(
+            f"rest={told(rest)}: must be the share of the loss that the number of all hidden"
+            " records is bought for, above 0 and below 1, such as rest=0.2; or left out."
+        )
+    if not isinstance(mechanism, (str, Discovery)):
+        raise TypeError(
+            f"mechanism={told(mechanism)}: must be 'auto', the name of a law with a threshold, or a"
+            " Discovery, where categories are to be discovered."
+        )
+    if isinstance(mechanism, str):
+        as_choice(mechanism, "mechanism", ("auto", *LAWS))
+    if isinstance(mechanism, Discovery) and rest is not None:
+        raise ValueError(
+            f"rest={rest}: cannot be added to a Discovery, which has its noise of the rest or none;"
+            " give the law by name."
+        )
+    is_concentrated(parts_of(base).output_measure)
+    space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
+    distance = distance_of_unit(counts.map(parts_of(base).d_in))
+    return Discovering(base, counts, space, distance, mechanism, rest or 0.0, truncated, kept)
+
+
+@deferred_interrupts()
+def discover(
+    query: Query | LazyFrameQuery | Discoverable,
+    column: str,
+    *,
+    always: Sequence[Value] = (),
+    rest: float | None = None,
+    nulls: Value | LeftOut | None = None,
+    mechanism: str | Discovery = "auto",
+) -> "DiscoveryQuery":
+    """Ask a Context for the values of a column that nobody can list: those whose noisy counts reach
+    a threshold are shown, with their counts. `.release()` debits the Context and returns a
+    `DiscoveredRelease`.
+
+    Parameters
+    ----------
+    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
+        casts, truncation by identifier); or a `Discoverable` of a plugin. Its loss must have δ,
+        which bounds the probability of showing a value that only one unit has.
+    column : the column whose values are counted: Enum, String, Categorical, integer, Boolean or
+        Date.
+    always : values that are listed and shown whatever their count.
+    rest : the share of the loss that buys the number of all records that are not shown, together;
+        above 0 and below 1. Without, it is not released.
+    nulls : the value as which nulls are counted, or `DROP`, which leaves them out. Required if the
+        column is nullable.
+    mechanism : a law with a threshold, `"optimal_threshold"`, `"laplace_threshold"`,
+        `"gaussian_threshold"`, or `"auto"`, which takes that under which the smallest count is
+        shown in half of all releases; or a `Discovery`.
+
+    Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before
+    any data is read or budget spent. Source: `docs/unlisted.md`.
+    """
+    require_features("discover")
+    return DiscoveryQuery(
+        discovering(query, column, always=always, nulls=nulls, rest=rest, mechanism=mechanism)
+    )
+
+
+class DiscoveryQuery(AskedQuery[Any]):
+    """A query made by `discover`. `resolve` gives the measurement, `param` its threshold, `release`
+    the `DiscoveredRelease`.
+    """
+
+    _asked: Discovering
+
+    def within(self, query: Any) -> Discovering:
+        """What is to be discovered for a part of the budget of another query of the same Context.
+
+        Raises `ValueError` where that is of another Context: its data would be read.
+        """
+        other: Any = None
+        if isinstance(query, LazyFrameQuery):
+            other = belongs_to(query)
+        elif isinstance(query, Discoverable):
+            other = query.base
+        if other is None or parts_of(other).context is not parts_of(self._asked.base).context:
+            raise ValueError(
+                "query: is of another Context than the survey; ask discover() of a query of the"
+                " Context that the survey is asked of."
+            )
+        return replace(self._asked, base=other)
+
+    def summarize(self) -> pl.DataFrame:
+        """Describe the release that the query would make and its debit, as a polars frame of one
+        row. Reads no data and spends nothing.
+
+        The columns are:
+
+        * `column` and `aggregate`: what is counted, records or people;
+        * `law`, `threshold` and `noise_std`: of the noise of each count, in records or people;
+        * `d_in` and `largest`: the most records, or values of people, that one privacy unit moves,
+          and those of them in one count;
+        * `shown_half`, `shown_95` and `shown_99`: the least counts that are shown with a
+          probability of at least .5, .95 and .99;
+        * `rest_std`: the standard deviation of the noise of the rest; null where it is not bought;
+        * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
+        * `debits`: the debit of the Context, in its measure.
+
+        Raises `ValueError` if the query has no budget with δ.
+        """
+        self._settle()
+        row = self._asked.summary(parts_of(self).d_out)
+        return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})
+
+    def __repr__(self) -> str:
+        try:
+            self._settle()
+        except ValueError as error:
+            return f"DiscoveryQuery({error})"
+        return self._asked.described(parts_of(self).d_out)

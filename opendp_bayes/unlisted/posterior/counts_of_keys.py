@@ -1,0 +1,232 @@
+"""Posterior of the true counts of keys, and of their shares, given their noisy counts."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_size
+from opendp_bayes.unlisted.posterior.law_of_keys import Lattice, LawOfKeys
+from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
+from opendp_bayes.unlisted.posterior.rows_of_keys import Block, Rows
+from opendp_bayes.unlisted.posterior.shares_of_keys import SharesOfKeys
+
+#: Above this many standard deviations by which counts near the threshold may be lower than a flat
+#: prior has them, with such a probability of less, a release says that keys may be small ones.
+LARGEST_SHIFT, _SURE = 1.0, 0.975
+MANY_SMALL = "many keys near the threshold may be small ones"
+#: What it says where keys are so alike that their law is sharper than can be learned.
+MANY_ALIKE = (
+    "many keys have about the same number of records: the share of everything else may be somewhat"
+    " too low, and the sum of those shown too high"
+)
+#: Keys are near the threshold up to so many records above it, or a standard deviation.
+_NEAR = 4
+
+
+def counts_of_keys(keys: NoisyKeys, *, seed: int | None = 0) -> "CountsOfKeys":
+    """Posterior of the counts of keys that were shown, then of those that are listed.
+
+    Parameters
+    ----------
+    keys : their noisy counts.
+    seed : of the Markov chains that learn the law of all keys; None for other draws each time.
+
+    Source: `docs/research/computation.md`, "Values that nobody listed".
+    """
+    lattice = Lattice.of(keys.law)
+    near = bool((lattice.units(keys.drawn) <= lattice.end).any())
+    return CountsOfKeys(keys, LawOfKeys.learned(keys, lattice, seed) if near else None)
+
+
+class CountsOfKeys:
+    """The posterior of the true counts of keys: those shown, then those listed.
+
+    Keys that were shown have the learned law of all keys as their prior; far above the threshold,
+    and where a key was listed beforehand, the prior is flat.
+
+    Attributes
+    ----------
+    keys : the noisy counts.
+    law : draws of the law of all keys; None where no key needs it.
+    mean, std : of the true counts, shape `(s + l,)`.
+    """
+
+    def __init__(self, keys: NoisyKeys, law: LawOfKeys | None) -> None:
+        self.keys, self.law = keys, law
+        self._lattice = lattice = Lattice.of(keys.law)
+        noisy = np.concatenate([keys.drawn, keys.listed])
+        shown = np.arange(noisy.size) < keys.drawn.size
+        units = lattice.units(noisy)
+        far = units > lattice.end
+        units[far] = 0  # the law of counts far from the threshold is that of one of them, moved
+        #: Counts are those in units, and so much more.
+        self._more = noisy - lattice.unit * units - lattice.start - (lattice.unit - 1) // 2
+        self._least = np.where(shown, 1, 0)
+        self._row = np.empty(noisy.size, dtype=np.int64)
+        density = np.ones((1, lattice.end + lattice.masses.size))
+        groups = (
+            (~far & shown, 0, density if law is None else law.density),
+            (~far & ~shown, 0, density),
+            (far, -lattice.last, density),
+        )
+        rows, start = [], 0
+        for chosen, lowest, density in groups:
+            found, place = np.unique(units[chosen], return_inverse=True)
+            self._row[chosen] = start + place.reshape(-1)
+            rows.append(Rows(found, start, lowest, density, lattice))
+            start += found.size
+        self._rows, self._near = tuple(rows), rows[0]
+        mean, std = np.empty(start), np.empty(start)
+        for block in self._blocks():
+            mean[block.rows] = (block.counts * block.masses).sum(axis=0)
+            away = (block.counts - mean[block.rows]) ** 2
+            std[block.rows] = np.sqrt((away * block.masses).sum(axis=0))
+        self._std = std
+        self.mean: Floats = lattice.unit * mean[self._row] + self._more
+        self.std: Floats = lattice.unit * std[self._row]
+
+    def _blocks(self) -> Iterator[Block]:
+        """All rows, block by block."""
+        for rows in self._rows:
+            yield from rows.blocks()
+
+    def interval(self, level: float = 0.95) -> Floats:
+        """Both ends, which belong to it, of the equal-tailed credible interval of each count, shape
+        `(s + l, 2)`: not more than `(1 - level) / 2` is below, and not more above.
+
+        Raises `ValueError` unless `0 < level < 1`.
+        """
+        level, unit = as_level(level), self._lattice.unit
+        found = np.empty((self._std.size, 2))
+        for block in self._blocks():
+            up_to = np.cumsum(block.masses, axis=0)
+            for end, share in enumerate(((1 - level) / 2, (1 + level) / 2)):
+                before = (up_to < share * up_to[-1]).sum(axis=0)
+                column = np.arange(before.size)
+                mass = block.masses[before, column]
+                part = (share * up_to[-1] - up_to[before, column] + mass) / mass
+                within = np.clip(np.ceil(part * unit) - 1, 0, unit - 1) - (unit - 1) // 2
+                found[block.rows, end] = block.lowest + before + within / unit
+        return np.rint(np.maximum(self._records(found[self._row].T).T, self._least[:, None]))
+
+    def _records(self, units: Any) -> Any:
+        """Counts in records, shape `(..., s + l)`."""
+        return self._lattice.unit * units + self._more
+
+    def draws(self, number: int, rng: np.random.Generator) -> Integers:
+        """Draws of all counts together, shape `(number, s + l)`: one law of all keys for each, so
+        that what is not known of it moves all counts together.
+        """
+        _, units = self._draws(as_size(number, "number", "draws"), rng)
+        counts = self._records(units)
+        if (unit := self._lattice.unit) > 1:
+            counts += rng.integers(unit, size=counts.shape) - (unit - 1) // 2
+        return np.asarray(np.maximum(counts, self._least))
+
+    def _draws(self, number: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """For each draw, the place of the law of keys, and the counts in units."""
+        known = len(self._rows[0].density)
+        rounds = [rng.permutation(known) for _ in range(-(-number // known))]
+        laws = np.concatenate(rounds)[:number]  # all equally often
+        of = np.argsort(laws, kind="stable")
+        laws = laws[of]
+        chosen, start = np.unique(laws, return_index=True)
+        parts = list(zip(chosen.tolist(), start.tolist(), [*start[1:], number], strict=True))
+        found = np.empty((number, self._row.size), dtype=np.int64)
+        order = np.argsort(self._row, kind="stable")
+        ordered = self._row[order]
+        for rows in self._rows:
+            for some in rows.windows():
+                keys = slice(*np.searchsorted(ordered, (some.rows.start, some.rows.stop)))
+                row = ordered[keys] - some.rows.start
+                for law, low, high in [(0, 0, number)] if len(rows.density) == 1 else parts:
+                    level = rng.random((high - low, row.size))
+                    found[np.ix_(of[low:high], order[keys])] = some.drawn(law, row, level)
+        return laws[np.argsort(of)], found
+
+    @cached_property
+    def shares(self) -> SharesOfKeys:
+        """Shares of the keys among themselves."""
+        return SharesOfKeys(self._intensities, self._kinds)
+
+    @cached_property
+    def shares_of_all(self) -> SharesOfKeys | None:
+        """Shares of the keys, and last of everything else together; None without `rest`."""
+        if self.keys.rest is None:
+            return None
+        return SharesOfKeys(self._intensities_of_all, np.append(self._kinds, -1))
+
+    @property
+    def _kinds(self) -> Integers:
+        """Numbers of keys, the same for those with the same posterior."""
+        same = np.stack([self._row, self._more])
+        return np.asarray(np.unique(same, axis=1, return_inverse=True)[1].reshape(-1))
+
+    def _intensities_of_all(self, number: int, rng: np.random.Generator) -> Floats:
+        """Draws of the intensities of all keys, and last of everything else, together."""
+        laws, found = self._laws_and_intensities(number, rng)
+        if self.law is None or self.law.everything_else is None:
+            rest = rng.standard_gamma(self.keys.rest_draws(number, rng) + 1.0)
+        else:
+            mean, std = self.law.everything_else[:, laws]
+            shape = (mean / np.maximum(std, 1e-9 * mean)) ** 2
+            rest = self._lattice.unit * mean * rng.standard_gamma(shape) / shape
+        return np.concatenate([found, rest[:, None]], axis=1)
+
+    def _intensities(self, number: int, rng: np.random.Generator) -> Floats:
+        """Draws of the intensities of all keys together."""
+        return self._laws_and_intensities(number, rng)[1]
+
+    def _laws_and_intensities(
+        self, number: int, rng: np.random.Generator
+    ) -> tuple[Integers, Floats]:
+        """For each draw, the place of the law of keys, and the intensities of all keys, shape
+        `(number, s + l)`.
+        """
+        laws, units = self._draws(number, rng)
+        near, law = self._row < self._near.noisy.size, self.law
+        found = np.empty(units.shape)
+        found[:, ~near] = rng.standard_gamma(np.maximum(self._records(units)[:, ~near], 0) + 1.0)
+        if law is None or not near.any():
+            return laws, found
+        shape, mean = law.shapes, law.intensities
+        for one in np.unique(laws):
+            chosen = np.ix_(laws == one, near)
+            n = units[chosen]
+            lowest = int(n.min())
+            masses = (law.weights[one][:, None] * law.pmf[:, lowest : int(n.max()) + 1]).T
+            j = picked(masses, n - lowest, rng.random(n.shape))
+            drawn = rng.standard_gamma(n + shape[j]) / (1 + shape[j] / mean[j])
+            found[chosen] = self._lattice.unit * drawn
+        return laws, found
+
+    @cached_property
+    def shift(self) -> float:
+        """The number of standard deviations of the noise by which counts of shown keys near the
+        threshold may be lower than under a flat prior, on average: less with probability .975. 0
+        where there are none.
+        """
+        law, drawn = self.keys.law, self.keys.drawn
+        keys = np.bincount(
+            self._row[: drawn.size][drawn <= law.threshold + max(_NEAR, law.std)],
+            minlength=self._near.noisy.size,
+        )
+        if not keys.any():
+            return 0.0
+        lower = sum(
+            (block.flat_means - block.means) @ keys[block.rows] for block in self._near.blocks()
+        )
+        return float(np.quantile(lower / keys.sum(), _SURE) / self._lattice.std)
+
+    @property
+    def warning(self) -> str | None:
+        """A warning where many keys near the threshold may be small ones, or where keys are alike
+        and the rest was bought: rules of thumb.
+        """
+        if self.shift > LARGEST_SHIFT:
+            return MANY_SMALL
+        alike = self.keys.rest is not None and self.law is not None and self.law.is_sharp
+        return MANY_ALIKE if alike else None

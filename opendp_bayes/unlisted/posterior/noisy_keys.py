@@ -1,0 +1,139 @@
+"""Data of a release of keys that nobody listed, and what holds without a model."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.validation import Integers, as_level, as_size
+from opendp_bayes.mechanisms.integer_noise import IntegerNoise
+from opendp_bayes.unlisted.thresholds import Threshold
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyKeys:
+    """Noisy counts of one release, all public.
+
+    Parameters
+    ----------
+    law : noise of each key, and the least noisy count that is shown.
+    drawn : noisy counts of the keys that were shown, shape `(s,)`.
+    listed : noisy counts of keys that are shown whatever their count, shape `(l,)`.
+    rest : noisy number of records of all hidden keys together, in records; None if not released.
+    rest_noise : noise of `rest`.
+
+    Raises `TypeError` for what is no whole number, and `ValueError` for a count that the law cannot
+    give, or for `rest` without its noise.
+    """
+
+    law: Threshold
+    drawn: Integers
+    listed: Integers
+    rest: int | None = None
+    rest_noise: IntegerNoise | None = None
+
+    def __post_init__(self) -> None:
+        threshold, lowest = self.law.threshold, self.law.masses[0]
+        object.__setattr__(self, "drawn", _noisy_counts(self.drawn, "drawn", threshold))
+        object.__setattr__(self, "listed", _noisy_counts(self.listed, "listed", lowest))
+        if (self.rest is None) != (self.rest_noise is None):
+            raise ValueError("rest, rest_noise: must both be given, or both be None.")
+
+    def rest_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Both ends, which belong to it, of the interval of the records of all hidden keys: it
+        holds them with at least the probability `level`, whatever their number.
+
+        Raises `ValueError` unless `0 < level < 1`, or without `rest`.
+
+        Source: `docs/unlisted.md`.
+        """
+        rest, noise = self._bought()
+        away = farthest_noise(noise, (1 - as_level(level)) / 2)
+        return float(max(0, rest - away)), float(max(0, rest + away))
+
+    def rest_draws(self, number: int, rng: np.random.Generator) -> Integers:
+        """Draws of the records of all hidden keys under a flat prior, shape `(number,)`.
+
+        Raises `ValueError` without `rest`.
+        """
+        rest, noise = self._bought()
+        reach = noise.reach(40.0)
+        low, high = max(0, rest - reach), max(0, rest) + reach
+        step = max(1, (high - low) // 100_000)  # of wide noise, steps too small to be seen
+        hidden = np.arange(low, high + 1, step)
+        log_mass = noise.log_mass(rest - hidden)
+        cumulative = np.cumsum(np.exp(log_mass - log_mass.max()))
+        place = np.searchsorted(cumulative, rng.random(number) * cumulative[-1])
+        return np.asarray(hidden[place] + rng.integers(step, size=number))
+
+    def hidden_bound(self, level: float = 0.95, labels: int = 1) -> int:
+        """`hidden_bound` of this release."""
+        return hidden_bound(
+            self.law, level, labels=labels, rest=self.rest, rest_noise=self.rest_noise
+        )
+
+    def _bought(self) -> tuple[int, IntegerNoise]:
+        if self.rest is None or self.rest_noise is None:
+            raise ValueError("rest=None: the release has no number of hidden records.")
+        return self.rest, self.rest_noise
+
+
+def hidden_bound(
+    law: Threshold,
+    level: float = 0.95,
+    *,
+    labels: int = 1,
+    rest: int | None = None,
+    rest_noise: IntegerNoise | None = None,
+) -> int:
+    """The most records that a key has which is not shown: the chance that the bound is given and
+    wrong is at most `1 - level`, whatever the counts.
+
+    That is promised for so many `labels` together, fixed before the output is seen. For one that
+    is picked after looking nothing is promised.
+
+    Parameters
+    ----------
+    law : noise of each key, and the least noisy count that is shown.
+    level : a probability.
+    labels : number of labels that bounds are asked for.
+    rest : noisy number of records of all hidden keys, none of which has more than all have.
+    rest_noise : noise of `rest`.
+
+    Raises `ValueError` unless `0 < level < 1` and `labels >= 1`.
+
+    Source: `docs/unlisted.md`.
+    """
+    wrong, labels = 1 - as_level(level), as_size(labels, "labels", "labels")
+    if rest is None or rest_noise is None:
+        return law.least_shown(1 - wrong / labels) - 1
+    # A count is above one of the two bounds by itself, so that one label needs no division.
+    wrong = wrong if labels == 1 else wrong / 2
+    alone = law.least_shown(1 - wrong / labels) - 1
+    return min(alone, max(0, rest + farthest_noise(rest_noise, wrong)))
+
+
+def farthest_noise(noise: IntegerNoise, share: float) -> int:
+    """The least t for which `P(Z > t)` and `P(Z < -t)` are each at most `share`."""
+
+    def beyond(t: int) -> float:
+        return max(float(noise.log_at_least(t + 1)), float(noise.log_at_most(-t - 1)))
+
+    low, high, wanted = -1, noise.reach(80.0), math.log(share)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if beyond(middle) <= wanted else (middle, high)
+    return high
+
+
+def _noisy_counts(value: ArrayLike, name: str, least: int) -> Integers:
+    array: Any = np.asarray(value)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise TypeError(f"{name}: must be a sequence of whole numbers.")
+    if array.size and array.min() < least:
+        raise ValueError(f"{name}: every entry must be at least {least}, by the law of the noise.")
+    return array.astype(np.int64)

@@ -1,0 +1,139 @@
+"""Tables of the true counts of keys given their noisy counts, a row for each noisy count."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from opendp_bayes.inference.laws.dirichlet_multinomial import picked
+from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes.unlisted.posterior.law_of_keys import Lattice
+
+#: Rows of one block have noisy counts this close, or within a part of the width of the noise.
+_BLOCK, _PART = 64, 4
+#: Numbers of one table of draws, and shares of probability that draws leave out.
+_TABLE, _UNLIKELY = 500_000, 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some rows whose noisy counts are near each other.
+
+    Attributes
+    ----------
+    rows : their places.
+    lowest : the first of the true counts.
+    density : of the true counts before any is seen, for each law of keys, shape `(draws, n)`.
+    noise : the probability of the noisy count of each row given each true count, shape `(n, rows)`.
+    """
+
+    rows: slice
+    lowest: int
+    density: Floats
+    noise: Floats
+
+    @property
+    def counts(self) -> Floats:
+        """The true counts, shape `(n, 1)`."""
+        return self.lowest + np.arange(float(len(self.noise)))[:, None]
+
+    @cached_property
+    def masses(self) -> Floats:
+        """Posterior masses of the true counts, shape `(n, rows)`."""
+        evidence = self.density @ self.noise
+        return np.asarray(self.noise * (self.density.T @ (1 / evidence)) / len(evidence))
+
+    @property
+    def means(self) -> Floats:
+        """Expected true counts given each law of keys, shape `(draws, rows)`."""
+        expected = self.density @ (self.noise * self.counts)
+        return np.asarray(expected / (self.density @ self.noise))
+
+    @property
+    def flat_means(self) -> Floats:
+        """Expected true counts, of at least 1, under a flat prior, shape `(rows,)`."""
+        flat = np.where(self.counts >= 1, self.noise, 0.0)
+        return np.asarray((self.counts * flat).sum(axis=0) / flat.sum(axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """Some rows, and their true counts from `least` on, as many for each as are not beyond belief.
+
+    Attributes
+    ----------
+    rows : their places.
+    least : the first true count of each, shape `(rows,)`.
+    start : the place of each in `density`, shape `(rows,)`.
+    density : before any is seen, for each law of keys, shape `(draws, places, n)`.
+    noise : the probability of the noisy count given each true count, shape `(n,)`.
+    """
+
+    rows: slice
+    least: Integers
+    start: Integers
+    density: Floats
+    noise: Floats
+
+    def drawn(self, law: int, row: Integers, level: Floats) -> Integers:
+        """True counts of some rows by one law of keys, at levels of shape `(..., rows)`."""
+        masses = self.density[law, self.start] * self.noise
+        return np.asarray(self.least[row] + picked(masses, row, level))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct noisy counts, and what their true counts may be.
+
+    Attributes
+    ----------
+    noisy : the noisy counts in units of a lattice, ascending.
+    first : the place of the first row among all.
+    lowest : the first of the true counts.
+    density : of true counts before any is seen, for each law of keys, shape `(draws, n)`.
+    lattice : of the noise.
+    """
+
+    noisy: Integers
+    first: int
+    lowest: int
+    density: Floats
+    lattice: Lattice
+
+    def blocks(self) -> Iterator[Block]:
+        """All rows, in blocks of noisy counts near each other."""
+        masses, lattice = self.lattice.masses, self.lattice
+        span, low = max(_BLOCK, masses.size // _PART), 0
+        while low < self.noisy.size:
+            high = int(np.searchsorted(self.noisy, self.noisy[low] + span))
+            noisy = self.noisy[low:high]
+            least = max(int(noisy[0]) - lattice.last, self.lowest)
+            most = int(noisy[-1]) - lattice.first
+            at = noisy - np.arange(least, most + 1)[:, None] - lattice.first
+            inside = (at >= 0) & (at < masses.size)
+            noise = np.where(inside, masses[np.clip(at, 0, masses.size - 1)], 0.0)
+            density = self.density[:, least - self.lowest : most + 1 - self.lowest]
+            yield Block(slice(self.first + low, self.first + high), least, density, noise)
+            low = high
+
+    def windows(self) -> Iterator[Windows]:
+        """All rows, in parts of which one table is not large."""
+        if not self.noisy.size:
+            return
+        noise, width = self.lattice.masses[::-1], self.lattice.masses.size
+        least = self.noisy - self.lattice.last
+        missing = max(0, self.lowest - int(least[0]))
+        padded = np.pad(self.density, ((0, 0), (missing, 0)))
+        density = np.lib.stride_tricks.sliding_window_view(padded, width, axis=1)
+        average = np.lib.stride_tricks.sliding_window_view(padded.mean(axis=0), width)
+        start, many = least - self.lowest + missing, max(1, _TABLE // width)
+        for low in range(0, least.size, many):
+            part = slice(low, min(low + many, least.size))
+            masses = average[start[part]] * noise
+            likely = masses > _UNLIKELY * masses.sum(axis=1)[:, None]
+            columns = np.flatnonzero(likely.any(axis=0))
+            kept = slice(columns[0], columns[-1] + 1)
+            rows = slice(self.first + part.start, self.first + part.stop)
+            first = least[part] + columns[0]
+            yield Windows(rows, first, start[part], density[:, :, kept], noise[kept])

@@ -1,0 +1,570 @@
+"""Counts on a tree with noise at any node: laws, draws, learned concentrations, tables."""
+
+import itertools
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import opendp_bayes as ob
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.surveys.levels import tree_counts
+from opendp_bayes.surveys.levels.concentrations import (
+    _ENOUGH,
+    _slopes,
+    _some_families,
+    with_learned_concentrations,
+)
+from opendp_bayes.surveys.levels.level_counts import LevelCounts
+from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
+from opendp_bayes.surveys.levels.log_sums import log_sums
+from opendp_bayes.surveys.levels.nesting import nested_parts
+from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree_counts import TreeCounts
+from opendp_bayes.surveys.levels.weights import Look, Weights
+from opendp_bayes.surveys.levels.windows import fitted, starting_windows
+from tests.helpers import oracles
+from tests.helpers.evidence import log_evidence
+from tests.helpers.given_noise import given_noise
+from tests.helpers.nested_counts import largest_error, random_case, regular
+
+LEAVES = 12
+STATES = np.arange(LEAVES) // 4
+REGIONS = np.array([0, 0, 1])[STATES]
+
+
+def flat(k: int, drawn: Any, law: Any, size: int | None, highest: int) -> TreeCounts:
+    """Counts of one table."""
+    parent = np.append(np.full(k, k), -1)
+    looks = [Look(np.arange(k), DrawnCounts.of(drawn, law))]
+    return TreeCounts(Weights(Tree.of(parent), parent, np.ones(k + 1), looks, size), highest)
+
+
+def release(drawn: Any, labels: Any, scale: float, size: int | None = None) -> ob.Release:
+    return ob.Release(
+        tuple(np.asarray(drawn).tolist()),
+        tuple(labels),
+        (1.0,) * len(labels),
+        ob.LaplaceParameters(scale, total="private"),
+        ob.Promise(size, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
+    )
+
+
+def tables(size: int | None, seed: int = 0) -> dict[str, ob.Release]:
+    """Three levels, in an order of their own, the states also in an order of their own."""
+    rng = np.random.default_rng(seed)
+    counties = rng.multinomial(900, rng.dirichlet(np.ones(LEAVES)))
+    states = np.bincount(STATES, counties).astype(int)
+    regions = np.bincount(REGIONS, counties).astype(int)
+    law, order = DiscreteLaplace(8.0), [2, 0, 1]
+    return {
+        "state": release(
+            (states + law.simulate((3,), rng))[order], [f"s{i}" for i in order], 8.0, size
+        ),
+        "county": release(
+            counties + law.simulate((LEAVES,), rng), [f"c{i}" for i in range(LEAVES)], 8.0, size
+        ),
+        "region": release(regions + law.simulate((2,), rng), ["north", "south"], 8.0, size),
+    }
+
+
+PARTS = {
+    "state": np.array([1, 2, 0])[STATES],
+    "county": np.arange(LEAVES),
+    "region": REGIONS,
+}
+
+
+@pytest.fixture(scope="module", params=[900, None])
+def posterior(request: pytest.FixtureRequest) -> Any:
+    return LevelsPosterior(tables(request.param), PARTS)
+
+
+def test_sums_are_exact_where_they_are_least_probable() -> None:
+    rng = np.random.default_rng(0)
+    one, other = -0.5 * np.arange(60) ** 1.5 * rng.uniform(1, 2, (4, 1)), rng.normal(0, 9, (4, 80))
+    other[1, :7] = -np.inf
+    first = np.array([0, 20, -3, 100])
+    found = log_sums(one, other, first, 50, np.zeros(4))
+    for row in range(4):
+        for at, total in enumerate(first[row] + np.arange(50)):
+            pairs = [(i, total - i) for i in range(60) if 0 <= total - i < 80]
+            terms = [one[row, i] + other[row, j] for i, j in pairs]
+            exact = special.logsumexp(terms) if terms else -np.inf
+            assert found[row, at] == pytest.approx(exact, abs=1e-6)
+
+
+def test_sums_whose_tilts_newton_does_not_find() -> None:
+    """Newton's steps towards the tilt of the middle go to and fro, within what bounds it."""
+    one = [-21.380927, -22.408532, -22.83716, -22.946381, -22.847158, -22.598207, -22.235327]
+    one += [-24.35752, -26.406341, -28.394126, -30.330249, -32.222023, -34.075275, -35.89473]
+    one += [-37.68428, -39.447168, -41.186128]
+    other = [-61.765704, -47.666389, -35.390188, -24.936942, -16.306421, -9.498282, -4.511973]
+    other += [-1.346527, 0.0, -1.555814, -5.993915]
+    found = log_sums(np.array([one]), np.array([other]), np.array([10]), 15, np.array([0.96816058]))
+    for at, total in enumerate(range(10, 25)):
+        terms = [one[i] + other[total - i] for i in range(17) if 0 <= total - i < 11]
+        assert found[0, at] == pytest.approx(special.logsumexp(terms), abs=1e-6)
+
+
+def test_sums_in_a_valley_that_no_tilt_brings_to_the_middle() -> None:
+    """Two peaks in either law, far apart; sums between are e^-60 as probable, and less."""
+    places = np.arange(90)
+    one = np.maximum(-3.0 * places, -3.0 * (89 - places)) + np.zeros((2, 1))
+    other = np.maximum(-2.5 * places, 4.0 * (places - 89)) + np.zeros((2, 1))
+    other[1, 60:] = -np.inf
+    found = log_sums(one, other, np.array([0, 0]), 179, np.zeros(2))
+    for row, total in np.ndindex(2, 179):
+        pairs = [(i, total - i) for i in range(90) if 0 <= total - i < 90]
+        exact = special.logsumexp([one[row, i] + other[row, j] for i, j in pairs])
+        assert found[row, total] == pytest.approx(exact, abs=1e-5)
+
+
+def test_small_trees_agree_with_a_list_of_all_counts() -> None:
+    assert max(largest_error(random_case(np.random.default_rng(s))) for s in range(25)) < 1e-4
+
+
+@pytest.mark.slow
+def test_thousands_of_small_trees_agree_with_a_list_of_all_counts() -> None:
+    seeds = range(1000, 4000)
+    assert max(largest_error(random_case(np.random.default_rng(s))) for s in seeds) < 1e-4
+
+
+def test_a_wrong_prior_is_noticed() -> None:
+    """Negative control."""
+    case = random_case(np.random.default_rng(0))
+    counts = case.counts()
+    case.prior[:-1] *= 1.5
+    assert abs(case.counts().log_evidence - counts.log_evidence) > 1e-3
+
+
+@pytest.mark.parametrize("law", [DiscreteLaplace(2.0), DiscreteGaussian(2.0)])
+def test_levels_that_are_far_from_each_other(law: Any) -> None:
+    """Two counts and their sum, drawn fifty deviations apart."""
+    parent, drawn = np.array([2, 2, -1]), np.array([300, 500])
+    looks = [
+        Look(np.array([0, 1]), DrawnCounts.of(drawn, law)),
+        Look(np.array([2]), DrawnCounts.of([900], law)),
+    ]
+    weights = Weights(Tree.of(parent), parent, np.array([1.5, 0.5, 0.0]), looks, None)
+    found = TreeCounts(weights, 1200)
+    x, y = np.meshgrid(np.arange(1201), np.arange(1201), indexing="ij")
+    logs = law.log_mass(300 - x) + law.log_mass(500 - y) + law.log_mass(900 - x - y)
+    logs = logs + special.gammaln(x + 1.5) - special.gammaln(x + 1)
+    logs = logs + special.gammaln(y + 0.5) - special.gammaln(y + 1)
+    logs = logs + special.gammaln(x + y + 1) - special.gammaln(x + y + 2)
+    logs = np.where(x + y <= 1200, logs, -np.inf)
+    exact = np.exp(logs - special.logsumexp(logs))
+    for place, value in zip(found.tree.place, (x, y, x + y), strict=True):
+        _, counts, masses = found.laws(np.array([place]))
+        mean = (exact * value).sum()
+        assert masses @ counts == pytest.approx(mean, rel=1e-5)
+        assert masses @ (counts - mean) ** 2 == pytest.approx(
+            (exact * (value - mean) ** 2).sum(), rel=1e-3
+        )
+
+
+@pytest.mark.parametrize(("size", "scale"), [(2000, 6.0), (2000, 60.0), (None, 6.0)])
+def test_one_table_agrees_with_the_engine_of_one_table(size: int | None, scale: float) -> None:
+    rng, law = np.random.default_rng(1), DiscreteGaussian(scale)
+    true = rng.multinomial(2000, rng.dirichlet(np.ones(30)))
+    drawn = true + law.simulate((30,), rng)
+    other = given_noise(drawn, np.ones(30), law, size=size)
+    found = flat(30, drawn, law, size, 2000 if size else 4000)
+    row, counts, masses = found.laws(found.tree.place[:30])
+    mean = np.bincount(row, masses * counts)
+    std = np.sqrt(np.bincount(row, masses * (counts - mean[row]) ** 2))
+    assert np.abs(mean - other.counts.mean()).max() < 2e-3 * std.min()
+    assert std == pytest.approx(other.counts.std(), rel=2e-3)
+    assert found.log_evidence == pytest.approx(log_evidence(other), abs=2e-3)
+
+
+def test_the_derivative_of_the_evidence_by_concentrations() -> None:
+    rng = np.random.default_rng(0)
+    parent, level, looks, _ = regular([3, 4, 5], 4.0, 2000, rng, prior=2.0)
+
+    def at(logs: Any) -> TreeCounts:
+        prior = np.append(np.exp(logs)[level], 0.0)
+        return TreeCounts(Weights(Tree.of(parent), parent, prior, looks, 2000), 2000)
+
+    here, step = np.array([0.4, -0.3, 0.1]), 1e-4
+    slope = [
+        (at(here + step * e).log_evidence - at(here - step * e).log_evidence) / (2 * step)
+        for e in np.eye(3)
+    ]
+    assert _slopes(at(here), parent, level, np.exp(here)[level]) == pytest.approx(slope, rel=1e-4)
+
+
+def test_large_levels_tell_concentrations_from_whole_families() -> None:
+    rng = np.random.default_rng(0)
+    parent, level, looks, _ = regular([30, 15, 20], 4.0, 20_000, rng)
+    looks = looks[::-1]
+    parents, levels, some, _ = _some_families(parent, level, looks, np.ones(level.size))
+    numbers = np.bincount(levels)
+    assert numbers.tolist() == [_ENOUGH, 450, 30]
+    families = np.bincount(parents[:_ENOUGH], minlength=_ENOUGH + 480)
+    assert set(families[families > 0].tolist()) == {20}
+    assert parents[-1] == -1
+    assert np.all(parents[:-1] > np.arange(parents.size - 1))
+    kept = families[_ENOUGH : _ENOUGH + 450] > 0
+    own = np.repeat(kept, 20)
+    assert np.array_equal(some[-1].noisy.drawn, looks[-1].noisy.drawn[own])
+    assert np.array_equal(some[0].noisy.drawn, looks[0].noisy.drawn)
+    assert np.array_equal(np.concatenate([one.counts for one in some[::-1]]), np.arange(4480))
+    assert np.array_equal(parents[4000:4450], 4450 + np.arange(450) // 15)
+
+
+def places_of_the_truth(trees: int, size: int | None, assumed: float = 0.7) -> Any:
+    """Where the truth lies in the posteriors of trees of 2 × 3 × 4 leaves whose probabilities and
+    number of records, up to 60, are from the prior: of the count and of the probability of one
+    category of each level, and of the number of records; shape `(trees, 7)`.
+    """
+    branches, own, laws = [2, 3, 4], [3.0, 2.0, 0.7], [DiscreteLaplace, DiscreteGaussian] * 2
+    found = []
+    for seed in range(trees):
+        rng = np.random.default_rng(seed)
+        shares, sizes = [np.ones(1)], [1]
+        for branch, a in zip(branches, own, strict=True):
+            parts = rng.dirichlet(np.full(branch, a), sizes[-1])
+            shares.append((shares[-1][:, None] * parts).ravel())
+            sizes.append(shares[-1].size)
+        records = int(rng.integers(61)) if size is None else size
+        counts = [rng.multinomial(records, shares[-1])]
+        for branch in branches[::-1]:
+            counts.append(counts[-1].reshape(-1, branch).sum(axis=1))
+        start = np.cumsum([0, *sizes[::-1]])
+        above = [
+            start[at + 1] + np.arange(values.size) // branches[::-1][at]
+            for at, values in enumerate(counts[:-1])
+        ]
+        parent = np.concatenate([*above, [-1]])
+        looks = []
+        for at, (values, law) in enumerate(zip(counts, laws, strict=True)):
+            noise = law(2.0 + at)
+            drawn = values + noise.simulate(values.shape, rng)
+            looked = DrawnCounts.of(drawn, noise)
+            looks.append(Look(start[at] + np.arange(values.size), looked))
+        prior = np.repeat([assumed, *own[-2::-1], 0.0], sizes[::-1])
+        weights = Weights(Tree.of(parent), parent, prior, looks[: 4 if size is None else 3], size)
+        whole = TreeCounts(weights, 60 if size is None else size)
+        levels = [np.arange(a, b) for a, b in itertools.pairwise(start)][::-1]
+        row = []
+        for depth in (1, 2, 3):
+            one = int(rng.integers(sizes[depth]))
+            known = LevelCounts(whole, parent, levels[: depth + 1], np.arange(sizes[depth]))
+            row.append(place(known.counts, counts[-1 - depth][one], one, rng))
+            row.append(float(known.probabilities[one].cdf(shares[depth][one])[0]))
+        row.append(place(known.records, records, 0, rng))
+        found.append(row)
+    return np.array(found)
+
+
+def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
+    """The probability of less than the truth, and a random part of that of the truth itself."""
+    below, upto = (float(laws.cdf(np.array([[at]]))[0, one]) for at in (true - 1, true))
+    return below + (upto - below) * rng.random()
+
+
+@pytest.mark.parametrize(
+    ("trees", "size"),
+    [
+        (25, 40),
+        (25, None),
+        *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None))),
+    ],
+)
+def test_levels_are_calibrated(trees: int, size: int | None) -> None:
+    """By simulation from the prior: places are uniform, by Kolmogorov-Smirnov tests."""
+    found = places_of_the_truth(trees, size)
+    for at in range(6 if size is not None else 7):
+        assert stats.kstest(found[:, at], "uniform").pvalue > oracles.FALSE_ALARM, at
+
+
+def test_a_wrong_concentration_is_not_calibrated() -> None:
+    """Negative control, on probabilities of leaves."""
+    found = places_of_the_truth(60, 40, assumed=60.0)
+    assert stats.kstest(found[:, 5], "uniform").pvalue < oracles.FALSE_ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [20_000, None])
+def test_learned_levels_cover_what_they_promise(size: int | None) -> None:
+    """Twelve trees of 5 × 10 × 20 leaves with a concentration of 2 in every family: 95 % of the
+    true counts of 12 000 leaves and 600 counties within .02 and .035 (each less than one in 10^3
+    by chance), and learned concentrations within a factor of 2 at the two finer levels.
+    """
+    inside: list[list[Any]] = [[], [], []]
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        parent, level, looks, true = regular([5, 10, 20], 20.0, 20_000, rng, prior=2.0)
+        found, learned = with_learned_concentrations(
+            parent, level, looks, size, 20_000 if size else 40_000
+        )
+        assert np.all(np.abs(np.log(learned[:2] / 2.0)) < np.log(2))
+        for at, values in enumerate(true[:-1]):
+            numbers = found.tree.place[np.flatnonzero(level == at)]
+            row, counts, masses = found.laws(numbers)
+            below = np.bincount(row, masses * (counts < values[row]))
+            here = np.bincount(row, masses * (counts == values[row]))
+            u = below + here * rng.random(values.size)
+            inside[at].extend((u > 0.025) & (u < 0.975))
+    leaves, counties, states = (float(np.mean(each)) for each in inside)
+    assert abs(leaves - 0.95) < 0.02
+    assert abs(counties - 0.95) < 0.035
+    assert states > 0.8  # of 60, seen .89 of 35
+
+
+def test_every_level_adds_up_in_the_means(posterior: Any) -> None:
+    county = posterior["county"]
+    for name, parts in PARTS.items():
+        level = posterior[name]
+        assert level.mean() == pytest.approx(np.bincount(parts, county.mean()), abs=1e-9)
+        assert level.counts.mean() == pytest.approx(
+            np.bincount(parts, county.counts.mean()), abs=1e-6
+        )
+    assert posterior.records.mean() == pytest.approx(county.counts.mean().sum(), abs=1e-6)
+
+
+def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
+    drawn = posterior.sample(50, seed=3)
+    for name, parts in PARTS.items():
+        sums = np.stack([np.bincount(parts, row) for row in drawn["county"]])
+        assert drawn[name] == pytest.approx(sums, abs=1e-12)
+        counts = posterior["county"].counts.sample(50, seed=3)
+        sums = np.stack([np.bincount(parts, row) for row in counts])
+        assert np.array_equal(posterior[name].counts.sample(50, seed=3), sums)
+    assert np.array_equal(posterior["state"].sample(5, seed=3), posterior.sample(5, 3)["state"])
+
+
+def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
+    """Kolmogorov-Smirnov tests of all probabilities, and chi-squared ones of counts, together
+    wrong less than once in 1000 seeds.
+    """
+    p_values = []
+    for level in posterior.values():
+        shares, counts = level.sample(4000, seed=1), level.counts.sample(4000, seed=2)
+        for at in range(len(level.categories)):
+            one = level[level.categories[at]]
+            p_values.append(stats.kstest(shares[:, at], one.cdf).pvalue)
+            edges = np.unique(np.quantile(counts[:, at], np.linspace(0.1, 0.9, 9)))
+            below = level._engine.counts.cdf(edges[:, None])[:, at]
+            expected = np.diff(np.concatenate([[0], below, [1]])) * 4000
+            seen = np.bincount(np.searchsorted(edges, counts[:, at]), minlength=expected.size)
+            kept = expected > 5
+            p_values.append(
+                stats.chi2.sf((((seen - expected) ** 2 / expected)[kept]).sum(), kept.sum() - 1)
+            )
+    assert min(p_values) > 1e-3 / len(p_values)
+
+
+def test_quantiles_of_a_level_and_differences_share_one_sample(posterior: Any) -> None:
+    """Drawing down the tree takes nearly all the time; standard errors know how much was drawn."""
+    county = posterior["county"]
+    k = len(county.categories)
+    drawn = county.sample(20_000, seed=7)
+    upto = np.cumsum(drawn, axis=1)
+    inner = np.argmax(upto >= 0.4, axis=1)
+    inside = np.take_along_axis(drawn, inner[:, None], 1)[:, 0]
+    ends = np.take_along_axis(upto, inner[:, None], 1)[:, 0]
+    truth = inner + 1 - (ends - 0.4) / inside
+    county.quantile(0.4, edges=np.arange(k + 1)).value.mean()
+    with patch.object(TreeCounts, "split", side_effect=AssertionError("draws anew")):
+        for level in (0.1, 0.4):
+            value = county.quantile(level, edges=np.arange(k + 1)).value
+            assert value.draws < 8000
+        first, second = county.categories[:2]
+        difference = county.difference(first, second)
+        lower, upper = difference.interval(0.9)
+    assert value.mean() == pytest.approx(truth.mean(), abs=6 * value.std() / np.sqrt(value.draws))
+    differences = drawn[:, 0] - drawn[:, 1]
+    found = np.mean((lower < differences) & (differences < upper))
+    assert found == pytest.approx(0.9, abs=0.03)
+
+
+def test_a_level_answers_as_a_posterior_does(posterior: Any) -> None:
+    state = posterior["state"]
+    assert state.categories == ("s2", "s0", "s1")
+    lower, upper = state.interval()
+    assert np.all((lower < state.mean()) & (state.mean() < upper))
+    both = state.merged({"both": ["s0", "s1"]})
+    assert both.categories == ("both", "s2")
+    assert both.mean()[0] == pytest.approx(state.mean()[1:].sum(), abs=0.1 * state.std().min())
+    assert both.counts.mean()[0] == pytest.approx(state.counts.mean()[1:].sum(), abs=0.5)
+    assert both.records.mean() == pytest.approx(posterior.records.mean(), abs=0.5)
+    among = state.given(["s0", "s1"])
+    assert among.mean().sum() == pytest.approx(1)
+    difference = state.difference("s0", "s1")
+    assert difference.mean() == pytest.approx(state.mean()[1] - state.mean()[2], abs=2e-3)
+    ratio = state.ratio("s0", "s1")
+    assert ratio.mean() == pytest.approx(state.mean()[1] / state.mean()[2], rel=0.02)
+    assert state["s0"].mean() == pytest.approx(state.mean()[1])
+    assert "LevelPosterior" in repr(state)
+    compared = state.compare(state.given(state.categories))
+    assert compared.mean() == pytest.approx(np.zeros(3), abs=0.1 * state.std().min())
+    assert compared.std() == pytest.approx(np.sqrt(2) * state.std(), rel=0.1)
+
+
+def test_a_joint_table_among_levels_has_margins() -> None:
+    """Near the law of the level that they are, which is not drawn; those of the other are far."""
+    cells = tuple(itertools.product(("n", "s"), ("low", "high")))
+    table = replace(release((90, 30, 40, 40), cells, 6.0), axes=("region", "income"))
+    levels = {"table": table, "region": release((118, 83), ("n", "s"), 3.0)}
+    found = LevelsPosterior(levels, {"table": np.arange(4), "region": np.array([0, 0, 1, 1])})
+    region, right = found["table"].marginal("region"), found["region"]
+    assert region.categories == right.categories
+    assert region.mean() == pytest.approx(right.mean(), abs=0.1 * right.std().min())
+    other = found["table"].marginal("income")
+    assert np.abs(other.mean() - right.mean()).max() > right.std().min()
+
+
+def test_levels_are_a_mapping(posterior: Any) -> None:
+    assert list(posterior) == ["state", "county", "region"]
+    assert len(posterior) == 3
+    assert set(posterior.concentrations) == set(posterior)
+    assert repr(posterior) == "LevelsPosterior(state: 3, county: 12, region: 2 categories)"
+    assert np.isfinite(posterior.log_evidence)
+    with pytest.raises(KeyError, match=r"'parish.*: is not a level"):
+        posterior["parish"]
+
+
+def test_a_table_asked_twice_is_two_looks() -> None:
+    once, more = tables(900), tables(900, seed=0)
+    more["again"] = release(
+        np.array(once["county"].drawn)[::-1], once["county"].categories[::-1], 8.0, 900
+    )
+    parts = {**PARTS, "again": np.arange(LEAVES)[::-1]}
+    one, two = LevelsPosterior(once, PARTS), LevelsPosterior(more, parts)
+    assert two["county"].counts.std().mean() < 0.85 * one["county"].counts.std().mean()
+    assert two["again"].mean() == pytest.approx(two["county"].mean()[::-1])
+
+
+def test_windows_that_are_too_large_are_refused() -> None:
+    drawn = np.full(2000, 10**6)
+    with pytest.raises(ValueError, match=r"in all windows.* 6.7e[+]07"):
+        flat(2000, drawn, DiscreteLaplace(1e4), None, 10**10)
+
+
+def test_other_mechanisms_are_refused() -> None:
+    given: dict[str, Any] = tables(900)
+    given["region"] = ob.Release(
+        (400, 500), ("north", "south"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1),
+        given["state"].promise,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"tables\['region'\]: .* noise on the counts"):
+        LevelsPosterior(given, PARTS)
+
+
+MERGED = {"state": ("county",), "county": ("county",), "region": ("county",)}
+
+
+def merged(given: dict[str, ob.Release]) -> dict[str, ob.Release]:
+    """The tables with what they merge."""
+    from dataclasses import replace
+
+    county = given["county"].categories
+    return given | {
+        name: replace(
+            given[name],
+            parts=tuple(
+                tuple(county[i] for i in np.flatnonzero(PARTS[name] == at))
+                for at in range(given[name].k)
+            ),
+        )
+        for name in ("state", "region")
+    }
+
+
+def test_merged_categories_nest_in_those_of_their_column() -> None:
+    found = nested_parts(merged(tables(None)), MERGED)
+    assert found is not None
+    assert all(np.array_equal(found[name], PARTS[name]) for name in PARTS)
+
+
+def test_merged_categories_nest_in_each_other() -> None:
+    given = merged(tables(None))
+    del given["county"]
+    found = nested_parts(given, MERGED)
+    assert found is not None
+    regions, states = found["region"], found["state"]
+    assert sorted(zip(states.tolist(), regions.tolist(), strict=True)) == [(0, 1), (1, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("change", ["columns", "labels", "across", "nothing merged"])
+def test_other_tables_do_not_nest(change: str) -> None:
+    from dataclasses import replace
+
+    given, columns = merged(tables(None)), dict(MERGED)
+    if change == "columns":
+        columns["county"] = ("parish",)
+    elif change == "labels":
+        given["county"] = replace(
+            given["county"], categories=(*given["county"].categories[:-1], "elsewhere")
+        )
+    elif change == "across":
+        parts = given["region"].parts
+        moved = (parts[0][1:], (*parts[1], parts[0][0]))
+        given["region"] = replace(given["region"], parts=moved)
+    else:
+        given = tables(None)
+    assert nested_parts(given, columns) is None
+
+
+def test_one_indented_table_of_all_levels(posterior: Any) -> None:
+    body = posterior.sheet(0.9).tables[0].bodies[0]
+    labels = [row[0] for row in body.rows]
+    assert labels[:3] == ["north", "\u2003s0", "\u2003\u2003c0"]
+    assert labels[-6:-4] == ["south", "\u2003s2"]
+    assert len(labels) == 2 + 3 + LEAVES
+    lower, upper = posterior["state"].counts.interval(0.9)
+    assert f"{lower[1]} – {upper[1]}" == body.rows[1][2]
+    assert "\u2003\u2003c11</th>" in posterior._repr_html_()
+    assert str(posterior).splitlines()[1].split()[0] == "north"
+    with pytest.raises(ValueError, match=r"level=1: must be"):
+        posterior.sheet(1)
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 4])
+def test_rounded_means_add_up(posterior: Any, decimals: int) -> None:
+    rounded = posterior.agreeing_means(decimals)
+    units = {name: np.rint(shares * 10**decimals) for name, shares in rounded.items()}
+    assert units["region"].sum() == 10**decimals
+    for name, parts in PARTS.items():
+        assert np.array_equal(np.bincount(parts, units["county"]), units[name])
+        off = np.abs(rounded[name] - posterior[name].mean()) * 10**decimals
+        assert off.max() < 1
+        assert np.abs(units[name] / 10**decimals - rounded[name]).max() < 1e-12
+
+
+def test_a_second_look_is_not_a_second_row() -> None:
+    given = tables(900)
+    found = LevelsPosterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
+    assert len(found.sheet().tables[0].bodies[0].rows) == 2 + 3 + LEAVES
+
+
+def test_levels_are_given_by_name() -> None:
+    with pytest.raises(TypeError, match="releases, parts: must be mappings"):
+        LevelsPosterior(ob.Release, PARTS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("most", [1, 30])
+def test_windows_that_widen_to_the_last_pass_have_laws(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last pass the laws are those of the windows; enough passes find the right ones."""
+    drawn, law = np.array([20, 35, 0, 7, 90]), DiscreteLaplace(4.0)
+    right = flat(5, drawn, law, None, 400)
+
+    def narrow(weights: Weights, highest: int) -> Any:
+        low, high = starting_windows(weights, highest)
+        return fitted(weights.tree, low + (high - low) // 3, high - (high - low) // 3)
+
+    monkeypatch.setattr(tree_counts, "starting_windows", narrow)
+    monkeypatch.setattr(tree_counts, "_MOST_PASSES", most)
+    found = flat(5, drawn, law, None, 400)
+    assert found.masses.size == found.start[-1]
+    close = abs(found.log_evidence - right.log_evidence) < 1e-4
+    assert close or most == 1

@@ -1,0 +1,291 @@
+"""Questions of a tree over ordered categories, and in a survey."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+
+pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
+
+AGES = [f"{age}-{age + 4}" for age in range(18, 98, 5)]
+
+
+def context(labels: list[Any] = AGES, **loss: float) -> dp.Context:
+    rng = np.random.default_rng(0)
+    drawn = np.minimum(rng.poisson(len(labels) / 3, 400), len(labels) - 1)
+    frame = {"age": [labels[at] for at in drawn], "vote": ["yes", "no"] * 200}
+    return dp.Context.compositor(
+        data=pl.LazyFrame(frame),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**(loss or {"rho": 0.5})),
+        split_evenly_over=1,
+    )
+
+
+BUCKETS = {"nulls": AGES[0], "unknown": AGES[0]}
+VOTE = {"column": "vote", "categories": ["yes", "no"], "nulls": "no", "unknown": "no"}
+
+
+def test_names_groups_and_labels() -> None:
+    questions = ob.levels("age", AGES, branching=3, **BUCKETS)
+    assert list(questions) == ["age", "age by 3", "age by 9"]
+    assert "merge" not in questions["age"]
+    for question in questions.values():
+        assert question["column"] == "age"
+        assert question["categories"] == AGES
+        assert question["nulls"] == AGES[0]
+    merge = questions["age by 3"]["merge"]
+    assert list(merge) == [
+        "18-22 to 28-32",
+        "33-37 to 43-47",
+        "48-52 to 58-62",
+        "63-67 to 73-77",
+        "78-82 to 88-92",
+        "93-97",  # alone
+    ]
+    assert merge["93-97"] == AGES[15:]
+    assert [list(map(AGES.index, part)) for part in questions["age by 9"]["merge"].values()] == [
+        list(range(9)),
+        list(range(9, 16)),
+    ]
+    assert sum(question["share"] for question in questions.values()) == pytest.approx(1)
+
+
+def test_a_new_label_is_a_category_of_every_level() -> None:
+    one = ob.levels("age", list(range(9)), branching=3, nulls="none", unknown=8)
+    assert one["age by 3"]["merge"] == {
+        "0 to 2": [0, 1, 2],
+        "3 to 5": [3, 4, 5],
+        "6 to 8": [6, 7, 8],
+        "none": ["none"],
+    }
+    left_out = ob.levels("age", list(range(9)), branching=3, nulls=ob.DROP, unknown=8)
+    assert list(left_out["age by 3"]["merge"]) == ["0 to 2", "3 to 5", "6 to 8"]
+
+
+@pytest.mark.parametrize("nulls", ["none", AGES[3]])
+def test_a_survey_takes_them_with_other_questions(nulls: str) -> None:
+    tree = ob.levels("age", AGES, budget="rho", nulls=nulls, unknown=nulls)
+    assert len(tree) > 2
+    query = ob.survey(context().query(), {**tree, "vote": {**VOTE, "share": 3}})
+    assert query.share["vote"] == pytest.approx(0.75)
+    for name, question in tree.items():
+        assert query.share[name] == pytest.approx(question["share"] / 4)
+    survey = query.release()
+    names = list(tree)
+    posterior: Any = ob.combine_tables({name: survey[name] for name in names})
+    fine = posterior["age"].counts.mean()
+    for name in names[1:]:
+        width = int(name.removeprefix("age by "))
+        sums = np.bincount(np.arange(16) // width, fine[:16])
+        np.testing.assert_allclose(posterior[name].counts.mean()[: sums.size], sums, atol=1e-6)
+
+
+def test_one_posterior_and_its_quantiles() -> None:
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
+    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
+    rng = np.random.default_rng(0)
+    drawn = np.minimum(rng.poisson(len(AGES) / 3, 400), len(AGES) - 1)
+    assert posterior["age"].quantile(0.5).category == AGES[int(np.median(drawn))]
+    assert posterior["age by 4"].quantile(0.5).category == "38-42 to 53-57"
+
+
+HALVES = {"young": AGES[:8], "old": AGES[8:]}
+FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
+BANDS = {"first": AGES[:1], "second": AGES[1:6], "third": AGES[6:8], "rest": AGES[8:]}
+
+
+def test_given_merges_are_levels_of_a_survey() -> None:
+    tree = ob.levels("age", AGES, merges={"half": HALVES, "band": BANDS}, **BUCKETS)
+    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
+    assert list(posterior) == ["age", "band", "half"]
+    first, second, third, _ = posterior["band"].counts.mean()
+    assert first + second + third == pytest.approx(posterior["half"].counts.mean()[0])
+
+
+@pytest.mark.parametrize(
+    ("k", "budget", "widths"),
+    [
+        (49, "epsilon", []),
+        (50, "epsilon", [8]),
+        (100, "epsilon", [10]),
+        (1024, "epsilon", [32]),
+        (1025, "epsilon", [11, 121]),
+        (10, "rho", []),
+        (11, "rho", [2, 4, 8]),
+        (16, "rho", [2, 4, 8]),
+        (17, "rho", [2, 4, 8, 16]),
+    ],
+)
+def test_levels_follow_the_number_of_categories(k: int, budget: Any, widths: list[int]) -> None:
+    names = ["age", *(f"age by {width}" for width in widths)]
+    assert list(ob.levels("age", list(range(k)), budget=budget)) == names
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"budget": "rho"},
+        {"branching": 3},
+        {"merges": {"half": HALVES, "four": dict(reversed(FOURS.items()))}, "nulls": "none"},
+        {"merges": {"band": BANDS}},
+    ],
+)
+def test_a_level_has_the_share_of_the_next_coarser_one_and_a_fifth(arguments: Any) -> None:
+    shares = [question["share"] for question in ob.levels("age", AGES, **arguments).values()]
+    assert sum(shares) == pytest.approx(1)
+    assert len(shares) >= 2
+    for fine, coarse in pairwise(shares):
+        assert fine == pytest.approx(1.2 * coarse)
+
+
+def mean_variance(shares: list[float], parts: list[Any], power: float) -> float:
+    """Of the estimated numbers of records up to each category, given that of all, by matrices."""
+    rows = np.vstack([np.eye(int(part.max()) + 1)[part].T for part in parts])
+    precision = np.repeat(np.array(shares) ** power, [int(part.max()) + 1 for part in parts])
+    covariance = np.linalg.inv(rows.T @ (precision[:, None] * rows))
+    total = covariance.sum(axis=1)
+    covariance -= np.outer(total, total) / total.sum()
+    return float(np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1)).mean())
+
+
+@pytest.mark.parametrize(
+    ("k", "budget", "power", "gain"),
+    [
+        (60, "epsilon", 2, 1.05),
+        (100, "epsilon", 2, 1.35),
+        (11, "rho", 1, 1.0),
+        (100, "rho", 1, 3.3),
+    ],
+)
+def test_levels_are_worth_their_budget(k: int, budget: Any, power: float, gain: float) -> None:
+    """Variances of least squares, against those of one table alone; equal shares are worse."""
+    questions = ob.levels("age", list(range(k)), budget=budget)
+    places = [of.get("merge", {at: [at] for at in range(k)}) for of in questions.values()]
+    parts = [np.repeat(range(len(one)), list(map(len, one.values()))) for one in places]
+    shares = [of["share"] for of in questions.values()]
+    alone = mean_variance([1.0], parts[:1], power)
+    found = mean_variance(shares, parts, power)
+    assert gain * found <= alone
+    equal = mean_variance([1 / len(parts)] * len(parts), parts, power)
+    backwards = mean_variance(shares[::-1], parts, power)
+    assert found < equal < backwards
+
+
+def test_given_merges_keep_their_labels_in_order_of_fineness() -> None:
+    fours = dict(reversed(FOURS.items()))
+    given = ob.levels("age", AGES, merges={"half": HALVES, "four": fours}, nulls="none")
+    assert list(given) == ["age", "four", "half"]
+    assert given["four"]["merge"] == {**fours, "none": ["none"]}
+    assert list(given["four"]["merge"]) == [*fours, "none"]
+
+
+def test_levels_need_not_merge_neighbours() -> None:
+    merges = {"turn": {"even": AGES[::2], "odd": AGES[1::2]}}
+    tree = ob.levels("age", AGES, merges=merges, **BUCKETS)
+    posterior: Any = ob.survey(context(rho=50.0).query(), tree).release().posterior
+    fine = posterior["age"].counts.mean()
+    assert posterior["turn"].counts.mean() == pytest.approx([fine[::2].sum(), fine[1::2].sum()])
+
+
+@pytest.mark.parametrize(
+    ("merges", "error", "message"),
+    [
+        ({}, TypeError, r"merges={}: must be a mapping"),
+        ({"age": HALVES}, TypeError, "of which none is 'age'"),
+        ({"half": {"a": AGES}}, ValueError, r"merges\['half'\]: merge=.*at least 2 labels"),
+        ({"half": {"a": AGES[:8]}}, ValueError, r"merges\['half'\]: merge=.*: leaves out '58-62'"),
+        ({"half": HALVES, "band": {"a": AGES[:9], "b": AGES[9:12], "c": AGES[12:]}},
+         ValueError, "one must be finer"),
+        ({"half": HALVES, "again": HALVES}, ValueError, "one must be finer"),
+    ],
+)  # fmt: skip
+def test_merges_that_are_no_levels_are_refused(merges: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        ob.levels("age", AGES, merges=merges)
+    with pytest.raises(TypeError, match=r"branching=2: .*groups of neighbours"):
+        ob.levels("age", AGES, merges={"half": HALVES}, branching=2)
+
+
+def test_another_way_to_share_goes_before_the_questions_own() -> None:
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
+    given = ob.survey(context().query(), tree, dict.fromkeys(tree, 1))
+    assert set(given.share.values()) == {0.5}
+    with pytest.raises(ValueError, match=r"questions\['age'\]: share=0: must be"):
+        ob.survey(context().query(), {**tree, "age": {**tree["age"], "share": 0}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"column": ["age"]}, TypeError, r"column=.*name of one column"),
+        ({"categories": "abc"}, TypeError, "categories='abc': must be a list"),
+        ({"categories": ["a"]}, ValueError, "at least 2 labels, and"),
+        ({"categories": ["a", "a"]}, ValueError, "at least 2 labels, and"),
+        ({"branching": 1}, ValueError, r"branching=1: .*whole number of"),
+        ({"branching": 2.0}, ValueError, r"branching=2.0: .*whole number of"),
+        ({"budget": "delta"}, ValueError, r"budget='delta': .*'epsilon', 'rho'"),
+        ({"merge": {}}, TypeError, "merge={}: belongs to one question"),
+        ({"by": "vote"}, TypeError, "by='vote': belongs to one question"),
+        (
+            {"categories": ["1 to 2", "3", "1", "2 to 3"]},
+            ValueError,
+            "named '1 to 2 to 3'",
+        ),
+    ],
+)
+def test_refusals(arguments: Any, error: Any, message: str) -> None:
+    good = {"column": "age", "categories": AGES, "branching": 2, "budget": "rho"}
+    with pytest.raises(error, match=message):
+        ob.levels(**{**good, **arguments})
+
+
+def people(**unit: Any) -> Any:
+    """Forty people of ten rows each, over sixteen ages."""
+    rows = {"who": np.repeat(range(40), 10), "age": [AGES[at % 16] for at in range(400)]}
+    return dp.Context.compositor(
+        data=pl.LazyFrame(rows),
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(rho=1e5),
+        split_evenly_over=1,
+    )
+
+
+def test_levels_of_rows_limited_for_each_identifier_add_up() -> None:
+    """Hardly any noise."""
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
+    survey = ob.survey(
+        people(contributions=1, identifier="who").query().truncate_per_group(2), tree
+    )
+    found: Any = survey.release()
+    fine, fours = (np.array(found[name].drawn) for name in tree)
+    assert fine.sum() == fours.sum() == 80
+    assert np.array_equal(fine.reshape(4, 4).sum(axis=1), fours)
+    assert found.posterior["age by 4"].counts.mean() == pytest.approx(fours, abs=0.1)
+
+
+def test_people_of_several_rows_have_levels_where_the_unit_says_how_many() -> None:
+    tree = ob.levels("age", AGES, branching=4, **BUCKETS)
+    found: Any = ob.survey(people(contributions=10).query(), tree).release()
+    assert found["age"].d_in == 10
+    fours = found.posterior["age by 4"].counts.mean()
+    assert fours == pytest.approx(np.full(4, 100), abs=1)
+
+
+def test_a_public_number_of_records() -> None:
+    data = dp.Context.compositor(
+        data=pl.LazyFrame({"age": AGES * 25}),
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(rho=0.5),
+        split_evenly_over=1,
+    )
+    given = {**BUCKETS, "size": 400, "mechanism": "gaussian_parameters"}
+    tree = ob.levels("age", AGES, branching=4, **given)
+    posterior: Any = ob.survey(data.query(), tree).release().posterior
+    for name in tree:
+        assert posterior[name].counts.mean().sum() == pytest.approx(400)

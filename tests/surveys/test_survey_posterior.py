@@ -1,0 +1,647 @@
+"""The posterior of a survey as its users see it."""
+
+import itertools
+import math
+import warnings
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.survey_tables import consistent_draws
+from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+from tests.helpers.optional import arviz_or_skip
+from tests.helpers.releases import promise
+from tests.helpers.shortened import shorten
+
+LABELS: dict[str, tuple[Any, ...]] = {
+    "vote": ("left", "right", "none"),
+    "age": (True, False),
+    "region": (1, 2, 3),
+}
+SIZE = 300
+NOISE, OPEN = ob.GaussianParameters(4.0), ob.LaplaceParameters(3.0, total="private")
+
+
+@lru_cache
+def records() -> pl.DataFrame:
+    rng = np.random.default_rng(2)
+    age = rng.random(SIZE) < 0.4
+    vote = (age + rng.integers(2, size=SIZE)) % 3
+    region = 1 + (age + (rng.random(SIZE) < 0.3)) % 3
+    return pl.DataFrame({"vote": np.array(LABELS["vote"])[vote], "age": age, "region": region})
+
+
+def release(*variables: str, size: int | None = SIZE, **labels: Any) -> Any:
+    """A release of a table, with other labels of some variables."""
+    own = [(LABELS | labels)[v] for v in variables]
+    rows = records().select(variables).rows()
+    cells = list(itertools.product(*own))
+    noise = NOISE.scale if size else OPEN.scale
+    rng = np.random.default_rng(len(cells))
+    drawn = [rows.count(cell) + round(noise * rng.normal()) for cell in cells]
+    mechanism = NOISE if size else OPEN
+    if len(variables) == 1:
+        cells = [cell[0] for cell in cells]
+    axes = variables if len(variables) > 1 else ()
+    ones = (1.0,) * len(cells)
+    return ob.Release(tuple(drawn), tuple(cells), ones, mechanism, promise(size), axes)
+
+
+def tables(size: int | None = SIZE) -> dict[str, Any]:
+    return {
+        "a": release("age", "vote", size=size),
+        "b": release("region", "age", size=size, age=(False, True)),
+        "vote": release("vote", size=size),
+    }
+
+
+@lru_cache
+def posterior(size: int | None = SIZE) -> SurveyPosterior:
+    return ob.combine_tables(tables(size))
+
+
+def test_says_what_it_is_of() -> None:
+    found = posterior()
+    assert found.variables == ("age", "vote", "region")
+    assert found.categories == {name: LABELS[name] for name in found.variables}
+    assert found.tables == (("age", "vote"), ("age", "region"), ("vote",))
+    assert set(found.cliques) == {("age", "vote"), ("age", "region")}
+    assert found.unsettled == ()
+    assert min(found.ess.values()) > 300
+    assert max(found.r_hat.values()) < 1.1
+    assert found.r_hat.keys() == {("region",), ("age",), *found.tables}
+    assert posterior(None).r_hat.keys() - found.r_hat.keys() == {()}
+    assert repr(found).startswith("SurveyPosterior(age × vote, age × region; by Markov chains,")
+
+
+@pytest.mark.parametrize("size", [SIZE, None])
+def test_answers_agree_and_find_the_truth(size: int | None) -> None:
+    found = posterior(size)
+    whole = found.marginal("vote", "age", "region")
+    assert not whole.measured
+    assert whole.axes == ("vote", "age", "region")
+    assert whole.categories[:3] == (("left", True, 1), ("left", True, 2), ("left", True, 3))
+    cube = whole.mean().reshape(3, 2, 3)
+    for names, sums in (
+        (("age",), cube.sum(axis=(0, 2))),
+        (("region",), cube.sum(axis=(0, 1))),
+        (("vote", "age"), cube.sum(axis=2)),
+        (("age", "region"), cube.sum(axis=0)),
+    ):
+        mean = found.marginal(*names).mean().reshape(sums.shape)
+        np.testing.assert_allclose(mean, sums, atol=1e-8)
+    # An interaction that was fitted to one draw changes those beside it by the same ratio.
+    pair = found.marginal("region", "vote")
+    far = abs(pair.mean().reshape(3, 3) - cube.sum(axis=1).T)
+    assert np.all(far < 0.05 * pair.std().reshape(3, 3))
+    assert found.marginal("age", "vote").measured
+    for names in (("vote",), ("age",), ("region",), ("age", "vote")):
+        rows = records().select(names).rows()
+        truth = [rows.count(x) for x in itertools.product(*(LABELS[name] for name in names))]
+        counts = found.marginal(*names).counts
+        # Five standard deviations and one record: of ten cells, less than 1e-5 are beyond.
+        assert np.all(np.abs(counts.mean() - truth) < 5 * counts.std() + 1)
+        assert counts.sample(9, seed=1).sum(axis=1).tolist() == found.records.sample(9, 1).tolist()
+    assert (found.records.std() == 0) == (size is not None)
+    assert abs(found.records.mean() - SIZE) < 5 * found.records.std() + 1e-9
+
+
+def test_rounded_means_agree_and_stay_near() -> None:
+    found = posterior()
+    pair, vote, turned = found.agreeing_means(
+        ("age", "vote"), ("vote",), ("vote", "age"), decimals=3
+    )
+    assert pair.reshape(2, 3).sum(axis=0).round(12).tolist() == vote.tolist()
+    assert pair.reshape(2, 3).T.reshape(-1).tolist() == turned.tolist()
+    assert np.all(np.abs(pair - found.marginal("age", "vote").mean()) < 2e-3)
+    assert found.agreeing_means(("vote",), decimals=1)[0].sum() == pytest.approx(1)
+    (assumed,) = found.independences
+    assert {assumed[0], assumed[1]} == {("vote",), ("region",)}
+    assert assumed[2] == ("age",)
+
+
+def test_conditionals_are_ratios() -> None:
+    found = posterior()
+    pair = found.marginal("age", "vote").sample(50, seed=3)[:, :3]
+    given = found.conditional("vote", age=True)
+    np.testing.assert_allclose(given.sample(50, seed=3), pair / pair.sum(axis=1, keepdims=True))
+    assert (given.categories, given.measured) == (LABELS["vote"], True)
+    assert not found.conditional("vote", age=True, region=2).measured
+    assert found.conditional("vote", "region", age=False).mean().sum() == pytest.approx(1)
+
+
+def test_numbers_of_a_table() -> None:
+    table = posterior().marginal("vote")
+    lower, upper = table.interval(0.9)
+    assert np.all((lower < table.mean()) & (table.mean() < upper))
+    np.testing.assert_allclose(np.diag(table.cdf(upper)), 0.95, atol=1e-3)
+    difference = table.difference("left", "none")
+    assert difference.mean() == pytest.approx(table.mean()[0] - table.mean()[2])
+    odds, least = table.odds("left"), table.interval()[0][0]
+    assert odds.interval()[0] == pytest.approx(least / (1 - least), rel=0.01)
+    ratio, draws = table.ratio("left", "none"), table.sample(10**5, seed=1)
+    assert ratio.mean() == pytest.approx((draws[:, 0] / draws[:, 2]).mean(), rel=0.01)
+    total = table.quantity(lambda x: x["left"] + x["right"] + x["none"], of="counts")
+    assert (total.mean(), total.std()) == (SIZE, 0)
+    assert table.diagnostics.ess.min() > 300
+    assert "measured" in repr(table)
+    with pytest.raises(ValueError, match="no clique of the model"):
+        _ = posterior().marginal("vote", "region").counts
+    sample = posterior().sample(7, seed=1)
+    assert {names: draws.shape for names, draws in sample.items()} == {
+        ("age", "vote"): (7, 6),
+        ("age", "region"): (7, 6),
+    }
+
+
+def answers_of(p: Any) -> dict[str, Any]:
+    """For every public member of a posterior what it says of the votes, as functions of the table,
+    and the same of its draws p, shape `(draws, 3)`, with how far apart they may be.
+    """
+    left, right, none = p.T
+    among = left / (left + none)
+    value = [np.interp(0.3, [0.0, *np.cumsum(row)], range(4)) for row in p]
+    near = np.mean(abs(p - p.mean(axis=0)) < 0.01, axis=0) / 0.02
+    return {
+        "mean": (lambda t: t.mean(), p.mean(axis=0), 1e-12),
+        "std": (lambda t: t.std(), p.std(axis=0), 1e-12),
+        # A density by draws has a relative error of 0.12, root mean square, and a long upper tail.
+        "pdf": (lambda t: np.diag(t.pdf(p.mean(axis=0))) / near, np.ones(3), 0.6),
+        "cdf": (lambda t: t.cdf(0.3), np.mean(p <= 0.3, axis=0), 0.005),
+        "interval": (lambda t: t.interval(0.9), np.quantile(p, [0.05, 0.95], axis=0), 5e-4),
+        "sample": (lambda t: np.sort(t.sample(len(p), 1), axis=0), np.sort(p, axis=0), 1e-12),
+        # Counts of a draw have a deviation of 500 at most, means of 6144 of them one of 6.4.
+        "predictive": (lambda t: t.predictive(10**6, len(p), 1).mean(0), 1e6 * p.mean(0), 50),
+        "merged": (lambda t: t.merged({"x": ["left", "none"]}).std()[0], (left + none).std(), 1e-9),
+        "given": (lambda t: t.given(["left", "none"]).std()[0], among.std(), 1e-9),
+        "dirichlet": (lambda t: t.dirichlet() / t.dirichlet().sum(), p.mean(axis=0), 0.005),
+        "probability": (lambda t: t.probability(lambda q: q[0] > q[2])[0], (left > none).mean(), 0),
+        "difference": (lambda t: t.difference("left", "none").std(), (left - none).std(), 1e-9),
+        "ratio": (lambda t: t.ratio("left", "none").mean(), (left / none).mean(), 1e-3),
+        "odds": (lambda t: t.odds("left").mean(), (left / (1 - left)).mean(), 1e-3),
+        "cumulative": (lambda t: t.cumulative()["right"].std(), (left + right).std(), 1e-9),
+        "quantile": (
+            lambda t: t.quantile(0.3).probabilities,
+            [(left >= 0.3).mean(), (left < 0.3).mean(), 0],
+            1e-12,
+        ),
+        "quantiles": (
+            lambda t: t.quantiles([0.3], edges=[0, 1, 2, 3])[0.3].value.interval(),
+            np.quantile(value, [0.025, 0.975]),
+            1e-9,
+        ),
+        "quantity": (lambda t: t.quantity(lambda q: q["left"] ** 2).mean(), (left**2).mean(), 1e-9),
+    }
+
+
+#: What is no function of the draws of these probabilities.
+OTHERS: dict[str, Any] = {
+    "categories": lambda t: t.categories == ("left", "right", "none"),
+    "axes": lambda t: t.axes == ("vote",),
+    "prior": lambda t: t.prior == (0.0,) * 3,
+    "release": lambda t: not hasattr(t, "release"),
+    "learned": lambda t: math.isclose(
+        t.learned["concentration"].mean(), posterior().concentration.mean()
+    ),
+    "diagnostics": lambda t: t.diagnostics.categories == t.categories,
+    "counts": lambda t: np.all(abs(t.counts.mean() - SIZE * t.mean()) < 1),
+    "records": lambda t: (t.records.mean(), t.records.std()) == (SIZE, 0),
+    "marginal": lambda t: np.array_equal(t.marginal("vote").mean(), t.mean()),
+    "conditional": lambda t: np.array_equal(
+        posterior().marginal("vote", "age").conditional("vote", age=True).mean(),
+        posterior().conditional("vote", age=True).mean(),
+    ),
+    "compare": lambda t: np.all(t.compare(t).std() == 0),
+    "to_frame": lambda t: np.array_equal(t.to_frame()["mean"], t.mean()),
+}
+
+
+def test_a_table_answers_what_every_posterior_does() -> None:
+    found = posterior()
+    table = found.marginal("vote")
+    draws = found._theta(found._places(["vote"])).reshape(-1, 3)
+    public = {name for name in vars(ob.NoiseAwarePosterior) if not name.startswith("_")}
+    of_draws = answers_of(draws)
+    assert public - {"to_arviz"} <= of_draws.keys() | OTHERS.keys()
+    for name, (said, expected, apart) in of_draws.items():
+        np.testing.assert_allclose(said(table), expected, rtol=0, atol=apart, err_msg=name)
+    for name, holds in OTHERS.items():
+        assert holds(table), name
+    left = table["left"]
+    assert (left.label, left.mean()) == ("left", pytest.approx(draws[:, 0].mean()))
+
+
+def test_arviz_has_the_chains() -> None:
+    arviz_or_skip()
+    table = posterior().marginal("vote")
+    theta = table.to_arviz().posterior["theta"]
+    assert theta.shape[:2] == posterior()._draws.shape
+    np.testing.assert_allclose(theta.mean(("chain", "draw")), table.mean(), rtol=1e-12)
+
+
+def test_answers_of_other_draws_are_seen() -> None:
+    """Of the same draws with the categories moved on every answer differs."""
+    found = posterior()
+    draws = found._theta(found._places(["vote"])).reshape(-1, 3)[:, [1, 2, 0]]
+    for said, expected, apart in answers_of(draws).values():
+        assert not np.allclose(said(found.marginal("vote")), expected, rtol=0, atol=apart)
+
+
+def test_tables_made_of_a_table() -> None:
+    """They are those of the survey, also where the table itself is implied and they are not."""
+    found = posterior()
+    whole = found.marginal("vote", "age", "region")
+    for made, own in (
+        (whole.marginal("age", "vote"), found.marginal("age", "vote")),
+        (whole.conditional("vote", age=True), found.conditional("vote", age=True)),
+        (whole.conditional(region=2), found.conditional("vote", "age", region=2)),
+        (
+            found.conditional("vote", "age", region=2).conditional("vote", age=False),
+            found.conditional("vote", region=2, age=False),
+        ),
+    ):
+        assert (made.axes, made.measured) == (own.axes, own.measured)
+        np.testing.assert_array_equal(made.mean(), own.mean())
+    votes = whole.merged(
+        {vote: [cell for cell in whole.categories if cell[0] == vote] for vote in LABELS["vote"]}
+    )
+    np.testing.assert_allclose(votes.std(), found.marginal("vote").std(), rtol=1e-9)
+    assert np.all(votes.compare(found.marginal("vote")).std() < 1e-12)
+    left = found.marginal("age", "vote").given([(True, "left"), (True, "right")])
+    among = found.conditional("vote", age=True).given(["left", "right"])
+    np.testing.assert_allclose(left.std(), among.std(), rtol=1e-9)
+    np.testing.assert_allclose(left.counts.mean(), among.counts.mean())
+    assert left.records.mean() == pytest.approx(among.records.mean())
+
+
+def test_numbers_of_draws_are_no_more_than_there_are() -> None:
+    table = posterior().marginal("vote")
+    rows, effective = len(table._engine.rows), table.diagnostics.ess.min()
+    all_of_them, some = (table.quantity(lambda q: q["left"], draws=draws) for draws in (rows, 100))
+    assert all_of_them.draws == pytest.approx(min(effective, rows))
+    assert 98 < some.draws <= 100
+    assert table.quantity(lambda q: q["left"]).draws == all_of_them.draws
+    assert table.quantity(lambda q: q["left"], draws=3 * rows).draws == all_of_them.draws
+
+
+def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
+    found = survey_posterior({"vote": release("vote")}, concentration=2, ess=20)
+    concentration = found.marginal("vote").learned["concentration"]
+    assert (concentration.mean(), concentration.std()) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda t: t.release, AttributeError, r"release: .*rests on all of"),
+        (lambda t: t.marginal("region"), ValueError, r"variables=\['region'\]: must be some of"),
+        (lambda t: t.conditional("vote", region=2), ValueError, "must be some of the variables"),
+        (lambda t: t.conditional(age=3), ValueError, "age=3: is not a value"),
+        (lambda t: t.merged({"x": t.categories[:2]}).marginal("age"), ValueError, "needs the post"),
+        (lambda t: posterior().marginal("vote", "region").records, ValueError, "no clique of the"),
+    ],
+)  # fmt: skip
+def test_refuses_what_a_table_has_not(ask: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        ask(posterior().marginal("age", "vote"))
+
+
+def test_compares_tables_of_one_survey_draw_by_draw() -> None:
+    found = posterior()
+    compared = found.conditional("vote", age=True).compare(found.conditional("vote", age=False))
+
+    def difference(p: Any) -> Any:
+        votes = [sum(p[age, vote] for vote in LABELS["vote"]) for age in (True, False)]
+        return p[True, "left"] / votes[0] - p[False, "left"] / votes[1]
+
+    quantity = found.marginal("age", "vote").quantity(difference)
+    assert compared.mean()[0] == pytest.approx(quantity.mean())
+    np.testing.assert_allclose(
+        [end[0] for end in compared.interval(0.8)], quantity.interval(0.8), rtol=1e-9
+    )
+    assert compared.probability[0] == pytest.approx(quantity.probability().value)
+    assert compared.standard_error[0] == pytest.approx(quantity.probability().standard_error, rel=1)
+    assert compared.cdf([-1.0, 1.0]).tolist() == [[0] * 3, [1] * 3]
+    assert compared.sample(5, seed=1).sum(axis=1) == pytest.approx(np.zeros(5))
+    assert np.all(found.marginal("vote").compare(found.marginal("vote")).std() == 0)
+
+
+def test_compares_tables_of_two_surveys_as_independent() -> None:
+    table, other = posterior().marginal("vote"), posterior(None).marginal("vote")
+    compared = table.compare(other)
+    np.testing.assert_allclose(compared.mean(), table.mean() - other.mean(), atol=1e-3)
+    np.testing.assert_allclose(compared.std(), np.hypot(table.std(), other.std()), rtol=0.1)
+    with pytest.raises(ValueError, match=r"other: has .* \(True, False\), not"):
+        table.compare(posterior().marginal("age"))
+
+
+def test_populations_have_the_tables_of_a_draw() -> None:
+    found = posterior(None)
+    scopes = zip(found.cliques, found._model.tree.cliques, strict=True)
+    cliques = {names: found._draws.rows(clique) for names, clique in scopes}
+    for frame in found.synthetic(3, seed=5):
+        vote = pl.Enum(LABELS["vote"])
+        assert dict(frame.schema) == {"age": pl.Boolean, "vote": vote, "region": pl.Int64}
+        agrees = np.ones(found._draws.size.size, dtype=bool)
+        for names, drawn in cliques.items():
+            rows = frame.select(names).rows()
+            cells = itertools.product(*(LABELS[name] for name in names))
+            agrees &= np.all(drawn == [rows.count(cell) for cell in cells], axis=1)
+        assert agrees.any()
+    assert found.synthetic(1, seed=4)[0].equals(found.synthetic(1, seed=4)[0])
+
+
+def test_new_records_have_the_probabilities_of_a_draw() -> None:
+    found, number = posterior(), 200_000
+    frame = found.synthetic(1, "predictive", records=number, seed=1)[0]
+    row = found._copies(1, "predictive", number, 1)[0][0]
+    theta = found.marginal("vote", "region", "age")._engine.rows[row]
+    rows = frame.group_by("vote", "region", "age").len()
+    counts = {row[:3]: row[3] for row in rows.rows()}
+    cells = itertools.product(*(LABELS[name] for name in ("vote", "region", "age")))
+    seen = np.array([counts.get(cell, 0) for cell in cells])
+    # Six standard deviations of a binomial, 18 cells: 4e-8.
+    assert np.all(np.abs(seen - number * theta) < 6 * np.sqrt(number * theta) + 3)
+    assert len(found.synthetic(1, "predictive", seed=1)[0]) == SIZE
+
+
+def test_writes_parquet(tmp_path: Path) -> None:
+    paths = posterior().write_synthetic(tmp_path / "new", 2, seed=9)
+    assert [path.name for path in paths] == ["population-1.parquet", "population-2.parquet"]
+    for path, frame in zip(paths, posterior().synthetic(2, seed=9), strict=True):
+        assert pl.read_parquet(path).equals(frame)
+
+
+def test_writes_csv_and_replaces_nothing(tmp_path: Path) -> None:
+    (path,) = posterior().write_synthetic(
+        tmp_path, 1, "predictive", records=7, format="csv", seed=9
+    )
+    assert path.name == "predictive-1.csv"
+    assert pl.read_csv(path).columns == ["age", "vote", "region"]
+    with pytest.raises(FileExistsError, match=r"folder=.*: has predictive-1\.csv already; empty"):
+        posterior().write_synthetic(tmp_path, 1, "predictive", format="csv")
+
+
+def test_labels_of_mixed_types_are_an_enum(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
+    mixed = {"age": (True, False, "other")}
+    found = survey_posterior({"a": release("age", "region", **mixed)}, ess=50)
+    frame = found.synthetic(1)[0]
+    assert frame.schema["age"] == pl.Enum(["True", "False", "other"])
+    alike = {"region": (1, 2, "2")}
+    found = survey_posterior({"a": release("age", "region", **alike)}, ess=50)
+    assert found.synthetic(1)[0].schema["region"] == pl.Enum(["1", "2", "'2'"])
+
+
+def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
+    found = ob.Survey(tuple(tables()), tuple(tables().values())).posterior
+    right: SurveyPosterior = ob.combine_tables(tables())
+    assert found.cliques == right.cliques
+    np.testing.assert_array_equal(found.marginal("vote").mean(), right.marginal("vote").mean())
+    grouped = GroupedRelease(
+        ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, promise(None)
+    )
+    with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups"):
+        _ = ob.Survey(("g",), (grouped,)).posterior
+
+
+def test_json_holds_what_the_posterior_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten(monkeypatch)
+    right: SurveyPosterior = ob.combine_tables(tables())
+    stated = promise(SIZE, ob.PrivacyLoss(math.inf, 1.0, math.inf))
+    releases = tuple(replace(one, promise=stated) for one in tables().values())
+    again = ob.Survey.from_json(ob.Survey(tuple(tables()), releases).to_json()).posterior
+    assert again.cliques == right.cliques
+    for names in again.cliques:
+        found, first = (one.marginal(*names).sample(9, 1) for one in (again, right))
+        np.testing.assert_array_equal(found, first)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "drawn", "size"),
+    [
+        (ob.LaplaceParameters(2.0), (40, 60), 100),  # the second is the rest, without noise
+        (ob.KNormParameters(2.0), (2, 58, 40), 100),
+        (ob.LaplaceParameters(2.0, "floored", "private"), (40, -1, 22), None),
+    ],
+)
+def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
+    ones = (1.0,) * len(drawn)
+    one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, promise(size))
+    found = survey_posterior({"v": one}, concentration=sum(ones), ess=1000)
+    exact = one.posterior.counts
+    error = exact.std() / math.sqrt(found.ess["v",])
+    assert np.all(np.abs(found.marginal("v").counts.mean() - exact.mean()) < 5 * error)
+    # Noise on both of two counts would narrow it to 0.7.
+    np.testing.assert_allclose(found.marginal("v").counts.std(), exact.std(), rtol=0.15)
+    assert set(found.concentration) == {len(drawn)}
+
+
+def test_warns_where_chains_have_not_met(monkeypatch: Any) -> None:
+    monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 8)
+    monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 0)
+    with pytest.warns(UserWarning, match=r"not settled for .*age × vote"):
+        survey_posterior({"a": release("age", "vote")})
+
+
+def test_chains_go_on_until_measured_tables_have_settled(monkeypatch: Any) -> None:
+    def sweeps() -> int:
+        return survey_posterior({"a": release("age", "vote")}, ess=2)._draws.sweeps
+
+    monkeypatch.setattr(consistent_draws, "_FIRST_RUN", 32)
+    enough = sweeps()
+    monkeypatch.setattr(consistent_draws, "SETTLED_EFFECTIVE", 1e9)
+    monkeypatch.setattr(consistent_draws, "_DOUBLINGS", 3)
+    assert sweeps() == 256 > enough
+
+
+WIDE: Any = {f"w{at}": tuple(range(50)) for at in range(3)}
+
+
+def wide(*variables: str) -> Any:
+    cells = tuple(itertools.product(*(WIDE[v] for v in variables)))
+    drawn = tuple(range(len(cells)))
+    return ob.Release(drawn, cells, (1.0,) * len(cells), OPEN, promise(None), variables)
+
+
+GROUP = GroupedRelease(("n",), ((3, 2),), ("yes", "no"), (1.0, 1.0), NOISE, promise(9), rest=4)["n"]
+EXPONENTIAL = ob.Release(
+    (3, 5), ("x", "y"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.5), promise(8)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"a": wide("w0", "w1"), "b": wide("w1", "w2")}, "a table of 2500 cells"),
+        ({"x": release("vote"), "y": release("age", size=None)}, None),
+        ({"x": release("vote"), "y": replace(release("age"), promise=promise(7))}, "300, .* 7"),
+        ({"vote": release("vote"), "a": release("age", "vote", vote=("left", "right"))},
+         r"tables\['a'\]: .*'right'\] of 'vote', another"),
+        ({"vote": release("vote"), "again": release("vote")}, "is the same release as tables"),
+        ({"x": replace(release("vote"), promise=promise(SIZE, truncated=True))}, "rows that were"),
+        ({"x": GROUP}, r"tables\['x'\]: is one group"),
+        ({"x": EXPONENTIAL}, "'hellinger_exponential'; needs noise on the counts"),
+        ({"x": ob.Release((3, 4, 5), (("a", 1), ("a", 2), ("b", 1)), (1.0,) * 3, OPEN,
+                          promise(None), ("u", "v"))}, "3 cells of 4 combinations"),
+    ],
+)  # fmt: skip
+def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
+    if message is None:  # the public number holds for all
+        assert survey_posterior(given, ess=20).records.std() == 0
+        return
+    with pytest.raises(ValueError, match=message):
+        survey_posterior(given)
+
+
+def test_names_the_table_to_leave_out() -> None:
+    labels: Any = {f"w{at}": tuple(range(12)) for at in range(4)}
+    pairs = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3)]
+
+    def table(one: int, other: int) -> Any:
+        axes = (f"w{one}", f"w{other}")
+        cells = tuple(itertools.product(*(labels[v] for v in axes)))
+        drawn = tuple(range(one, one + len(cells)))
+        return ob.Release(drawn, cells, (1.0,) * 144, OPEN, promise(None), axes)
+
+    with pytest.raises(ValueError, match=r"20736 cells.*leave out 'w01'"):
+        survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})
+
+
+def test_two_draws_that_agree_are_two_looks() -> None:
+    both = {"vote": release("vote"), "again": release("vote")}
+    renamed = {"vote": both["vote"], "table": release("age", "vote")}
+    with pytest.raises(ValueError, match="draws_may_agree=True"):
+        ob.combine_tables(renamed | {"copy": renamed["table"]})
+    found = ob.combine_tables(renamed | {"copy": renamed["table"]}, draws_may_agree=True)
+    alone = ob.combine_tables(renamed)
+    ratio = found.marginal("age", "vote").counts.std() / alone.marginal("age", "vote").counts.std()
+    assert np.all(ratio < 0.95)  # about 0.71, with 5 % of Monte Carlo error
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda p: p.marginal(), ValueError, r"variables=\[\]: .*some of the"),
+        (lambda p: p.marginal("vote", "vote"), ValueError, "each once: 'age', 'vote', 'region'"),
+        (lambda p: p.marginal("income"), ValueError, r"variables=\['income'\]: must be some"),
+        (lambda p: p.conditional("vote"), ValueError, r"given={}: .*values of other"),
+        (lambda p: p.conditional("vote", vote="left"), ValueError, "of other variables than"),
+        (lambda p: p.conditional("vote", age=1), ValueError, "age=1: is not a value"),
+        (lambda p: p.marginal("vote").interval(1.5), ValueError, "level=1.5: must be between"),
+        (lambda p: p.marginal("vote").difference("left", "up"), KeyError, "'up': is not a c"),
+        (lambda p: p.marginal("vote").quantity(lambda q: 1.0), ValueError, "function: returned"),
+        (lambda p: p.marginal("vote").quantity(lambda q: 1.0, of="x"), ValueError, "of='x'"),
+        (lambda p: p.agreeing_means(("vote", "region"), decimals=3), ValueError, "no clique of"),
+        (lambda p: p.agreeing_means(("vote",), decimals=0), ValueError, "decimals=0: must be"),
+        (lambda p: p.synthetic(0), ValueError, "copies=0: must be"),
+        (lambda p: p.synthetic(10**7), ValueError, "copies=10000000: must be at most"),
+        (lambda p: p.synthetic(kind="sample"), ValueError, "kind='sample': must be"),
+        (lambda p: p.write_synthetic("x", format="sav"), ValueError, "format='sav': must be"),
+        (lambda p: p.synthetic(records=5), ValueError, "records=5: must be None"),
+        (lambda p: survey_posterior({}), TypeError, r"mapping from names .*at least"),
+        (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
+        (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
+        (lambda p: survey_posterior(tables(), ess=0), ValueError, "ess=0"),
+        (lambda p: ob.combine_tables(tables(), draws_may_agree=3), ValueError, "draws_m"),
+    ],
+)  # fmt: skip
+def test_errors_say_what_to_do(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call(posterior())
+
+
+def test_estimates_of_copies() -> None:
+    """Worked by hand: v = 1/2, b = 1, (1 + 1/3) b = 4/3."""
+    whole = ob.research.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
+    assert (whole.estimate, whole.variance) == (2.0, pytest.approx(11 / 6))
+    assert whole.degrees_of_freedom == pytest.approx(2 * (1 + 3 / 8) ** 2)
+    new = ob.research.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
+    assert (new.estimate, new.variance) == (2.0, pytest.approx(5 / 6))
+    assert new.degrees_of_freedom == pytest.approx(2 * (1 - 3 / 8) ** 2)
+    # The 97.5 % quantile of t with 3.78125 degrees of freedom, from tables between 3 and 4.
+    lower, upper = whole.interval()
+    assert 2.776 < (upper - 2) / whole.std < 3.182
+    assert lower + upper == pytest.approx(4)
+    several = ob.research.combine_estimates(
+        [[1, 1], [2, 1], [3, 1]], np.full((3, 2), 0.5), kind="predictive"
+    )
+    np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # at least v
+    np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 1 / 2])
+    certain = ob.research.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
+    assert (certain.variance, certain.degrees_of_freedom) == (0.5, np.inf)
+
+
+@pytest.mark.parametrize(
+    ("estimates", "variances", "kind", "message"),
+    [
+        ([1.0], [1.0], "population", r"estimates, variances: have the shapes \(1,\)"),
+        ([1.0, 2.0], [1.0], "population", r"and \(1,\); must be the same"),
+        ([1.0, 2.0], [1.0, -1.0], "predictive", "variances: must be at least 0"),
+        ([1.0, np.nan], [1.0, 1.0], "predictive", "and the estimates finite"),
+        ([1.0, 2.0], [1.0, 1.0], "both", "kind='both': must be"),
+    ],
+)
+def test_estimates_that_do_not_fit(estimates: Any, variances: Any, kind: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ob.research.combine_estimates(estimates, variances, kind=kind)
+
+
+def with_noise(scale: float, **tables: tuple[Any, ...]) -> Any:
+    """A posterior of tables of 300 records, each with its own axes, with Gaussian noise."""
+    releases = {}
+    for name, axes in tables.items():
+        one = release(*axes)
+        releases[name] = replace(one, mechanism=ob.GaussianParameters(scale))
+    return releases
+
+
+def test_margins_under_wide_noise_are_named() -> None:
+    """A margin of three levels has the noise of two cells each, 300 records and so 100 a level:
+    the limit of 20 is passed between scales of 14 and 15. That of two levels, of three cells each,
+    has 150 a level, and passes it between 17 and 18. A table more tells of both.
+    """
+    pair: Any = ("age", "vote")
+    for scale, narrow in (
+        (14.0, ()),
+        (15.0, ("vote",)),
+        (17.0, ("vote",)),
+        (18.0, ("age", "vote")),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = survey_posterior(with_noise(scale, pair=pair), ess=20)
+        assert found.undercovered == narrow
+        said = [str(one.message) for one in caught if "noise is wide" in str(one.message)]
+        assert len(said) == bool(narrow)
+        if narrow:
+            assert f"margins of {' and '.join(narrow)}. In real surveys, only 87 %" in said[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        more = survey_posterior(with_noise(18.0, pair=pair, vote=("vote",)), ess=20)
+        twice = survey_posterior(
+            with_noise(18.0, pair=pair, again=pair), ess=20, draws_may_agree=True
+        )
+    assert more.undercovered == ("age",)
+    assert twice.undercovered == ()
+
+
+def test_a_copy_whose_analysis_failed_is_told() -> None:
+    good = np.full((5, 2), 0.2)
+    failed = good.copy()
+    failed[3, 1] = 500.0
+    estimates = np.arange(10.0).reshape(5, 2)
+    ob.research.combine_estimates(estimates, good, kind="population")
+    rare = np.array([0.0, 0.0, 0.0, 1e-9])  # a share of 0 in most copies
+    ob.research.combine_estimates(rare, rare, kind="population")
+    with pytest.warns(UserWarning, match="1000 times their median"):
+        ob.research.combine_estimates(estimates, failed, kind="population")

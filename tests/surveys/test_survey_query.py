@@ -1,0 +1,457 @@
+"""Surveys: what they cost together, what they promise jointly, and what is refused."""
+
+import math
+import signal
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.cells import Cells
+
+pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
+
+VOTE, AGE = ["yes", "no"], ["young", "middle", "old"]
+REGION = ["north", "south"]
+ROWS = [(vote, age, region) for vote in VOTE for age in AGE for region in REGION] * 5
+LOSSES = {
+    "epsilon": ({"epsilon": 1.0}, lambda loss: (loss.epsilon,)),
+    "epsilon, delta": ({"epsilon": 1.0, "delta": 1e-6}, lambda loss: (loss.epsilon, loss.delta)),
+    "rho": ({"rho": 0.1}, lambda loss: (loss.rho,)),
+    "rho, delta": ({"rho": 0.1, "delta": 1e-7}, lambda loss: (loss.rho, 0.0)),
+}
+
+
+def frame(rows=ROWS):
+    types = {"vote": pl.Enum(VOTE), "age": pl.Enum(AGE), "region": pl.Enum(REGION)}
+    return pl.LazyFrame(list(rows), schema=types, orient="row")
+
+
+def context(loss=None, unit=None, rows=ROWS, **arguments):
+    return dp.Context.compositor(
+        data=frame(rows),
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 2})),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
+        **arguments,
+    )
+
+
+def as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def questions(size=None):
+    vote = {"column": "vote", "nulls": "no", "size": size}
+    return {
+        "vote": vote,
+        "by region": {**vote, "by": "region", "categories": {"region": REGION}},
+        "table": {
+            "column": ["vote", "age"],
+            "nulls": {"vote": "no", "age": "old"},
+            "prior": 0.5,
+            "size": size,
+        },
+    }
+
+
+LAPLACE = "laplace_parameters"
+
+
+# --- what it costs
+
+
+@pytest.mark.parametrize(
+    ("loss", "size"),
+    [
+        *((loss, None) for loss in LOSSES),
+        ("epsilon", len(ROWS)),
+        # The choice among all mechanisms for few records takes seconds.
+        *(
+            pytest.param(name, len(ROWS), marks=pytest.mark.slow)
+            for name in LOSSES
+            if name != "epsilon"
+        ),
+    ],
+)
+def test_the_losses_add_up_in_the_context(loss, size):
+    """A filter that debits what is spent: half of it is left after a survey of half of it."""
+    arguments, expressed = LOSSES[loss]
+    whole = context(arguments, {"contributions": 2} if size is None else {"changes": 2})
+    half = {name: value / 2 for name, value in arguments.items()}
+    weights = {"vote": 1, "by region": 2, "table": 3.3}
+    query = ob.survey(whole.query(**half), questions(size), share=weights)
+    answers = query.release()
+    spent = as_tuple(whole.current_privacy_loss())
+    parts = zip(*(expressed(release.loss) for release in answers.values()), strict=True)
+    for stated, losses in zip(expressed(answers.loss), parts, strict=True):
+        exact = sum(map(Fraction, losses))
+        assert exact <= Fraction(stated) <= exact * (1 + Fraction(1, 1 << 51))
+    for debited, stated, limit in zip(spent, expressed(answers.loss), half.values(), strict=True):
+        assert debited == pytest.approx(stated, rel=1e-15)
+        assert (0.999 * limit if stated else 0) <= stated <= limit
+    for name, release in answers.items():
+        part = Fraction(weights[name]) / sum(map(Fraction, weights.values()))
+        assert 0.999 * part * half[loss.split(",")[0]] <= expressed(release.loss)[0]
+        assert Fraction(expressed(release.loss)[0]) <= part * Fraction(half[loss.split(",")[0]])
+        assert release.d_in == 2
+    ob.survey(whole.query(**half), questions(size)).release()
+    with pytest.raises(ValueError, match="exceeds what is left"):
+        ob.survey(whole.query(**half), questions(size)).release()
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    # No share is so small that its noise is beyond what a mechanism may add.
+    st.lists(st.floats(0.1, 10.0), min_size=1, max_size=6),
+    st.floats(0.1, 20.0),
+    st.sampled_from(sorted(LOSSES)),
+)
+def test_no_weights_exceed_the_budget(weights, factor, loss):
+    arguments = {name: value * factor for name, value in LOSSES[loss][0].items()}
+    query = context(arguments, split_evenly_over=1).query()
+    names = [str(number) for number in range(len(weights))]
+    asked = ob.survey(
+        query,
+        {name: {"column": "age", "nulls": "old", "mechanism": LAPLACE} for name in names},
+        share=dict(zip(names, weights, strict=True)),
+    )
+    spent = as_tuple(asked.resolve().map(2))
+    assert all(a <= b for a, b in zip(spent, as_tuple(asked._d_out), strict=True))
+    assert spent[0] >= 0.99 * as_tuple(asked._d_out)[0]
+
+
+def test_the_composition_is_checked_against_the_budget(monkeypatch):
+    """Negative control of the division: parts that add up to more are noticed."""
+    monkeypatch.setattr(
+        "opendp_bayes.surveys.survey_query.divided", lambda limit, weights: [limit] * len(weights)
+    )
+    with pytest.raises(ValueError, match=r"budget of the query, 1\.0"):
+        ob.survey(context(split_evenly_over=1).query(), questions()).resolve()
+
+
+# --- what it promises: all releases of all neighbours of small frames
+
+SMALL = [(vote, age, "north") for vote in VOTE for age in AGE]
+STEPS = 6
+
+
+def small_survey(unit, size, epsilon=1.0):
+    rows = SMALL[:2]
+    asked = ob.survey(
+        context({"epsilon": epsilon}, unit, rows, split_evenly_over=1).query(),
+        {
+            "vote": {"column": "vote", "nulls": "no", "size": size, "mechanism": LAPLACE},
+            "age": {
+                "column": "age",
+                "nulls": "old",
+                "size": size,
+                "mechanism": LAPLACE if size is None else "knorm_parameters",
+            },
+        },
+        share={"vote": 1, "age": 2},
+    )
+    return asked, asked.release()
+
+
+def counts(rows, column, labels):
+    return np.array([sum(row[column] == label for row in rows) for label in labels])
+
+
+def log_law(release, true, outcomes):
+    """Log-probabilities of outcomes up to a constant: the noise of Laplace on every count, or for a
+    public number of records on all but the last, and K-norm noise, by their definitions.
+    """
+    distance = np.abs(outcomes - true)
+    if isinstance(release.mechanism, ob.KNormParameters):
+        return -distance.sum(axis=1) / (2 * release.mechanism.scale)
+    noised = distance[:, :-1] if release.mechanism.total == "remainder" else distance
+    return -noised.sum(axis=1) / release.mechanism.scale
+
+
+def joint_worst(answers, size):
+    """The largest log-ratio of joint probabilities, over pairs of outcomes of both questions and
+    all neighbouring frames of two records, with one changed, added or removed.
+    """
+    grids = {}
+    for name, k in (("vote", 2), ("age", 3)):
+        grid = np.array(list(product(range(-2, STEPS - 2), repeat=k)))
+        grids[name] = grid if size is None else grid[grid.sum(axis=1) == size]
+    frames = list(product(SMALL, repeat=2))
+    pairs = [
+        (a, b)
+        for a in frames
+        for b in frames
+        if sum(x != y for x, y in zip(a, b, strict=True)) == 1
+    ]
+    if size is None:
+        pairs = [(a, a[:1]) for a in frames] + [(a[:1], a) for a in frames]
+    worst = 0.0
+    for first, second in pairs:
+        ratios = []
+        for name, column, labels in (("vote", 0, VOTE), ("age", 1, AGE)):
+            before, after = counts(first, column, labels), counts(second, column, labels)
+            release, grid = answers[name], grids[name]
+            ratios.append(log_law(release, before, grid) - log_law(release, after, grid))
+        joint = np.add.outer(*ratios)  # of every pair of outcomes: their noise is independent
+        worst = max(worst, float(np.abs(joint).max()))
+    return worst
+
+
+@pytest.mark.parametrize(("unit", "size"), [({"contributions": 1}, None), ({"changes": 1}, 2)])
+def test_the_joint_loss_of_all_neighbours_is_what_is_debited(unit, size):
+    asked, answers = small_survey(unit, size)
+    claimed = asked.resolve().map(1)
+    assert claimed <= 1.0
+    assert joint_worst(answers, size) == pytest.approx(claimed, rel=1e-9)
+    # Negative controls: a budget of 1 % more is noticed, and so is a whole budget for each question
+    _, more = small_survey(unit, size, epsilon=1.01)
+    assert joint_worst(more, size) > 1.005 * claimed
+    whole = {
+        name: ob.posterior(
+            context({"epsilon": 1.0}, unit, SMALL[:2], split_evenly_over=1).query(),
+            name,
+            nulls=labels[-1],
+            size=size,
+            mechanism=answers[name].mechanism.name,
+        ).release()
+        for name, labels in (("vote", VOTE), ("age", AGE))
+    }
+    assert joint_worst(whole, size) > 1.9 * claimed
+
+
+def test_the_noise_of_questions_is_independent():
+    """The same question twice: the correlation of 3 × 200 pairs of noises is below 5 / sqrt(600),
+    where shared noise has 1.
+    """
+    asked = {name: {"column": "age", "nulls": "old"} for name in ("once", "again")}
+    measurement = ob.survey(context(split_evenly_over=1).query(), asked).resolve()
+    data = frame()
+    drawn = np.array([[release.drawn for release in measurement(data)] for _ in range(200)])
+    noise = drawn - len(ROWS) // 3
+    once, again = noise[:, 0].ravel(), noise[:, 1].ravel()
+    limit = 5 / math.sqrt(once.size)
+    assert abs(np.corrcoef(once, again)[0, 1]) < limit
+    assert np.corrcoef(once, once)[0, 1] > limit
+
+
+# --- what comes back
+
+
+def test_a_survey_gives_what_single_queries_give():
+    """With almost no noise: the counts of the frame, in the order and of the kinds asked for."""
+    answers = ob.survey(
+        context({"epsilon": 1e6}, split_evenly_over=1).query(), questions()
+    ).release()
+    assert list(answers) == ["vote", "by region", "table"]
+    assert answers["vote"].counts == (30, 30)
+    assert answers["by region"].counts == ((15, 15), (15, 15))
+    assert answers["table"].counts == (10,) * 6
+    assert answers["table"].prior == (0.5,) * 6
+
+
+def test_a_grouped_query_groups_every_question():
+    grouped = context(split_evenly_over=1).query().group_by("region")
+    asked = {
+        "vote": {"column": "vote", "nulls": "no", "categories": {"region": REGION}},
+        "age": {"column": "age", "nulls": "old", "categories": {"region": REGION[:1]}},
+    }
+    answers = ob.survey(grouped, asked).release()
+    assert [release.groups for release in answers.values()] == [tuple(REGION), ("north",)]
+
+
+def test_mechanisms_are_those_of_posterior():
+    asked = {
+        "named": {"column": "age", "nulls": "old", "mechanism": "laplace_parameters"},
+        "fixed": {
+            "column": "vote",
+            "nulls": "no",
+            "mechanism": ob.LaplaceParameters(40.0, total="private"),
+        },
+    }
+    query = ob.survey(context(split_evenly_over=1).query(), asked)
+    answers = query.release()
+    assert answers["named"].mechanism == ob.LaplaceParameters(4.0, total="private")
+    assert answers["fixed"].mechanism.scale == 40.0
+    assert query.summarize(60)["scale"].to_list() == [4.0, 40.0]
+
+
+def test_summarize_and_repr_say_what_would_be_released():
+    query = ob.survey(context(split_evenly_over=1).query(), questions())
+    rows = query.summarize(guess_size=60)
+    assert rows["question"].to_list() == ["vote", "by region", "table"]
+    assert rows["epsilon"].to_list() == pytest.approx([1 / 3] * 3)
+    assert rows["interval_width"].is_between(0, 1).all()
+    assert "\n 'by region': PosteriorQuery(posterior of 2 categories in 2 groups" in repr(query)
+    released = query.release()
+    assert rows["scale"].to_list() == [release.mechanism.scale for release in released.values()]
+    unpaid = ob.survey(context().query(), questions())
+    assert repr(unpaid).startswith("SurveyQuery(query: has no budget of its own")
+
+
+@pytest.mark.parametrize("during", ["counting", "the first draw", "the last draw"])
+def test_an_interrupt_after_the_counting_carries_the_survey(monkeypatch, during):
+    """While questions are still to be counted, it stops all of them, and is paid for."""
+    whole = context(split_evenly_over=1)
+    counting = during == "counting"
+    owner, name = (Cells, "counts") if counting else (ob.LaplaceParameters, "draw")
+    carried_out = getattr(owner, name)
+
+    def interrupted(*args, **options):
+        signal.raise_signal(signal.SIGINT)
+        return carried_out(*args, **options)
+
+    floored = ob.LaplaceParameters(20.0, "floored", "private")  # drawn by us, not by OpenDP
+    asked = {name: {"column": "vote", "nulls": "no"} for name in ("first", "second")}
+    asked["first" if during == "the first draw" else "second"]["mechanism"] = floored
+    query = ob.survey(whole.query(), asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            query.release()
+    if not counting:
+        assert isinstance(caught.value, ob.ReleaseInterrupted)
+        assert list(caught.value.release) == list(asked)
+    else:
+        assert not isinstance(caught.value, ob.ReleaseInterrupted)
+    assert len(whole.current_privacy_loss()) == 1
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    ("asked", "share", "message"),
+    [
+        ([], "equal", r"questions: .*mapping from names"),
+        ({}, "equal", "questions: must hold at least one"),
+        ({1: {"column": "vote"}}, "equal", "questions: the name 1"),
+        ({"a": "vote"}, "equal", r"questions\['a'\]='vote': .*mapping .*column"),
+        (
+            {"a": {"colum": "vote", "categories": VOTE}},
+            "equal",
+            r"keys are \['colum', .* you mean 'column'",
+        ),
+        ({"a": {"column": "none"}}, "equal", r"questions\['a'\]: .*none"),
+        (
+            {"a": {"column": "vote", "nulls": "no", "shares": 2}},
+            "equal",
+            r"questions\['a'\]: .*shares",
+        ),
+        (
+            {"a": {"column": "vote", "nulls": "no", "catgories": VOTE}},
+            "equal",
+            r"catgories=\['yes', 'no'\]: .* you mean 'categories'",
+        ),
+        (
+            {"a": {"column": "vote", "nulls": "no", "by": 3}},
+            "equal",
+            r"questions\['a'\]: by=3: .*name of",
+        ),
+        (
+            {
+                "a": {
+                    "column": "vote",
+                    "nulls": "no",
+                    "by": ["region", "vote"],
+                    "categories": {("region", "vote"): [("a", "b")]},
+                }
+            },
+            "equal",
+            r"questions\['a'\]: by='vote': .*asked for",
+        ),
+        (None, "errors", "share='errors': must be 'equal', or a mapping from every"),
+        (None, ["equal"], r"share=\['equal'\]: must be 'equal', or a mapping"),
+        (
+            {"a": {"column": "vote", "nulls": "no", "share": 0}},
+            {"a": 1},
+            r"questions\['a'\]: share=0: must be finite",
+        ),
+        (None, {"vote": 1}, r"weight for .*'vote', 'by region', 'table'"),
+        (None, {"vote": 1, "by region": 0, "table": 1}, r"share\['by region'\]=0: must be finite"),
+        (None, {"vote": 1, "by region": "2", "table": 1}, r"share\['by region'\]='2': must be a n"),
+    ],
+)
+def test_refusals_before_any_data_are_read(asked, share, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        ob.survey(context().query(epsilon=1.0), questions() if asked is None else asked, share)
+
+
+def test_groups_of_groups_are_refused():
+    grouped = context().query(epsilon=1.0).group_by("region")
+    with pytest.raises(ValueError, match="the query is grouped already"):
+        ob.survey(grouped, questions())
+
+
+def test_a_mechanism_beyond_its_share_and_a_missing_budget_are_refused():
+    asked = {
+        "a": {"column": "vote", "nulls": "no"},
+        "b": {
+            "column": "vote",
+            "nulls": "no",
+            "mechanism": ob.LaplaceParameters(2.0, total="private"),
+        },
+    }
+    unspent = context()
+    query = ob.survey(unspent.query(epsilon=1.0), asked)
+    with pytest.raises(ValueError, match=r"questions\['b'\]: mechanism=.*exceeds the budget"):
+        query.release()
+    with pytest.raises(ValueError, match="no budget of its own"):
+        ob.survey(unspent.query(), questions()).release()
+    with pytest.raises(ValueError, match="must belong to a Context"):
+        query.release(data=frame())
+    assert unspent.current_privacy_loss() == 0.0
+
+
+@pytest.mark.parametrize("keep", ["sample", "first"])
+def test_every_question_counts_the_same_rows_of_an_identifier(keep):
+    """As docs/limits.md says; by noise of a few hundredths of a record."""
+    rows = pl.LazyFrame({"id": [i // 2 for i in range(800)], "vote": VOTE * 400})
+    whole = dp.Context.compositor(
+        data=rows,
+        privacy_unit=dp.unit_of(contributions=1, identifier="id"),
+        privacy_loss=dp.loss_of(epsilon=400.0),
+        split_evenly_over=1,
+    )
+    vote = {"column": "vote", "categories": VOTE, "nulls": "no", "unknown": "no"}
+    query = whole.query().truncate_per_group(1, keep=keep)
+    answers = ob.survey(query, {str(at): vote for at in range(8)}).release()
+    assert len({release.counts for release in answers.values()}) == 1
+
+
+def test_a_second_release_is_refused_with_what_to_do():
+    of = context(split_evenly_over=1)
+    query = ob.survey(of.query(), questions())
+    query.release()
+    with pytest.raises(ValueError, match="answered as many queries"):
+        query.release()
+
+
+def test_weights_belong_to_their_names_in_whatever_order_they_come():
+    weights = {"table": 5, "by region": 2, "vote": 1}
+    query = ob.survey(context(split_evenly_over=1).query(), questions(), share=weights)
+    assert list(query.share) == ["vote", "by region", "table"]
+    for name, release in query.release().items():
+        assert query.share[name] == weights[name] / 8
+        assert release.epsilon == pytest.approx(weights[name] / 8, rel=1e-9)
+
+
+def test_every_question_says_its_own_part_of_delta():
+    """Before and after the release, of two parts that are not alike."""
+    whole = context({"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
+    asked = {"column": "vote", "nulls": "no", "mechanism": "gaussian_parameters"}
+    share = {"small": 1, "large": 3}
+    query = ob.survey(whole.query(), dict.fromkeys(share, asked), share=share)
+    before, shown, answers = query.summarize(), repr(query), query.release()
+    for name, debits, part in zip(share, before["debits"], (2.5e-7, 7.5e-7), strict=True):
+        stated = answers[name].delta
+        assert 0.999 * part <= stated <= part
+        assert f"{name!r}: PosteriorQuery(" in shown
+        assert f"{stated})" in debits
+        assert shown.count(f"{stated})") == 1
+    assert before["delta"].to_list() == [release.delta for release in answers.values()]
+    assert before["epsilon"].to_list() == [release.epsilon for release in answers.values()]

@@ -1,0 +1,331 @@
+"""Chains on consistent tables against a list of every data set."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.sampling.markov_chain import r_hat_and_ess
+from opendp_bayes.mechanisms.integer_noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    FlooredLaplace,
+    IntegerNoise,
+)
+from opendp_bayes.surveys.survey_tables.cells import CellPrior, State
+from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws, draw
+from opendp_bayes.surveys.survey_tables.junction_tree import junction_tree
+from opendp_bayes.surveys.survey_tables.line_moves import all_moves
+from opendp_bayes.surveys.survey_tables.lines import MovedSet
+from opendp_bayes.surveys.survey_tables.records import matched_records
+from opendp_bayes.surveys.survey_tables.starting_tables import starting_tables
+from opendp_bayes.surveys.survey_tables.tables import Model, NoisyTable
+from tests.helpers.every_survey import SmallSurvey, margin, posterior, weighed
+
+#: Standard errors by which a mean over the chains may differ from the exact one. A normal variable
+#: is farther away with probability 5e-7; effective draws that are overstated by a fifth make it
+#: 5e-6 each, and some 5e-4 for all of this file.
+FARTHEST = 5.0
+NOISES: tuple[IntegerNoise, ...] = (
+    DiscreteGaussian(1.0),
+    DiscreteLaplace(0.7),
+    FlooredLaplace(0.6),
+)
+#: Events of a probability below 4 % are too rare for the normal law.
+LEAST_STD = 0.2
+#: Cliques, separators and measured tables, with their levels.
+MODELS: dict[str, tuple[Any, ...]] = {
+    "path": ((2, 2, 2), ((0, 1), (1, 2)), ((1,),), ((0, 1), (1, 2))),
+    "path and its ends": ((2, 2, 2), ((0, 1), (1, 2)), ((1,),), ((0, 1), (1, 2), (2,))),
+    "star": ((3, 2, 2), ((0, 1), (0, 2)), ((0,),), ((0, 1), (0, 2))),
+    "cycle": ((2, 2, 2), ((0, 1, 2),), (), ((0, 1), (1, 2), (0, 2))),
+    "hierarchy": ((2, 2, 2), ((0, 1, 2),), (), ((0,), (0, 1), (0, 1, 2))),
+    "apart": ((2, 2, 2), ((0, 1), (2,)), ((),), ((0, 1), (2,))),
+    "twice": ((2, 3), ((0, 1),), (), ((0, 1), (0, 1))),
+}
+#: Those with moves in tables of different shapes, and in several tables each, that are made in one
+#: call: of two pairs, and of the second and the fourth variable.
+TOGETHER: dict[str, tuple[Any, ...]] = {
+    "three unequal tables": ((3, 2, 2), ((0, 1), (1, 2)), ((1,),), ((0, 1), (1, 2), (2,))),
+    "four tables in a row": (
+        (2, 2, 2, 2, 2),
+        ((0, 1), (1, 2), (2, 3), (3, 4)),
+        ((1,), (2,), (3,)),
+        ((0, 1), (1, 2), (2, 3), (3, 4)),
+    ),
+}
+#: One of each shape, with public and private numbers of records.
+QUICK = [("path", 6), ("path", None), ("cycle", None), ("apart", 6)]
+CONCENTRATION = 2.5
+#: Where the number of records is private, data sets have at most this many, by the records that
+#: were counted: the probability of more is below 1e-6.
+LARGEST = {5: 13, 2: 8}
+
+
+def case(name: str, size: int | None, seed: int, counted: int = 5) -> tuple[SmallSurvey, list[Any]]:
+    """A survey of some records at random, and what was drawn of it."""
+    rng = np.random.default_rng(seed)
+    levels, cliques, separators, scopes = (MODELS | TOGETHER)[name]
+    noises = (2 * NOISES)[: len(scopes)]
+    survey = SmallSurvey(levels, cliques, separators, scopes, noises, size, CONCENTRATION)
+    number = counted if size is None else size
+    truth = rng.multinomial(number, rng.dirichlet(np.ones(np.prod(levels))))
+    tables = [margin(truth[None], levels, scope)[0] for scope in scopes]
+    drawn = [
+        table + noise.simulate(table.shape, rng)
+        for table, noise in zip(tables, survey.noise, strict=True)
+    ]
+    return survey, drawn
+
+
+def model_of(survey: SmallSurvey, drawn: list[Any]) -> Model:
+    looks = [
+        NoisyTable(scope, DrawnCounts.of(y, noise))
+        for scope, y, noise in zip(survey.scopes, drawn, survey.noise, strict=True)
+    ]
+    return Model(survey.levels, looks, survey.size, survey.concentration)
+
+
+def deviations(
+    survey: SmallSurvey, drawn: list[Any], draws: ConsistentDraws, counted: int = 5
+) -> Iterator[float]:
+    """Standard errors by which the chains miss means, squares and probabilities of counts, of every
+    clique and of the number of records.
+    """
+    rows, p = posterior(survey, drawn, LARGEST[counted])
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x * 1.0,
+        lambda x: x**2.0,
+        *(lambda x, at=at: (x == at) * 1.0 for at in range(3)),
+    ]
+    for scope in (*survey.cliques, ()):
+        exact, found = margin(rows, survey.levels, scope), draws.counts(scope)
+        assert found is not None
+        assert found.shape[-1] == exact.shape[1]
+        for cell in range(exact.shape[1]):
+            for function in functions:
+                values = function(exact[:, cell])
+                mean = p @ values
+                std = np.sqrt(max(p @ (values - mean) ** 2, 0.0))
+                if std > LEAST_STD:
+                    drawn_values = function(found[..., cell])
+                    effective = r_hat_and_ess(drawn_values[..., None])[1][0]
+                    yield (drawn_values.mean() - mean) / std * np.sqrt(effective)
+
+
+def worst(survey: SmallSurvey, drawn: list[Any]) -> float:
+    """The largest deviation of chains for a survey from the list for it."""
+    draws = draw(model_of(survey, drawn), 400, np.random.default_rng(7))
+    return max(map(abs, deviations(survey, drawn, draws)))
+
+
+@pytest.mark.parametrize(("name", "size"), QUICK)
+def test_chains_meet_every_data_set(name: str, size: int | None) -> None:
+    assert worst(*case(name, size, seed=1)) < FARTHEST
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("size", [3, 7, None])
+@pytest.mark.parametrize("name", MODELS)
+def test_chains_meet_every_data_set_in_many_cases(name: str, size: int | None, seed: int) -> None:
+    assert worst(*case(name, size, seed)) < FARTHEST
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("three unequal tables", 4), ("three unequal tables", None), ("four tables in a row", 3)],
+)
+def test_moves_made_in_one_call_meet_every_data_set(name: str, size: int | None) -> None:
+    survey, drawn = case(name, size, 1, counted=2)
+    draws = draw(model_of(survey, drawn), 400, np.random.default_rng(7))
+    assert max(map(abs, deviations(survey, drawn, draws, counted=2))) < FARTHEST
+
+
+def row_of_tables(size: int | None) -> Model:
+    """Six tables of 8 by 8 cells, each of which shares a variable with the next."""
+    looks = [NoisyTable((v, v + 1), DrawnCounts.of(np.full(64, 9), NOISES[0])) for v in range(6)]
+    return Model((8,) * 7, looks, size, None)
+
+
+@pytest.mark.parametrize(("size", "calls"), [(600, 18), (None, 26)])
+def test_moves_on_tables_apart_are_made_in_one_call(size: int | None, calls: int) -> None:
+    """One by one they are 48, and 56 where those of the number of records come to them."""
+    moves = all_moves(row_of_tables(size))
+    assert sum(move.calls for move in moves[:-1]) == calls
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_moves_on_one_table_in_one_call_are_noticed(
+    apart: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not apart:
+        monkeypatch.setattr(MovedSet, "meets", lambda *_: False)
+    model, rng = row_of_tables(600), np.random.default_rng(2)
+    state = State(model.all_tables(starting_tables(model, 4, rng)), np.full(4, 5))
+    for move in all_moves(model):
+        move(state, rng)
+    made = model.all_tables({clique: state.counts[clique] for clique in model.tree.cliques})
+    agree = all(np.array_equal(counts, made[scope]) for scope, counts in state.counts.items())
+    assert agree is apart
+
+
+def test_another_prior_or_noise_is_noticed() -> None:
+    survey, drawn = case("path", 6, seed=1)
+    draws = draw(model_of(survey, drawn), 1000, np.random.default_rng(7))
+    wider = tuple(replace(noise, scale=1.3 * noise.scale) for noise in survey.noise)  # type: ignore[type-var]
+    for other in (replace(survey, concentration=2 * CONCENTRATION), replace(survey, noise=wider)):
+        assert max(map(abs, deviations(other, drawn, draws))) > 1.5 * FARTHEST
+    assert max(map(abs, deviations(survey, drawn, draws))) < FARTHEST
+
+
+def test_a_learned_concentration_is_the_mixture_over_its_grid() -> None:
+    survey, drawn = case("path", 6, seed=3)
+    model = model_of(survey, drawn)
+    learning = Model(survey.levels, model.looks, survey.size, None)
+    draws = draw(learning, 400, np.random.default_rng(5))
+    log_evidence, means = [], []
+    for concentration in learning.concentrations:
+        one = replace(survey, concentration=float(concentration))
+        rows, p = posterior(one, drawn, LARGEST[5])
+        means.append(p @ margin(rows, survey.levels, (0, 1)))
+        log_evidence.append(logsumexp(weighed(one, drawn, LARGEST[5])[1]))
+    weights = np.exp(np.array(log_evidence) + learning.log_prior_of_concentrations)
+    weights /= weights.sum()
+    found = np.log(draws.concentration)
+    effective = r_hat_and_ess(found[..., None])[1][0]
+    grid = np.log(learning.concentrations)
+    mean = weights @ grid
+    std = np.sqrt(weights @ (grid - mean) ** 2)
+    assert abs(found.mean() - mean) / std * np.sqrt(effective) < FARTHEST
+    counts = draws.counts((0, 1))
+    assert counts is not None
+    error = counts.reshape(-1, 4).std(axis=0) / np.sqrt(draws.settled((0, 1))[1])
+    assert np.all(np.abs(counts.mean(axis=(0, 1)) - weights @ np.array(means)) < FARTHEST * error)
+
+
+def test_a_learned_concentration_is_log_logistic_about_half_a_record_a_cell() -> None:
+    survey, drawn = case("path", 6, seed=3)
+    model = Model(survey.levels, model_of(survey, drawn).looks, survey.size, None)
+    of = model.concentrations
+    expected = stats.fisk(1.0, scale=0.5 * 4).logpdf(of) + np.log(of)  # of its logarithm
+    np.testing.assert_allclose(np.diff(model.log_prior_of_concentrations), np.diff(expected))
+
+
+def test_priors_of_counts_that_are_looked_up_and_of_larger_ones() -> None:
+    prior, chosen = CellPrior(np.array([0.25, 1.5])), np.array([[1], [0], [1]])
+    counts = np.array([[0, 7, 4095], [4096, 1, 4000], [4094, 10**6, 4097]])
+    alphas = np.array([1.5, 0.25, 1.5])[:, None]
+    expected = gammaln(counts + alphas) - gammaln(counts + 1)
+    for rows in (slice(3), slice(1), slice(1, 2)):
+        found = prior.log_weight(counts[rows], chosen[rows])
+        np.testing.assert_allclose(found, expected[rows], rtol=1e-9, atol=1e-9)
+    assert prior.log_weight(counts[:, :0], chosen).shape == (3, 0)
+
+
+@pytest.mark.parametrize("size", [40, None])
+def test_every_draw_agrees_with_itself_and_with_its_records(size: int | None) -> None:
+    rng = np.random.default_rng(4)
+    levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (2, 3), (0, 3), (1,)]
+    looks = [
+        NoisyTable(scope, DrawnCounts.of(rng.normal(6, 3, number).round(), noise))
+        for scope, noise in zip(scopes, 2 * NOISES, strict=False)
+        for number in [int(np.prod([levels[v] for v in scope]))]
+    ]
+    model = Model(levels, looks, size, None)
+    cliques = starting_tables(model, 8, rng)
+    state = State(model.all_tables(cliques), np.full(8, 5))
+    first = {scope: counts.copy() for scope, counts in state.counts.items()}
+    for move in all_moves(model):
+        for _ in range(20):
+            move(state, rng)
+    made = model.all_tables({clique: state.counts[clique] for clique in cliques})
+    for scope, counts in state.counts.items():
+        assert counts.min() >= 0
+        np.testing.assert_array_equal(counts, made[scope])
+        for clique in model.tree.cliques:
+            if set(scope) <= set(clique):
+                summed = model.margin(state.counts[clique], clique, scope)
+                np.testing.assert_array_equal(counts, summed)
+        if scope:
+            assert np.any(counts != first[scope], axis=1).all()
+    for chain in range(8):
+        tables = {clique: state.counts[clique][chain] for clique in cliques}
+        records = matched_records(model, tables, rng)
+        for clique, table in tables.items():
+            shape = [levels[v] for v in clique]
+            cells = np.ravel_multi_index([records[:, v] for v in clique], shape)
+            np.testing.assert_array_equal(np.bincount(cells, minlength=table.size), table)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "cliques", "shared"),
+    [
+        ([(0, 1), (1, 2), (2, 3)], {(0, 1), (1, 2), (2, 3)}, [(1,), (2,)]),
+        ([(0, 1), (1, 2), (2, 3), (0, 3)], {(0, 1, 3), (1, 2, 3)}, [(1, 3)]),
+        ([(0, 1), (0, 2), (0, 3)], {(0, 1), (0, 2), (0, 3)}, [(0,), (0,)]),
+        ([(0,), (1, 2), (3,)], {(0,), (1, 2), (3,)}, [(), ()]),
+        ([(0, 1, 2, 3), (1, 2)], {(0, 1, 2, 3)}, []),
+    ],
+)
+def test_junction_trees(scopes: Any, cliques: set[Any], shared: list[Any]) -> None:
+    tree = junction_tree([3, 2, 4, 2], scopes)
+    if len(cliques) == 2 and len(scopes) == 4:  # either diagonal closes the cycle
+        assert all(len(clique) == 3 for clique in tree.cliques)
+        assert [len(edge.separator) for edge in tree.edges] == [2]
+        return
+    assert set(tree.cliques) == cliques
+    assert sorted(edge.separator for edge in tree.edges) == shared
+
+
+def test_junction_trees_run_through() -> None:
+    """In any tree the cliques that hold a variable hang together."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        number = int(rng.integers(3, 9))
+        pairs = [(a, b) for a in range(number) for b in range(a)]
+        picked = rng.choice(len(pairs), int(rng.integers(2, len(pairs))), replace=False)
+        scopes = [tuple(sorted(pairs[at])) for at in picked] + [(v,) for v in range(number)]
+        tree = junction_tree(rng.integers(2, 5, number).tolist(), scopes)
+        assert all(tree.holding(scope) is not None for scope in scopes)
+        for v in range(number):
+            holding = sum(v in clique for clique in tree.cliques)
+            assert sum(v in edge.separator for edge in tree.edges) == holding - 1
+
+
+def test_edges_say_what_is_independent() -> None:
+    tree = junction_tree([2, 2, 2, 2, 2], [(0, 1), (1, 2), (1, 3), (4,)])
+    assert ((4,), (0, 1, 2, 3), ()) in tree.separations()
+    for one, other, given in tree.separations():
+        assert set(one) | set(other) | set(given) == set(range(5))
+        for clique in tree.cliques:  # no clique joins what is said to be apart
+            assert not (set(clique) & set(one) and set(clique) & set(other))
+    assert len(tree.separations()) == len(tree.cliques) - 1
+
+
+def test_rounded_tables_agree() -> None:
+    rng = np.random.default_rng(3)
+    levels, scopes = (3, 4, 2, 5), [(0, 1), (1, 2), (1, 3), (2, 3)]
+    looks = [
+        NoisyTable(scope, DrawnCounts.of(np.zeros(number), NOISES[0]))
+        for scope in scopes
+        for number in [int(np.prod([levels[v] for v in scope]))]
+    ]
+    model = Model(levels, looks, 10, None)
+    for units in (1, 10, 1000):
+        joint = rng.dirichlet(np.full(120, 0.3))
+        means = {clique: margin(joint[None], levels, clique)[0] for clique in model.tree.cliques}
+        found = model.rounded(means, units)
+        for clique, cells in found.items():
+            assert cells.sum() == units
+            assert cells.min() >= 0
+            assert np.abs(cells - units * means[clique]).max() < 3
+        for edge in model.tree.edges:
+            ends = (model.tree.cliques[edge.child], model.tree.cliques[edge.parent])
+            one, other = (model.margin(found[end], end, edge.separator) for end in ends)
+            np.testing.assert_array_equal(one, other)

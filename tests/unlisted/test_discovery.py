@@ -1,0 +1,465 @@
+"""Values that nobody listed are shown by the law that is accounted for, and nothing of the others
+leaves: not in labels, types, bytes, messages, order or pickles.
+"""
+
+import io
+import itertools
+import math
+import pickle
+from collections import defaultdict
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
+from opendp_bayes.unlisted.thresholds import (
+    Discovery,
+    GaussianThreshold,
+    LaplaceThreshold,
+    OptimalThreshold,
+)
+from opendp_bayes.unlisted.trusted import discovery as module
+from opendp_bayes.unlisted.trusted.discovery import is_concentrated
+from opendp_bayes.unlisted.trusted.keys import CountedKeys, Keys, KeysSpace, counted_in_frames
+
+pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
+
+CANARY = "Ada Lovelace of 12 St James Square"
+APPROXIMATE = dp.approximate(dp.max_divergence())
+SMALL = OptimalThreshold(1.0, 0.05)
+ROWS = [f"k{key}" for key in range(40) for _ in range(key)]
+
+
+def context_of(frame: pl.LazyFrame, **arguments: Any) -> Any:
+    given = {
+        "privacy_unit": dp.unit_of(contributions=1),
+        "privacy_loss": dp.loss_of(epsilon=1.0, delta=1e-8),
+        "split_evenly_over": 1,
+    }
+    return ob.context(frame, **given | arguments)
+
+
+def asked(frame: pl.LazyFrame, column: str = "key", **arguments: Any) -> Any:
+    return ob.discover(context_of(frame).query(), column, **{"nulls": ob.DROP} | arguments)
+
+
+def counted(frame: pl.DataFrame, keys: Keys) -> CountedKeys:
+    return counted_in_frames(keys, RowLimits())(frame.lazy())
+
+
+# --- the law that is drawn is the law that is accounted for
+
+
+class Scripted:
+    """Draws from a list, in place of the CSPRNG."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
+        self.values: list[int] = []
+        monkeypatch.setattr(kind, "draws", lambda law, number: self.take(number))
+
+    def take(self, number: int) -> np.ndarray[Any, Any]:
+        taken, self.values = self.values[:number], self.values[number:]
+        return np.array(taken, dtype=np.int64)
+
+
+def outcomes(
+    scripted: Scripted,
+    rows: list[str],
+    listed: tuple[str, ...],
+    law: OptimalThreshold,
+    discovery: Any = None,
+) -> dict[Any, float]:
+    """The exact law of what `_shown` gives, by listing all draws of the noise of every value."""
+    first, masses = law.masses
+    keys = Keys("key", "text", listed)
+    of_rows = counted(pl.DataFrame({"key": rows}, schema={"key": pl.String}), keys)
+    batches = [batch.sort("key") for batch in of_rows.batches()]  # as draws are in this order
+    frame, number = CountedKeys(lambda: iter(batches)), len(set(rows))
+    found: dict[Any, float] = defaultdict(float)
+    space = keys.space
+    for draws in itertools.product(range(masses.size), repeat=number + len(listed)):
+        scripted.values = [first + at for at in draws]
+        labels, noisy, *_ = module._shown(frame, space, discovery or Discovery(law))
+        found[labels, noisy] += math.prod(masses[at] for at in draws)
+    return found
+
+
+def divergence(p: dict[Any, float], q: dict[Any, float], epsilon: float) -> float:
+    return sum(max(0.0, mass - math.exp(epsilon) * q.get(at, 0.0)) for at, mass in p.items())
+
+
+PAIRS = [
+    (["a"], []),
+    (["a", "a"], ["a"]),
+    (["a", "b"], ["a"]),
+    (["a", "b", "b"], ["b", "b"]),
+    (["a", "a", "a", "a"], ["a", "a", "a"]),
+    (["x"], []),
+    (["x", "a"], ["x"]),
+    (["x", "x", "a"], ["x", "a"]),
+]
+
+
+@pytest.mark.parametrize(("more", "less"), PAIRS)
+@pytest.mark.parametrize("listed", [(), ("x",)])
+def test_all_outcomes_of_the_callback_keep_the_promise(
+    monkeypatch: pytest.MonkeyPatch, more: list[str], less: list[str], listed: tuple[str, ...]
+) -> None:
+    law = OptimalThreshold(2.0, 0.1)
+    scripted = Scripted(monkeypatch, OptimalThreshold)
+    p, q = (outcomes(scripted, rows, listed, law) for rows in (more, less))
+    assert sum(p.values()) == pytest.approx(1.0)
+    loss = loss_of_discovery(Discovery(law), 1, concentrated=False)
+    for one, other in ((p, q), (q, p)):
+        assert divergence(one, other, loss.epsilon) <= loss.delta + 1e-12
+
+
+def test_a_threshold_that_is_one_less_breaks_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control: what is shown is decided in the callback, by `>=` and by no other."""
+    law = OptimalThreshold(2.0, 0.1)
+    scripted = Scripted(monkeypatch, OptimalThreshold)
+    lower = SimpleNamespace(draws=scripted.take, threshold=law.threshold - 1)
+    wrong = SimpleNamespace(law=lower, rest=None, within=None)
+    p, q = (outcomes(scripted, rows, (), law, wrong) for rows in (["a"], []))
+    assert divergence(p, q, 2.0) > 0.5
+
+
+def test_one_new_value_is_shown_as_often_as_delta_says() -> None:
+    """200 000 values of one record: the number shown is binomial with δ; six standard deviations,
+    a false alarm in 5e8 runs.
+    """
+    number, law = 200_000, OptimalThreshold(1.0, 0.01)
+    frame = pl.DataFrame({"key": np.arange(number)})
+    labels, drawn, *_ = module._shown(
+        counted(frame, Keys("key", "integer")),
+        KeysSpace("key", "integer", (), False),
+        Discovery(law),
+    )
+    expected = number * 0.01
+    assert abs(len(labels) - expected) < 6 * math.sqrt(expected)
+    assert min(drawn) >= law.threshold
+    assert list(labels) == sorted(labels)
+
+
+@pytest.mark.parametrize(
+    "law", [OptimalThreshold(0.5, 1e-4), LaplaceThreshold(2.0, 18), GaussianThreshold(4.0, 16)]
+)
+def test_values_are_shown_with_the_chance_that_the_law_states(law: Any) -> None:
+    """4000 values for each count; six standard deviations for 12 counts, a false alarm in 4e7."""
+    counts = np.repeat(np.arange(8, 32, 2), 4000)
+    batches = [pl.DataFrame({"key": np.arange(counts.size), "number": counts})]
+    labels, *_ = module._shown(
+        CountedKeys(lambda: iter(batches)),
+        KeysSpace("key", "integer", (), False),
+        Discovery(law),
+    )
+    shown = np.bincount(counts[np.array(labels, dtype=np.int64)], minlength=32)[8:32:2]
+    chance = law.shown(np.arange(8, 32, 2))
+    spread = np.sqrt(4000 * chance * (1 - chance))
+    assert np.all(np.abs(shown - 4000 * chance) <= 6 * spread + 1e-9)
+
+
+def test_the_rest_is_the_sum_of_what_is_hidden_with_noise_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(DiscreteLaplace, "draws", lambda law, number: np.array([7] * number))
+    frame = pl.DataFrame({"key": ["a"] * 3 + ["b"] * 500 + ["c"] * 2 + ["x"] * 9})
+    keys = Keys("key", "text", ("x",))
+    law = OptimalThreshold(1.0, 1e-8, 0.8)
+    labels, _, rest = module._shown(
+        counted(frame, keys), keys.space, Discovery(law, DiscreteLaplace(5.0))
+    )
+    assert labels == ("x", "b")
+    assert rest == 3 + 2 + 7
+
+
+# --- nothing of what is hidden leaves
+
+
+def hidden_frames() -> Iterator[pl.LazyFrame]:
+    rows = ["common"] * 300 + [CANARY] * 2
+    yield pl.LazyFrame({"key": rows})
+    yield pl.LazyFrame({"key": pl.Series(rows, dtype=pl.Categorical)})
+    yield pl.LazyFrame({"key": pl.Series(rows, dtype=pl.Enum([CANARY, "common", "never"]))})
+
+
+@pytest.mark.parametrize("frame", list(hidden_frames()))
+def test_no_form_of_a_release_holds_a_hidden_label(frame: pl.LazyFrame) -> None:
+    release = asked(frame, rest=0.2).release()
+    assert release.categories == ("common",)
+    arrow, picture = io.BytesIO(), io.BytesIO()
+    table = release.to_frame()
+    table.write_ipc(arrow)
+    release.plot().figure.savefig(picture, format="svg")
+    forms = [pickle.dumps(release), pickle.dumps(table), arrow.getvalue(), picture.getvalue()]
+    forms += [str(of).encode() for of in (release, repr(release), release.to_json(), table)]
+    forms += [release._repr_html_().encode()]
+    assert not any(CANARY.encode() in form or b"Lovelace" in form for form in forms)
+    assert all(b"common" in form for form in forms)
+
+
+def test_a_filtered_column_would_hold_it() -> None:
+    """Negative control of the test above: labels are rebuilt for a reason."""
+    column = pl.Series([f"a common value of {number}" for number in range(2000)] + [CANARY])
+    kept = column.filter(pl.Series([True] * 2000 + [False]))
+    assert CANARY.encode() in pickle.dumps(kept)
+
+
+def test_counts_of_all_values_are_not_copied_and_show_nothing() -> None:
+    keys = counted(pl.DataFrame({"key": [CANARY]}), Keys("key", "text"))
+    assert CANARY not in repr(keys)
+    with pytest.raises(TypeError, match="not copied"):
+        pickle.dumps(keys)
+
+
+def test_an_error_while_counting_tells_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any, number: int) -> Any:
+        raise RuntimeError(CANARY)
+
+    query = asked(pl.LazyFrame({"key": [CANARY] * 5}))
+    query.resolve()
+    monkeypatch.setattr(OptimalThreshold, "draws", failing)
+    with pytest.raises(ob.ReleaseError) as error:
+        query.release()
+    assert CANARY not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_a_seed_that_the_session_has_set_decides_nothing() -> None:
+    found = set()
+    for _ in range(8):
+        pl.set_random_seed(1)
+        np.random.seed(1)
+        found.add(asked(pl.LazyFrame({"key": ROWS})).release().drawn)
+    assert len(found) > 1
+
+
+def test_nothing_shown_is_an_answer() -> None:
+    release = asked(pl.LazyFrame({"key": ["a", "b"]}), rest=0.2).release()
+    assert release.categories == ()
+    assert release.k == 0
+    assert release.rest is not None
+    assert release.to_frame().height == 0
+    assert "Everything else together" in str(release)
+
+
+# --- listed values, nulls and types
+
+
+def test_listed_values_are_shown_whatever_their_count_and_others_come_sorted() -> None:
+    release = asked(pl.LazyFrame({"key": ROWS}), always=["zz", "k3"]).release()
+    assert release.categories[:2] == ("zz", "k3")
+    assert release.listed == 2
+    found = release.categories[2:]
+    assert list(found) == sorted(found)
+    assert "k39" in found
+    assert "k3" not in found
+
+
+@pytest.mark.parametrize("nulls", ["none", ob.DROP])
+def test_nulls_are_counted_under_their_label_with_the_text_that_reads_so(nulls: Any) -> None:
+    rows = ["a"] * 200 + [None] * 300 + ["none"] * 400
+    release = asked(pl.LazyFrame({"key": rows}), nulls=nulls).release()
+    count = dict(zip(release.categories, release.drawn, strict=True))
+    expected = 700 if nulls == "none" else 400
+    assert abs(count["none"] - expected) < 40
+    assert release.listed == (nulls == "none")
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ([3] * 100 + [-5] * 100, (-5, 3)),
+        (pl.Series([2**63 + 5] * 100, dtype=pl.UInt64), (2**63 + 5,)),
+        ([True] * 100, (True,)),
+        ([" a"] * 100 + ["a"] * 100 + ["A"] * 100, (" a", "A", "a")),
+        (["é"] * 100 + ["e\u0301"] * 100, ("e\u0301", "é")),
+        ([""] * 100, ("",)),
+        (pl.Series(["2026-05-01"] * 100).str.to_date(), ("2026-05-01",)),
+    ],
+)
+def test_labels_mean_what_they_are(values: Any, labels: tuple[Any, ...]) -> None:
+    release = asked(pl.LazyFrame({"key": values})).release()
+    assert release.categories == labels
+    assert [type(label) for label in release.categories] == [type(label) for label in labels]
+
+
+@pytest.mark.parametrize("values", [[0.5], [[1]], [{"a": 1}]])
+def test_other_types_are_refused_with_what_to_do(values: list[Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match="key"):
+        asked(pl.LazyFrame({"key": values}))
+
+
+# --- who is protected
+
+
+def people(rows: list[tuple[int, str]], most: int, **arguments: Any) -> Any:
+    frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
+    unit = dp.unit_of(contributions=1, identifier=pl.col("id"))
+    query = context_of(frame, privacy_unit=unit).query().truncate_per_group(most)
+    return query, arguments
+
+
+def test_people_are_counted_where_the_records_say_who_they_are() -> None:
+    rows = [(person, "a") for person in range(300) for _ in range(5)]
+    query, _ = people(rows, 5)
+    found = ob.discover(query, "key", nulls=ob.DROP)
+    release = found.release()
+    assert release.people
+    assert abs(release.drawn[0] - 300) < 150  # noise of 12, and 1500 records
+    assert found.summarize()["d_in"].item() == release.promise.distance.records == 5
+
+
+def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> None:
+    rows = [(person, "a") for person in range(100) for _ in range(5)]
+    query, _ = people(rows, 5)
+    for plan in (query.with_columns(id=pl.lit(0)), query.select("key")):
+        found = ob.discover(plan, "key", nulls=ob.DROP)
+        assert not found._asked.space.people
+    assert abs(found.release().drawn[0] - 500) < 60
+    same = query.filter(pl.col("key") == "a").with_columns(other=pl.col("id"))
+    found = ob.discover(same, "key", nulls=ob.DROP)
+    assert found._asked.space.people
+
+
+def test_two_identifiers_are_records_of_both() -> None:
+    frame = pl.LazyFrame({"id": [1, 2], "key": ["a", "b"]})
+    unit = dp.unit_of(contributions=2, identifier=pl.col("id"))
+    query = context_of(frame, privacy_unit=unit).query().truncate_per_group(3)
+    found = ob.discover(query, "key", nulls=ob.DROP)
+    assert found._asked.distance.records == 6
+
+
+@pytest.mark.parametrize(
+    ("unit", "d_in"), [({"contributions": 1}, 1), ({"contributions": 3}, 3), ({"changes": 1}, 2)]
+)
+def test_the_map_is_the_certified_loss(unit: dict[str, int], d_in: int) -> None:
+    frame = pl.LazyFrame({"key": ROWS})
+    context = context_of(frame, privacy_unit=dp.unit_of(**unit))
+    query = ob.discover(context.query(), "key", nulls=ob.DROP)
+    measurement = query.resolve()
+    loss = loss_of_discovery(query._asked.settled(query._d_out), d_in, concentrated=False)
+    assert measurement.map(query._d_in) == (loss.epsilon, loss.delta)
+    assert loss.epsilon <= 1.0
+    assert loss.delta <= 1e-8
+
+
+def test_losses_add_up_in_a_context_and_no_more_is_answered() -> None:
+    context = ob.context(
+        pl.LazyFrame({"key": ROWS}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=2e-8),
+    )
+
+    def release() -> Any:
+        query = context.query(epsilon=0.5, delta=1e-8)
+        return ob.discover(query, "key", nulls=ob.DROP).release()
+
+    assert release().epsilon == release().epsilon == 0.5
+    with pytest.raises(ValueError, match="exceeds what is left"):
+        release()
+
+
+def test_under_rho_the_noise_is_gaussian_and_the_loss_is_debited() -> None:
+    context = ob.context(
+        pl.LazyFrame({"key": ROWS}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(rho=0.1, delta=1e-8),
+        split_evenly_over=1,
+    )
+    query = ob.discover(context.query(), "key", nulls=ob.DROP, rest=0.2)
+    release = query.release()
+    assert isinstance(release.discovery.law, GaussianThreshold)
+    assert 0.09 < release.rho <= 0.1
+    assert 0 < release.delta <= 1e-8
+    assert math.isinf(release.epsilon)
+
+
+@pytest.mark.parametrize("loss", [{"epsilon": 1.0}, {"rho": 0.1}, {"epsilon": 1.0, "delta": 0.0}])
+def test_a_budget_without_delta_is_refused_with_one_to_ask_for(loss: dict[str, float]) -> None:
+    context = context_of(pl.LazyFrame({"key": ["a"]}), privacy_loss=dp.loss_of(**loss))
+    with pytest.raises(ValueError, match="delta=1e-8"):
+        ob.discover(context.query(), "key", nulls=ob.DROP).release()
+
+
+def test_measures_state_epsilon_or_rho_with_delta() -> None:
+    assert not is_concentrated(APPROXIMATE)
+    assert is_concentrated(dp.approximate(dp.zero_concentrated_divergence()))
+    for measure in (dp.max_divergence(), dp.zero_concentrated_divergence()):
+        with pytest.raises(ValueError, match="must have a δ"):
+            is_concentrated(measure)
+
+
+# --- by hand
+
+
+def test_by_hand_it_chains_and_composes() -> None:
+    frame = pl.LazyFrame({"key": ROWS})
+    space = dp.lazyframe_domain([dp.series_domain("key", dp.atom_domain(T=str))])
+    start = (space, dp.symmetric_distance())
+    chain = (
+        start
+        >> ob.t.then_discovered_counts(column="key", always=["zz"])
+        >> ob.m.then_discovery(APPROXIMATE, Discovery(SMALL))
+    )
+    epsilon, delta = chain.map(1)
+    assert epsilon == 1.0
+    assert 0.0499 < delta <= 0.05
+    release = chain(frame)
+    assert release.categories[0] == "zz"
+    both = dp.c.make_composition([chain, chain])
+    assert both.map(1)[0] == 2.0
+    assert chain.map(2)[1] > delta
+
+
+def test_a_measurement_takes_nothing_but_its_own_space() -> None:
+    space = Keys("key", "text").space
+    for domain, metric in (
+        (dp.atom_domain(T=int), dp.absolute_distance(T=int)),
+        (space.domain, dp.symmetric_distance()),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            module.make_discovery(domain, metric, APPROXIMATE, Discovery(SMALL))
+    with pytest.raises(TypeError, match="must be a Discovery"):
+        module.make_discovery(space.domain, space.metric, APPROXIMATE, SMALL)  # type: ignore[arg-type]
+
+
+def test_a_limit_on_the_values_of_a_person_is_the_distance() -> None:
+    rows = [(person, f"k{value}") for person in range(50) for value in range(6)]
+    frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
+    unit = dp.unit_of(contributions=1, identifier=pl.col("id"))
+    query = context_of(frame, privacy_unit=unit).query()
+    limited = query.truncate_per_group(3, by=["key"]).truncate_num_groups(
+        2, by=["key"], keep="first"
+    )
+    asked_of = ob.discover(limited, "key", nulls=ob.DROP)
+    assert asked_of._asked.distance.records == 2
+    changed = limited.with_columns(key=pl.col("id").cast(pl.String))
+    of_others = ob.discover(changed, "key", nulls=ob.DROP)
+    assert of_others._asked.distance.records == 6
+
+
+def test_values_of_a_person_that_are_drawn_at_random_are_all_counted_alike() -> None:
+    """Of six values of each of 600 people two are kept: 200 of each value, within 8 deviations of
+    the draw, a false alarm in 1e14.
+    """
+    rows = [(person, f"k{value}") for person in range(600) for value in range(6) for _ in range(3)]
+    frame = pl.LazyFrame(rows, schema=["id", "key"], orient="row")
+    unit = dp.unit_of(contributions=1, identifier=pl.col("id"))
+    loss = dp.loss_of(epsilon=8.0, delta=1e-8)
+    query = context_of(frame, privacy_unit=unit, privacy_loss=loss).query()
+    limited = query.truncate_per_group(1, by=["key"]).truncate_per_group(2)
+    asked_of = ob.discover(limited, "key", nulls=ob.DROP)
+    assert asked_of._asked.distance.records == 2
+    release = asked_of.release()
+    assert release.categories == tuple(f"k{value}" for value in range(6))
+    spread = math.sqrt(600 * (1 / 3) * (2 / 3))
+    assert np.abs(np.array(release.drawn) - 200).max() < 8 * spread + 8

@@ -1,0 +1,142 @@
+"""Questions whose categories nobody listed: what may be asked, what is foreseen, and what is
+refused before any data are read.
+"""
+
+import re
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.unlisted import Discovery, GaussianThreshold, OptimalThreshold
+from opendp_bayes.unlisted.discovery_query import DiscoveryQuery
+
+pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
+
+FRAME = pl.LazyFrame({"key": ["a"] * 90 + ["b"] * 60 + ["c"], "n": [1] * 151, "x": [0.5] * 151})
+ASKED: dict[str, Any] = {"nulls": ob.DROP}
+
+
+def query(**loss: float) -> Any:
+    context = ob.context(
+        FRAME,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(**loss or {"epsilon": 1.0, "delta": 1e-8}),
+        split_evenly_over=1,
+    )
+    return context.query()
+
+
+@pytest.mark.parametrize(
+    ("column", "by"), [("n", "key"), (["n", "key"], None)], ids=["groups", "joint table"]
+)
+def test_categories_that_are_listed_with_others_are_discovered_by_a_query_of_their_own(
+    column: Any, by: Any
+) -> None:
+    """As the refusal says, in one Context."""
+    context = ob.context(
+        FRAME,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=4.0, delta=1e-6),
+        split_evenly_over=2,
+    )
+    asked: Any = {"column": column, "by": by, "nulls": ob.DROP, "unknown": ob.DROP}
+    message = r"column 'key' must have its categories listed .*ob\.discover\(query, 'key'\)"
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(context.query(), **asked, categories={"n": [1, 2], "key": "discover"})
+    shown = ob.discover(context.query(), "key", **ASKED).release()
+    assert {"a", "b"} >= {*shown.categories} >= {"a"}
+    listed = {"n": [1, 2], "key": shown.categories}
+    release = ob.posterior(context.query(), **asked, categories=listed).release()
+    keys = release.groups if by else {label[1] for label in release.categories}
+    assert {*keys} == {*shown.categories}
+
+
+@pytest.mark.parametrize("rest", [0.0, 1.0, -0.2, True, "most", 1])
+def test_the_rest_is_a_share(rest: Any) -> None:
+    with pytest.raises(ValueError, match="above 0 and below 1"):
+        ob.discover(query(), "key", **ASKED, rest=rest)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"always": "abc"}, TypeError, "always='abc': must be a sequence"),
+        ({"always": [1]}, TypeError, "does not fit"),
+        ({"always": ["a", "a"]}, ValueError, "must not repeat"),
+        ({"nulls": None}, ValueError, "nulls=ob.DROP"),
+        ({"nulls": 7}, TypeError, "does not fit"),
+        ({"mechanism": "laplace_parameters"}, ValueError, "laplace_parameters"),
+        ({"mechanism": ob.LaplaceParameters(1.0)}, TypeError, "must be 'auto'"),
+        ({"mechanism": Discovery(OptimalThreshold(2.0, 1e-8))}, ValueError, "exceeds the budget"),
+    ],
+)
+def test_arguments_are_checked_before_anything_is_read(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        ob.discover(query(), "key", **ASKED | arguments).release()
+
+
+@pytest.mark.parametrize("column", [["key", "n"], 3, None])
+def test_one_column_is_asked(column: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="column="):
+        ob.discover(query(), column, **ASKED)
+
+
+def test_a_column_that_is_not_there_is_refused_without_the_names_of_others() -> None:
+    with pytest.raises(ValueError, match="column='town'") as error:
+        ob.discover(query(), "town", **ASKED)
+    assert "key" not in str(error.value)
+
+
+def test_only_queries_on_frames_are_asked() -> None:
+    with pytest.raises(TypeError, match="query on a polars frame"):
+        ob.discover(FRAME, "key", **ASKED)  # type: ignore[arg-type]
+
+
+def test_the_summary_says_what_will_be_shown_before_any_data_are_read() -> None:
+    asked = ob.discover(query(), "key", **ASKED, rest=0.2)
+    assert isinstance(asked, DiscoveryQuery)
+    row = asked.summarize().row(0, named=True)
+    law = OptimalThreshold(1.0, 1e-8, 0.8)
+    assert row["law"] == "OptimalThreshold"
+    assert row["threshold"] == law.threshold
+    shown = [row["shown_half"], row["shown_95"], row["shown_99"]]
+    assert shown == [law.least_shown(share) for share in (0.5, 0.95, 0.99)]
+    assert row["rest_std"] == pytest.approx(2**0.5 * 5)
+    assert (row["epsilon"], row["delta"]) == (1.0, 1e-8)
+    assert "debits=(1.0, 1e-08)" in repr(asked)
+
+
+def test_a_discovery_is_used_as_it_is_and_its_threshold_is_the_parameter() -> None:
+    own = Discovery(GaussianThreshold(8.0, 60))
+    asked = ob.discover(query(rho=0.1, delta=1e-8), "key", **ASKED, mechanism=own)
+    assert asked.param() == 60
+    release = asked.release()
+    assert release.discovery == own
+    assert set(release.categories) <= {"a", "b"}
+    assert release.rho == pytest.approx(1 / 128)
+
+
+@pytest.mark.parametrize("name", ["optimal_threshold", "laplace_threshold", "gaussian_threshold"])
+def test_every_law_is_asked_for_by_name(name: str) -> None:
+    asked = ob.discover(query(), "key", **ASKED, mechanism=name)
+    release = asked.release()
+    assert release.discovery.law.name == name
+    assert release.epsilon <= 1.0
+    assert release.delta <= 1e-8
+
+
+def test_a_query_without_a_budget_is_refused_with_one_to_ask_for() -> None:
+    context = ob.context(
+        FRAME,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+    )
+    asked = ob.discover(context.query(epsilon=0.5, delta=1e-9), "key", **ASKED)
+    assert asked.release().epsilon == 0.5
+    with pytest.raises(ValueError, match="has no δ"):
+        ob.discover(context.query(epsilon=0.1, delta=0.0), "key", **ASKED).release()

@@ -1,0 +1,272 @@
+"""Counts of all values of a column: what they mean, in parts and of people, and their door."""
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import date
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+from opendp_bayes.extend.framework import Keys, counting_values
+from opendp_bayes.trusted.kinds import ColumnKind, kinds_in
+from opendp_bayes.unlisted.discovered_counts import make_discovered_counts
+from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
+from opendp_bayes.unlisted.trusted import discovery, keys as module
+from opendp_bayes.unlisted.trusted.discovery import make_discovery
+from opendp_bayes.unlisted.trusted.keys import CountedKeys, counted_in_parts
+
+pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
+
+TEXTS = ["a", "a ", "A", "é", "e\u0301", "", "null", "a\0b", "🙂", None, None, "a"]
+WIDE = [0, 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64 - 2, None, 1]
+
+
+def counted(frame: pl.DataFrame, column: str, nulls: Any) -> dict[Any, int]:
+    count = make_discovered_counts(
+        dp.domain_of(frame.lazy(), infer=True),
+        dp.symmetric_distance(),
+        column=column,
+        nulls=nulls,
+    )
+    found: dict[Any, int] = {}
+    for batch in count(frame.lazy()).batches():
+        for key, number in batch.rows():
+            assert key not in found
+            found[key] = number
+    return found
+
+
+def days(*numbers: int | None) -> pl.Series:
+    return pl.Series(numbers, dtype=pl.Int32).cast(pl.Date)
+
+
+@pytest.mark.parametrize("nulls", ["missing", "null", ob.DROP])
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(sorted({*TEXTS} - {None}))])
+def test_text_is_its_characters(nulls: Any, dtype: Any) -> None:
+    expected = Counter(nulls if text is None else text for text in TEXTS)
+    del expected[ob.DROP]
+    assert counted(pl.DataFrame({"x": pl.Series(TEXTS, dtype=dtype)}), "x", nulls) == expected
+
+
+def test_integers_of_any_width_are_themselves_whatever_the_label_of_nulls() -> None:
+    """Polars would make them as narrow as the label, and stop at a large one."""
+    for nulls in (-1, 1, 2**63 - 1):
+        frame = pl.DataFrame({"x": pl.Series(WIDE, dtype=pl.UInt64)})
+        assert counted(frame, "x", nulls) == Counter(nulls if x is None else x for x in WIDE)
+    frame = pl.DataFrame({"x": pl.Series([1, 2, None], dtype=pl.Int32)})
+    assert counted(frame, "x", 2**40) == {1: 1, 2: 1, 2**40: 1}
+
+
+def test_dates_of_any_year_are_texts_that_differ() -> None:
+    """Of some of them polars makes no text, and one record would have stopped every release."""
+    frame = pl.DataFrame({"x": days(0, -719162, 2932896, 2932897, 2**31 - 1, -(2**31), None, 0)})
+    assert counted(frame, "x", "2932897 days") == {
+        "1970-01-01": 2,
+        "0001-01-01": 1,
+        "9999-12-31": 1,
+        "2932897 days": 2,
+        f"{2**31 - 1} days": 1,
+        f"{-(2**31)} days": 1,
+    }
+    frame = pl.DataFrame({"x": [date(2026, 5, 1), None]})
+    assert counted(frame, "x", "2026-05-01") == {"2026-05-01": 2}
+
+
+def test_booleans_are_themselves() -> None:
+    frame = pl.DataFrame({"x": [True, False, None]})
+    assert counted(frame, "x", False) == {True: 1, False: 2}
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Int64, pl.Date])
+def test_parts_count_as_a_whole_does(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    number = pl.Series("key", [at * at % 997 for at in range(5000)])
+    rows = pl.DataFrame({"key": number.cast(pl.Int32).cast(dtype)}).lazy()
+    (whole,) = counted_in_parts(rows)
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 100)
+    parts = list(counted_in_parts(rows))
+    assert len(parts) == 64
+    assert sum(part.height > 0 for part in parts) > 50
+    assert pl.concat(parts).sort("key").equals(whole.sort("key"))  # so no value is in two
+
+
+class NoNoise:
+    threshold = 5
+
+    def draws(self, number: int) -> Any:
+        return np.zeros(number, np.int64)
+
+
+@pytest.mark.parametrize("few", [1, 2, 3, 7])
+@pytest.mark.parametrize("dtype", [pl.String, pl.Int64])
+def test_tiny_parts_and_slices_show_the_same(
+    few: int, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = pl.Series("key", [at * at % 97 for at in range(200)])
+    rows = pl.DataFrame({"key": number.cast(dtype)}).lazy()
+    always = tuple(pl.Series([0, 1, 4, 1000]).cast(dtype).to_list())
+    law: Any = SimpleNamespace(law=NoNoise(), rest=NoNoise())
+
+    def shown() -> Any:
+        counts: Any = SimpleNamespace(batches=lambda: counted_in_parts(rows))
+        space: Any = SimpleNamespace(listed=always)
+        return discovery._shown(counts, space, law)
+
+    labels, drawn, rest = shown()
+    counted = Counter(rows.collect()["key"].to_list())
+    assert dict(zip(labels, drawn, strict=True)) == {
+        key: counted[key] for key in {*counted, *always} if key in always or counted[key] >= 5
+    }
+    assert rest == 200 - sum(drawn) > 0
+    monkeypatch.setattr(module, "MOST_AT_ONCE", few)
+    monkeypatch.setattr(module, "_PARTS", few)
+    monkeypatch.setattr(discovery, "_AT_A_TIME", few)
+    assert shown() == (labels, drawn, rest)
+
+
+@pytest.mark.parametrize("keep", ["sample", "first", "last"])
+def test_parts_see_one_choice_of_the_rows_of_each_person(
+    keep: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of everybody as many values as were kept, though each part is read by itself."""
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 10)
+    frame = pl.DataFrame({"person": [at % 200 for at in range(8000)], "x": range(8000)}).lazy()
+    context = dp.Context.compositor(
+        frame,
+        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    query = context.query().truncate_per_group(3, keep=keep)
+    asked = ob.discover(query, "x", nulls=ob.DROP)
+    counts = asked._asked.chain
+    assert (counts.output_domain.descriptor.people, counts.map(1)) == (
+        True,
+        ob.Distance(3, squared=3, largest=1),
+    )
+    found = pl.concat(counts(frame).batches())
+    assert found["number"].to_list() == [1] * 600
+    assert found["key"].n_unique() == 600
+
+
+@pytest.mark.parametrize("unit", ["contributions", "changes"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int) -> None:
+    """Each count moves by as many people as there are, two where one is exchanged."""
+    context = dp.Context.compositor(
+        pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
+        privacy_unit=dp.unit_of(**{unit: number}, identifier="person"),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    query = context.query().truncate_per_group(3)
+    asked = ob.discover(query, "x", nulls=ob.DROP)
+    people = number * (2 if unit == "changes" else 1)
+    assert asked._asked.distance == ob.Distance.limited(3 * people, people)
+
+
+def test_a_person_is_counted_once_for_a_value() -> None:
+    frame = pl.DataFrame(
+        {"person": [1, 1, 1, 2, None, None], "x": ["a", "a", None, None, "a", "a"]}
+    )
+    context = dp.Context.compositor(
+        frame.lazy(),
+        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    query = context.query().truncate_per_group(5)
+    for nulls, expected in (("a", {"a": 3}), ("none", {"a": 2, "none": 2}), (ob.DROP, {"a": 2})):
+        counts = ob.discover(query, "x", nulls=nulls)._asked.chain
+        assert dict(pl.concat(counts(frame.lazy()).batches()).rows()) == expected
+
+
+def test_what_is_counted_is_neither_copied_nor_shown() -> None:
+    counts = CountedKeys(lambda: iter([pl.DataFrame({"key": ["a secret"], "number": [1]})]))
+    with pytest.raises(TypeError, match="are not copied"):
+        counts.__reduce__()
+    assert "secret" not in repr(counts)
+
+
+# --- The door for other data
+
+
+def through_the_door(
+    batches: list[pl.DataFrame], kind: Any = "text", *, nulls: Any = None, epsilon: float = 60.0
+) -> Any:
+    """What is drawn of batches that an adapter hands over."""
+
+    def hand_over(data: Any, keys: Keys) -> Iterator[pl.DataFrame]:
+        yield from batches
+
+    domain = dp.vector_domain(dp.atom_domain(T=int))
+    space = (domain, dp.symmetric_distance())
+    known = {"x": ColumnKind(kind, "Date" if kind == "other" else "", nulls is not None)}
+    counts = counting_values(*space, "x", known, hand_over, "test", nulls=nulls)
+    law = Discovery(LaplaceThreshold(1 / epsilon, 5))
+    measure = dp.approximate(dp.max_divergence())
+    return (counts >> make_discovery(*counts.output_space, measure, law))([])
+
+
+def batch(*rows: tuple[Any, int], dtype: Any = pl.String) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema={"key": dtype, "number": pl.Int64}, orient="row")
+
+
+def test_batches_of_an_adapter_are_one_set_of_counts() -> None:
+    release = through_the_door([batch(("b", 9), ("z", 1)), batch(), batch(("a", 7))])
+    assert (release.categories, release.drawn) == (("a", "b"), (7, 9))
+    some = batch((date(2026, 5, 1), 9), (None, 8), dtype=pl.Date)
+    release = through_the_door([some], "other", nulls="none")
+    assert (release.categories, release.drawn) == (("none", "2026-05-01"), (8, 9))
+
+
+def test_a_listed_value_of_two_batches_is_added_up() -> None:
+    release = through_the_door([batch(("a", 3), (None, 4)), batch(("a", 5))], nulls="a")
+    assert (release.categories, release.drawn) == (("a",), (12,))
+
+
+@pytest.mark.parametrize("batches", [[batch(("a", 9), ("a", 9))], [batch(("a", 9))] * 2])
+def test_a_value_that_would_be_shown_twice_is_not_shown(batches: list[pl.DataFrame]) -> None:
+    """Its noise would have been drawn twice; of a hidden one nothing is said."""
+    with pytest.raises(OpenDPException, match="The cause is withheld"):
+        through_the_door(batches)
+    hidden = [batch(("a", 1), ("a", 1)), batch(("b", 9))]
+    assert through_the_door(hidden).categories == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"), [("integer", pl.Float64), ("boolean", pl.Int8), ("text", pl.Binary)]
+)
+def test_keys_of_another_kind_are_refused(kind: Any, dtype: Any) -> None:
+    with pytest.raises(OpenDPException, match="The cause is withheld"):
+        through_the_door([pl.DataFrame(schema={"key": dtype, "number": pl.Int64})], kind)
+
+
+def test_what_a_batch_holds_ends_with_a_failure() -> None:
+    ended = []
+
+    def hand_over(data: Any, keys: Keys) -> Iterator[pl.DataFrame]:
+        try:
+            yield batch((1, 1), dtype=pl.Int64)
+        finally:
+            ended.append(True)
+
+    frame = pl.DataFrame({"x": ["a"]}).lazy()
+    counts = counting_values(
+        dp.domain_of(frame, infer=True),
+        dp.symmetric_distance(),
+        "x",
+        kinds_in(frame),
+        hand_over,
+        "test",
+        nulls=ob.DROP,
+    )
+    with pytest.raises(TypeError, match="of another kind") as caught:
+        list(counts(frame).batches())
+    assert caught.value is not None  # its frames are alive
+    assert ended == [True]

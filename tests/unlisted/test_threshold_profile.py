@@ -1,0 +1,269 @@
+"""The exact δ of keys that nobody listed: every outcome listed, published values, a second
+accountant, and laws that it does not hold for.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+
+from opendp_bayes.unlisted.threshold_pairs import ONE, excess, hidden
+from opendp_bayes.unlisted.threshold_profile import MOST_KEYS, delta_of_discovery
+from opendp_bayes.unlisted.thresholds import (
+    GaussianThreshold,
+    LaplaceThreshold,
+    OptimalThreshold,
+    Threshold,
+)
+from tests.helpers import listed_keys
+from tests.helpers.listed_keys import Noise
+from tests.helpers.sweeps import some_of
+
+EPSILONS = (0.0, 0.4, 1.0, 2.5)
+#: Keys of a person, and records in each.
+SIZES = tuple(product((1, 2, 3), (1, 2, 3)))
+OPTIMAL = [
+    ("optimal", growth, delta, growth * part)
+    for growth, delta, part in product((0.5, 1.0, 2.0, 3.0), (0.01, 0.05, 0.2), (1.0, 0.8, 0.4))
+]
+SYMMETRIC = [
+    (name, scale, threshold)
+    for name, scale, threshold in product(("laplace", "gaussian"), (0.4, 0.7, 1.1), (1, 3, 6))
+]
+
+
+def both(law: tuple[Any, ...]) -> tuple[Threshold, Noise]:
+    """A law of the package, and the same by its definition."""
+    name, *parameters = law
+    if name == "optimal":
+        growth, delta, decay = parameters
+        made = OptimalThreshold(growth, delta, decay)
+        return made, listed_keys.optimal(growth, delta, decay, made.threshold)
+    scale, threshold = parameters
+    if name == "laplace":
+        return LaplaceThreshold(scale, threshold), listed_keys.laplace(scale, threshold)
+    return GaussianThreshold(scale, threshold), listed_keys.gaussian(scale, threshold)
+
+
+def counts_of_others(noise: Noise, keys: int) -> Sequence[int]:
+    """All that matter, or of several keys none, few, and so many that nothing is hidden."""
+    if keys == 1:
+        return range(noise.far + 1)
+    return (0, 1, noise.threshold, noise.far) if keys == 2 else (0, noise.far)
+
+
+@pytest.mark.parametrize(("law", "size"), some_of(product(OPTIMAL + SYMMETRIC, SIZES), 24))
+def test_it_is_the_largest_of_all_people(law: tuple[Any, ...], size: tuple[int, int]) -> None:
+    """All outcomes, of all counts of others, of a person who comes or goes."""
+    ours, noise = both(law)
+    pairs = listed_keys.of_a_person(counts_of_others(noise, size[0]), *size)
+    truth = listed_keys.largest(noise, pairs, EPSILONS)
+    found = [delta_of_discovery(ours, e, keys=size[0], records=size[1]) for e in EPSILONS]
+    assert np.all(found >= truth * (1 - 1e-12) - 1e-14)
+    assert found == pytest.approx(truth, rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("law", "size"),
+    some_of(
+        [
+            *product(OPTIMAL + SYMMETRIC, SIZES[:3]),
+            *product([("optimal", 2.0, 0.2, 2.0), ("optimal", 3.0, 0.05, 2.4)], SIZES[3:5]),
+        ],
+        12,
+    ),
+)
+def test_it_is_the_largest_of_all_changes(law: tuple[Any, ...], size: tuple[int, int]) -> None:
+    """All outcomes, of one person's records replaced by others, in the same keys or in others."""
+    ours, noise = both(law)
+    counts = range(noise.far + 1) if size[0] == 1 and law[0] == "optimal" else (0, 1, noise.far)
+    pairs = listed_keys.of_a_change(counts if size[0] == 1 else (0, noise.far), *size)
+    truth = listed_keys.largest(noise, pairs, EPSILONS)
+    found = [
+        delta_of_discovery(ours, e, keys=size[0], records=size[1], changed=True) for e in EPSILONS
+    ]
+    assert np.all(found >= truth * (1 - 1e-12) - 1e-14)
+    assert found == pytest.approx(truth, rel=1e-11, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("law", "arguments", "values"),
+    [
+        (LaplaceThreshold(1.0, 20), {}, {1.0: 4.095972399979e-9, 0.5: 0.2876491366450}),
+        (
+            LaplaceThreshold(2.0, 39),
+            {"keys": 2},
+            {1.0: 6.975025834576e-9, 0.9: 0.03687127710054, 0.25: 0.2044345439130},
+        ),
+        (LaplaceThreshold(2.0, 39), {"keys": 2, "changed": True}, {1.0: 0.09489511459276}),
+        (
+            LaplaceThreshold(1.5, 12),
+            {"records": 3},
+            {2.0: 1.637851287324e-3, 1.0: 0.4176776850738},
+        ),
+        (GaussianThreshold(5.2, 31), {}, {1.0: 6.665757664016e-9, 0.8: 9.664896492076e-7}),
+        (
+            GaussianThreshold(10.5, 62),
+            {"keys": 4},
+            {1.0: 1.642102719474e-8, 0.5: 3.290741161052e-4},
+        ),
+        (GaussianThreshold(4.0, 20), {"keys": 2, "records": 2}, {2.0: 1.226134858376e-3}),
+        (
+            OptimalThreshold(0.5, 5e-9),
+            {"keys": 2},
+            {1.0: 9.999999975e-9, 0.9: 0.02437201598190, 0.6: 0.08443405586447},
+        ),
+        (
+            OptimalThreshold(1 / 3, 1e-6),
+            {"keys": 3},
+            {1.0: 2.999997000001e-6, 0.8: 0.03431153599030, 0.5: 0.07660097657622},
+        ),
+        (
+            OptimalThreshold(1.0, 1e-8, 0.8),
+            {},
+            {1.0: 1e-8, 0.9: 0.03636407922671, 0.5: 0.1601417626166},
+        ),
+    ],
+)
+def test_values_that_were_computed_apart(
+    law: Threshold, arguments: dict[str, Any], values: dict[float, float]
+) -> None:
+    for epsilon, value in values.items():
+        found = delta_of_discovery(law, epsilon, **arguments)
+        assert found == pytest.approx(value, rel=4e-13)
+        assert found >= value * (1 - 4e-13)
+
+
+def test_a_range_of_new_keys_is_searched_as_if_each_number_were_tried() -> None:
+    seen = set()
+    for law, keys, changed in (
+        (OptimalThreshold(0.3, 1e-3), 5, False),
+        (GaussianThreshold(3.0, 9), 12, False),
+        (LaplaceThreshold(1.5, 4), 4, False),
+        (LaplaceThreshold(1.5, 5), 5, True),
+    ):
+        for epsilon in (0.2, 0.8, 1.5, 3.0):
+            every = {}
+            sides = [(keys, keys)] if changed else [(keys, 0), (0, keys)]
+            for up, down in sides:
+                for new, gone in product(range(up + 1), range(down + 1)):
+                    keep, left = hidden(law, 1, new), hidden(law, 1, gone)
+                    rest = excess(law, 1, up - new, down - gone, epsilon, keep, left)
+                    every[up, down, new, gone] = 1 - Fraction(keep, ONE) + rest
+            found = delta_of_discovery(law, epsilon, keys=keys, changed=changed)
+            assert found == pytest.approx(float(max(every.values())), rel=1e-13)
+            seen.add(max(every, key=every.__getitem__)[2:])
+    assert len(seen) > 3  # the worst numbers of new keys are not the same everywhere
+
+
+def test_keys_beyond_the_first_have_their_own_new_ones() -> None:
+    """The largest is not always at none or at all of the keys being new."""
+    between = 0
+    for scale, threshold in product((0.6, 0.7, 0.8), (1, 2, 3)):
+        noise = listed_keys.laplace(scale, threshold)
+        for epsilon in (0.1, 0.2, 0.3):
+            by_number = [
+                float(
+                    listed_keys.largest(
+                        noise,
+                        [[(0, 1)] * new + [(noise.far, noise.far + 1)] * (2 - new)],
+                        [epsilon],
+                    )[0]
+                )
+                for new in range(3)
+            ]
+            between += by_number[1] > max(by_number[0], by_number[2]) * (1 + 1e-9)
+            found = delta_of_discovery(LaplaceThreshold(scale, threshold), epsilon, keys=2)
+            assert found >= max(by_number) * (1 - 1e-12)
+    assert between > 1
+
+
+def test_a_second_accountant() -> None:
+    """Of keys that others hold, none of them new: products of noise, with its rounding."""
+    far = 10**6
+    for scale, keys, epsilon in ((2.0, 1, 1.0), (5.2, 1, 1.0), (10.5, 4, 1.0), (8.0, 3, 0.5)):
+        theirs = privacy_loss_distribution.from_discrete_gaussian_mechanism(
+            scale, value_discretization_interval=1e-5
+        ).self_compose(keys)
+        found = delta_of_discovery(GaussianThreshold(scale, far), epsilon, keys=keys)
+        assert found == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=1e-3)
+    for scale, keys, epsilon in ((2.0, 3, 1.0), (4.0, 6, 1.1)):
+        theirs = privacy_loss_distribution.from_discrete_laplace_mechanism(
+            1 / scale, value_discretization_interval=1e-5
+        ).self_compose(keys)
+        found = delta_of_discovery(LaplaceThreshold(scale, far), epsilon, keys=keys)
+        assert found == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=1e-3)
+
+
+def test_the_delta_of_a_count_above_the_threshold_is_not_that_of_one_at_it() -> None:
+    """A negative control: `P(1 + Z > threshold)`, where counts at the threshold are shown too."""
+    noise = listed_keys.laplace(1.0, 5)
+    truth = listed_keys.largest(noise, [[(0, 1)]], [1.0])[0]
+    found = delta_of_discovery(LaplaceThreshold(1.0, 5), 1.0)
+    stated = delta_of_discovery(LaplaceThreshold(1.0, 6), 1.0)
+    assert (found, stated) == pytest.approx((0.0133898, 0.00492583), rel=1e-5)
+    assert found == pytest.approx(truth, rel=1e-12)
+    assert truth > stated * 2.7
+
+
+def test_several_records_need_a_log_concave_law() -> None:
+    """A negative control: with another law one record may be worse than two."""
+    noise = Noise(-3, (0.06, 0.3, 0.02, 0.3, 0.02, 0.3), 3, 9)
+    of_two = listed_keys.largest(noise, [[(0, 2)], [(9, 11)]], [0.5])[0]
+    of_any = listed_keys.largest(noise, listed_keys.of_a_person(range(10), 1, 2), [0.5])[0]
+    assert (of_two, of_any) == pytest.approx((0.36, 0.8341), abs=1e-4)
+
+
+def test_rounded_weights_are_not_log_concave_and_what_that_costs_is_counted() -> None:
+    law = OptimalThreshold(1.0, 1e-8)
+    weights = law.weights
+    ratios = zip(weights, weights[1:], weights[2:], strict=False)
+    assert any(b * b < a * c for a, b, c in ratios)
+    # The group bound, which needs no such law, is attained; below its ε no bound is as near.
+    group = 1e-8 * (1 + math.e + math.e**2)
+    found = delta_of_discovery(law, 3.0, records=3)
+    assert group * (1 - 1e-12) <= found <= group * (1 + 1e-9)
+
+
+def test_so_many_records_that_nothing_is_hidden() -> None:
+    law = OptimalThreshold(3.0, 0.05)
+    n = len(law.weights)
+    assert delta_of_discovery(law, 2.0, records=n) == 1.0
+    assert delta_of_discovery(law, 2.0, records=n - 1) < 1.0
+    assert delta_of_discovery(law, 2.0, records=n + 5, keys=3) == 1.0
+
+
+@pytest.mark.parametrize(
+    "law", [OptimalThreshold(0.5, 1e-6), LaplaceThreshold(2.0, 20), GaussianThreshold(4.0, 25)]
+)
+def test_it_falls_with_epsilon_and_rises_with_keys_and_records(law: Threshold) -> None:
+    sizes = [(1, 1), (2, 1), (5, 1), (5, 2)]
+    table = [
+        [delta_of_discovery(law, e, keys=m, records=c) for e in (0.0, 0.3, 1.0, 4.0, 20.0, 1e4)]
+        for m, c in sizes
+    ]
+    assert np.all(np.diff(table, axis=1) <= 1e-18)
+    assert np.all(np.diff(table, axis=0) > 0)
+    for (m, c), row in zip(sizes, table, strict=True):
+        changed = delta_of_discovery(law, 0.3, keys=m, records=c, changed=True)
+        assert changed >= row[1]
+
+
+def test_arguments_that_are_refused() -> None:
+    law = LaplaceThreshold(1.0, 20)
+    for epsilon in (-0.1, math.nan, math.inf):
+        with pytest.raises(ValueError, match=r"epsilon=.*: .*at least 0, and finite"):
+            delta_of_discovery(law, epsilon)
+    with pytest.raises(ValueError, match="keys=65: must be at most 64"):
+        delta_of_discovery(law, 1.0, keys=MOST_KEYS + 1)
+    with pytest.raises(ValueError, match=r"keys=0: must be between 1"):
+        delta_of_discovery(law, 1.0, keys=0)
+    with pytest.raises(ValueError, match=r"records=0: must be between 1"):
+        delta_of_discovery(law, 1.0, records=0)
+    with pytest.raises(ValueError, match=r"keys=40, records=3: .*20000 losses"):
+        delta_of_discovery(OptimalThreshold(1.0, 1e-6), 1.0, keys=40, records=3)
