@@ -10,21 +10,19 @@ from msgspec.structs import replace
 from opendp.context import loss_of, unit_of
 from opendp.mod import OpenDPException, enable_features
 
+from opendp_bayes import DROP as LEFT_OUT, context
 from opendp_bayes.display.wording import listed
 from opendp_bayes.questions.asked import Asked, ask
 from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
-from opendp_bayes.questions.left_out import DROP as LEFT_OUT
 from opendp_bayes.questions.question import Question
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, place_of, twins
 from opendp_bayes.release_format.merging import neighbours
-from opendp_bayes.surveys.levels.nesting import likely_columns, nested_parts
 from opendp_bayes.surveys.survey_query import SurveyQuery
 from opendp_bayes.trusted.account import Kind, Loss
 from opendp_bayes.trusted.budget import as_entry, unit_in_words
 from opendp_bayes.trusted.kinds import ColumnKind, kind_of, kinds_in
 from opendp_bayes.trusted.opendp_internals import parts_of
-from opendp_bayes.trusted.opening import context
 from opendp_bayes.trusted.spaces import groups_and_labels
 from opendp_bayes.unlisted.discovery_query import Discovering, discovering
 from opendp_bayes_office.files.files import (
@@ -300,20 +298,12 @@ def _check_pooled(survey: SurveyQuery, asked: Specification) -> None:
 def _check_joint(survey: SurveyQuery, asked: Specification) -> None:
     """Raise `FieldError` for what cannot be estimated together."""
     settings = survey.settings
-    tables: Any = {name: of.foreseen(settings[name]) for name, of in survey.questions.items()}
-    nested = nested_parts(tables, likely_columns(tables)) is not None
     for number, result in enumerate(asked.results):
         if not settings[result.heading].adds_noise:
             raise FieldError(
                 ("results", number, "mechanism"),
                 f"={result.mechanism!r}: must add noise to the counts, for joint; leave it out, or"
                 " name another, as in mechanism = 'laplace_parameters'.",
-            )
-        if result.merge is not None and not nested:
-            raise FieldError(
-                ("results", number, "merge"),
-                "goes with joint where of any two results the categories of one are sums of those"
-                " of the other; leave out merge, or the results that have nothing to do with it.",
             )
     try:
         survey.check_joint()

@@ -89,8 +89,7 @@ def audit(
     """
     from opendp.mod import enable_features
 
-    from opendp_bayes.accounting.calibration import calibrate
-    from opendp_bayes.auditing import audit as auditing
+    from opendp_bayes import calibrate, research
     from opendp_bayes.display import terminal
     from opendp_bayes.mathematics.validation import as_prior
     from opendp_bayes.trusted.measurements import measured_sampler
@@ -104,7 +103,7 @@ def audit(
                 audited, size=size, prior=concentration, epsilon=epsilon, tune=False
             )
         enable_features("contrib", "honest-but-curious")
-        found = auditing.audit(
+        found = research.audit(
             audited,
             sample=measured_sampler(audited, size=size, prior=concentration),
             size=size,
@@ -131,8 +130,8 @@ def _mechanism(
     size: int | None,
 ) -> "Mechanism":
     """The mechanism that the options describe, at scale 1 if that is to follow from `epsilon`."""
+    from opendp_bayes import load_mechanism
     from opendp_bayes.mechanisms.protocol import default_options
-    from opendp_bayes.mechanisms.registry import load_mechanism
 
     if scale is None and epsilon is None:
         fail(

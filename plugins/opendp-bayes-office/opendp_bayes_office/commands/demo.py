@@ -10,7 +10,7 @@ from opendp_bayes_office.commands.output import display
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes.results.release import Release
+    from opendp_bayes import Release
 
 # Codes 0, 1, 2, ... of the survey, as its documentation names them.
 _VOTES = ("Clinton", "Dole")
@@ -109,8 +109,7 @@ def _released(
     """Releases of columns by their titles; with a public number of records a unit changes one."""
     from opendp.context import unit_of
 
-    from opendp_bayes.questions.posterior_query import posterior
-    from opendp_bayes.trusted.scanned_frames import on_disk
+    from opendp_bayes import on_disk, posterior
 
     unit = unit_of(contributions=1) if size is None else unit_of(changes=1)
     with on_disk(frame) as scan:

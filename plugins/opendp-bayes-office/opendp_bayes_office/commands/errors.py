@@ -60,8 +60,7 @@ def release_errors() -> Iterator[None]:
     """Report a failure while data is read. Only messages that are known not to depend on the data
     are repeated.
     """
-    from opendp_bayes.trusted.account import LedgerError
-    from opendp_bayes.trusted.boundary import ReleaseError
+    from opendp_bayes import LedgerError, ReleaseError
 
     try:
         yield

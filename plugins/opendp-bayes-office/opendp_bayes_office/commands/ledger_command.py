@@ -94,7 +94,8 @@ def ledger(
 def _set_total(
     file: Path, dataset: str | None, epsilon: float | None, rho: float | None, delta: float | None
 ) -> None:
-    from opendp_bayes.trusted.ledger import Ledger, read_accounts
+    from opendp_bayes import Ledger
+    from opendp_bayes.trusted.ledger import read_accounts
 
     known = read_accounts(file) if file.exists() else {}
     if dataset in known or (dataset is None and known):

@@ -13,7 +13,8 @@ import typer
 from opendp_bayes_office.commands.errors import fail, option_errors, say
 
 if TYPE_CHECKING:
-    from opendp_bayes.trusted.ledger import Intent, Ledger
+    from opendp_bayes import Ledger
+    from opendp_bayes.trusted.ledger import Intent
     from opendp_bayes_office.files.files import Source
     from opendp_bayes_office.report.owner_file import OwnerFile
 
@@ -34,8 +35,8 @@ class Owned:
         """The ledger of the owner's file, which is made where `make` says so, or of the options;
         its entries bear a title. Exits with a message where it cannot be used.
         """
+        from opendp_bayes import Ledger
         from opendp_bayes.trusted.account import LONGEST
-        from opendp_bayes.trusted.ledger import Ledger
 
         note = "".join(c for c in title if c.isprintable())[:LONGEST]
         if self.facts is not None and self.given is not None:

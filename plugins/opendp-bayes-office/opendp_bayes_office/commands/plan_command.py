@@ -130,9 +130,9 @@ def plan(
         fail("--prior: is missing; give a number for each category, such as --prior 1,1.")
     import msgspec
 
+    from opendp_bayes import plan as planned
     from opendp_bayes.display import terminal
     from opendp_bayes.mathematics.validation import as_prior
-    from opendp_bayes.planning import plan as planning
 
     if "," not in prior:
         fail(f"--prior {prior}: must have a number for each category, such as --prior 1,1.")
@@ -148,7 +148,7 @@ def plan(
             show("Smallest ε and number of records", 0, 0)
             needed = _needed(*wanted, epsilon, size, guess_size, setting)
             epsilon = needed["smallest_epsilon"] if epsilon is None else epsilon
-        found = planning.plan(
+        found = planned(
             size=size,
             epsilon=epsilon,
             delta=delta,
@@ -181,9 +181,8 @@ def _plan_discovery(
     json: bool,
 ) -> None:
     """Show which counts of categories each law shows that nobody listed."""
+    from opendp_bayes import Distance, plan_discovery
     from opendp_bayes.display import terminal
-    from opendp_bayes.mechanisms.neighbours import Distance
-    from opendp_bayes.unlisted.discovery_plan import plan_discovery
 
     if delta is None:
         fail("--delta: is missing; categories are discovered with one alone, such as --delta 1e-8.")
@@ -238,15 +237,15 @@ def _needed(
     setting: dict[str, Any],
 ) -> dict[str, Any]:
     """The smallest ε with that error and, for an ε that is given, the least number of records."""
-    from opendp_bayes.planning import smallest
+    from opendp_bayes import research
 
     found, asked = {"error": error, "kind": kind}, {**setting, "kind": kind}
     try:
-        found["smallest_epsilon"] = smallest.smallest_epsilon(
+        found["smallest_epsilon"] = research.smallest_epsilon(
             error, size=size, guess_size=guess_size, **asked
         )
         if epsilon is not None:
-            found["smallest_size"] = smallest.smallest_size(
+            found["smallest_size"] = research.smallest_size(
                 error, epsilon=epsilon, private=size is None, **asked
             )
     except ValueError as problem:

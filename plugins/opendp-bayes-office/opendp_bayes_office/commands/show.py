@@ -18,7 +18,8 @@ from opendp_bayes_office.commands.output import PRINTED, NewFile, display, echo,
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes.surveys.survey import Survey, SurveyResult
+    from opendp_bayes import Survey
+    from opendp_bayes.surveys.survey import SurveyResult
 
 _STANDARD_INPUT = Path("-")
 #: Workbooks hold texts as texts: no formulas, and no links, which open what a label names.
@@ -96,10 +97,10 @@ def show(
 
         opendp-bayes show v.json -o vote.csv
     """
+    from opendp_bayes import load_mechanism
     from opendp_bayes.display import terminal
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
-    from opendp_bayes.mechanisms.registry import load_mechanism
 
     kind = _kind_of(output)
     with option_errors():
@@ -157,13 +158,14 @@ def _is_question(text: bytes) -> bool:
 
 def _releases(text: bytes) -> "list[tuple[str, SurveyResult | Survey]]":
     """Read the releases in the file of a release, a survey or a report, with a title for each."""
+    from opendp_bayes import Survey
     from opendp_bayes.release_format.document import format_of
     from opendp_bayes.results.reader import result_from_json
-    from opendp_bayes.surveys import survey
+    from opendp_bayes.surveys.survey import NAME as SURVEY
     from opendp_bayes_office.report.report_document import NAME, Report
 
-    if format_of(text) == survey.NAME:
-        return [("", survey.Survey.from_json(text))]
+    if format_of(text) == SURVEY:
+        return [("", Survey.from_json(text))]
     if format_of(text) != NAME:
         return [("", result_from_json(text))]
     report = Report.from_json(text)
@@ -181,7 +183,7 @@ def _whole(
     releases: "list[tuple[str, SurveyResult | Survey]]",
 ) -> "SurveyResult | Survey":
     """The release, or the survey; of a report, the survey of its results."""
-    from opendp_bayes.surveys.survey import Survey
+    from opendp_bayes import Survey
 
     if len(releases) == 1:
         return releases[0][1]

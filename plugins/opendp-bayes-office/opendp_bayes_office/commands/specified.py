@@ -20,8 +20,8 @@ from opendp_bayes_office.commands.owned import (
 if TYPE_CHECKING:
     import polars as pl
 
+    from opendp_bayes import Survey
     from opendp_bayes.display.sheet import Sheet, Table
-    from opendp_bayes.surveys.survey import Survey
     from opendp_bayes.surveys.survey_query import SurveyQuery
     from opendp_bayes.trusted.ledger import Intent
     from opendp_bayes_office.files.files import Source

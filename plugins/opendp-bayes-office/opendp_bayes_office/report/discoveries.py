@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from opendp_bayes import DiscoveredRelease
 from opendp_bayes.display.sheet import MOST_ROWS
 from opendp_bayes.display.wording import EVERYTHING_ELSE, described, label_said
 from opendp_bayes.results.estimates import Estimate
-from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.posterior.noisy_keys import hidden_bound
 from opendp_bayes_office.report.report_document import Report
 

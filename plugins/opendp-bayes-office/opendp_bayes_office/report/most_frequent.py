@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes import DiscoveredRelease, Release
 from opendp_bayes.display.wording import group_name
-from opendp_bayes.results.release import Release
-from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.statements import named, naming
 

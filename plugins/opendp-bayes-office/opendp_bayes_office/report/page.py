@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
+from opendp_bayes import DiscoveredRelease, Release
 from opendp_bayes.display.wording import described, listed
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.results.estimates import Estimate, estimate_of, noise_aware_estimate
-from opendp_bayes.results.release import Release
 from opendp_bayes.results.sheets import little_said, unmatched_of
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes_office.report.copies import copies_section
 from opendp_bayes_office.report.discoveries import Discovered, discovered, notes_of
 from opendp_bayes_office.report.most_frequent import most_frequent

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from opendp_bayes import Release
 from opendp_bayes.inference.answers.ordered import left_out_said
-from opendp_bayes.results.release import Release
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.statements import named, naming
 

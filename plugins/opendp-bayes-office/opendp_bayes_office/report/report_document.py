@@ -7,17 +7,17 @@ from typing import Any, Literal
 
 import msgspec
 
+from opendp_bayes import DiscoveredRelease, Release, Survey
 from opendp_bayes.display.wording import limited
 from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.release_format.document import format_of
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.results.reader import result_from_json
-from opendp_bayes.results.release import GroupedRelease, Release
+from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.joint_posterior import posterior_of_tables
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.surveys.survey import NAME as SURVEY, Survey, SurveyResult
+from opendp_bayes.surveys.survey import NAME as SURVEY, SurveyResult
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes_office.report.problems import problems
 from opendp_bayes_office.report.specification import (
     DISCOVER,

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from opendp_bayes import DiscoveredRelease, Mechanism
 from opendp_bayes.display.wording import (
     at_most,
     difference,
@@ -16,12 +17,10 @@ from opendp_bayes.display.wording import (
     where_counted,
     without_scale,
 )
-from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.labels import are_same, place_of, spare
 from opendp_bayes.release_format.merging import unmerged
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
-from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes_office.report.discoveries import sentences_of
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import (

@@ -187,7 +187,7 @@ def test_what_a_specification_may_not_merge(old: str, new: str, message: str) ->
         (
             "young = [0, 1, 2, 3]\nold = [4, 5, 6",
             "young = [0, 1, 2]\nold = [3, 4, 5, 6",
-            r"results\[0\]\.merge: goes with joint",
+            r"joint: tables\[.age by 2.\]: merges categories",
         ),
     ],
 )
