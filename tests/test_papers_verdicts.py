@@ -16,6 +16,7 @@ import pytest
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
 from opendp_bayes.research import papers
+from tests.helpers.by_path import loaded
 
 ROOT = Path(__file__).parent.parent
 with (ROOT / "docs" / "research" / "papers.csv").open(newline="", encoding="utf-8") as _file:
@@ -84,10 +85,12 @@ def test_s28_what_the_paper_says_of_the_elections_is_true() -> None:
     """In every setting δ(x) is far below the δ = η of differential privacy; with 0.01 % lost and
     t = .6 it is below 1/n.
     """
-    votes = [[row["democrat_votes"], row["republican_votes"]] for row in obs.elections()]
+    examples = ROOT / "plugins" / "opendp-bayes-smoothed" / "examples"
+    votes = loaded(examples / "paper.py").elections().values()
     for lost in (0.002, 0.0001):
         for t in (0.5, 0.51, 0.6):
-            logs = [obs.log_database_profile(x, 1 - lost, math.log(t / (1 - t))) for x in votes]
+            epsilon = math.log(t / (1 - t))
+            logs = [obs.database_profile(x, 1 - lost, epsilon, log=True) for x in votes]
             assert max(logs) < math.log((1 - lost) / 50)
             below = all(log < -math.log(sum(x)) for log, x in zip(logs, votes, strict=True))
             # The negative control: private in this sense it is in three of the six.

@@ -1,27 +1,29 @@
 """Checks of "Smoothed Differential Privacy" (arXiv:2107.01559v4, claims S1 to S30)."""
 
 import math
+import sys
 from fractions import Fraction
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 from common import check
 
 import opendp_bayes_smoothed as obs
 
+sys.path.append(str(Path(__file__).parents[2] / "plugins" / "opendp-bayes-smoothed" / "examples"))
+import paper
+
 EPSILON_51 = math.log(0.51 / 0.49)
-SHARES = {
-    row["district"]: row["democrat_votes"] / (row["democrat_votes"] + row["republican_votes"])
-    for row in obs.districts()
-}
-VOTES = [(row["year"], [row["democrat_votes"], row["republican_votes"]]) for row in obs.elections()]
-HISTOGRAM = obs.of_a_sample(lambda h: h, 2, 5, 0.6)
+SHARES = {name: a / (a + b) for name, (a, b) in paper.districts().items()}
+VOTES = [(int(year), counts) for year, counts in paper.elections().items()]
+HISTOGRAM = paper.of_a_sample(lambda h: h, 2, 3)
 
 
 def logs_of_elections(lost: float, t: float) -> tuple[np.ndarray, np.ndarray]:
     """log10 of δ(x) n of every election, and of δ(x)."""
     epsilon = math.log(t / (1 - t))
-    logs = [obs.log_database_profile(v, 1 - lost, epsilon) / math.log(10) for _, v in VOTES]
+    logs = [obs.database_profile(v, 1 - lost, epsilon, log=True) / math.log(10) for _, v in VOTES]
     sizes = [math.log10(sum(votes)) for _, votes in VOTES]
     return np.array(logs) + np.array(sizes), np.array(logs)
 
@@ -29,7 +31,7 @@ def logs_of_elections(lost: float, t: float) -> tuple[np.ndarray, np.ndarray]:
 def slope(corners: list[list[float]], lost: float, epsilon: float) -> tuple[float, float]:
     """Fit a line to log10 of the smoothed δ: slope per 1000 records, and largest residual."""
     sizes = np.array([500, 1000, 1500])
-    logs = [obs.log_smoothed_delta(corners, int(n), 1 - lost, epsilon) for n in sizes]
+    logs = [obs.smoothed_delta(corners, int(n), 1 - lost, epsilon, log=True) for n in sizes]
     line = np.polyfit(sizes, np.array(logs) / math.log(10), 1)
     residual = np.abs(np.polyval(line, sizes) - np.array(logs) / math.log(10)).max()
     return float(1000 * line[0]), float(residual)
@@ -81,11 +83,11 @@ def table_1() -> str:
 @check("S3")
 def threat_models() -> str:
     corners = [[0.5, 0.5], [0.9, 0.1]]
-    worst = max(obs.anonymous_profile(HISTOGRAM, [x, 5 - x], 0.5) for x in range(6))
+    worst = max(paper.profile(HISTOGRAM, (x, 5 - x), 0.5) for x in range(6))
     return (
         f"n=5, T=3, epsilon=0.5: differential {worst:.4f}, smoothed"
-        f" {obs.anonymous_delta(HISTOGRAM, corners, 5, 0.5):.4f}, distributional"
-        f" {obs.distributional_delta(HISTOGRAM, corners, 5, 0.5):.4f}"
+        f" {paper.smoothed(HISTOGRAM, corners, 5, 0.5):.4f}, distributional"
+        f" {paper.distributional(HISTOGRAM, corners, 5, 0.5):.4f}"
     )
 
 
@@ -93,7 +95,7 @@ def threat_models() -> str:
 def membership() -> str:
     rng, least = np.random.default_rng(0), math.inf
     for p, q in zip(rng.dirichlet(np.ones(4), 200), rng.dirichlet(np.ones(4), 200), strict=True):
-        delta = max(obs.divergence(p, q, 0.4), obs.divergence(q, p, 0.4))
+        delta = max(paper.divergence(p, q, 0.4), paper.divergence(q, p, 0.4))
         for events in range(16):
             inside = np.array([events >> a & 1 for a in range(4)], dtype=bool)
             first, second = p[inside].sum(), q[~inside].sum()
@@ -107,16 +109,17 @@ def insensitivity() -> str:
     p, q = [0.3, 0.1, 0.6], [0.1, 0.3, 0.6]
     shown = []
     for epsilon in (0.01, 0.1):
-        delta = max(obs.divergence(p, q, epsilon), obs.divergence(q, p, epsilon))
-        kept, repaired = obs.insensitivity(p, q, epsilon), 1 - (2 + math.exp(-epsilon)) * delta
+        delta = max(paper.divergence(p, q, epsilon), paper.divergence(q, p, epsilon))
+        factor, repaired = 2 * math.exp(epsilon), 1 - (2 + math.exp(-epsilon)) * delta
+        kept = sum(a for a, b in zip(p, q, strict=True) if a <= factor * b and b <= factor * a)
         shown.append(f"{kept:.4f}, 1 - 2 delta = {1 - 2 * delta:.4f}, repaired {repaired:.4f}")
     return f"laws (.3, .1, .6), (.1, .3, .6), epsilon=.01, .1: {'; '.join(shown)}"
 
 
 @check("S6")
 def coin() -> str:
-    sure = [obs.adjusted_utility([[1, 0], [0, 1]], t) for t in (0.1, 0.5, 0.9)]
-    fair = [obs.adjusted_utility([[0.5, 0.5]] * 2, t) for t in (0.5, 0.6, 0.9)]
+    sure = [paper.utility([[1, 0], [0, 1]], t) for t in (0.1, 0.5, 0.9)]
+    fair = [paper.utility([[0.5, 0.5]] * 2, t) for t in (0.5, 0.6, 0.9)]
     return f"p=1, t=.1, .5, .9: {sure}; p=.5, t=.5, .6, .9: {fair}"
 
 
@@ -126,15 +129,15 @@ def utilities(m: int, trials: int) -> float:
     for _ in range(trials):
         laws = rng.dirichlet(np.full(m + 2, 10 ** rng.uniform(-1.5, 0)), m)
         epsilon = rng.choice([0.0, 0.1, 0.5])
-        t = obs.threshold_of(float(epsilon))
+        t = paper.threshold(float(epsilon))
         divergences = [
-            [obs.divergence(p, q, float(epsilon)) if p is not q else 0.0 for q in laws]
+            [paper.divergence(p, q, float(epsilon)) if p is not q else 0.0 for q in laws]
             for p in laws
         ]
         table = np.array(divergences)
         delta = np.minimum.reduce([max(table[x].max(), table[:, x].max()) for x in range(m)])
         if delta > 1e-6:
-            worst = max(worst, obs.adjusted_utility(laws, t) / float(delta))
+            worst = max(worst, paper.utility(laws, t) / float(delta))
     return worst
 
 
@@ -143,8 +146,8 @@ def twice_delta() -> str:
     found = ", ".join(f"{utilities(m, 150):.2f}" for m in (2, 3, 5))
     return (
         f"largest u/delta(x) of random laws of 2, 3, 5 values: {found} <= 2; fair coin: u ="
-        f" {obs.adjusted_utility([[0.5, 0.5]] * 2, 0.5):g}, delta ="
-        f" {obs.divergence([0.5, 0.5], [0.5, 0.5], 0.1):g}"
+        f" {paper.utility([[0.5, 0.5]] * 2, 0.5):g}, delta ="
+        f" {paper.divergence([0.5, 0.5], [0.5, 0.5], 0.1):g}"
     )
 
 
@@ -152,13 +155,13 @@ def twice_delta() -> str:
 def lemma_2() -> str:
     rng, largest = np.random.default_rng(4), 0.0
     for p, q in zip(rng.dirichlet(np.ones(3), 300), rng.dirichlet(np.ones(3), 300), strict=True):
-        both = obs.divergence(p, q, 0.5) + obs.divergence(q, p, 0.5)
+        both = paper.divergence(p, q, 0.5) + paper.divergence(q, p, 0.5)
         if both > 1e-6:
-            own = obs.adjusted_utility([p, q], obs.threshold_of(0.5))
+            own = paper.utility([p, q], paper.threshold(0.5))
             largest = max(largest, own / both)
     laws = [[1, 0], [1, 0], [0, 1]]
-    d = obs.divergence(laws[0], laws[1], 0.5) + obs.divergence(laws[1], laws[0], 0.5)
-    u = obs.adjusted_utility(laws, obs.threshold_of(0.5))
+    d = paper.divergence(laws[0], laws[1], 0.5) + paper.divergence(laws[1], laws[0], 0.5)
+    u = paper.utility(laws, paper.threshold(0.5))
     return (
         f"two values, 300 pairs of laws: u at most {largest:.2f} (d + d'); three values, laws"
         f" (1,0), (1,0), (0,1): d + d' = {d:g}, u = {u:g}"
@@ -184,22 +187,22 @@ def post_processing() -> str:
             return np.asarray(before(x)) @ kernel
 
         for x in range(6):
-            own = obs.anonymous_profile(before, [x, 5 - x], 0.3)
-            larger += obs.anonymous_profile(after, [x, 5 - x], 0.3) > own * (1 + 1e-9)
+            own = paper.profile(before, (x, 5 - x), 0.3)
+            larger += paper.profile(after, (x, 5 - x), 0.3) > own * (1 + 1e-9)
     return f"20 random functions of a sample, 6 databases: larger in {larger} of 120"
 
 
 @check("S11")
 def composition() -> str:
-    other = obs.of_a_sample(lambda h: h, 2, 5, 0.4)
+    other = paper.of_a_sample(lambda h: h, 2, 2)
 
     def both(x: tuple[int, ...]) -> np.ndarray:
         return np.outer(HISTOGRAM(x), other(x)).ravel()
 
     larger = smaller = 0
     for x in range(6):
-        apart = sum(obs.anonymous_profile(law, [x, 5 - x], 0.3) for law in (HISTOGRAM, other))
-        together = obs.anonymous_profile(both, [x, 5 - x], 0.6)
+        apart = sum(paper.profile(law, (x, 5 - x), 0.3) for law in (HISTOGRAM, other))
+        together = paper.profile(both, (x, 5 - x), 0.6)
         larger += together > apart * (1 + 1e-9)
         smaller += together < apart * (1 - 1e-9)
     return f"two samples, 6 databases: above the sum in {larger}, below it in {smaller}"
@@ -208,8 +211,8 @@ def composition() -> str:
 @check("S12")
 def pre_processing() -> str:
     here, there = (HISTOGRAM(x) for x in ((5, 0), (0, 5)))
-    d = obs.divergence(here, there, 1.0)
-    own = obs.anonymous_delta(HISTOGRAM, [[0.5, 0.5]], 5, 1.0)
+    d = paper.divergence(here, there, 1.0)
+    own = paper.smoothed(HISTOGRAM, [[0.5, 0.5]], 5, 1.0)
     return f"n=5, T=3, every record becomes the first: delta = {d:g}; under f(Pi): {own:.4f} <= 0.6"
 
 
@@ -244,7 +247,7 @@ def theorem_3_i() -> str:
         obs.smoothed_delta([[0.5, 0.5]], n, Fraction(n - 1, n), math.log(n) + 1)
         for n in (10, 100, 400)
     ]
-    falls = [obs.log_smoothed_delta([[0.3, 0.7]], n, 0.8, 3.0) for n in (200, 400, 800)]
+    falls = [obs.smoothed_delta([[0.3, 0.7]], n, 0.8, 3.0, log=True) for n in (200, 400, 800)]
     return (
         f"Pi = (1, 0), n=1000, eta=.8: {certain:.4f}; T = n - 1, n=10, 100, 400:"
         f" {', '.join(f'{d:.3f}' for d in last)}; Pi = (.3, .7), eta=.8, n=200, 400, 800: ln delta"
@@ -265,7 +268,7 @@ def theorem_3_ii() -> str:
 
 @check("S18")
 def ninety_five() -> str:
-    logs = [obs.log_smoothed_delta([[0.5, 0.5]], n, 0.95, 3.0) for n in (250, 500, 1000)]
+    logs = [obs.smoothed_delta([[0.5, 0.5]], n, 0.95, 3.0, log=True) for n in (250, 500, 1000)]
     return (
         f"Pi = (.5, .5), n=250, 500, 1000: ln delta = {', '.join(f'{v:.1f}' for v in logs)};"
         f" Pi = (1, 0): delta = {obs.smoothed_delta([[1.0, 0.0]], 1000, 0.95, 3.0):.4f}"
@@ -323,7 +326,7 @@ def theorem_5() -> str:
     for n in (100, 225, 400):
         samples = math.isqrt(n)
         arguments = (n, Fraction(samples, n), 1 + 2 * samples / n)
-        falls.append(obs.log_smoothed_delta([[0.3, 0.7]], *arguments, replacement="with"))
+        falls.append(obs.smoothed_delta([[0.3, 0.7]], *arguments, replacement="with", log=True))
         certain.append(obs.smoothed_delta([[1.0, 0.0]], *arguments, replacement="with"))
     return (
         f"T = sqrt(n), n=100, 225, 400: Pi = (.3, .7): ln delta ="
@@ -336,8 +339,8 @@ def theorem_5() -> str:
 def proposition_9() -> str:
     corners, larger = [[0.5, 0.5], [0.9, 0.1]], 0
     for epsilon in (0.0, 0.5, 1.0):
-        weak = obs.distributional_delta(HISTOGRAM, corners, 5, epsilon)
-        larger += weak > obs.anonymous_delta(HISTOGRAM, corners, 5, epsilon)
+        weak = paper.distributional(HISTOGRAM, corners, 5, epsilon)
+        larger += weak > paper.smoothed(HISTOGRAM, corners, 5, epsilon)
     return f"n=5, T=3, epsilon=0, .5, 1: distributional above smoothed in {larger} of 3"
 
 
@@ -345,12 +348,12 @@ def proposition_9() -> str:
 def lemma_10() -> str:
     rng, ratios = np.random.default_rng(3), []
     for p, q in zip(rng.dirichlet(np.ones(3), 300), rng.dirichlet(np.ones(3), 300), strict=True):
-        d = obs.divergence(p, q, 0.2) + obs.divergence(q, p, 0.2)
+        d = paper.divergence(p, q, 0.2) + paper.divergence(q, p, 0.2)
         if d > 1e-6:
-            ratios.append(d / obs.adjusted_utility([p, q], obs.threshold_of(0.2)))
+            ratios.append(d / paper.utility([p, q], paper.threshold(0.2)))
     p, q = [0.3, 0.7], [0.0, 1.0]
-    d = obs.divergence(p, q, 0.5) + obs.divergence(q, p, 0.5)
-    u = obs.adjusted_utility([p, q], obs.threshold_of(0.5))
+    d = paper.divergence(p, q, 0.5) + paper.divergence(q, p, 0.5)
+    u = paper.utility([p, q], paper.threshold(0.5))
     return (
         f"(d + d')/u from {min(ratios):.2f} to {max(ratios):.2f} <= 2; laws (.3, .7), (0, 1):"
         f" u = {u:.4f}, d + d' = {d:.4f}"
@@ -387,9 +390,10 @@ def gradients() -> str:
     for mean in (0.0, 0.2):
         cdf = np.array([math.erf((c - mean) / 0.12 / math.sqrt(2)) for c in cells])
         rows.append((np.diff(cdf) / np.diff(cdf).sum()).tolist())
-    found = [
-        obs.smoothed_average_delta(rows, n, Fraction(math.isqrt(n), n), 2.0) for n in (4, 9, 16)
-    ]
+    found = []
+    for samples in (2, 3, 4):
+        average = paper.of_a_sample(lambda h: h[1] + 2 * h[2] + 3 * h[3], 4, samples)
+        found.append(paper.smoothed(average, rows, samples**2, 2.0))
     return f"2 bits, epsilon=2, n=4, 9, 16: {', '.join(f'{d:.4f}' for d in found)}"
 
 

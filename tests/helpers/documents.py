@@ -27,7 +27,7 @@ from opendp_bayes_office.report.owner_file import OwnerFile
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Specification
 from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
-from opendp_bayes_smoothed import SamplingHistogram, SmoothedDP, SmoothedRelease
+from opendp_bayes_smoothed import SamplingHistogram
 from tests.helpers.sources import ROOT
 
 FOLDER = ROOT / "tests/release_format/written_before"
@@ -264,10 +264,7 @@ def objects() -> dict[str, Any]:
         "survey": ob.Survey(("votes", "by region"), (column, groups), (("vote",), ("vote",))),
         "levels": ob.Survey(("coarse", "fine"), tuple(fine)),
         "report": Report(asked, of_report, {"OpenDP": "0.16.0"}),
-        "smoothed": SmoothedRelease(
-            release(SamplingHistogram(rate=0.5), 12, (2, 4)),
-            SmoothedDP(12, ((0.5, 0.5), (0.75, 0.25))),
-        ),
+        "sample": release(SamplingHistogram(rate=0.5), 12, (2, 4)),
         "plan": ob.plan(size=20, prior=[1.0, 1.0], epsilon=1.0, mechanisms=[PRIVATE, knorm]),
         "discovery_plan": ob.plan_discovery(epsilon=1.0, delta=1e-7, rest=0.2),
         "audit": ob.research.audit(knorm, size=5, prior=[1.0, 1.0], draws=2000),
@@ -291,7 +288,6 @@ _BY_FORMAT = {
     "opendp-bayes discovery": ob.DiscoveredRelease.from_json,
     "opendp-bayes survey": ob.Survey.from_json,
     "opendp-bayes report": Report.from_json,
-    "opendp-bayes-smoothed release": SmoothedRelease.from_json,
 }
 
 
@@ -363,15 +359,6 @@ def _(read: Report) -> Any:
         "specification": says(read.specification),
         "releases": list(map(says, read.releases)),
         "software": read.software,
-    }
-
-
-@says.register
-def _(read: SmoothedRelease) -> Any:
-    return {
-        "release": says(read.release),
-        "guarantee": asdict(read.guarantee),
-        "estimates": [read.loss.delta(0.5), read.loss.delta(1.0)],
     }
 
 

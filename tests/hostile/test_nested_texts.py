@@ -18,7 +18,6 @@ from opendp_bayes.release_format.document import format_of
 from opendp_bayes.trusted import plan_gate
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
-from opendp_bayes_smoothed.release import SmoothedRelease
 from tests.helpers.command_line import run
 from tests.helpers.releases import promise
 
@@ -37,17 +36,15 @@ FORMATS = (
     "opendp-bayes release",
     "opendp-bayes survey",
     "opendp-bayes report",
-    "opendp-bayes-smoothed release",
 )
 READERS: dict[str, Callable[[str], Any]] = {
     "a release": ob.Release.from_json,
     "a survey": ob.Survey.from_json,
     "a report": Report.from_json,
-    "a smoothed release": SmoothedRelease.from_json,
     "a format": format_of,
     "a specification": read_specification,
 }
-FIELDS = ("x", "release", "releases", "specification", "distributions", "mechanism", "drawn")
+FIELDS = ("x", "release", "releases", "specification", "mechanism", "drawn")
 
 
 def nested(depth: int) -> list[str]:

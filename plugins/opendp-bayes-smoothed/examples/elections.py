@@ -3,44 +3,67 @@ the ballots been lost at random.
 
     python elections.py [--fast] [--output elections.png]
 
-δ(x) is the database-dependent privacy profile of the published counts of the top two candidates;
-the utility is the adversary's, with threshold t. Both are certified upper bounds. The differential
-privacy of the same release is δ = T/n, nearly 1.
+δ(x) is the database-dependent privacy profile of the published counts of the top two candidates, a
+certified upper bound; the utility is the adversary's, with threshold t. The differential privacy of
+the same release is δ = T/n, nearly 1.
 """
 
 import argparse
-import csv
 import math
-from pathlib import Path
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+import numpy as np
+from paper import elections, write_table
+from scipy.special import logsumexp
+from scipy.stats import hypergeom
 
 import opendp_bayes_smoothed as obs
 
 SETTINGS = [(0.002, 0.51), (0.002, 0.5), (0.002, 0.6), (0.0001, 0.51), (0.0001, 0.5), (0.0001, 0.6)]
 
 
+def log_utilities(a: int, b: int, samples: int, epsilon: float) -> np.ndarray:
+    """What the outcomes that speak for x, with counts a and b, and against its neighbour x', with
+    a - 1 and b + 1, add to the utility: logarithms, if x is true and if x' is.
+
+    With r the likelihood ratio the excess of the confidence is `(1 - e^ε r) / (1 + r)`. r is
+    below `e^-ε` from some k on; within a few thousand more the probabilities vanish.
+    """
+    factor = math.exp(epsilon)
+    first = a * (factor * (b + 1) - (b + 1 - samples)) / (a + factor * (b + 1))
+    k = math.floor(first) + 1 + np.arange(5000)
+    k = k[(k >= samples - b) & (k <= min(a, samples))]
+    r = (a - k) / a * ((b + 1) / (b + 1 - samples + k))
+    logs = hypergeom.logpmf(k, a + b, a, samples)
+    with np.errstate(divide="ignore"):
+        excess = np.log(np.maximum(1 - factor * r, 0) / (1 + r))
+        return logsumexp([logs + excess, logs + excess + np.log(r)], axis=1)
+
+
+def log_utility(counts: list[int], samples: int, epsilon: float) -> float:
+    """The larger over the neighbours of x, and over which of the two is true."""
+    return max(
+        float(
+            np.logaddexp(log_utilities(a, b, *rest), log_utilities(b + 1, a - 1, *rest)[::-1]).max()
+        )
+        for a, b in (counts, counts[::-1])
+        for rest in [(samples, epsilon)]
+    )
+
+
 def series(lost: float, threshold: float) -> list[tuple[int, int, float, float]]:
     """`(year, votes, log10 δ, log10 u)` of every election."""
     epsilon = math.log(threshold / (1 - threshold))
     rows = []
-    for row in obs.elections():
-        counts = [row["democrat_votes"], row["republican_votes"]]
-        logs = [
-            function(counts, 1 - lost, epsilon) / math.log(10)
-            for function in (obs.log_database_profile, obs.log_database_utility)
-        ]
-        rows.append((row["year"], sum(counts), *logs))
+    for year, counts in elections().items():
+        delta = obs.database_profile(counts, 1 - lost, epsilon, log=True)
+        samples = obs.SamplingHistogram(rate=1 - lost).samples(sum(counts))
+        logs = np.array([delta, log_utility(counts, samples, epsilon)]) / math.log(10)
+        rows.append((int(year), sum(counts), *logs.tolist()))
     return rows
-
-
-def written(output: str, head: list[str], rows: list[list[object]]) -> None:
-    """The numbers of the figure, in a table beside it."""
-    with Path(output).with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([head, *rows])
 
 
 def main() -> None:
@@ -49,48 +72,34 @@ def main() -> None:
     parser.add_argument("--output", default="elections.png")
     arguments = parser.parse_args()
     settings = SETTINGS[:1] if arguments.fast else SETTINGS
-    columns = min(3, len(settings))
-    figure, axes = plt.subplots(
-        math.ceil(len(settings) / columns),
-        columns,
-        squeeze=False,
-        figsize=(4.6 * columns, 3.8 * math.ceil(len(settings) / columns)),
-    )
+    shape = math.ceil(len(settings) / 3), min(3, len(settings))
+    size = (4.6 * shape[1], 3.8 * shape[0])
+    figure, axes = plt.subplots(*shape, squeeze=False, figsize=size)
     numbers: list[list[object]] = []
     for axis, (lost, threshold) in zip(axes.flat, settings, strict=True):
         rows = series(lost, threshold)
         numbers += [[lost, threshold, y, n, f"{d:.3f}", f"{u:.3f}"] for y, n, d, u in rows]
-        years = [year for year, *_ in rows]
+        years, votes, deltas, utilities = map(np.array, zip(*rows, strict=True))
         # The utility is within a few per cent of δ(x): a cross in an open circle.
-        axis.plot(years, [row[2] for row in rows], "o-", ms=7, lw=0.8, mfc="none", label="δ(x)")
-        axis.plot(
-            years, [row[3] for row in rows], "x", ms=4, color="black", label="adversary's utility"
-        )
-        axis.plot(
-            years,
-            [-math.log10(votes) for _, votes, *_ in rows],
-            color="tab:pink",
-            ls="--",
-            label="1 / n",
-        )
+        axis.plot(years, deltas, "o-", ms=7, lw=0.8, mfc="none", label="δ(x)")
+        axis.plot(years, utilities, "x", ms=4, color="black", label="adversary's utility")
+        axis.plot(years, -np.log10(votes), color="tab:pink", ls="--", label="1 / n")
         axis.set(
             title=f"{lost:.2%} lost, t = {threshold:.0%}", xlabel="election", ylabel="$\\log_{10}$"
         )
         axis.grid(alpha=0.3)
         axis.legend(fontsize=8)
         print(
-            f"lost {lost:.2%}, t = {threshold:.0%}: log10 delta from"
-            f" {max(row[2] for row in rows):.2f} to {min(row[2] for row in rows):.2f}"
+            f"lost {lost:.2%}, t = {threshold:.0%}: log10 delta from {deltas.max():.2f} to"
+            f" {deltas.min():.2f}"
         )
         if (lost, threshold) == SETTINGS[0]:
-            for year, votes, delta, utility in rows:
-                print(
-                    f"  {year}  n = {votes:>11,}  delta = 1e{delta:.2f}  utility = 1e{utility:.2f}"
-                )
+            for year, n, delta, own in rows:
+                print(f"  {year}  n = {n:>11,}  delta = 1e{delta:.2f}  utility = 1e{own:.2f}")
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
     head = ["lost", "threshold", "year", "votes", "log10 delta", "log10 utility"]
-    written(arguments.output, head, numbers)
+    write_table(arguments.output, head, numbers)
 
 
 if __name__ == "__main__":

@@ -6,24 +6,21 @@ T = sqrt(n) of n records.
 For one database the profile is computed from the exact law of the average: no trials. Its
 expectation is that of a maximum over neighbours, a function of all 256 counts, which no structure
 sums. So with 8 bits that part is estimated over random databases, 8 for a choice of distributions,
-with a 99 % interval; the
-adversary's choice of distributions is tried at all records from the first, all from the second, and
-half from each. With 2 bits the last panel has it exactly, by Algorithm 1.
+with a 99 % interval; the adversary's choice of distributions is tried at all records from the
+first, all from the second, and half from each. With 2 bits the last panel has it exactly, by
+Algorithm 1.
 """
 
 import argparse
-import csv
 import math
-from pathlib import Path
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from paper import of_a_sample, smoothed, write_table
 from scipy import stats
-
-import opendp_bayes_smoothed as obs
 
 LEVELS = 256
 EPSILONS = (1.0, 2.0)
@@ -49,6 +46,34 @@ SETTINGS = {
 }
 
 
+def sums(records: list[int], most: int) -> np.ndarray:
+    """The laws of the sum of 0 to `most` of the records, drawn without replacement; a row each."""
+    ways = np.zeros((most + 1, most * (LEVELS - 1) + 1))
+    ways[0, 0] = 1
+    for value in records:
+        ways[1:, value:] += ways[:-1, : ways.shape[1] - value].copy()
+    return ways / [[math.comb(len(records), t)] for t in range(most + 1)]
+
+
+def profiles(records: list[int], samples: int) -> list[float]:
+    """`δ_ε(x)` of the average of a sample, for each ε: over all records that could have changed and
+    all values they could have had instead. A record of value v is drawn with probability T/n, and
+    then adds v to the sum of T - 1 of the others.
+    """
+    worst, share = [0.0] * len(EPSILONS), samples / len(records)
+    for value in set(records):
+        others = list(records)
+        others.remove(value)
+        law = sums(others, samples)
+        laws = np.tile((1 - share) * law[samples], (LEVELS, 1))
+        for other in range(LEVELS):
+            laws[other, other:] += share * law[samples - 1, : law.shape[1] - other]
+        for i, factor in enumerate(map(math.exp, EPSILONS)):
+            for gain in (laws[value] - factor * laws, laws - factor * laws[value]):
+                worst[i] = max(worst[i], float(np.maximum(gain, 0).sum(axis=1).max()))
+    return worst
+
+
 def expected_profiles(
     rng: np.random.Generator, laws: list[np.ndarray], root: int, trials: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -58,14 +83,17 @@ def expected_profiles(
     size = root * root
     means, halves = [], []
     for first in (0, size // 2, size):
-        records = [
-            np.concatenate(
-                [rng.choice(LEVELS, first, p=laws[0]), rng.choice(LEVELS, size - first, p=laws[1])]
-            )
-            for _ in range(trials)
-        ]
         deltas = np.array(
-            [obs.average_profiles(row, LEVELS, 1 / root, EPSILONS) for row in records]
+            [
+                profiles(
+                    [
+                        *rng.choice(LEVELS, first, p=laws[0]).tolist(),
+                        *rng.choice(LEVELS, size - first, p=laws[1]).tolist(),
+                    ],
+                    root,
+                )
+                for _ in range(trials)
+            ]
         )
         means.append(deltas.mean(axis=0))
         halves.append(2.576 * deltas.std(axis=0, ddof=1) / math.sqrt(trials))
@@ -108,10 +136,11 @@ def panel(
     return rows
 
 
-def written(output: str, head: list[str], rows: list[list[object]]) -> None:
-    """The numbers of the figure, in a table beside it."""
-    with Path(output).with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([head, *rows])
+def of_two_bits(root: int, epsilon: float) -> float:
+    """The smoothed δ of the average of four values, exactly."""
+    corners = [quantised(law, 4).tolist() for law in next(iter(SETTINGS.values()))]
+    average = of_a_sample(lambda h: sum(value * x for value, x in enumerate(h)), 4, root)
+    return smoothed(average, corners, root * root, epsilon)
 
 
 def main() -> None:
@@ -129,18 +158,9 @@ def main() -> None:
     figure, axes = plt.subplots(rows, columns, squeeze=False, figsize=(5 * columns, 4 * rows))
     for axis, (name, distributions) in zip(axes.flat, settings.items(), strict=False):
         laws = [quantised(law) for law in distributions]
-        found = np.array([expected_profiles(rng, laws, root, trials) for root in roots])
-        numbers += panel(axis, name, roots, found[:, 0], found[:, 1])
-    coarse = np.array([quantised(law, 4) for law in next(iter(SETTINGS.values()))])
-    exact = np.array(
-        [
-            [
-                obs.smoothed_average_delta(coarse, root * root, 1 / root, epsilon)
-                for epsilon in EPSILONS
-            ]
-            for root in exact_roots
-        ]
-    )
+        estimates = np.array([expected_profiles(rng, laws, root, trials) for root in roots])
+        numbers += panel(axis, name, roots, estimates[:, 0], estimates[:, 1])
+    exact = np.array([[of_two_bits(root, epsilon) for epsilon in EPSILONS] for root in exact_roots])
     numbers += panel(
         list(axes.flat)[len(settings)],
         "2 bits, exactly: N(0, 0.12²), N(0.2, 0.12²)",
@@ -150,7 +170,9 @@ def main() -> None:
     )
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
-    written(arguments.output, ["distributions", "epsilon", "n", "delta", "half interval"], numbers)
+    write_table(
+        arguments.output, ["distributions", "epsilon", "n", "delta", "half interval"], numbers
+    )
 
 
 if __name__ == "__main__":

@@ -9,24 +9,21 @@ every database and every outcome.
 """
 
 import argparse
-import csv
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import paper
 
-import opendp_bayes_smoothed as obs
-
-SIZE, RATE = 20, 0.2
+SIZE, SAMPLES = 20, 4
 CORNERS = np.array([[0.5, 0.5], [0.7, 0.3]])
-HISTOGRAM = obs.of_a_sample(lambda h: h, 2, SIZE, RATE)
+HISTOGRAM = paper.of_a_sample(lambda h: h, 2, SAMPLES)
 #: Outcomes by the first count of the database, a row for each.
-LAWS = np.array([np.ravel(HISTOGRAM((x, SIZE - x))) for x in range(SIZE + 1)])
+LAWS = np.array([HISTOGRAM((x, SIZE - x)) for x in range(SIZE + 1)])
 
 
 def log_ratios(x: int, y: int) -> np.ndarray:
@@ -38,17 +35,17 @@ def log_ratios(x: int, y: int) -> np.ndarray:
 
 def differential(epsilon: float) -> float:
     """The adversary chooses the database, the outcome and the record."""
-    return max(obs.anonymous_profile(HISTOGRAM, (x, SIZE - x), epsilon) for x in range(SIZE + 1))
+    return max(paper.profile(HISTOGRAM, (x, SIZE - x), epsilon) for x in range(SIZE + 1))
 
 
 def smoothed(epsilon: float) -> float:
     """The database is drawn; the rest is chosen."""
-    return obs.anonymous_delta(HISTOGRAM, CORNERS, SIZE, epsilon)
+    return paper.smoothed(HISTOGRAM, CORNERS, SIZE, epsilon)
 
 
 def distributional(epsilon: float) -> float:
     """The adversary knows the distributions alone."""
-    return obs.distributional_delta(HISTOGRAM, CORNERS, SIZE, epsilon)
+    return max(0.0, paper.distributional(HISTOGRAM, CORNERS.tolist(), SIZE, epsilon))
 
 
 def bayesian(epsilon: float) -> float:
@@ -127,7 +124,7 @@ def main() -> None:
         numbers.append([name, "chosen", "averaged", "chosen", loss, 0])
         print(f"{name}: {loss}")
     axis.set(
-        title=f"histogram of {math.ceil(RATE * SIZE)} of {SIZE} records",
+        title=f"histogram of {SAMPLES} of {SIZE} records",
         xlabel="ε",
         ylabel="δ, or P(loss > ε)",
         ylim=(1e-8, 1),
@@ -136,9 +133,8 @@ def main() -> None:
     axis.legend(fontsize=8)
     figure.tight_layout()
     figure.savefig(arguments.output, dpi=110)
-    with Path(arguments.output).with_suffix(".csv").open("w", newline="", encoding="utf-8") as file:
-        head = ["notion", "database", "outcome", "record", "epsilon", "delta"]
-        csv.writer(file, lineterminator="\n").writerows([head, *numbers])
+    head = ["notion", "database", "outcome", "record", "epsilon", "delta"]
+    paper.write_table(arguments.output, head, numbers)
 
 
 if __name__ == "__main__":

@@ -6,15 +6,13 @@ the two, `k` of these from the first. Counts up to `LARGEST_SIZE`, so that a pro
 is exact in 64 bits.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from opendp_bayes.extend import entropy_gap
-from opendp_bayes.mathematics.validation import as_choice
+from opendp_bayes.extend import as_choice, entropy_gap
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -59,11 +57,6 @@ class WithoutReplacement:
         """Smallest and largest possible `k`."""
         return np.maximum(s - b, 0), np.minimum(a, s)
 
-    def spread(self, a: int, b: int, s: int) -> float:
-        """Standard deviation of `k`."""
-        n = a + b
-        return math.sqrt(s * (a / n) * (b / n) * ((n - s) / max(n - 1, 1)))
-
 
 @dataclass(frozen=True)
 class WithReplacement:
@@ -89,9 +82,6 @@ class WithReplacement:
     def support(self, a: Integers, b: Integers, s: Integers) -> tuple[Integers, Integers]:
         return np.where(b > 0, 0, s), s + np.zeros_like(a)
 
-    def spread(self, a: int, b: int, s: int) -> float:
-        return math.sqrt(s * (a / (a + b)) * (b / (a + b)))
-
 
 Draw = WithoutReplacement | WithReplacement
 DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithReplacement()}
@@ -100,6 +90,23 @@ DRAWS: dict[Replacement, Draw] = {"without": WithoutReplacement(), "with": WithR
 def draw_of(replacement: Replacement) -> Draw:
     """Return the draw of that name; `ValueError` for another name."""
     return DRAWS[as_choice(replacement, "replacement", ("without", "with"))]
+
+
+def log_sampled(draw: Draw, counts: Integers, histograms: Integers) -> Floats:
+    """`ln P` of each histogram of a sample from a database with these counts, shape of a column;
+    minus infinity for impossible ones. Within 2^-36 for up to 6 categories.
+
+    Category by category: given those before, the number drawn from one is a draw from two.
+    """
+    left, drawn = counts.sum(), histograms.sum(axis=1)
+    logs, possible = np.zeros(len(histograms)), np.ones(len(histograms), dtype=np.bool_)
+    for a, k in zip(counts[:-1], histograms.T[:-1], strict=True):
+        low, high = draw.support(a + 0 * k, left - a + 0 * k, drawn)
+        possible &= (low <= k) & (k <= high) & ((a > 0) | (k == 0))
+        cells = (np.where(possible, cell, 0) for cell in (k, a, left - a, drawn))
+        logs += draw.log_pmf(*cells)
+        left, drawn = left - a, drawn - k
+    return np.where(possible & ((drawn == 0) | (counts[-1] > 0)), logs, -np.inf)
 
 
 def log_pmf_error(log_p: Floats) -> Floats:

@@ -13,20 +13,13 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
-from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.extend import as_size, candidates, number_of_candidates
 from opendp_bayes_smoothed.arguments import exp_up
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Floats, Integers, log_factorial
 
-#: Histograms whose values are averaged.
-LARGEST_TABLE = 2_000_000
-#: Entries of the tables that are averaged: 0.5 GB.
-LARGEST_GRID = 1 << 26
-#: How far, in logarithms, values may be below some that fall and then rise, to be treated as such.
-_RIPPLE = 0.5
-#: What the search from the ends may leave out, relatively.
-_TOLERANCE = 2.0**-32
+#: Entries of a table of histograms, and steps of Algorithm 1: some minutes.
+LARGEST_TABLE, LARGEST_WORK = 1 << 22, 1 << 34
 
 
 def smoothed_value(
@@ -37,22 +30,34 @@ def smoothed_value(
 
     Parameters
     ----------
-    function : from the counts of a database, a tuple, to a number from 0 to 1.
-    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
-        vertices of their convex hull matter, and are used.
-    size : the number of records n, at least 1.
+    function : callable
+        From the counts of a database, a tuple, to a number from 0 to 1, such as the δ of another
+        mechanism.
+    distributions : array_like of float
+        The set Π, shape `(l, m)`: rows of probabilities of the m categories.
+    size : int
+        The number of records n, at least 1.
 
-    Returns an upper bound for the values as they are, relatively within about `2^-29 + n^2 2^-44`.
-    Raises `ValueError`/`TypeError` for arguments that are not valid, for a value that is not
-    between 0 and 1, and where there are too many histograms.
+    Returns
+    -------
+    float
+        An upper bound for the values as they are, relatively within about `2^-29 + n^2 2^-44`.
 
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, for a value that is not between 0 and 1, and for too many
+        records.
+
+    Examples
+    --------
     >>> def tie(counts):
     ...     return counts[0] == counts[1]
     >>> round(smoothed_value(tie, [[0.5, 0.5], [0.6, 0.4]], 10), 6)
     0.246094
     """
     corners = vertices(distributions)
-    histograms = databases(as_size(size), corners.shape[1])
+    histograms = databases(as_size(size), corners)
     values = np.array([float(function(tuple(row))) for row in histograms.tolist()])
     if not np.all((values >= 0) & (values <= 1)):
         wrong = int(np.flatnonzero(~((values >= 0) & (values <= 1)))[0])
@@ -66,21 +71,17 @@ def smoothed_value(
     return exp_up(log_largest_expectation(logs, histograms, corners))
 
 
-def databases(size: int, k: int) -> Integers:
-    """All histograms of `size` records, shape `(c, k)`; `ValueError` where they are too many to be
-    averaged over.
+def databases(size: int, corners: Floats) -> Integers:
+    """All histograms of `size` records, shape `(c, k)`; `ValueError` where they, or the choices of
+    a distribution for each record, are too many for Algorithm 1.
     """
+    choices, k = corners.shape
     grid = (size + 1) ** (k - 1)
-    if max(size, k) > LARGEST_TABLE or number_of_candidates(size, k) > LARGEST_TABLE:
+    if grid > LARGEST_TABLE or grid * number_of_candidates(size, choices) > LARGEST_WORK:
         raise ValueError(
-            f"size={size}: {k} categories have more than {LARGEST_TABLE} histograms of so many"
-            " records; use fewer, or `sampling_bound`."
-        )
-    if grid > LARGEST_GRID:
-        raise ValueError(
-            f"size={size}: averaging over the histograms of {k} categories takes tables of"
-            f" (size + 1)^{k - 1} = {grid} entries; at most {LARGEST_GRID} are held. Use fewer, or"
-            " `sampling_bound`."
+            f"size={size}: Algorithm 1 has too much to average over for so many records of {k}"
+            f" categories from {choices} distributions. Use fewer records, categories or"
+            " distributions."
         )
     return candidates(size, k)
 
@@ -90,8 +91,6 @@ def log_largest_expectation(log_values: Floats, histograms: Integers, corners: F
     exp(log_values)`, rounded up.
 
     `histograms` are all histograms of n records, shape `(c, m)`; `log_values` has shape `(c,)`.
-    Takes `O(n^(l + m - 2))` steps; for two categories and values that fall and then rise, as
-    profiles do but for a ripple, about n.
     """
     size, k = int(histograms[0].sum()), histograms.shape[1]
     table = np.full((size + 1,) * (k - 1), -np.inf)  # indexed by all counts but the last
@@ -101,15 +100,12 @@ def log_largest_expectation(log_values: Floats, histograms: Integers, corners: F
         logs = np.log(corners)
         # (l, k, size + 1): ln p^h.
         powers = np.where(np.arange(size + 1) > 0, np.arange(size + 1) * logs[:, :, None], 0.0)
-    chain = size if len(corners) > 1 else 0
-    if k == len(corners) == 2 and _nearly_valley(table):
-        best, chain = _from_the_ends(table, logs, powers - factorials, factorials)
-    else:
-        best = _descend(table, size, logs, powers[-1] - factorials, factorials)
+    best = _descend(table, size, logs, powers[-1] - factorials, factorials)
     if best == -math.inf:
         return best
     # A chain of steps of k additions, on values of at most 2 `largest`; a multinomial
-    # probability; a sum of at most 2^21 terms.
+    # probability; a sum of at most 2^22 terms.
+    chain = size if len(corners) > 1 else 0
     largest, term = _largest(log_values, powers), _largest(factorials)
     return best + 2.0**-50 * k * (chain * (2 * largest + 8) + 8 * max(largest, term)) + 2.0**-30
 
@@ -120,59 +116,12 @@ def _largest(*arrays: Floats) -> float:
     )
 
 
-def _valley(table: Floats) -> Floats:
-    """The smallest values that are nowhere below `table`, fall to its minimum, and then rise."""
-    lowest = int(np.argmin(table))
-    left, right = table[: lowest + 1], table[lowest:]
-    falling = np.maximum.accumulate(left[::-1])[::-1]
-    return np.concatenate([falling[:-1], np.maximum.accumulate(right)])
-
-
-def _nearly_valley(table: Floats) -> bool:
-    valley = _valley(table)
-    same = valley == table  # where both are minus infinity, too
-    return bool(np.all(np.where(same, 0.0, valley - np.where(same, 0.0, table)) <= _RIPPLE))
-
-
-def _from_the_ends(
-    table: Floats, logs: Floats, terms: Floats, factorials: Floats
-) -> tuple[float, int]:
-    """The best split of the records over two distributions of two categories, and how many records
-    were added one by one to find it.
-
-    The expectation of values that fall and then rise does so too, as a function of the number of
-    records from one of the distributions (`docs/research/smoothed.md`, "Algorithm 1"). So, from
-    either end, splits are tried until the expectation of such values above those of `table` is
-    below the best split found: then that of any split further inside is.
-    """
-    size = len(table) - 1
-    ends = [(table, _valley(table), one, 0) for one in (0, 1)]
-    best = max(_one_split(table, size, terms[one], factorials) for one in (0, 1))
-    steps = 0
-    while ends and steps <= size:
-        open_ends = []
-        for values, ceiling, one, added in ends:
-            other = terms[1 - one]
-            best = max(best, _one_split(values, size - added, other, factorials))
-            if _one_split(ceiling, size - added, other, factorials) > best + _TOLERANCE:
-                values, ceiling = (_add_record(rows, logs[one]) for rows in (values, ceiling))
-                open_ends.append((values, ceiling, one, added + 1))
-        ends = open_ends
-        steps += len(ends)
-    return best + _TOLERANCE, steps
-
-
-def _one_split(table: Floats, size: int, terms: Floats, factorials: Floats) -> float:
-    """`ln` of the expectation of a table over `size` records from one distribution."""
-    return _log_sum(table + _log_multinomial(size, terms)) + float(factorials[size])
-
-
 def _descend(table: Floats, size: int, logs: Floats, last: Floats, factorials: Floats) -> float:
     """The best split of `size` records over the distributions `logs`, whose last one has the
     single-count terms `last`.
     """
     if len(logs) == 1:
-        return _one_split(table, size, last, factorials)
+        return _log_sum(table + _log_multinomial(size, last)) + float(factorials[size])
     best = -math.inf
     for left in range(size, -1, -1):
         best = max(best, _descend(table, left, logs[1:], last, factorials))
@@ -196,8 +145,7 @@ def _add_record(table: Floats, log_p: Floats) -> Floats:
     table is minus infinity.
     """
     axes = table.ndim
-    inner = (slice(None, -1),) * axes
-    result = table[inner] + log_p[-1]
+    result = table[(slice(None, -1),) * axes] + log_p[-1]
     for axis in range(axes):
         shifted = tuple(slice(1, None) if i == axis else slice(None, -1) for i in range(axes))
         result = np.logaddexp(result, table[shifted] + log_p[axis])

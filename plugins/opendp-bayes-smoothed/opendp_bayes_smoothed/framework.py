@@ -5,8 +5,10 @@ The two never convert into each other: a smoothed δ is an average over database
 about yours if it is not what Π describes.
 """
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +17,7 @@ from opendp.measurements import make_user_measurement
 from opendp.measures import approximate, max_divergence, user_divergence
 from opendp.mod import Domain, ExtrinsicDivergence, Measure, Measurement, Metric
 
-from opendp_bayes import Release
+from opendp_bayes import Release, m
 from opendp_bayes.extend import as_distance, as_size
 from opendp_bayes.extend.framework import (
     PosteriorSpace,
@@ -25,14 +27,13 @@ from opendp_bayes.extend.framework import (
     require_features,
     to_then,
 )
-from opendp_bayes.measurements import make_mechanism
-from opendp_bayes.trusted.budget import WITH_DELTA, name_of
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Replacement
-from opendp_bayes_smoothed.kernels import exact_sum
-from opendp_bayes_smoothed.losses import ANY_DELTA, SmoothedDP, SmoothedLoss, loss_of
+from opendp_bayes_smoothed.losses import SmoothedDP, SmoothedLoss
 from opendp_bayes_smoothed.mechanisms import NoisySamplingHistogram, SamplingHistogram
-from opendp_bayes_smoothed.release import SmoothedRelease
+
+#: The map states the δ that a mechanism has, whatever it is.
+_ANY_DELTA = math.nextafter(1.0, 0.0)
 
 
 def smoothed(distributions: ArrayLike, *, size: int) -> Measure:
@@ -41,14 +42,22 @@ def smoothed(distributions: ArrayLike, *, size: int) -> Measure:
 
     Parameters
     ----------
-    distributions : the set Π, shape `(l, m)`: a row of category probabilities for each
-        distribution, in the order of the categories.
-    size : the number of records, at least 1.
+    distributions : array_like of float
+        The set Π, shape `(l, m)`: a row of category probabilities for each distribution, in the
+        order of the categories.
+    size : int
+        The number of records, at least 1.
 
-    Sets with the same convex hull give equal measures (Proposition 7). Not OpenDP's
-    `smoothed_max_divergence`, which is (ε, δ)-differential privacy for every ε.
+    Returns
+    -------
+    Measure
+        Equal for sets with the same vertices (Proposition 7). Not OpenDP's
+        `smoothed_max_divergence`, which is (ε, δ)-differential privacy for every ε.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
     """
     require_features("smoothed")
     guarantee = SmoothedDP(
@@ -70,30 +79,40 @@ def make_sampling_histogram(
 
     Parameters
     ----------
-    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
-        `make_beta_binomial`, with a public number of records.
-    output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)` without
-        replacement and `(0, 1 - (1 - d_in / n)^T)` with it; or `smoothed(Π, size=n)`, whose map is
-        a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        number of records.
+    output_measure : Measure
+        `approximate(max_divergence())`, whose map is `(0, d_in T / n)` without replacement and `(0,
+        1 - (1 - d_in / n)^T)` with it; or `smoothed(Π, size=n)`, whose map is a `SmoothedLoss`.
+    rate : float
+        Share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
         `rate=T / n`.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+    replacement : {"without", "with"}
+        How records are drawn: Algorithm 2, or Appendix F.
 
-    Raises `ValueError`/`TypeError` for a rate or space that does not fit, and for a measure of
-    other records or categories. Raises `ValueError` under a measure without δ, where no finite loss
-    exists.
+    Returns
+    -------
+    Measurement
+        It releases a `Release`, which states what differential privacy promises.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a rate or space that does not fit, for a measure of other records or categories, and for
+        one without δ, where no finite loss exists.
     """
     mechanism = SamplingHistogram(rate=rate, replacement=replacement)
-    _space(input_domain, mechanism)
-    if isinstance(output_measure, ExtrinsicDivergence):
-        return _smoothed_measurement(input_domain, input_metric, output_measure, mechanism)
-    if name_of(output_measure) != WITH_DELTA:
+    _check_space(input_domain, mechanism)
+    with_delta = approximate(max_divergence())
+    if output_measure != with_delta and not isinstance(output_measure, ExtrinsicDivergence):
         raise ValueError(
             f"output_measure={output_measure}: sampling alone has no finite loss without a δ (a"
             " record that was drawn may show); use approximate(max_divergence()),"
             " smoothed(distributions, size=...), or make_noisy_sampling_histogram."
         )
-    return make_mechanism(input_domain, input_metric, output_measure, mechanism, delta=ANY_DELTA)
+    promised = m.make_mechanism(input_domain, input_metric, with_delta, mechanism, delta=_ANY_DELTA)
+    return promised if output_measure == with_delta else _under(output_measure, promised, mechanism)
 
 
 def make_noisy_sampling_histogram(
@@ -109,27 +128,40 @@ def make_noisy_sampling_histogram(
 
     Parameters
     ----------
-    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
-        `make_beta_binomial`, with a public number of records.
-    output_measure : `max_divergence()`, whose map is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the
-        loss of the noise; another measure of OpenDP's, whose map follows from that; or `smoothed(Π,
-        size=n)`, whose map is a `SmoothedLoss`, and whose releases are a `SmoothedRelease`.
-    scale : positive number, in records.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        number of records.
+    output_measure : Measure
+        `max_divergence()`, whose map is `d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the
+        noise; another measure of OpenDP's, whose map follows from that; or `smoothed(Π, size=n)`,
+        whose map is a `SmoothedLoss`.
+    scale : float
+        Positive number, in records.
+    rate : float
+        Share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
         `rate=T / n`.
 
-    Under `smoothed(Π, size=n)` the loss is that of the noised histogram itself where the databases
-    and samples are few enough to compute it: `n T^3` up to 10^9 for two categories. Otherwise it
-    is, for every database, the smaller of the losses of the sampling and of the noise; it is 0 from
-    the ε of the noise on.
+    Returns
+    -------
+    Measurement
+        Under `smoothed(Π, size=n)` the loss is that of the noised histogram itself where the
+        databases and samples are few enough to compute it: `n T^3` up to 10^9 for two categories.
+        Otherwise it is, for every database, the smaller of the losses of the sampling and of the
+        noise. It is 0 from the ε of the noise on.
 
-    Raises `ValueError`/`TypeError` for a scale, rate, space or measure that does not fit.
+    Raises
+    ------
+    ValueError, TypeError
+        For a scale, rate, space or measure that does not fit.
     """
     mechanism = NoisySamplingHistogram(scale, rate)
-    _space(input_domain, mechanism)
-    if isinstance(output_measure, ExtrinsicDivergence):
-        return _smoothed_measurement(input_domain, input_metric, output_measure, mechanism)
-    return make_mechanism(input_domain, input_metric, output_measure, mechanism)
+    _check_space(input_domain, mechanism)
+    if not isinstance(output_measure, ExtrinsicDivergence):
+        return m.make_mechanism(input_domain, input_metric, output_measure, mechanism)
+    promised = m.make_mechanism(
+        input_domain, input_metric, approximate(max_divergence()), mechanism
+    )
+    return _under(output_measure, promised, mechanism)
 
 
 def make_sampling_average(
@@ -145,42 +177,39 @@ def make_sampling_average(
 
     Parameters
     ----------
-    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
-        `make_beta_binomial`, with a public number of records.
-    output_measure : `approximate(max_divergence())`, whose map is `(0, d_in T / n)`; or
-        `smoothed(Π, size=n)`, whose map is a `SmoothedLoss`.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        number of records.
+    output_measure : Measure
+        `approximate(max_divergence())`, whose map is `(0, d_in T / n)`; or `smoothed(Π, size=n)`,
+        whose map is a `SmoothedLoss`.
+    rate : float
+        Share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
         `rate=T / n`.
-    values : a finite number for each category, in their order.
+    values : sequence of float
+        A finite number for each category, in their order.
 
-    It is a post-processing of `make_sampling_histogram`, whose maps it has. Under `smoothed(Π,
-    size=n)` the loss is that of the average itself where the databases and samples are few enough
-    to compute it. For values from a continuum nothing better than sampling's holds, under either
-    kind of measure (Theorem 4).
+    Returns
+    -------
+    Measurement
+        A post-processing of `make_sampling_histogram`, whose maps it has. For values from a
+        continuum nothing better holds, under either kind of measure (Theorem 4).
 
-    Raises `ValueError`/`TypeError` for a rate, space, measure or values that do not fit.
+    Raises
+    ------
+    ValueError, TypeError
+        For a rate, space, measure or values that do not fit.
     """
-    mechanism = SamplingHistogram(rate=rate)
-    space = _space(input_domain, mechanism)
+    measurement = make_sampling_histogram(input_domain, input_metric, output_measure, rate)
     numbers = np.asarray(values)
-    if (
-        numbers.shape != (space.k,)
-        or numbers.dtype.kind not in "fiu"
-        or not np.all(np.isfinite(numbers))
-    ):
-        raise ValueError(
-            f"values={values!r}: must be {space.k} finite numbers, one for each category."
-        )
-    exact = tuple(numbers.astype(np.float64).tolist())
-    if isinstance(output_measure, ExtrinsicDivergence):
-        measurement = _smoothed_measurement(
-            input_domain, input_metric, output_measure, mechanism, exact
-        )
-    else:
-        measurement = make_sampling_histogram(input_domain, input_metric, output_measure, rate)
+    k = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial").k
+    if not (numbers.shape == (k,) and numbers.dtype.kind in "fiu" and np.all(np.isfinite(numbers))):
+        raise ValueError(f"values={values!r}: must be {k} finite numbers, one for each category.")
+    exact = [Fraction(value) for value in numbers.tolist()]
 
-    def average(release: Release | SmoothedRelease) -> float:
-        return float(exact_sum(exact, release.counts) / sum(release.counts))
+    def average(release: Release) -> float:
+        counts = [int(count) for count in release.counts]
+        return float(sum(v * c for v, c in zip(exact, counts, strict=True)) / sum(counts))
 
     return measurement >> new_function(guarded(average, "SamplingAverage: the average"), TO="f64")
 
@@ -190,30 +219,25 @@ then_noisy_sampling_histogram = to_then(make_noisy_sampling_histogram)
 then_sampling_average = to_then(make_sampling_average)
 
 
-def _space(
+def _check_space(
     input_domain: Domain, mechanism: SamplingHistogram | NoisySamplingHistogram
-) -> PosteriorSpace:
+) -> None:
     space = descriptor_of(
         input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
     )
     mechanism.check(size=space.size, prior=space.prior_array)
-    return space
 
 
-def _smoothed_measurement(
-    input_domain: Domain,
-    input_metric: Metric,
+def _under(
     output_measure: Measure,
+    promised: Measurement,
     mechanism: SamplingHistogram | NoisySamplingHistogram,
-    values: tuple[float, ...] = (),
 ) -> Measurement:
-    """Make the measurement of the mechanism under a smoothed measure, which releases a
-    `SmoothedRelease`.
-    """
-    space = _space(input_domain, mechanism)
+    """Make the measurement of the mechanism under a smoothed measure, from that under OpenDP's."""
+    space = promised.input_domain.descriptor
     guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
-    own = isinstance(guarantee, SmoothedDP)
-    if not (own and output_measure == user_divergence(guarantee.identifier, guarantee)):
+    known = isinstance(guarantee, SmoothedDP)
+    if not (known and output_measure == user_divergence(guarantee.identifier, guarantee)):
         raise ValueError(
             f"output_measure={output_measure}: must be a measure of OpenDP or made by"
             " smoothed(distributions, size=...)."
@@ -223,20 +247,14 @@ def _smoothed_measurement(
             f"output_measure={output_measure}: is for {guarantee.size} records and"
             f" {len(guarantee.vertices[0])} categories; the input has {space.size} and {space.k}."
         )
-    # Sampling alone has no loss without a δ; a mechanism that has one states that.
-    delta = ANY_DELTA if isinstance(mechanism, SamplingHistogram) else 0.0
-    inner = make_mechanism(
-        input_domain, input_metric, approximate(max_divergence()), mechanism, delta=delta
-    )
 
     def smoothed_map(d_in: int) -> SmoothedLoss:
-        return loss_of(mechanism, deepcopy(guarantee), values=values, d_in=as_distance(d_in))
+        return SmoothedLoss(deepcopy(guarantee), mechanism, as_distance(d_in))
 
     name = type(mechanism).__name__
     return make_user_measurement(
-        input_domain,
-        input_metric,
+        *promised.input_space,
         output_measure,
-        guarded(lambda arg: SmoothedRelease(inner(arg), deepcopy(guarantee)), f"{name}: sampling"),
+        guarded(promised, f"{name}: sampling"),
         guarded_map(smoothed_map, f"{name}: smoothed privacy map"),
     )

@@ -3,53 +3,123 @@ Algorithm 4 with additive noise.
 
 They are made by the constructors in `framework`, and no query finds them by name: a name is read
 where a document is. `proven_loss` states what differential privacy promises, whatever the data;
-what smoothed differential privacy promises is in `framework`, under a measure of its own.
+what smoothed differential privacy promises is in `losses`, under a measure of its own.
 """
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes import PrivacyLoss
-from opendp_bayes.extend import register_for_documents
-from opendp_bayes.mathematics.rounding import round_up, upper_end
-from opendp_bayes.mathematics.simplex import candidates, check_enumerable
-from opendp_bayes.mathematics.validation import (
+from opendp_bayes.extend import (
+    NO_BOUND,
+    NO_LOSS,
     as_choice,
     as_counts,
     as_distance,
     as_positive,
     as_prior,
+    candidates,
+    check_enumerable,
+    discrete_laplace,
+    register_for_documents,
+    round_up,
+    upper_end,
 )
-from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS
-from opendp_bayes.samplers.integers import discrete_laplace
 from opendp_bayes_smoothed.arguments import samples_of
-from opendp_bayes_smoothed.draws import LARGEST_SIZE, Floats, Integers, Replacement, log_factorial
+from opendp_bayes_smoothed.draws import (
+    LARGEST_SIZE,
+    Floats,
+    Integers,
+    Replacement,
+    draw_of,
+    log_sampled,
+)
 from opendp_bayes_smoothed.sampling import draw_histogram
 
 
+class _OfASample:
+    """What both mechanisms share: they see a sample of a public number of records."""
+
+    scale: float
+    rate: float
+    replacement: Replacement
+
+    def __post_init__(self) -> None:
+        as_positive(self.scale, "scale")
+        samples_of(self.rate, 1)
+        as_choice(self.replacement, "replacement", ("without", "with"))
+
+    def samples(self, size: int) -> int:
+        """The number of records that are drawn from `size`."""
+        return samples_of(self.rate, size)
+
+    def check(self, *, size: int | None, prior: Floats) -> None:
+        """Raise `ValueError` if the number of records is private, or above 10^9."""
+        self._public(size)
+
+    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
+        """Release independently and exactly, shape `(draws, k)`."""
+        counts = as_counts(counts)
+        as_prior(prior, counts.size)
+        samples = self.samples(int(counts.sum()))
+        released = [
+            [self._noised(x) for x in draw_histogram(counts.tolist(), samples, self.replacement)]
+            for _ in range(draws)
+        ]
+        return np.array(released, dtype=np.int64).reshape(draws, counts.size)
+
+    def drawn(self, d_in: int, size: int) -> float:
+        """The probability that one of `d_in` records is drawn, rounded up: at most `d_in T / n`
+        without replacement, attained for one record, and `1 - (1 - d_in / n)^T` with it.
+        """
+        samples = self.samples(size)
+        if self.replacement == "without" or d_in >= size:
+            return round_up(min(Fraction(1), Fraction(d_in * samples, size)))
+        return min(1.0, upper_end(-math.expm1(samples * math.log1p(-d_in / size)), 2.0**-48))
+
+    def _noised(self, count: int) -> int:
+        return count
+
+    def _public(self, size: int | None) -> int:
+        name = type(self).__name__
+        if size is None:
+            raise ValueError(
+                f"size=None: {name} draws a share of the records, so their number must be public;"
+                " state the privacy unit as changes."
+            )
+        if not 1 <= size <= LARGEST_SIZE:
+            raise ValueError(f"size={size}: {name} takes from 1 to {LARGEST_SIZE:.0e} records.")
+        return size
+
+
 @dataclass(frozen=True)
-class SamplingHistogram:
+class SamplingHistogram(_OfASample):
     """Release the histogram of `T = ceil(ceil(rate n) / max(scale, 1))` records drawn at random.
     The only noise is that of the sampling.
 
     Parameters
     ----------
-    scale : positive number that divides the number drawn where it is above 1; this is how
-        `calibrate` finds a number of samples that fits a δ, and never more than the rate asks for:
-        below 1 no loss is promised.
-    rate : share of the records that is drawn at most, in `(0, 1]`: the paper's η. `T / n` draws T.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+    scale : float
+        Positive number that divides the number drawn where it is above 1; this is how `calibrate`
+        finds a number of samples that fits a δ, and never more than the rate asks for: below 1 no
+        loss is promised.
+    rate : float
+        Share of the records that is drawn at most, in `(0, 1]`: the paper's η. `T / n` draws T.
+    replacement : {"without", "with"}
+        How records are drawn: Algorithm 2, or Appendix F.
 
     The released counts sum to T, not to n. The number of records must be public.
 
     Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and
     no finite ε needs less (Theorem 3 iii): as a pure loss it is infinite.
 
+    Examples
+    --------
     >>> SamplingHistogram(rate=0.998).samples(1000)
     998
     """
@@ -59,17 +129,9 @@ class SamplingHistogram:
     replacement: Replacement = "without"
     name: ClassVar[str] = "sampling_histogram"
 
-    def __post_init__(self) -> None:
-        _check_fields(self.scale, self.rate)
-        as_choice(self.replacement, "replacement", ("without", "with"))
-
     def samples(self, size: int) -> int:
         """The number of records that are drawn from `size`."""
-        return math.ceil(samples_of(self.rate, size) / max(Fraction(1), Fraction(self.scale)))
-
-    def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` if the number of records is private, or above 10^9."""
-        _checked_size(self, size)
+        return math.ceil(super().samples(size) / max(Fraction(1), Fraction(self.scale)))
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """All histograms of T records, shape `(c, k)`, and their log-probabilities, shape `(c,)`,
@@ -77,54 +139,21 @@ class SamplingHistogram:
         """
         counts = as_counts(counts)
         as_prior(prior, counts.size)
-        size = int(counts.sum())
-        samples = self.samples(size)
+        samples = self.samples(int(counts.sum()))
         check_enumerable(samples, counts.size)
         support = candidates(samples, counts.size)
-        if self.replacement == "with":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                shares = np.where(support > 0, support * np.log(counts / size), 0.0)
-            return support, log_factorial(np.array(samples)) + (
-                shares - log_factorial(support)
-            ).sum(axis=1)
-        left = counts - support
-        possible = np.all(left >= 0, axis=1)
-        ways = (
-            log_factorial(counts) - log_factorial(support) - log_factorial(np.maximum(left, 0))
-        ).sum(axis=1)
-        all_ways = (
-            log_factorial(np.array(size))
-            - log_factorial(np.array(samples))
-            - log_factorial(np.array(size - samples))
-        )
-        return support, np.where(possible, ways - all_ways, -np.inf)
-
-    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """Release independently and exactly, shape `(draws, k)`."""
-        counts = as_counts(counts)
-        as_prior(prior, counts.size)
-        samples = self.samples(int(counts.sum()))
-        drawn = [draw_histogram(counts.tolist(), samples, self.replacement) for _ in range(draws)]
-        return np.array(drawn, dtype=np.int64).reshape(draws, counts.size)
+        return support, log_sampled(draw_of(self.replacement), counts, support)
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
     ) -> PrivacyLoss:
-        """`(0, P(one of d_in records is drawn))` if that is at most `delta`, otherwise no bound
+        """`(0, drawn(d_in, size))` if that is at most `delta`, otherwise no bound
         (`docs/research/smoothed.md`, "Differential privacy").
-
-        Without replacement the probability is at most `d_in T / n`, attained for one record; with
-        it, `1 - (1 - d_in / n)^T`.
         """
         d_in = as_distance(d_in)
         if d_in == 0:
             return NO_LOSS
-        size = _checked_size(self, size)
-        samples = self.samples(size)
-        if self.replacement == "without" or d_in >= size:
-            drawn = round_up(min(Fraction(1), Fraction(d_in * samples, size)))
-        else:
-            drawn = min(1.0, upper_end(-math.expm1(samples * math.log1p(-d_in / size)), 2.0**-48))
+        drawn = self.drawn(d_in, self._public(size))
         if delta == 0 or self.scale < 1:
             return NO_BOUND
         return PrivacyLoss(
@@ -133,7 +162,7 @@ class SamplingHistogram:
 
 
 @dataclass(frozen=True)
-class NoisySamplingHistogram:
+class NoisySamplingHistogram(_OfASample):
     """Release the histogram of `T = ceil(rate n)` records drawn without replacement, with noise on
     every count (Algorithm 4).
 
@@ -143,24 +172,16 @@ class NoisySamplingHistogram:
 
     Parameters
     ----------
-    scale : positive number, in records.
-    rate : share of the records that is drawn, in `(0, 1]`.
+    scale : float
+        Positive number, in records.
+    rate : float
+        Share of the records that is drawn, in `(0, 1]`.
     """
 
     scale: float
     rate: float = 1.0
     name: ClassVar[str] = "noisy_sampling_histogram"
-
-    def __post_init__(self) -> None:
-        _check_fields(self.scale, self.rate)
-
-    def samples(self, size: int) -> int:
-        """The number of records that are drawn from `size`."""
-        return samples_of(self.rate, size)
-
-    def check(self, *, size: int | None, prior: Floats) -> None:
-        """Raise `ValueError` if the number of records is private, or above 10^9."""
-        _checked_size(self, size)
+    replacement: ClassVar[Replacement] = "without"  # type: ignore[misc]
 
     def log_pmf(self, counts: ArrayLike, prior: ArrayLike) -> tuple[Integers, Floats]:
         """Raises `ValueError`: the released counts are unbounded."""
@@ -168,17 +189,6 @@ class NoisySamplingHistogram:
             "NoisySamplingHistogram: the released counts are unbounded, so their probabilities"
             " cannot be enumerated."
         )
-
-    def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:
-        """Release independently and exactly, shape `(draws, k)`."""
-        counts = as_counts(counts)
-        as_prior(prior, counts.size)
-        samples, scale = self.samples(int(counts.sum())), Fraction(self.scale)
-        drawn = [
-            [noised(count, scale) for count in draw_histogram(counts.tolist(), samples, "without")]
-            for _ in range(draws)
-        ]
-        return np.array(drawn, dtype=np.int64).reshape(draws, counts.size)
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
@@ -189,9 +199,8 @@ class NoisySamplingHistogram:
         d_in = as_distance(d_in)
         if d_in == 0:
             return NO_LOSS
-        size = _checked_size(self, size)
-        each = Fraction(amplified(self.noise_loss, self.samples(size) / size))
-        epsilon = d_in * each
+        size = self._public(size)
+        epsilon = d_in * Fraction(amplified(self.noise_loss, self.samples(size) / size))
         return PrivacyLoss(
             epsilon=round_up(epsilon), range=round_up(2 * epsilon), rho=round_up(epsilon**2 / 2)
         )
@@ -203,6 +212,9 @@ class NoisySamplingHistogram:
         """
         rate = 1 / self.scale
         return upper_end(2 * rate + math.log1p(-math.exp(-rate) * math.expm1(-rate)), 2.0**-48)
+
+    def _noised(self, count: int) -> int:
+        return noised(count, Fraction(self.scale))
 
 
 for _kind in (SamplingHistogram, NoisySamplingHistogram):
@@ -228,20 +240,3 @@ def noised(count: int, scale: Fraction) -> int:
         value = count + discrete_laplace(scale)
         if value >= 0:
             return min(value, 2**62)  # saturation is post-processing
-
-
-def _check_fields(scale: Any, rate: Any) -> None:
-    as_positive(scale, "scale")
-    samples_of(rate, 1)
-
-
-def _checked_size(mechanism: SamplingHistogram | NoisySamplingHistogram, size: int | None) -> int:
-    name = type(mechanism).__name__
-    if size is None:
-        raise ValueError(
-            f"size=None: {name} draws a share of the records, so their number must be public; state"
-            " the privacy unit as changes."
-        )
-    if not 1 <= size <= LARGEST_SIZE:
-        raise ValueError(f"size={size}: {name} takes from 1 to {LARGEST_SIZE:.0e} records.")
-    return size

@@ -6,22 +6,30 @@ depends on the two categories only, so
 
     d(x, x') = sum_s P(s) sum_k P(k | s) (1 - e^ε r(k, s))_+ ,
 
-s drawn records from the two categories, k of them from i: tails (`tails`), and for three or more
-categories a mixture of them (`mixture`).
+s drawn records from the two categories, k of them from i: tails (`tails`), mixed over s.
 """
 
-import math
 from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
-from opendp_bayes.mathematics.validation import as_counts
+from opendp_bayes.extend import as_counts
 from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
-from opendp_bayes_smoothed.draws import Replacement, draw_of
-from opendp_bayes_smoothed.mixture import log_mixture
+from opendp_bayes_smoothed.draws import (
+    Draw,
+    Floats,
+    Integers,
+    Replacement,
+    draw_of,
+    log_pmf_error,
+)
 from opendp_bayes_smoothed.tails import log_tail
+
+#: Records of three or more categories: there is a tail for every number drawn from two of them.
+LARGEST_MIXED = 100_000
 
 
 def database_profile(
@@ -30,67 +38,85 @@ def database_profile(
     epsilon: float,
     *,
     replacement: Replacement = "without",
+    log: bool = False,
 ) -> float:
     """`δ_ε(x)` of the sampling-histogram mechanism: the smallest δ for the database x and all its
     neighbours, in both directions.
 
     Parameters
     ----------
-    counts : records of each category, shape `(m,)`, at most 10^9 in all.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+    counts : array_like of int
+        Records of each category, shape `(m,)`: at most 10^9 in all of two categories, and 100 000
+        of more.
+    rate : float or Fraction
+        Share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
         `rate=T / n`.
-    epsilon : at least 0.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+    epsilon : float
+        At least 0.
+    replacement : {"without", "with"}
+        How records are drawn: Algorithm 2, or Appendix F.
+    log : bool
+        Return the natural logarithm, where δ is below the range of floats; minus infinity for 0.
 
-    Returns a certified upper bound, relatively within about 1e-9 of the true value; for three or
-    more categories of more than about 10^7 records within about 1e-3 (`docs/research/smoothed.md`,
-    "Numerics"). Where that is below the range of floats, use `log_database_profile`.
+    Returns
+    -------
+    float
+        A certified upper bound, relatively within about 1e-9 of the true value.
 
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, and for too many records.
+
+    Examples
+    --------
     >>> database_profile([16_144_093, 9_139_661], 0.998, 0.04)
     1.64...e-08
     """
-    return exp_up(log_database_profile(counts, rate, epsilon, replacement=replacement))
-
-
-def log_database_profile(
-    counts: ArrayLike,
-    rate: float | Fraction,
-    epsilon: float,
-    *,
-    replacement: Replacement = "without",
-) -> float:
-    """Return the natural logarithm of the profile `δ_ε(x)` of the sampling-histogram mechanism,
-    minus infinity where the profile is 0.
-
-    Parameters
-    ----------
-    counts : records of each category, shape `(m,)`, at most 10^9 in all.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
-        `rate=T / n`.
-    epsilon : at least 0.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
-
-    Raises `ValueError`/`TypeError` for arguments that are not valid.
-    """
     array = as_counts(counts)
     size = int(array.sum())
-    samples = samples_of(rate, size)
-    draw = draw_of(replacement)
-    pairs = sorted(
-        {
-            pair
-            for x, y in permutations(array.tolist(), 2)
-            for pair in ((x, y), (y + 1, x - 1))
-            if pair[0] >= 1 and pair[1] >= 0
-        }
+    samples, draw = samples_of(rate, size), draw_of(replacement)
+    if array.size > 2 and size > LARGEST_MIXED:
+        raise ValueError(
+            f"counts: hold {size} records of {array.size} categories; at most {LARGEST_MIXED} are"
+            " taken of three or more. Use two categories, merging others, or a sample of them."
+        )
+    found = float(log_profiles(draw, samples, array[None], as_epsilon(epsilon))[0])
+    return found if log else exp_up(found)
+
+
+def log_profiles(draw: Draw, samples: int, histograms: Integers, epsilon: float) -> Floats:
+    """`ln δ_ε(x)` for every row x of `histograms`, shape `(c, m)`, all of the same number of
+    records.
+
+    One divergence for each number of records in a category that loses one, and in both of the
+    categories: from x to a neighbour, and from there back to x.
+    """
+    size, k = int(histograms[0].sum()), histograms.shape[1]
+    x, y = (
+        np.array([histograms[:, pair[place]] for pair in permutations(range(k), 2)])
+        for place in (0, 1)
     )
-    if not pairs:
-        return -math.inf
-    epsilon = as_epsilon(epsilon)
-    if array.size == 2:
-        a, b = np.array(pairs).T
-        return float(np.max(log_tail(draw, a, b, np.full_like(a, samples), epsilon)))
-    worst = -math.inf
-    for a, b in pairs:  # ascending: the rarest categories, which tell most, first
-        worst = max(worst, log_mixture(draw, size, samples, a, b, epsilon, worst))
-    return worst
+    codes = np.where(x >= 1, (x + y) * (size + 2) + np.array([x, y + 1]), 0)
+    codes, places = np.unique(codes, return_inverse=True)
+    pairs, a = np.divmod(codes, size + 2)
+    logs = np.full(codes.shape, -np.inf)
+    for both in np.unique(pairs[pairs > 0]).tolist():
+        here = pairs == both
+        logs[here] = _log_divergences(draw, size, samples, a[here], both, epsilon)
+    return np.minimum(logs[places.reshape(-1, len(histograms))].max(axis=0), 0.0)
+
+
+def _log_divergences(
+    draw: Draw, size: int, samples: int, a: Integers, both: int, epsilon: float
+) -> Floats:
+    """`ln d(x, x')`, rounded up, for x with `a` of `both` records in the category that loses one
+    and all others of them in the one that gains it; shape of `a`.
+    """
+    numbers = np.array(both), np.array(size - both), np.array(samples)
+    low, high = map(int, draw.support(*numbers))
+    s = np.arange(low, high + 1)
+    log_p = draw.log_pmf(s, *numbers)
+    grid_a, grid_s = (grid.ravel() for grid in np.meshgrid(a, s, indexing="ij"))
+    tails = log_tail(draw, grid_a, both - grid_a, grid_s, epsilon).reshape(a.size, s.size)
+    return logsumexp(tails + log_p + log_pmf_error(log_p), axis=1) + 2.0**-40

@@ -10,14 +10,12 @@ from fractions import Fraction
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.rounding import round_up
-from opendp_bayes.mathematics.validation import as_size
+from opendp_bayes.extend import as_size, round_up
 from opendp_bayes_smoothed.arguments import as_epsilon, exp_up, samples_of
 from opendp_bayes_smoothed.distributions import vertices
 from opendp_bayes_smoothed.draws import Replacement, draw_of
 from opendp_bayes_smoothed.expectation import databases, log_largest_expectation
-from opendp_bayes_smoothed.laws import Law, laws_of
-from opendp_bayes_smoothed.tables import log_profiles
+from opendp_bayes_smoothed.profile import log_profiles
 
 
 def smoothed_delta(
@@ -27,89 +25,48 @@ def smoothed_delta(
     epsilon: float,
     *,
     replacement: Replacement = "without",
+    log: bool = False,
 ) -> float:
     """Return the smoothed δ of the sampling-histogram mechanism at `epsilon`.
 
     Parameters
     ----------
-    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
-        vertices of their convex hull matter, and are used.
-    size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+    distributions : array_like of float
+        The set Π, shape `(l, m)`: rows of probabilities of the m categories.
+    size : int
+        The number of records n, at least 1.
+    rate : float or Fraction
+        Share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
         `rate=T / n`.
-    epsilon : at least 0.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+    epsilon : float
+        At least 0.
+    replacement : {"without", "with"}
+        How records are drawn: Algorithm 2, or Appendix F.
+    log : bool
+        Return the natural logarithm, where δ is below the range of floats; minus infinity for 0.
 
-    Returns a certified upper bound, relatively within about `2^-29 + n^2 2^-44` of the exact value;
-    two categories take about n steps, of 10^5 records a few seconds. Where the value is below the
-    range of floats, use `log_smoothed_delta`. Raises `ValueError`/`TypeError` for arguments that
-    are not valid, and where there are too many histograms.
+    Returns
+    -------
+    float
+        A certified upper bound, relatively within about `2^-29 + n^2 2^-44` of the exact value.
+        Two categories of 10^4 records take a few seconds, of 10^5 some minutes.
 
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, and for too many records.
+
+    Examples
+    --------
     >>> round(smoothed_delta([[0.5, 0.5], [0.9, 0.1]], size=50, rate=0.8, epsilon=3.0), 6)
     0.347648
     """
-    return exp_up(log_smoothed_delta(distributions, size, rate, epsilon, replacement=replacement))
-
-
-def log_smoothed_delta(
-    distributions: ArrayLike,
-    size: int,
-    rate: float | Fraction,
-    epsilon: float,
-    *,
-    replacement: Replacement = "without",
-) -> float:
-    """Return the natural logarithm of the smoothed δ of the sampling-histogram mechanism, minus
-    infinity where that is 0.
-
-    Parameters
-    ----------
-    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
-        vertices of their convex hull matter, and are used.
-    size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
-        `rate=T / n`.
-    epsilon : at least 0.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
-
-    Raises `ValueError`/`TypeError` for arguments that are not valid, and where there are too many
-    histograms.
-    """
-    corners = vertices(distributions)
-    size, k = as_size(size), corners.shape[1]
-    samples = samples_of(rate, size)
-    draw = draw_of(replacement)
-    histograms = databases(size, k)
-    return log_largest_expectation(
-        log_profiles(draw, samples, histograms, as_epsilon(epsilon)), histograms, corners
-    )
-
-
-def anonymous_delta(law: Law, distributions: ArrayLike, size: int, epsilon: float) -> float:
-    """Return the smoothed δ of any anonymous mechanism, from the law of its outcome: Algorithm 1.
-
-    Parameters
-    ----------
-    law : from the counts of a database, a tuple, to the probabilities of the outcomes: the same
-        outcomes for every database, each probability within a relative 2^-35.
-    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
-        vertices of their convex hull matter, and are used.
-    size : the number of records n, at least 1.
-    epsilon : at least 0.
-
-    Returns an upper bound, never exactly 0. Raises `ValueError`/`TypeError` for arguments that are
-    not valid, for a `law` that is none, and where there are too many databases or outcomes.
-
-    >>> def report(counts):
-    ...     return [0.75, 0.25] if counts[0] > counts[1] else [0.25, 0.75]
-    >>> round(anonymous_delta(report, [[0.5, 0.5], [0.9, 0.1]], 5, 0.5), 6)
-    0.211137
-    """
-    corners = vertices(distributions)
-    size, k = as_size(size), corners.shape[1]
-    histograms = databases(size, k)
-    logs = laws_of(law, size, k).log_profiles(as_epsilon(epsilon))
-    return exp_up(log_largest_expectation(logs, histograms, corners))
+    corners, size = vertices(distributions), as_size(size)
+    samples, draw = samples_of(rate, size), draw_of(replacement)
+    histograms = databases(size, corners)
+    logs = log_profiles(draw, samples, histograms, as_epsilon(epsilon))
+    found = log_largest_expectation(logs, histograms, corners)
+    return found if log else exp_up(found)
 
 
 def smoothed_epsilon(
@@ -120,69 +77,90 @@ def smoothed_epsilon(
     *,
     replacement: Replacement = "without",
 ) -> float:
-    """Return the smallest ε, to a relative 2^-20 and rounded up, whose smoothed δ is at most
-    `delta`; infinity if there is none.
+    """Return the smallest ε whose smoothed δ is at most `delta`.
 
     Parameters
     ----------
-    distributions : the set Π, shape `(l, m)`: rows of probabilities of the m categories. Only the
-        vertices of their convex hull matter, and are used.
-    size : the number of records n, at least 1.
-    rate : share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
+    distributions : array_like of float
+        The set Π, shape `(l, m)`: rows of probabilities of the m categories.
+    size : int
+        The number of records n, at least 1.
+    rate : float or Fraction
+        Share of the records that is drawn, in `(0, 1]`; `T = ceil(rate n)`, and T for
         `rate=T / n`.
-    delta : greater than 0 and at most 1.
-    replacement : `"without"` (Algorithm 2) or `"with"` (Appendix F).
+    delta : float
+        Greater than 0 and at most 1.
+    replacement : {"without", "with"}
+        How records are drawn: Algorithm 2, or Appendix F.
 
-    Outcomes that a neighbour cannot have keep the smoothed δ above a positive number at every ε.
-    Raises `ValueError`/`TypeError` for arguments that are not valid, and where there are too many
-    histograms.
+    Returns
+    -------
+    float
+        To a relative 2^-20 and rounded up; infinity if there is none. Outcomes that a neighbour
+        cannot have keep the smoothed δ above a positive number at every ε.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, and for too many records.
+    """
+
+    def at(epsilon: float) -> float:
+        return smoothed_delta(distributions, size, rate, epsilon, replacement=replacement)
+
+    return smallest_epsilon(at, delta, math.inf)
+
+
+def smallest_epsilon(delta_at: Callable[[float], float], delta: float, last: float) -> float:
+    """The smallest ε with a δ of at most `delta`, to a relative 2^-20 and rounded up, at most
+    `last`; infinity if there is none. From `last` on, if that is finite, δ is 0.
     """
     if not 0 < delta <= 1:
         raise ValueError(f"delta={delta!r}: must be greater than 0 and at most 1.")
-
-    def enough(epsilon: float) -> bool:
-        return log_smoothed_delta(
-            distributions, size, rate, epsilon, replacement=replacement
-        ) <= math.log(delta)
-
-    return smallest_epsilon(enough, math.inf)
-
-
-def smallest_epsilon(enough: Callable[[float], bool], last: float) -> float:
-    """The smallest ε for which `enough` holds, to a relative 2^-20 and rounded up, at most `last`;
-    infinity if there is none. `enough` holds from some ε on, from `last` if that is finite.
-    """
-    if enough(0.0):
+    if delta_at(0.0) <= delta:
         return 0.0
-    if not math.isfinite(last) and not enough(math.inf):
+    if not math.isfinite(last) and delta_at(math.inf) > delta:
         return math.inf
     low, high = 0.0, min(1.0, last)
-    while high < last and not enough(high):
+    while high < last and delta_at(high) > delta:
         low, high = high, min(2 * high, last)
     while high - low > 2.0**-20 * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
     return high
 
 
 def composed(losses: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return `(ε, δ)` of several mechanisms on the same data under the same Π: the sums, rounded up
+    """Return `(ε, δ)` of several mechanisms on the same data under the same Π: the sums
     (Proposition 5).
 
     Parameters
     ----------
-    losses : a pair `(ε, δ)` for each mechanism, both at least 0.
+    losses : iterable of (float, float)
+        A pair `(ε, δ)` for each mechanism, both at least 0. The mechanisms are chosen before any of
+        their outputs is seen.
 
-    The mechanisms are chosen before any of their outputs is seen. δ is at most 1. Raises
-    `ValueError`/`TypeError` for a negative loss.
+    Returns
+    -------
+    tuple of float
+        The sums, rounded up; δ is at most 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a negative loss.
+
+    Examples
+    --------
+    >>> composed([(0.5, 0.25), (1.0, 0.125)])
+    (1.5, 0.375)
     """
     pairs = [(as_epsilon(epsilon), as_epsilon(delta, "delta")) for epsilon, delta in losses]
-    epsilons, deltas = ([pair[i] for pair in pairs] for i in (0, 1))
-    epsilon = (
-        math.inf if math.inf in epsilons else round_up(sum(map(Fraction, epsilons), Fraction(0)))
-    )
-    return epsilon, (
-        1.0
-        if max(deltas, default=0.0) >= 1
-        else round_up(min(sum(map(Fraction, deltas), Fraction(0)), Fraction(1)))
+    epsilon, delta = (_sum_up([pair[place] for pair in pairs]) for place in (0, 1))
+    return epsilon, min(1.0, delta)
+
+
+def _sum_up(values: list[float]) -> float:
+    return (
+        math.inf if math.inf in values else round_up(sum(map(Fraction, values), start=Fraction(0)))
     )

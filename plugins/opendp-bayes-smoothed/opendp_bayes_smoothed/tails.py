@@ -8,7 +8,6 @@ an upper tail of positive terms, and nothing cancels.
 """
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -18,45 +17,30 @@ from opendp_bayes_smoothed.draws import Draw, Floats, Integers, log_pmf_error
 NEGLIGIBLE = 2.0**-40
 #: Elements of the largest array of a tail sum.
 _BLOCK = 1 << 18
+#: Rows whose tails are summed together.
+_ROWS = 1024
 
-#: A factor of the terms of a tail: from `(1 - e^ε r, r)` to what is summed.
-Weight = Callable[[Floats, Floats], Floats]
 
-
-def log_tail(
-    draw: Draw, a: Integers, b: Integers, s: Integers, epsilon: float, weight: Weight | None = None
-) -> Floats:
+def log_tail(draw: Draw, a: Integers, b: Integers, s: Integers, epsilon: float) -> Floats:
     """`ln sum_k P(k) (1 - e^ε r(k))_+` for each row of `a`, `b`, `s`: certified upper bounds, shape
     of `a`.
 
     `a >= 1` records of the category that loses one, `b` of the one that gains it, `s` drawn from
     the two.
     """
+    if a.size > _ROWS:
+        pieces = (np.array_split(numbers, a.size // _ROWS + 1) for numbers in (a, b, s))
+        rows = zip(*pieces, strict=True)
+        return np.concatenate([log_tail(draw, x, y, z, epsilon) for x, y, z in rows])
     low, high = draw.support(a, b, s)
     start = first_positive(draw, a, b, s, low, high, epsilon)
     result = np.full(a.shape, -np.inf)
     active = start <= high
     if np.any(active):
         result[active] = _sum_upwards(
-            draw, start[active], high[active], a[active], b[active], s[active], epsilon, weight
+            draw, start[active], high[active], a[active], b[active], s[active], epsilon
         )
     return result
-
-
-def log_tail_ceiling(draw: Draw, a: Integers, b: Integers, s: Integers, epsilon: float) -> Floats:
-    """An upper bound on `log_tail` from its first probability alone: a geometric series with every
-    gain 1.
-    """
-    low, high = draw.support(a, b, s)
-    start = first_positive(draw, a, b, s, low, high, epsilon)
-    at = np.minimum(start, high)
-    log_p = draw.log_pmf(at, a, b, s)
-    with np.errstate(divide="ignore"):
-        ratio = np.where(at < high, draw.step(at, a, b, s), 0.0) * (1 + 2.0**-48)
-    series = np.where(ratio < 1, -np.log1p(-np.minimum(ratio, 1 - 2.0**-53)), np.inf)
-    return np.where(
-        start > high, -np.inf, np.minimum(log_p + log_pmf_error(log_p) + series + 2.0**-40, 0.0)
-    )
 
 
 def _excess(
@@ -67,13 +51,13 @@ def _excess(
     s: Integers,
     factor: float,
     relative_error: Floats,
-) -> tuple[Floats, Floats, Floats]:
-    """`1 - e^ε r(k)`, a bound on its error where it is positive, and r itself."""
+) -> tuple[Floats, Floats]:
+    """`1 - e^ε r(k)`, and a bound on its error where it is positive."""
     ratio = draw.ratio(k, a, b, s)
     with np.errstate(invalid="ignore"):
         # An outcome that the neighbour cannot have counts in full, at an infinite ε too.
         scaled = np.where(ratio > 0, factor * ratio, 0.0)
-    return 1 - scaled, np.minimum(scaled, 1.0) * relative_error + 2.0**-53, ratio
+    return 1 - scaled, np.minimum(scaled, 1.0) * relative_error + 2.0**-53
 
 
 def _factor(epsilon: float) -> float:
@@ -90,7 +74,7 @@ def first_positive(
     factor, relative_error = _factor(epsilon), draw.ratio_error(a, b, s) + 2.0**-51
     while np.any(above - below > 1):
         middle = np.clip((below + above) // 2, low, high)
-        excess, error, _ = _excess(draw, middle, a, b, s, factor, relative_error)
+        excess, error = _excess(draw, middle, a, b, s, factor, relative_error)
         positive = excess > -error
         open_ = above - below > 1
         above, below = (
@@ -108,7 +92,6 @@ def _sum_upwards(
     b: Integers,
     s: Integers,
     epsilon: float,
-    weight: Weight | None,
 ) -> Floats:
     """The sum from `start`, relative to the probability there, by the recurrence of the
     probabilities, in blocks of columns.
@@ -126,10 +109,8 @@ def _sum_upwards(
             ratio = np.where(block < high[:, None], draw.step(block, *rows), 0.0)
         growth = np.cumprod(ratio, axis=1)
         terms = relative[:, None] * np.concatenate([np.ones((a.size, 1)), growth[:, :-1]], axis=1)
-        excess, error, likelihood = _excess(draw, block, *rows, factor, relative_error)
+        excess, error = _excess(draw, block, *rows, factor, relative_error)
         gain = np.clip(excess + error, 0.0, 1.0)
-        if weight is not None:
-            gain = np.clip(weight(gain, likelihood) + error, 0.0, 1.0)
         total = total + np.sum(np.where(possible, terms * gain, 0.0), axis=1)
         relative, k, steps = relative * growth[:, -1], k + columns, steps + columns
         last = ratio[:, -1]

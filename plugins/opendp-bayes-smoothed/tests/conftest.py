@@ -1,6 +1,9 @@
-"""Let the tests import `definitions`, the independent constructions of this package."""
+"""Let the tests import `definitions`, the independent constructions of this package, and `paper`,
+what its examples compute beside it.
+"""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]

@@ -5,16 +5,20 @@ fractions.
 from fractions import Fraction
 from math import comb
 
+import definitions
 import numpy as np
 import pytest
 from flint import arb
 from scipy.special import gammaln
 
+from opendp_bayes.extend import candidates
 from opendp_bayes_smoothed.draws import (
+    DRAWS,
     WithoutReplacement,
     WithReplacement,
     log_factorial,
     log_pmf_error,
+    log_sampled,
 )
 from tests.helpers import oracles
 
@@ -29,7 +33,8 @@ LARGE = [
 
 def points(a: int, b: int, s: int) -> list[int]:
     low, high = max(0, s - b), min(a, s)
-    spread = int(WithoutReplacement().spread(a, b, s)) + 1
+    n = a + b
+    spread = int((s * (a / n) * (b / n) * (n - s) / (n - 1)) ** 0.5) + 1
     centre = s * a // (a + b)
     return sorted(
         {min(max(centre + z * spread, low), high) for z in (-40, -12, -3, 0, 1, 3, 12, 40)}
@@ -67,7 +72,7 @@ def test_hypergeometric_probabilities_are_within_their_bound(a: int, b: int, rat
     ("a", "b", "s"), [(10**8, 5 * 10**7, 10**6), (3, 10**9 - 3, 10**9), (10**5, 1, 10**4)]
 )
 def test_binomial_probabilities_are_within_their_bound(a: int, b: int, s: int) -> None:
-    spread = int(WithReplacement().spread(a, b, s)) + 1
+    spread = int((s * (a / (a + b)) * (b / (a + b))) ** 0.5) + 1
     k = np.unique(np.clip(s * a // (a + b) + np.array([-12, -3, 0, 1, 12]) * spread, 0, s))
     found = WithReplacement().log_pmf(k, np.array(a), np.array(b), np.array(s))
     for value, log_p, bound in zip(
@@ -148,3 +153,24 @@ def test_ratios_are_within_their_error(draw: WithoutReplacement | WithReplacemen
 def test_the_error_of_a_logarithm_grows_with_it() -> None:
     logs = np.array([0.0, -1.0, -700.0, -1e9])
     assert np.all(log_pmf_error(logs) >= 2.0**-44 + 2.0**-46 * (48 - logs))
+
+
+@pytest.mark.parametrize("replacement", ["without", "with"])
+@pytest.mark.parametrize(("size", "samples", "k"), [(6, 3, 2), (5, 5, 2), (4, 2, 3), (5, 3, 4)])
+def test_the_laws_of_a_sample(size: int, samples: int, k: int, replacement: str) -> None:
+    histograms = candidates(samples, k)
+    for x in oracles.data_sets(size, k):
+        truth = definitions.sampled(x, samples, replacement)
+        found = np.exp(log_sampled(DRAWS[replacement], np.array(x), histograms))
+        for p, h in zip(found, histograms.tolist(), strict=True):
+            exact = truth.get(tuple(h), Fraction(0))
+            assert abs(Fraction(p) - exact) <= exact * Fraction(2.0**-35)
+
+
+def test_the_laws_of_a_large_sample_are_as_accurate_as_they_say() -> None:
+    counts, histograms = np.array([1500, 900, 600]), np.array([[700, 450, 350], [850, 350, 300]])
+    found = np.exp(log_sampled(DRAWS["without"], counts, histograms))
+    for p, h in zip(found, histograms.tolist(), strict=True):
+        ways = comb(1500, h[0]) * comb(900, h[1]) * comb(600, h[2])
+        exact = Fraction(ways, comb(3000, 1500))
+        assert abs(Fraction(p) - exact) <= exact * Fraction(2.0**-35)

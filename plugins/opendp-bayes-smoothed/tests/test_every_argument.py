@@ -17,6 +17,7 @@ PI = [[0.5, 0.5], [0.9, 0.1]]
 WITH = "with"
 P, Q = (0.75, 0.25), (0.25, 0.75)
 IS_PURE = "the same: its guarantee is pure"
+OF_THE_HISTOGRAM = "the same: the loss is that of the histogram of the sample"
 HISTOGRAM_ONLY = "the same: what is drawn does not depend on it"
 
 
@@ -64,11 +65,7 @@ def loss(rate: float = 0.3) -> obs.SmoothedLoss:
     return found
 
 
-def a_release(**changed: Any) -> obs.SampleRelease:
-    fields = {"samples": 3, "replacement": "without", "scale": 0.0, "values": ()}
-    return obs.SampleRelease(**{**fields, "pure_epsilon": 2.0, "drawn": 0.3, **changed})
-
-
+GUARANTEE, NOISE = obs.SmoothedDP(10, ((0.5, 0.5),)), obs.NoisySamplingHistogram(4.0, 0.3)
 ONE = {"counts": (6, 4), "rate": 0.5, "epsilon": 0.2}
 SMOOTHED = {"distributions": PI, "size": 10, "rate": 0.5, "epsilon": 0.9}
 PROFILE_ROWS = [
@@ -84,38 +81,15 @@ SMOOTHED_ROWS = [
     vary("epsilon", 1.2, SMALLER),
 ]
 PURE, APPROX = dp.max_divergence(), dp.approximate(dp.max_divergence())
-ANONYMOUS = {"law": report, "distributions": PI, "size": 5, "epsilon": 0.1}
-ANONYMOUS_ROWS = [
-    vary("law", blunt, SMALLER),
-    vary("distributions", [[0.6, 0.4], [0.9, 0.1]], SMALLER),
-    vary("size", 9, SMALLER),
-    vary("epsilon", 0.3, SMALLER),
-]
-AVERAGE = {"records": [0, 1] * 5, "levels": 2, "rate": 0.5}
-AVERAGE_ROWS = [
-    vary("records", [0] * 10, LARGER),
-    vary("levels", 3, LARGER),
-    vary("rate", 0.8, LARGER),
-]
-PAIR = {"p": P, "q": Q, "epsilon": 0.5}
-
 ROWS: list[Row] = [
-    *(
-        row
-        for function in (
-            obs.database_profile,
-            obs.log_database_profile,
-            obs.database_utility,
-            obs.log_database_utility,
-        )
-        for row in rows(function, ONE, float, *PROFILE_ROWS)
-    ),
-    *(
-        row
-        for function in (obs.smoothed_delta, obs.log_smoothed_delta, obs.smoothed_utility)
-        for row in rows(
-            function, SMOOTHED, float, *SMOOTHED_ROWS, vary("replacement", WITH, SMALLER)
-        )
+    *rows(obs.database_profile, ONE, float, *PROFILE_ROWS, vary("log", True, DIFFERENT)),
+    *rows(
+        obs.smoothed_delta,
+        SMOOTHED,
+        float,
+        *SMOOTHED_ROWS,
+        vary("replacement", WITH, SMALLER),
+        vary("log", True, DIFFERENT),
     ),
     *rows(
         obs.smoothed_epsilon,
@@ -126,43 +100,6 @@ ROWS: list[Row] = [
         vary("rate", 0.4, LARGER),
         vary("delta", 0.2, SMALLER),
         vary("replacement", WITH, SMALLER),
-    ),
-    *rows(obs.smoothed_average_delta, {**SMOOTHED, "size": 6}, float, *SMOOTHED_ROWS),
-    *rows(
-        obs.sampling_bound,
-        {"distributions": [[0.5, 0.5], [0.6, 0.4]], "size": 1000, "rate": 0.3, "epsilon": 0.8},
-        float,
-        vary("distributions", [[0.5, 0.5], [0.7, 0.3]], LARGER),
-        vary("size", 1500, SMALLER),
-        vary("rate", 0.4, LARGER),
-        vary("epsilon", 0.9, SMALLER),
-    ),
-    *(
-        row
-        for function in (obs.anonymous_delta, obs.distributional_delta)
-        for row in rows(function, ANONYMOUS, float, *ANONYMOUS_ROWS)
-    ),
-    *rows(
-        obs.anonymous_profile,
-        {"law": report, "counts": (2, 1), "epsilon": 0.5},
-        float,
-        vary("law", blunt, SMALLER),
-        vary("counts", (3, 0), SMALLER),
-        vary("epsilon", 0.8, SMALLER),
-    ),
-    *rows(
-        obs.average_profile,
-        {**AVERAGE, "epsilon": 0.3},
-        float,
-        *AVERAGE_ROWS,
-        vary("epsilon", 0.6, SMALLER),
-    ),
-    *rows(
-        obs.average_profiles,
-        {**AVERAGE, "epsilons": [0.3]},
-        lambda found: found[0],
-        *AVERAGE_ROWS,
-        vary("epsilons", [0.6], SMALLER),
     ),
     *rows(
         obs.smoothed_value,
@@ -177,38 +114,6 @@ ROWS: list[Row] = [
         {"losses": [(0.5, 0.1), (0.25, 0.1)]},
         tuple,
         vary("losses", [(0.5, 0.1), (0.5, 0.1)], LARGER),
-    ),
-    *rows(
-        obs.adjusted_utility,
-        {"laws": [P, Q], "threshold": 0.5},
-        float,
-        vary("laws", [(0.6, 0.4), (0.4, 0.6)], SMALLER),
-        vary("threshold", 0.6, SMALLER),
-    ),
-    *rows(obs.threshold_of, {"epsilon": 0.5}, float, vary("epsilon", 1.0, LARGER)),
-    *rows(
-        obs.divergence,
-        PAIR,
-        float,
-        vary("p", (0.6, 0.4), SMALLER),
-        vary("q", (0.5, 0.5), SMALLER),
-        vary("epsilon", 0.8, SMALLER),
-    ),
-    *rows(
-        obs.likelihood_ratio_test,
-        PAIR,
-        tuple,
-        vary("p", (0.65, 0.35), LARGER),
-        vary("q", (0.2, 0.8), DIFFERENT),
-        vary("epsilon", 2.0, SMALLER),
-    ),
-    *rows(
-        obs.insensitivity,
-        {"p": P, "q": Q, "epsilon": 0.1},
-        float,
-        vary("p", (0.5, 0.5), LARGER),
-        vary("q", (0.4, 0.6), LARGER),
-        vary("epsilon", 0.5, LARGER),
     ),
     *rows(
         noisy,
@@ -234,7 +139,7 @@ ROWS: list[Row] = [
         lambda found: found.delta(0.5),
         vary("output_measure", obs.smoothed([[0.5, 0.5]], size=10), SMALLER),
         vary("rate", 0.6, LARGER),
-        vary("values", [0, 0], SMALLER),
+        vary("values", [0, 0], OF_THE_HISTOGRAM),
         vary("d_in", 0, SMALLER),
     ),
     *rows(
@@ -257,10 +162,16 @@ ROWS: list[Row] = [
         vary("delta", 0.25, SMALLER),
     ),
     *rows(
-        obs.SampleRelease.log_bound,
-        {"self": a_release(), "epsilon": 1.8},
+        obs.SmoothedLoss.promised_delta,
+        {"self": obs.SmoothedLoss(GUARANTEE, NOISE), "epsilon": 0.1},
         float,
-        vary("epsilon", 1.9, SMALLER),
+        vary("epsilon", 0.12, SMALLER),
+    ),
+    *rows(
+        obs.SmoothedLoss.statement,
+        {"self": loss(), "epsilons": (0.4,)},
+        str,
+        vary("epsilons", (0.9,), DIFFERENT),
     ),
     *rows(
         obs.SamplingHistogram,
@@ -280,43 +191,17 @@ ROWS: list[Row] = [
     *rows(
         obs.SmoothedDP,
         {"size": 10, "vertices": ((0.5, 0.5), (0.9, 0.1))},
-        lambda guarantee: obs.SmoothedLoss(guarantee, (a_release(),), 1).delta(0.5),
+        lambda guarantee: obs.SmoothedLoss(guarantee, NOISE).delta(0.1),
         vary("size", 20, SMALLER),
         vary("vertices", ((0.5, 0.5),), SMALLER),
     ),
     *rows(
         obs.SmoothedLoss,
-        {"guarantee": obs.SmoothedDP(10, ((0.5, 0.5),)), "releases": (a_release(),), "d_in": 1},
-        lambda found: found.delta(0.5),
+        {"guarantee": GUARANTEE, "mechanism": NOISE, "d_in": 1},
+        lambda found: found.delta(0.1),
         vary("guarantee", obs.SmoothedDP(20, ((0.5, 0.5),)), SMALLER),
-        vary("releases", (a_release(),) * 2, LARGER),
+        vary("mechanism", obs.NoisySamplingHistogram(2.0, 0.3), LARGER),
         vary("d_in", 0, SMALLER),
-    ),
-    *rows(
-        obs.SampleRelease,
-        {
-            "samples": 3,
-            "replacement": "without",
-            "scale": 0.0,
-            "values": (),
-            "pure_epsilon": 2.0,
-            "drawn": 0.3,
-        },
-        lambda found: obs.SmoothedLoss(obs.SmoothedDP(10, ((0.5, 0.5),)), (found,), 1).delta(0.2),
-        vary("samples", 6, LARGER, drawn=0.6),
-        vary("replacement", WITH, SMALLER),
-        vary("scale", 2.0, SMALLER),
-        vary("values", (0.0, 0.0), SMALLER),
-        vary("pure_epsilon", 0.1, SMALLER),
-        vary("drawn", 1e-3, SMALLER),
-    ),
-    *rows(
-        obs.SampleRelease.log_profiles,
-        {"self": a_release(), "size": 10, "k": 2, "epsilon": 0.2},
-        lambda found: (len(found), min(found)),
-        vary("size", 12, LARGER),
-        vary("k", 3, LARGER),
-        vary("epsilon", 0.3, SMALLER),
     ),
     *rows(
         obs.SamplingHistogram.proven_loss,
@@ -362,11 +247,8 @@ MAPS = {
     histogram: obs.then_sampling_histogram,
     average: obs.then_sampling_average,
 }
-#: Elections, sets of distributions, laws of outcomes and what a release shows: no losses.
-NO_LOSSES = {
-    *("borda", "copeland", "districts", "elections", "plurality", "rankings"),
-    *("of_a_sample", "preprocessed", "vertices", "SmoothedRelease"),
-}
+#: Sets of distributions: no losses.
+NO_LOSSES = {"vertices"}
 
 
 def parameters(function: Any) -> set[str]:
@@ -383,8 +265,7 @@ def test_every_argument_has_a_row() -> None:
     functions = (public - made) | {mechanism.proven_loss for mechanism in mechanisms}
     functions |= {
         method
-        for kind in (obs.SmoothedLoss, obs.SampleRelease)
-        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        for name, method in inspect.getmembers(obs.SmoothedLoss, inspect.isfunction)
         if not name.startswith("_")
     }
     functions -= {obs.smoothed}

@@ -23,7 +23,7 @@ PRINTED = {
         "differential: delta = 0.2 at epsilon = 0.5",
         "Bayesian: delta = 0.2579 at",
         "random: delta = 0.5 at",
-        "distributional: delta = 1.301e-10 at",
+        "distributional: delta = 0 at",
         "Rényi, order 2: inf",
     ),
     "gradients.py": (
@@ -34,7 +34,7 @@ PRINTED = {
 
 
 def test_every_example_is_run() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+    assert {path.name for path in EXAMPLES.glob("*.py")} - {"paper.py"} == set(PRINTED)
 
 
 @pytest.mark.parametrize("name", PRINTED)

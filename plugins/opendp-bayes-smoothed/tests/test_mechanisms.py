@@ -17,7 +17,6 @@ import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
 from opendp_bayes_smoothed import mechanisms
 from opendp_bayes_smoothed.arguments import samples_of
-from opendp_bayes_smoothed.losses import loss_of
 from opendp_bayes_smoothed.mechanisms import amplified, noised
 from opendp_bayes_smoothed.sampling import binomial, draw_histogram, hypergeometric, invert
 from tests.helpers import oracles
@@ -381,7 +380,7 @@ def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(
     mechanism, size = noisy(scale, 0.3), 6
     laws = {x: noisy_law(x, mechanism.samples(size), scale) for x in oracles.data_sets(size, 2)}
     guarantee = obs.SmoothedDP(size, ((0.25, 0.75), (0.625, 0.375)))
-    several, one = (loss_of(mechanism, guarantee, d_in=d) for d in (d_in, 1))
+    several, one = (obs.SmoothedLoss(guarantee, mechanism, d) for d in (d_in, 1))
     exceeded = []
     for epsilon in (0.0, 0.5 * several.pure_epsilon, 0.9 * several.pure_epsilon):
         worst = max(
@@ -390,5 +389,5 @@ def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(
             if abs(x[0] - y[0]) <= d_in
         )
         assert worst <= several.delta(epsilon) + 1e-12
-        exceeded.append(worst > math.exp(one.releases[0].log_bound(epsilon)) + 1e-12)
+        exceeded.append(worst > one.promised_delta(epsilon) + 1e-12)
     assert any(exceeded), "negative control"

@@ -9,17 +9,10 @@ from itertools import combinations
 
 import definitions
 import numpy as np
+import paper
 import pytest
 
-from opendp_bayes_smoothed import (
-    average_profile,
-    average_profiles,
-    database_profile,
-    districts,
-    smoothed_average_delta,
-    smoothed_delta,
-    vertices,
-)
+from opendp_bayes_smoothed import database_profile, smoothed_delta, vertices
 from tests.helpers import oracles
 
 
@@ -62,42 +55,8 @@ def test_theorem_4_continuous_averages_have_no_smoothed_privacy() -> None:
     ) < Fraction(3, 6)
 
 
-def test_average_profile_equals_the_definition() -> None:
-    rng = np.random.default_rng(1)
-    for size, levels, samples in [(5, 4, 2), (6, 3, 4), (4, 5, 1), (5, 2, 5)]:
-        records = rng.integers(0, levels, size).tolist()
-        for epsilon in (0.1, 1.0):
-            factor = Fraction(math.exp(epsilon))
-            here = average_law([Fraction(v) for v in records], samples)
-            worst = Fraction(0)
-            for i in range(size):
-                for value in range(levels):
-                    there = average_law(
-                        [Fraction(v) for v in [*records[:i], value, *records[i + 1 :]]], samples
-                    )
-                    worst = max(
-                        worst,
-                        definitions.hockey_stick(here, there, factor),
-                        definitions.hockey_stick(there, here, factor),
-                    )
-            assert average_profile(
-                records, levels, Fraction(samples, size), epsilon
-            ) == pytest.approx(float(worst), rel=1e-12, abs=1e-15)
-
-
-def test_an_average_is_a_post_processing_of_the_histogram() -> None:
-    records = [0, 0, 1, 3, 3, 3, 2, 1]
-    histogram = np.bincount(records, minlength=4)
-    for epsilon in (0.2, 1.0):
-        assert average_profile(records, 4, 0.5, epsilon) <= database_profile(
-            histogram, 0.5, epsilon
-        )
-
-
 def test_smoothed_average() -> None:
-    """Algorithm 1 over all histograms of three levels against the definition, and against
-    simulation as the figure does it.
-    """
+    """Algorithm 1 over all histograms of three levels against the definition."""
     distributions = [
         (Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)),
         (Fraction(1, 8), Fraction(1, 8), Fraction(3, 4)),
@@ -112,38 +71,10 @@ def test_smoothed_average() -> None:
 
     profiles = {x: definitions.profile(law, x, epsilon) for x in oracles.data_sets(size, 3)}
     truth = float(definitions.smoothed(lambda x: profiles[x], distributions, size))
-    found = smoothed_average_delta(floats, size, Fraction(samples, size), epsilon)
+    average = paper.of_a_sample(lambda h: h[1] + 2 * h[2], 3, samples)
+    found = paper.smoothed(average, floats, size, epsilon)
     assert found == pytest.approx(truth, rel=1e-8)
     assert found <= smoothed_delta(floats, size, Fraction(samples, size), epsilon)
-    rng = np.random.default_rng(2)
-    trials = 3000
-    means, errors = [], []
-    for first in range(size + 1):
-        draws = [
-            np.concatenate(
-                [rng.choice(3, first, p=floats[0]), rng.choice(3, size - first, p=floats[1])]
-            )
-            for _ in range(trials)
-        ]
-        keys = [tuple(np.bincount(row, minlength=3).tolist()) for row in draws]
-        values = np.array([float(profiles[key]) for key in keys])
-        means.append(values.mean())
-        errors.append(values.std() / math.sqrt(trials))
-    assert abs(max(means) - found) < 5 * max(errors)
-    with pytest.raises(ValueError, match=r"size=100: 4 levels .* histograms"):
-        smoothed_average_delta([[0.25] * 4], 100, 0.1, 1.0)
-
-
-def test_average_profiles_at_several_epsilons() -> None:
-    assert average_profiles([0, 1, 2, 2, 5], 6, 0.4, [0.1, 1.0]).tolist() == [
-        average_profile([0, 1, 2, 2, 5], 6, 0.4, e) for e in (0.1, 1.0)
-    ]
-
-
-def test_average_profile_refuses_what_is_not_on_the_grid() -> None:
-    for records in ([0, 4], [0], [-1, 2]):
-        with pytest.raises(ValueError, match=r"records: .*whole numbers from 0"):
-            average_profile(records, 4, 0.5, 1.0)
 
 
 def test_theorem_5_smoothed() -> None:
@@ -196,10 +127,8 @@ def test_nebraska_2_is_no_vertex() -> None:
     """The paper's Figure 2 keeps DC and NE-2. Biden carried NE-2, so its share lies inside; the
     other end of the hull is NE-3. DC is 94.5 to 5.5.
     """
-    rows = {
-        row["district"]: row["democrat_votes"] / (row["democrat_votes"] + row["republican_votes"])
-        for row in districts()
-    }
+    votes = paper.districts()
+    rows = {name: first / (first + second) for name, (first, second) in votes.items()}
     ends = vertices([[share, 1 - share] for share in rows.values()])[:, 0]
     assert ends.tolist() == pytest.approx([rows["Nebraska 3"], rows["District of Columbia"]])
     assert (
@@ -210,9 +139,6 @@ def test_nebraska_2_is_no_vertex() -> None:
         < rows["District of Columbia"]
     )
     assert rows["District of Columbia"] == pytest.approx(0.9446, abs=2e-4)
-    votes = {
-        row["district"]: (row["democrat_votes"], row["republican_votes"]) for row in districts()
-    }
     assert tuple(map(sum, zip(*(votes[f"Nebraska {i}"] for i in (1, 2, 3)), strict=True))) == (
         374_583,
         556_846,

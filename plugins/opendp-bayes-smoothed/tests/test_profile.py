@@ -3,6 +3,7 @@ election.
 """
 
 import math
+import tracemalloc
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -11,25 +12,20 @@ from typing import Any
 import definitions
 import numpy as np
 import pytest
+from paper import elections
 from scipy.special import logsumexp
 
-from opendp_bayes_smoothed import (
-    database_profile,
-    elections,
-    log_database_profile,
-    mixture,
-    tables,
-    tails,
-)
+from opendp_bayes.extend import candidates
+from opendp_bayes_smoothed import database_profile, profile, tails
 from opendp_bayes_smoothed.arguments import exp_up
 from opendp_bayes_smoothed.draws import DRAWS, WithoutReplacement
-from opendp_bayes_smoothed.tables import log_profiles
+from opendp_bayes_smoothed.profile import log_profiles
 from opendp_bayes_smoothed.tails import log_tail
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 
 #: A certified bound may lie above the exact value by this much.
-ABOVE, ABOVE_RELATIVELY = 1e-14, 3e-12
+ABOVE, ABOVE_RELATIVELY = 1e-14, 1e-11
 EPSILONS = (0.0, 0.04, 0.7, 3.0)
 
 
@@ -169,13 +165,7 @@ def test_figure_1() -> None:
     larger electorates.
     """
     epsilon = math.log(0.51 / 0.49)
-    rows = [
-        (
-            r["democrat_votes"] + r["republican_votes"],
-            database_profile([r["democrat_votes"], r["republican_votes"]], 0.998, epsilon),
-        )
-        for r in elections()
-    ]
+    rows = [(sum(x), database_profile(x, 0.998, epsilon)) for x in elections().values()]
     assert len(rows) == 26
     orders = [math.floor(math.log10(delta)) for _, delta in rows]
     assert (min(orders), max(orders)) == (-32, -8)
@@ -221,13 +211,13 @@ def test_infinite_epsilon_leaves_what_a_neighbour_cannot_show() -> None:
         float(Fraction(math.comb(7, 2), math.comb(10, 5))), rel=1e-12
     )
     assert database_profile([30, 70], 0.1, math.inf) == 0
-    assert log_database_profile([30, 70], 0.1, math.inf) == -math.inf
+    assert database_profile([30, 70], 0.1, math.inf, log=True) == -math.inf
 
 
 def test_far_below_the_floats() -> None:
     assert (
         -2700
-        < log_database_profile([81_283_501, 74_223_975], 0.998, math.log(1.5)) / math.log(10)
+        < database_profile([81_283_501, 74_223_975], 0.998, math.log(1.5), log=True) / math.log(10)
         < -2690
     )
     assert database_profile([81_283_501, 74_223_975], 0.998, math.log(1.5)) == 5e-324
@@ -276,7 +266,6 @@ class Wrong(WithoutReplacement):
     of_log: float = 0.0
     of_ratio: float = 0.0
     of_step: float = 0.0
-    narrow: bool = False
 
     def log_pmf(self, *arguments: Any) -> Any:
         return super().log_pmf(*arguments) - self.of_log
@@ -290,13 +279,10 @@ class Wrong(WithoutReplacement):
     def step(self, *arguments: Any) -> Any:
         return super().step(*arguments) * (1 - self.of_step)
 
-    def spread(self, a: int, b: int, s: int) -> float:
-        return -0.9 if self.narrow else super().spread(a, b, s)
-
 
 def with_draw(monkeypatch: pytest.MonkeyPatch, draw: Wrong) -> None:
     monkeypatch.setitem(DRAWS, "without", draw)
-    for module in (tails, mixture, tables):
+    for module in (tails, profile):
         monkeypatch.setattr(module, "log_pmf_error", lambda log_p: draw.of_log + 0 * log_p)
 
 
@@ -316,10 +302,10 @@ def test_probabilities_that_are_too_low_still_give_a_bound(
     counts: tuple[int, ...], samples: int, epsilon: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the draw from two categories and, for three, of how many are drawn from the two."""
-    plain = log_database_profile(counts, Fraction(samples, sum(counts)), epsilon)
+    plain = database_profile(counts, Fraction(samples, sum(counts)), epsilon, log=True)
     error = 0.1
     with_draw(monkeypatch, Wrong(of_log=error))
-    found = log_database_profile(counts, Fraction(samples, sum(counts)), epsilon)
+    found = database_profile(counts, Fraction(samples, sum(counts)), epsilon, log=True)
     assert plain - 1e-9 <= found <= plain + 1e-9
 
 
@@ -363,7 +349,7 @@ def exact_excess(
     draw: Any, k: Any, a: Any, b: Any, s: Any, factor: float, relative_error: Any
 ) -> Any:
     ratio = draw.ratio(k, a, b, s)
-    return 1 - factor * ratio, 0.0 * ratio, ratio
+    return 1 - factor * ratio, 0.0 * ratio
 
 
 @pytest.mark.parametrize("negligible", [0.5, 1e6])
@@ -379,51 +365,19 @@ def test_what_a_tail_leaves_out_is_added(
     assert found > 1.001 * float(truth)  # negative control: something was left out
 
 
-def test_what_a_window_leaves_out_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A window of 12 of the numbers drawn from two of three categories is taken to do."""
-    for counts, samples in (((300, 300, 300), 450), ((500, 10, 300), 300)):
-        plain = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
-        with monkeypatch.context() as patch:
-            patch.setattr(mixture, "NEGLIGIBLE", 1e9)
-            patch.setitem(DRAWS, "without", Wrong(narrow=True))
-            found = log_database_profile(counts, Fraction(samples, sum(counts)), 0.05)
-        assert plain - 1e-9 <= found
-
-
 @pytest.mark.parametrize("counts", [(3, 4, 3), (6, 2, 0), (2, 2, 2)])
 def test_the_rounding_of_a_logarithm_of_a_sum_is_counted(
     counts: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2^-40, here all used up, and nothing else is wrong; in a table too."""
+    """2^-40, here all used up, and nothing else is wrong."""
     size = sum(counts)
     truth = oracles.real(exact(counts, size // 2, 0.2, "without")).log()
     with_draw(monkeypatch, Wrong())
-    for module in (mixture, tables):
-        monkeypatch.setattr(
-            module, "logsumexp", lambda values, **options: logsumexp(values, **options) - 2.0**-40
-        )
-    for found in (
-        log_database_profile(counts, Fraction(size // 2, size), 0.2),
-        log_profiles(WithoutReplacement(), size // 2, np.array([counts]), 0.2)[0],
-    ):
-        assert truth <= oracles.real(float(found)) <= truth + 2.0**-41
-
-
-@pytest.mark.parametrize(("a", "b", "s"), [(5, 5, 5), (30, 20, 25), (1000, 1000, 1000), (1, 9, 5)])
-@pytest.mark.parametrize("error", [0.0, 0.1])
-def test_the_ceiling_of_a_tail_is_above_it(
-    a: int, b: int, s: int, error: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a probability too low by its error, and where the series adds nothing."""
-    draw = Wrong(of_log=error)
-    with_draw(monkeypatch, draw)
-    arrays = [np.array([value]) for value in (a, b, s)]
-    ceiling = float(tails.log_tail_ceiling(draw, *arrays, 0.0)[0])
-    start = int(tails.first_positive(draw, *arrays, *draw.support(*arrays), 0.0)[0])
-    ways = sum(math.comb(a, k) * math.comb(b, s - k) for k in range(start, min(a, s) + 1))
-    assert oracles.real(Fraction(ways, math.comb(a + b, s))).log() <= oracles.real(ceiling)
-    alone = float(WithoutReplacement().log_pmf(np.array([start]), *arrays)[0])
-    assert ceiling >= min(alone + 2.0**-41, 0.0)
+    monkeypatch.setattr(
+        profile, "logsumexp", lambda values, **options: logsumexp(values, **options) - 2.0**-40
+    )
+    found = database_profile(counts, Fraction(size // 2, size), 0.2, log=True)
+    assert truth <= oracles.real(found) <= truth + 2.0**-41
 
 
 def test_a_gain_has_room_for_its_roundings() -> None:
@@ -436,7 +390,7 @@ def test_a_gain_has_room_for_its_roundings() -> None:
         k, epsilon = int(rng.integers(low, high + 1)), float(rng.uniform(0, 1))
         arrays = [np.array([value]) for value in (k, a, b, s)]
         relative = draw.ratio_error(*arrays[1:]) + 2.0**-51
-        excess, error, _ = tails._excess(draw, *arrays, tails._factor(epsilon), relative)
+        excess, error = tails._excess(draw, *arrays, tails._factor(epsilon), relative)
         truth = 1 - oracles.real(epsilon).exp() * oracles.real(
             Fraction(a - k, a) * Fraction(b + 1, b + 1 - s + k)
         )
@@ -478,19 +432,6 @@ def test_the_rounding_of_the_factor_is_in_doubt_and_counted(
     assert log_tail(Level(), *arrays, 0.0)[0] >= -52 * math.log(2)
 
 
-def test_what_a_window_leaves_out_is_added_where_every_tail_is_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Then the sum is 1; the window has a few of the numbers drawn, whose deviation is 50."""
-    ones = {"log_tail": 2, "log_tail_ceiling": 2}
-    for name, place in ones.items():
-        monkeypatch.setattr(mixture, name, lambda *given, at=place: np.zeros(given[at].shape))
-    monkeypatch.setattr(mixture, "NEGLIGIBLE", 1e9)
-    for both, samples in ((20_000, 20_000), (10_000, 20_000), (30_000, 11_000)):
-        arguments = (40_000, samples, both // 2, both - both // 2, 0.1, -math.inf)
-        assert mixture.log_mixture(Wrong(narrow=True), *arguments) >= -1e-9
-
-
 class Telling(WithoutReplacement):
     """Every outcome counts in full."""
 
@@ -517,15 +458,6 @@ def test_a_table_counts_the_errors_of_both_draws(monkeypatch: pytest.MonkeyPatch
     assert np.all(found >= plain - 1e-9)
 
 
-def test_a_weighted_gain_counts_the_error_of_the_ratio() -> None:
-    """A weight that is `1 - r` itself, for a ratio computed too high by all of its error."""
-    for error in (0.01, 0.1):
-        arrays = [np.array([value]) for value in (30, 20, 25)]
-        draw = Wrong(of_ratio=error)
-        found = log_tail(draw, *arrays, 0.0, weight=lambda gain, likelihood: 1 - likelihood)
-        assert oracles.real(half_tail(30, 20, 25)).log() <= oracles.real(float(found[0]))
-
-
 def test_exponentials_are_rounded_up() -> None:
     for log_value in np.linspace(-50, -1e-3, 500).tolist():
         assert oracles.real(log_value).exp() <= oracles.real(exp_up(log_value))
@@ -535,3 +467,30 @@ def test_exponentials_are_rounded_up() -> None:
     assert exp_up(-1000.0) > 0
     assert exp_up(0.0) == exp_up(3.0) == 1.0
     assert exp_up(-math.inf) == 0.0
+
+
+@pytest.mark.parametrize("replacement", ["without", "with"])
+def test_two_categories_have_the_profile_of_every_database(replacement: str) -> None:
+    for size, samples in ((1, 1), (2, 1), (9, 4), (9, 9)):
+        found = log_profiles(DRAWS[replacement], samples, candidates(size, 2), 0.3)
+        alone = [
+            database_profile([x, size - x], samples / size, 0.3, replacement=replacement, log=True)
+            for x in range(size + 1)
+        ]
+        assert found.tolist() == pytest.approx(alone, rel=1e-12)
+
+
+def test_memory_is_linear_in_the_number_of_databases() -> None:
+    """A table of all pairs would take 288 MB."""
+    histograms = candidates(6000, 2)
+    tracemalloc.start()
+    log_profiles(DRAWS["without"], 5990, histograms, 7.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+
+
+def test_more_than_two_categories_are_refused_beyond_what_is_summed() -> None:
+    with pytest.raises(ValueError, match=r"counts: hold 100001 records of 3 categories; at most"):
+        database_profile([100_000, 1, 0], 0.5, 0.3)
+    assert database_profile([10**6 - 1, 1], 0.5, 0.3) == pytest.approx(0.5)

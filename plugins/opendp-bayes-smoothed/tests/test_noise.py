@@ -1,0 +1,122 @@
+"""The profiles of a noised sample against the definition in rational arithmetic."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import definitions
+import numpy as np
+import pytest
+
+from opendp_bayes_smoothed.noise import (
+    _noised_laws,
+    hockey_stick,
+    log_noised_profiles,
+    noise_kernel,
+)
+from tests.helpers import oracles
+
+
+def noised(
+    samples: int, scale: float, largest: int
+) -> Callable[[tuple[int, ...]], definitions.Law]:
+    """The law of the noised histogram (Algorithm 4), up to a largest count."""
+    q = Fraction(math.exp(-1 / scale))
+
+    def of_count(h: int) -> list[Fraction]:
+        total = (1 + q - q ** (h + 1)) / (1 - q)
+        return [q ** abs(y - h) / total for y in range(largest + 1)]
+
+    @cache  # data sets have the same samples
+    def of_sample(h: tuple[int, ...]) -> definitions.Law:
+        each = [of_count(count) for count in h]
+        outcomes = product(range(largest + 1), repeat=len(h))
+        return {y: math.prod(row[at] for row, at in zip(each, y, strict=True)) for y in outcomes}
+
+    @cache
+    def law(counts: tuple[int, ...]) -> definitions.Law:
+        result: dict = {}
+        for h, p in definitions.sampled(counts, samples, "without").items():
+            if p:
+                for y, weight in of_sample(h).items():
+                    result[y] = result.get(y, Fraction(0)) + p * weight
+        return result
+
+    return law
+
+
+@pytest.mark.parametrize(
+    ("size", "samples", "scale", "k", "largest"), [(3, 3, 0.5, 2, 15), (2, 1, 0.4, 3, 5)]
+)
+def test_the_noised_histogram_equals_the_definition(
+    size: int, samples: int, scale: float, k: int, largest: int
+) -> None:
+    """All counts of at least T taken for one outcome, against counts so large that what is left out
+    hardly matters.
+    """
+    law = noised(samples, scale, largest)
+    for epsilon in (0.1, 0.6):
+        logs = log_noised_profiles(size, samples, k, scale, epsilon)
+        for x, log_delta in zip(oracles.data_sets(size, k), logs, strict=True):
+            truth = definitions.profile(law, x, epsilon)
+            left_out = k * math.exp(-(largest - samples) / scale)
+            above = truth * Fraction(1 + 1e-9) + Fraction(left_out)
+            assert truth <= Fraction(math.exp(log_delta)) <= above
+            alone = definitions.profile(
+                lambda y: definitions.sampled(y, samples, "without"), x, epsilon
+            )
+            assert truth < alone, "the control: sampling without the noise is far above"
+
+
+def test_too_little_noise_is_caught() -> None:
+    """Negative control: the δ of 10 % less noise is above, that of 10 % more below."""
+    own, less, more = (log_noised_profiles(8, 5, 2, scale, 0.2) for scale in (2.0, 1.8, 2.2))
+    assert np.all(less > own)
+    assert np.all(more < own)
+
+
+def test_the_kernel_of_the_noise_is_a_law() -> None:
+    kernel = noise_kernel(6, 2, 1.7)
+    assert kernel.shape == (7, 49)
+    assert kernel.sum(axis=1) == pytest.approx(np.ones(7), rel=1e-13)
+
+
+def test_noise_or_samples_beyond_reach_are_not_tabulated() -> None:
+    assert log_noised_profiles(2000, 1000, 2, 2.0, 0.5) is None
+    assert log_noised_profiles(10**6, 10, 3, 2.0, 0.5) is None
+
+
+def test_the_errors_of_sample_and_noise_are_added() -> None:
+    """And the roundings of a sum over the samples between them."""
+    for samples in (3, 30):
+        _, error = _noised_laws(40, samples, 2, 5.0)
+        assert error >= 2.0**-35 + (samples + 1) * 2.0**-51 + 2 * 2.0**-49 * samples / 5
+
+
+def test_outcomes_in_doubt_count() -> None:
+    """With probabilities too low by their error: still a bound, at every outcome."""
+    rng = np.random.default_rng(0)
+    for error in (1e-3, 1e-9):
+        seen = []
+        for p, q in rng.dirichlet(np.ones(6), (50, 2)):
+            wrong = p * (1 - error) / (1 + 1e-12), q * (1 + error) / (1 - 1e-12)
+            for epsilon in (0.0, 0.5):
+                truth = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+                assert truth <= hockey_stick(*wrong, epsilon, 1.01 * error)
+                seen.append(hockey_stick(*wrong, epsilon, 0.0) < truth)
+        assert any(seen), "the control"
+
+
+@pytest.mark.parametrize("outcomes", [1, 5, 300])
+def test_the_roundings_of_a_sum_are_counted(outcomes: int) -> None:
+    """One of each outcome, and two more."""
+    found = hockey_stick(np.ones(outcomes), np.zeros(outcomes), 1.0, 0.0)
+    assert Fraction(found) >= outcomes * (1 + Fraction(outcomes + 2, 2**50))
+
+
+def test_a_large_epsilon_leaves_what_the_neighbour_cannot_have() -> None:
+    p, q = np.array([0.5, 0.5]), np.array([0.0, 1.0])
+    assert hockey_stick(p, q, math.inf, 0.0) == pytest.approx(0.5)
+    assert hockey_stick(p, np.array([1e-3, 0.999]), 700.0, 0.0) < 1e-250
