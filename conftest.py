@@ -8,7 +8,6 @@ import signal
 import sys
 from collections.abc import Iterator
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE
-from functools import cache, lru_cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -122,25 +121,27 @@ def _opendp_searches_once() -> Iterator[None]:
         yield
 
 
-@cache
-def _coarse_score(score: Any) -> Any:
-    return lru_cache(maxsize=4096)(score.__wrapped__)
+@pytest.fixture(scope="module")
+def coarse_errors() -> Iterator[None]:
+    """Coarse expected errors, for modules that use the choice among mechanisms and do not measure
+    it.
+    """
+    from tests.helpers.coarsened import coarsen
+
+    with pytest.MonkeyPatch.context() as patch:
+        coarsen(patch.setattr)
+        yield
 
 
 @pytest.fixture(scope="module")
-def coarse_errors() -> Iterator[None]:
-    """Expected errors from a thirtieth of the draws, within two per cent instead of 0.3, for
-    modules that use the choice among mechanisms and do not measure it.
+def chains_anew() -> Iterator[None]:
+    """Take a tenth of the sweeps for enough, for modules that ask whether a copy or a setting of
+    the process changes what is found: of each posterior anew.
     """
-    from opendp_bayes.planning import automatic, release_law
+    from tests.helpers.shortened import shorten
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(release_law, "_LARGEST_LAW", 1 << 12)
-        patch.setattr(release_law, "_LARGEST_NOISE", 1 << 12)
-        patch.setattr(release_law, "_SIMULATED", 1 << 12)
-        patch.setattr(release_law, "_FEWEST_DRAWS", 1 << 10)
-        # What they are once is what they are in every module.
-        patch.setattr(automatic, "_score", _coarse_score(automatic._score))
+        shorten(patch)
         yield
 
 

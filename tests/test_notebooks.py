@@ -33,10 +33,12 @@ def kernel() -> Iterator[Any]:
 
 
 #: What one notebook leaves to the next in the same process: names, and features of OpenDP. What
-#: chains find is shown and not measured.
+#: chains find, and how large errors are, is shown and not measured.
 FORGET = """
 import pytest
+from tests.helpers.coarsened import coarsen
 from tests.helpers.shortened import shorten
+coarsen(setattr)
 shorten(pytest.MonkeyPatch())
 %reset -f
 import opendp.mod

@@ -5,9 +5,11 @@ message is short.
 import ast
 import re
 from collections.abc import Iterator
+from itertools import combinations, product
 from pathlib import Path
 
 from tests.helpers.sources import ROOT
+from tests.helpers.sweeps import pairs_of
 
 TESTS = ROOT / "tests"
 OFFICE = ROOT / "plugins" / "opendp-bayes-office"
@@ -110,6 +112,16 @@ def test_a_sentence_is_noticed() -> None:
     short = "pytest.raises(ValueError, match='scale=0: .*greater than 0')"
     long = "pytest.raises(ValueError, match='scale=0: must be finite and greater than 0')"
     assert list(long_patterns(f"{short}\n{long}")) == ["scale=0: must be finite and greater than 0"]
+
+
+def test_every_pair_of_a_product_is_in_the_usual_tests() -> None:
+    every = [case for case in product("abc", range(2), "xyz") if case[:2] != ("a", 0)]
+    quick = [tuple(case.values) for case in pairs_of(every) if not case.marks]
+    assert {tuple(case.values) for case in pairs_of(every)} == set(every)
+    for first, second in combinations(range(3), 2):
+        pairs, wanted = ({(of[first], of[second]) for of in some} for some in (quick, every))
+        assert pairs == wanted
+    assert len(quick) < len(every)
 
 
 def test_every_quick_test_is_there() -> None:

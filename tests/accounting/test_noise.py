@@ -25,6 +25,7 @@ from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace, FlooredLaplace
 from tests.helpers import oracles
+from tests.helpers.sweeps import pairs_of
 
 EPSILONS = (0.0, 0.2, 0.7, 1.3, 2.9)
 FINE = np.concatenate([[1e-6, 1e-4], np.geomspace(1e-3, 300, 800)])
@@ -62,9 +63,9 @@ def cell(noise: str) -> Any:
     ]
 
 
-@pytest.mark.parametrize("noise", ["discrete", "floored"])
-@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("moved", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("noise", "scale", "moved"), pairs_of(product(NOISES, [0.3, 1.0, 4.0], [1, 2, 3, 4]))
+)
 def test_laplace_shift(noise: str, scale: float, moved: int) -> None:
     """Noise and the same noise moved, over integers as far as floats reach."""
     log_p, log_q = laplace_shift(moved, NOISES[noise](scale))
@@ -141,10 +142,15 @@ def test_laplace_noise_with_a_private_total(noise: Any, size: int | None) -> Non
             assert found <= profile(epsilon)
 
 
-@pytest.mark.parametrize("noise", ["discrete", "floored"])
-@pytest.mark.parametrize("scale", [0.3, 1.0, 5.0])
 @pytest.mark.parametrize(
-    "parts", [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)]
+    ("noise", "scale", "parts"),
+    pairs_of(
+        product(
+            NOISES,
+            [0.3, 1.0, 5.0],
+            [(1, 1), (2, 1), (1, 1, 1), (2, 2), (3, 1), (2, 1, 1), (1, 1, 1, 1)],
+        )
+    ),
 )
 def test_moving_one_count_dominates_moving_several(
     noise: str, scale: float, parts: tuple[int, ...]

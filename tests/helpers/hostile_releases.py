@@ -107,4 +107,7 @@ def described(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
 if __name__ == "__main__":
     dp.enable_features("contrib", "honest-but-curious")
     hostile()
+    from tests.helpers.coarsened import coarsen  # what it imports is loaded by a hostile process
+
+    coarsen(setattr)
     Path(sys.argv[1]).write_text(json.dumps(described(releases())), encoding="utf-8")

@@ -1,6 +1,7 @@
 """How much of a sweep runs every time; the rest of it is for the slow tests."""
 
 from collections.abc import Iterable
+from itertools import combinations
 from random import Random
 from typing import Any
 
@@ -18,6 +19,24 @@ def some_of(settings: Iterable[Any], number: int) -> list[Any]:
         (others if values <= seen else new).append(i)
         seen |= values
     quick = {*(new + others)[:number]}
+    return [
+        pytest.param(*one, marks=() if i in quick else pytest.mark.slow)
+        for i, one in enumerate(every)
+    ]
+
+
+def pairs_of(settings: Iterable[Any]) -> list[Any]:
+    """`settings` for `pytest.mark.parametrize`, all marked as slow but a few in which every two
+    values are together that are together in any: always the one with most such pairs that are new.
+    """
+    every = list(settings)
+    pairs = [set(combinations(enumerate(map(repr, one)), 2)) for one in every]
+    left: set[Any] = set().union(*pairs)
+    quick = set()
+    while left:
+        best = max(range(len(every)), key=lambda i: len(pairs[i] & left))
+        quick.add(best)
+        left -= pairs[best]
     return [
         pytest.param(*one, marks=() if i in quick else pytest.mark.slow)
         for i, one in enumerate(every)

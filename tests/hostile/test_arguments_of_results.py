@@ -51,7 +51,7 @@ ANSWERED: dict[str, set[str]] = {
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _quick(chains_anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(answers, "DRAWS", 400)
     monkeypatch.chdir(tmp_path)
 

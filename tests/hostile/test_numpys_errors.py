@@ -3,7 +3,7 @@ it, and what is stated and refused is the same.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,11 @@ MEASURES = (
     dp.zero_concentrated_divergence(),
     dp.approximate(dp.max_divergence()),
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _quick(coarse_errors: None, chains_anew: None) -> None:
+    """In place of that of the folder: what was computed as usual is computed again."""
 
 
 def outcome(ask: Callable[[], Any]) -> Any:
@@ -107,34 +112,27 @@ def test_no_refusal_is_another(door: str) -> None:
     assert isinstance(usual, (str, pl.DataFrame))
 
 
-@pytest.fixture(scope="module")
-def raising() -> Iterator[dict[str, Any]]:
-    """A result of every kind, made where numpy raises whatever it can, as is all that follows."""
-    with np.errstate(all="raise"):
-        yield made_anew()
-
-
 #: Take seconds; or are tried with an argument that is no result's own.
 SKIPPED = {"pooled", "from_json", "json_schema", "with_sizes", "to_arviz"}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.usefixtures("pictures")
-@pytest.mark.parametrize("kind", sorted(results()))
-def test_no_member_of_a_result_fails(kind: str, raising: dict[str, Any], tmp_path: Path) -> None:
-    result, number = raising[kind], itertools.count()
-    assert np.geterr()["under"] == "raise"
-    for name in properties(result):
-        if name != "release":
-            getattr(result, name)
-    for name, signature in methods(result):
-        if name in SKIPPED:
-            continue
-        arguments = {
-            parameter: plausible(result, name, parameter, lambda: tmp_path / str(next(number)))
-            for parameter in signature.parameters
-        }
-        outcome(lambda: called(result, name, arguments))  # noqa: B023
+def test_no_member_of_a_result_fails(tmp_path: Path) -> None:
+    """Of a result of every kind, made where numpy raises whatever it can."""
+    number = itertools.count()
+    with np.errstate(all="raise"):
+        for result in made_anew().values():
+            for name in properties(result):
+                if name != "release":
+                    getattr(result, name)
+            for name, signature in methods(result):
+                if name not in SKIPPED:
+                    arguments = {
+                        of: plausible(result, name, of, lambda: tmp_path / str(next(number)))
+                        for of in signature.parameters
+                    }
+                    outcome(lambda: called(result, name, arguments))  # noqa: B023
 
 
 def of_a_release(function: Callable[[Any], Any]) -> Callable[[], Any]:

@@ -26,7 +26,7 @@ SHOWN = {"plot", "to_arviz", "plug_in", "release", "has_posterior", "pooled"}
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(chains_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "DRAWS", 400)
 
 

@@ -9,6 +9,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import pytest
+
 from tests.helpers.hostile_releases import MARKED, described, releases
 from tests.helpers.sources import ROOT
 
@@ -23,6 +25,7 @@ for path in sorted(pathlib.Path("opendp_bayes").rglob("*.py")):
 """
 
 
+@pytest.mark.usefixtures("coarse_errors")
 def test_releases_of_every_kind_are_made_in_a_hostile_process(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.json" for number in range(2)]
     program = [sys.executable, "-m", "tests.helpers.hostile_releases"]

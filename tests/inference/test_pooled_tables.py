@@ -14,6 +14,7 @@ from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
 from tests.helpers.releases import changed, promise
+from tests.helpers.shortened import shorten
 
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
 KNORM, LAPLACE = ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)
@@ -113,10 +114,17 @@ def test_agrees_with_sums_over_all_data_sets(name, ess):
     assert np.max(np.abs(found_by(pooled) - wrong) / error) > limit
 
 
+@pytest.fixture
+def few_draws(monkeypatch):
+    """For whoever asks what every draw is, and not what draws are worth."""
+    shorten(monkeypatch)
+
+
+@pytest.mark.usefixtures("few_draws")
 def test_public_sums_are_kept():
     """By every draw."""
     for name, release in SETTINGS.items():
-        pooled = pooled_of(release)
+        pooled = pooled_of(release, ess=10)
         records = np.stack(
             [one.concentration.sum(axis=1) - pooled.kappa for one in pooled.values()], axis=1
         )
@@ -198,6 +206,7 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
     check_200_uniform(monkeypatch, simulated, wrong)
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("release", [GROUPS, TABLE], ids=["groups", "table"])
 def test_priors_that_are_not_given_are_those_of_the_page(release):
     """Of m uniform; of κ the one under which `10 / (10 + κ)` is uniform. With the seed the draws
@@ -206,7 +215,7 @@ def test_priors_that_are_not_given_are_those_of_the_page(release):
     kappa_prior = stats.fisk(1, scale=10)
     shares = np.linspace(0.05, 0.95, 10)
     assert 10 / (10 + kappa_prior.isf(shares)) == pytest.approx(shares)
-    by = {} if release is GROUPS else {"by": "region"}
+    by = {"ess": 10} if release is GROUPS else {"ess": 10, "by": "region"}
     ours = release.pooled(**by)
     given = release.pooled(**by, m_prior=[1.0, 1.0], kappa_prior=kappa_prior)
     assert np.array_equal(ours.kappa, given.kappa)

@@ -2,6 +2,8 @@
 and counts drawn given all of these.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -15,8 +17,10 @@ from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import oracles
+from tests.helpers.sweeps import pairs_of
 
 DRAWN = np.array([[3, 0], [-1, 4]])
+NUMBER = 2000  # of draws
 LIMIT = stats.norm.isf(oracles.FALSE_ALARM / 2)
 CONCENTRATIONS = ([1.0, 1.0], [0.01, 0.03], [30.0, 8.0], [1e-7, 1e-6], [3000.0, 900.0])
 
@@ -98,9 +102,10 @@ def of_all_counts(noise, drawn, size, a):
 SIZES = np.array([0, 1, 2, 3, 5, 13, 30])
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
-@pytest.mark.parametrize("scale", [1.0, 8.0, 40.0])
-@pytest.mark.parametrize("law", [DiscreteLaplace, DiscreteGaussian])
+@pytest.mark.parametrize(
+    ("law", "scale", "k"),
+    pairs_of(product([DiscreteLaplace, DiscreteGaussian], [1.0, 8.0, 40.0], [2, 3, 4])),
+)
 def test_small_groups_of_public_sizes_have_no_more_records_than_they_have(law, scale, k):
     """Beside a giant one; noise as of K-norm mechanisms is Laplace noise of each count here."""
     noise, rng = law(scale), np.random.default_rng([k, int(scale)])
@@ -182,23 +187,24 @@ def given(name, noise, size):
     return evidence, a, sets[:, :4], special.softmax(log_p)
 
 
-@pytest.mark.parametrize("size", [7, 2])
-@pytest.mark.parametrize("name", ["table", "remainder", "rest", "free", "sizes"])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [*product(["table", "remainder", "rest", "free"], [7, 2]), ("sizes", 7)],
+)
 def test_counts_with_public_sums_are_drawn_from_their_law(name, size):
     """With their weights; also where what was drawn says another sum."""
-    size = 7 if name == "sizes" else size
     evidence, a, sets, wanted = given(name, DiscreteLaplace(1.5), size)
-    counts, log_weights = evidence.counts(np.tile(a, (6000, 1)), np.random.default_rng(1))
+    counts, log_weights = evidence.counts(np.tile(a, (NUMBER, 1)), np.random.default_rng(1))
     weights = np.exp(log_weights - log_weights.max())
-    rows = counts.reshape(6000, 4)
+    rows = counts.reshape(NUMBER, 4)
     found, error = frequencies(rows, weights, sets)
-    error = np.maximum(error, np.sqrt(wanted / 6000))
+    error = np.maximum(error, np.sqrt(wanted / NUMBER))
     assert found.sum() == pytest.approx(1)  # all of them have the public sums
     assert np.max(np.abs(found - wanted) / error) < LIMIT + 1
     assert weights.sum() ** 2 / (weights**2).sum() > 0.4 * len(weights)
     # Negative control: without the weights, or for the draws of other concentrations.
-    other = evidence.counts(np.tile(a[::-1] * 9, (6000, 1)), np.random.default_rng(1))
-    wrong, _ = frequencies(other[0].reshape(6000, 4), np.exp(other[1] - other[1].max()), sets)
+    other = evidence.counts(np.tile(a[::-1] * 9, (NUMBER, 1)), np.random.default_rng(1))
+    wrong, _ = frequencies(other[0].reshape(NUMBER, 4), np.exp(other[1] - other[1].max()), sets)
     assert np.max(np.abs(wrong - wanted) / error) > LIMIT + 1
 
 

@@ -16,6 +16,7 @@ from opendp_bayes.mathematics.validation import SCALES
 from opendp_bayes.mechanisms import Mechanism, integer_noise
 from opendp_bayes.mechanisms.noisy_counts import log_clamped
 from tests.helpers import oracles
+from tests.helpers.sweeps import pairs_of
 
 NOISES, TOTALS = ("discrete", "floored"), ("remainder", "truncated", "bounded")
 DATA = [
@@ -30,10 +31,11 @@ DATA = [
 ]
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 7.5])
-@pytest.mark.parametrize(("noise", "total"), list(product(NOISES, TOTALS)))
-@pytest.mark.parametrize(("counts", "size"), DATA)
-def test_law(counts: oracles.Counts, size: int, noise: Any, total: Any, scale: float) -> None:
+@pytest.mark.parametrize(
+    ("data", "noise", "total", "scale"), pairs_of(product(DATA, NOISES, TOTALS, [0.3, 1.0, 7.5]))
+)
+def test_law(data: tuple[oracles.Counts, int], noise: Any, total: Any, scale: float) -> None:
+    counts, size = data
     stated = oracles.law_of(
         LaplaceParameters(scale=scale, noise=noise, total=total), counts, [1.0] * len(counts)
     )
@@ -168,8 +170,10 @@ def test_noise_is_independent_between_counts() -> None:
     assert not oracles.rejects(Counter(map(tuple, samples.tolist())), law)
 
 
-@pytest.mark.parametrize(("noise", "total"), list(product(NOISES, (*TOTALS, "private"))))
-@pytest.mark.parametrize("scale", [*SCALES, 1e-3, 1e9, 1e18])
+@pytest.mark.parametrize(
+    ("noise", "total", "scale"),
+    pairs_of(product(NOISES, (*TOTALS, "private"), [*SCALES, 1e-3, 1e9, 1e18])),
+)
 def test_samples_at_any_scale(noise: Any, total: Any, scale: float) -> None:
     """A mechanism is total: every scale gives counts, and nothing wraps around where the noise
     leaves the int64 range.

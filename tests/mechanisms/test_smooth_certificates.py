@@ -28,15 +28,12 @@ def close_above(value: float, least: Fraction) -> bool:
     return least <= Fraction(value) <= least * (1 + Fraction(1, 2**30))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [Fraction(10) ** 200, Fraction(1, 10**9), *(Fraction(i, 97) for i in range(1, 400, 3))],
-    ids=str,
-)
-def test_the_root_of_the_range_is_rounded_up(change: Fraction) -> None:
+def test_the_root_of_the_range_is_rounded_up() -> None:
     """`1 + sqrt(1 + change^2)`, compared by squares; also above the range of floats."""
-    assert (_score_range(change) - 1) ** 2 >= 1 + change**2
-    assert (_score_range(change) - 1) ** 2 <= (1 + change**2) * (1 + Fraction(1, 2**49))
+    ends = Fraction(10) ** 200, Fraction(1, 10**9)
+    for change in (*ends, *(Fraction(i, 97) for i in range(1, 400, 3))):
+        assert (_score_range(change) - 1) ** 2 >= 1 + change**2
+        assert (_score_range(change) - 1) ** 2 <= (1 + change**2) * (1 + Fraction(1, 2**49))
 
 
 @pytest.mark.parametrize("d_in", [1, 3])

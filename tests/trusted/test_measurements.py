@@ -648,10 +648,17 @@ def test_noisy_max_of_opendp_has_the_law_of_permute_and_flip():
 
 
 def test_discrete_laplace_without_a_public_size_is_clamped_at_zero_only():
-    counts = np.array([2, 0, 9])
-    space = posterior(None, prior=1.0)
+    counts, at_once = np.array([2, 0, 9]), 40  # of each, in one release
+    labels = pl.Enum([str(label) for label in range(3 * at_once)])
+    domain = dp.domain_of(pl.LazyFrame(schema={"x": labels}), infer=True)
+    space = ob.t.make_categorical_counts(
+        domain, dp.symmetric_distance(), column="x", nulls=ob.DROP
+    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
     measurement = ob.m.make_laplace_parameters(*space.output_space, PURE, 1.0)
-    drawn = np.array([measurement(counts + 1.0).counts for _ in range(DRAWS)])
+    concentration = np.tile(counts, at_once) + 1.0
+    drawn = np.vstack(
+        [np.reshape(measurement(concentration).counts, (-1, 3)) for _ in range(DRAWS // at_once)]
+    )
     assert drawn.min() == 0
     for j, count in enumerate(counts):
         values = np.arange(count + 12)

@@ -5,6 +5,7 @@ is accepted does not move with other rows.
 import itertools
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ def outcome(expr: pl.Expr) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+@cache
+def outcomes(receivers: tuple[str, ...]) -> dict[str, str | None]:
+    """Of every expression."""
+    return {label: outcome(expr) for label, expr in every.expressions(receivers).items()}
 
 
 def test_a_categorical_is_read_by_its_label_alone():
@@ -81,8 +88,7 @@ def receivers(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 
 def test_every_expression_is_accepted_for_a_reason_or_refused_by_name(receivers):
-    for label, expr in every.expressions(receivers).items():
-        said = outcome(expr)
+    for label, said in outcomes(receivers).items():
         if said is not None:
             assert re.match(r"query: with_columns: \S.* (docs/guarantee\.md lists)", said), label
         elif label not in every.MORE:
@@ -105,8 +111,7 @@ OTHERS |= {"meta.as_selector": "a rule for columns"}
 def test_a_method_that_is_refused_is_named_as_it_is_written(receivers):
     """By its name, or where its argument or its column is at fault, by that."""
     at_fault = r"'\w+' is a Categorical|an expression that polars|an infinite|a constant|series"
-    for label, expr in every.expressions(receivers).items():
-        said = outcome(expr)
+    for label, said in outcomes(receivers).items():
         if said is None or label in every.MORE:
             continue
         said = said.removeprefix("query: with_columns: ")
@@ -118,8 +123,7 @@ def test_a_method_that_is_refused_is_named_as_it_is_written(receivers):
 
 def test_what_is_accepted_does_not_move_with_other_rows(receivers):
     """In processes of their own, since one process keeps the codes that it has given."""
-    exprs = every.expressions(receivers)
-    accepted = [label for label, expr in exprs.items() if outcome(expr) is None]
+    accepted = [label for label, said in outcomes(receivers).items() if said is None]
     codes = ["cut.to_physical", "cut.cast(int)", "Categorical.cast(int)"]
     assert len(accepted) > 40
     assert not set(codes) & set(accepted)
@@ -138,11 +142,11 @@ def test_what_opendp_accepts_is_accepted_or_a_known_fault():
     a Categorical, or `to_physical`, which would be the same for a number; of what floats show of
     their batch; or one that may fail.
     """
-    exprs = every.expressions(every.RECEIVERS)
-    by_opendp = every.in_a_process("OpenDP", every.RECEIVERS, list(exprs))
+    ours = outcomes(every.RECEIVERS)
+    by_opendp = every.in_a_process("OpenDP", every.RECEIVERS, list(ours))
     let_through = [label for label, accepted in by_opendp.items() if accepted]
     assert len(let_through) > 300
-    beyond = {label: said for label in let_through if (said := outcome(exprs[label]))}
+    beyond = {label: said for label in let_through if (said := ours[label])}
     faults = [
         "Categorical",
         "shows last digits or the sign of zero",
@@ -157,16 +161,14 @@ def test_what_opendp_accepts_is_accepted_or_a_known_fault():
     assert {"cut.to_physical", "cut.cast(int)", "Categorical.cast(int)"} <= set(beyond)
 
 
-@pytest.mark.parametrize("label", every.MORE)
-def test_an_expression_is_called_what_polars_calls_it(label):
+def test_an_expression_is_called_what_polars_calls_it():
     """By this name columns are followed through a plan."""
-    if outcome(every.MORE[label]) is not None:
-        return
     empty = pl.LazyFrame(schema=every.SCHEMA)
-    written = plan_gate.written(empty.select(every.MORE[label]))["Select"]["expr"][0]
-    value = plan_values.value_of(plan_values.Rows(empty), written)
-    schema = empty.select(every.MORE[label]).collect_schema()
-    assert {value.name: value.dtype} == dict(schema)
+    for label, expr in every.MORE.items():
+        if outcome(expr) is None:
+            written = plan_gate.written(empty.select(expr))["Select"]["expr"][0]
+            value = plan_values.value_of(plan_values.Rows(empty), written)
+            assert {value.name: value.dtype} == dict(empty.select(expr).collect_schema()), label
 
 
 #: An expression that OpenDP does not support, what its refusal says to write, and that written.

@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 import opendp_bayes
 
 PACKAGE = Path(opendp_bayes.__file__).parent
@@ -29,9 +27,10 @@ def touches(source: str) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_outside_of_the_trusted_room_no_frame_is_read(path: Path) -> None:
-    assert touches(path.read_text(encoding="utf-8")) == set()
+def test_outside_of_the_trusted_room_no_frame_is_read() -> None:
+    assert len(OUTSIDE) > 100
+    for path in OUTSIDE:
+        assert touches(path.read_text(encoding="utf-8")) == set(), path
 
 
 def test_what_reads_a_frame_is_found() -> None:

@@ -95,7 +95,7 @@ def test_a_discovery_shows_values_of_several_people(in_an_engine: Any) -> None:
     of = context(
         in_an_engine,
         privacy_unit=dp.unit_of(contributions=1, identifier="person"),
-        privacy_loss=dp.loss_of(epsilon=900.0, delta=1e-6),
+        privacy_loss=dp.loss_of(epsilon=200.0, delta=1e-6),
         split_evenly_over=1,
     )
     query = of.query().truncate_per_group(3)
