@@ -43,7 +43,10 @@ def test_above_the_profile_and_close_to_it(case: Any, interval: float) -> None:
         assert profile(float(epsilon)) - 1e-12 <= delta <= profile(float(epsilon)) + interval / 5
 
 
-@pytest.mark.parametrize("case", [CASES[0], CASES[4], CASES[5]], ids=str)
+PRIVATE = (LaplaceParameters(1.3), None, (1.0, 1.0))
+
+
+@pytest.mark.parametrize("case", [CASES[0], CASES[4], CASES[5], PRIVATE], ids=str)
 def test_more_records_have_the_profile_of_so_many(case: Any) -> None:
     """Negative control: that of one record is far below."""
     mechanism, size, prior = case

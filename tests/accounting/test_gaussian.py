@@ -16,6 +16,7 @@ from opendp_bayes import GaussianParameters, calibrate, exact_loss, privacy_prof
 from opendp_bayes.accounting import gaussian as gaussian_module
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.mechanisms.integer_noise import log_theta
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.research import privacy_loss_distribution
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
@@ -173,6 +174,21 @@ def test_several_counts(copies: int, scale: float) -> None:
         truth = float(np.sum(p * -np.expm1(np.minimum(epsilon - loss, 0.0))))
         found = GaussianPair(scale, 1, copies).delta(epsilon)
         assert truth * (1 - 1e-12) - 1e-17 <= found <= truth * (1 + 1e-11) + 1e-16
+
+
+@pytest.mark.parametrize("moved", [1, 2])
+@pytest.mark.parametrize("scale", [0.4, 30.0])
+def test_no_worst_pair_is_farther_apart_than_all_records_in_one_count(
+    scale: float, moved: int
+) -> None:
+    """Nor has it so many counts that the remainders of a narrow law cannot be told apart."""
+    for records, largest in product((1, 2, 3, 4, 7, 200), repeat=2):
+        distance = Distance.limited(records, largest)
+        pair = GaussianPair.worst(scale, distance, moved)
+        assert pair.moved % moved == 0
+        squared = pair.moved // moved * pair.distance**2
+        assert distance.squared <= squared <= records**2
+        assert scale > gaussian_module.ALIKE or pair.moved <= gaussian_module.MOST_APART
 
 
 def test_remainders_are_alike_from_where_they_are_taken_for_so() -> None:
