@@ -5,6 +5,7 @@ where there is none intervals hold.
 import itertools
 import warnings
 from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,50 @@ def test_the_warning_says_what_to_do() -> None:
     posterior = released(HIDDEN, 20.0, 1.0, np.random.default_rng(0)).posterior
     with pytest.warns(UserWarning, match=WARNING):
         posterior.quantile(0.95)
+
+
+@pytest.mark.parametrize("levels", [{0.1: 1, 0.9: 4}, {0.9: 4, 0.1: 1}], ids=str)
+def test_the_warning_names_the_levels_that_are_pulled_in_any_order(levels: Any) -> None:
+    """Of six categories with one record each; the prior adds to the last two alone."""
+    quantiles: Any = {
+        level: SimpleNamespace(probabilities=np.arange(6) == at) for level, at in levels.items()
+    }
+    pulls = np.array([0.0, 0.0, 0.0, 0.0, 50.0, 50.0])
+
+    def cumulative(ends: Any) -> Any:
+        return SimpleNamespace(mean=lambda: ends / 6, std=lambda: np.full(len(ends), 0.4))
+
+    said = ordered.said_of_pulls(quantiles, pulls, 200.0, cumulative)
+    assert said.startswith("Quantiles of the levels 0.9 depend")
+
+
+def test_pulls_of_parts_are_in_the_order_of_their_categories() -> None:
+    """Those of the whole, summed over what each category is made of."""
+    cells = tuple(itertools.product("abc", range(3)))
+    prior = tuple(2.0**at for at in range(9))
+    one, table = (
+        ob.Release(
+            tuple(range(10, 19)),
+            labels,
+            prior,
+            ob.LaplaceParameters(2.0, total="private"),
+            promise(None),
+            axes,
+        ).posterior
+        for labels, axes in ((tuple(range(9)), ()), (cells, ("x", "y")))
+    )
+    whole = np.array(one._pulls())
+    grid = np.array(table._pulls()).reshape(3, 3)
+    for places in ([5, 2, 7], [8, 0], list(range(8, -1, -1))):
+        assert one.given(places)._pulls() == pytest.approx(whole[places])
+        merged = one.merged({"some": places[:2]})
+        expected = [
+            whole[places[:2]].sum() if at == "some" else whole[at] for at in merged.categories
+        ]
+        assert merged._pulls() == pytest.approx(expected)
+    assert table.marginal("y")._pulls() == pytest.approx(grid.sum(axis=0))
+    assert table.marginal("y", "x")._pulls() == pytest.approx(grid.T.ravel())
+    assert table.conditional("x", y=2)._pulls() == pytest.approx(grid[:, 2])
 
 
 def test_parts_of_a_posterior_have_it_too() -> None:

@@ -142,6 +142,8 @@ def test_a_survey_says_what_was_discovered(tmp_path):
     assert "DiscoveryQuery(values of 'code'" in repr(asked)
     answers = asked.release()
     assert ob.Survey.from_json(answers.to_json()) == answers
+    columns = dict(zip(answers, answers.columns, strict=True))
+    assert columns == {"code": ("code",), "vote": ("vote",), "again": ("vote",), "town": ("town",)}
     assert "code      3 categories shown" in str(answers)
     assert "DiscoveredRelease({'A01':" in repr(answers)
     sheet = answers.sheet(wait=False)

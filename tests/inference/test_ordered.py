@@ -98,6 +98,17 @@ def test_the_value_within_a_bin(made):
     assert inside == pytest.approx(0.9, abs=STANDARD_ERRORS * np.sqrt(2 * 0.09 / 20_000))
 
 
+@pytest.mark.parametrize("level", [0.05, 0.5, 0.95])
+def test_a_value_is_between_the_ends_of_bins_that_are_not_put_together(level):
+    """Those before and after the quantile hold it with no probability."""
+    edges = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
+    mechanism = LaplaceParameters(1.0, total="private")
+    made = Release((300,) * 6, tuple("abcdef"), (1.0,) * 6, mechanism, promise(None)).posterior
+    value = made.quantile(level, edges=edges).value
+    expected = np.interp(level, np.arange(7) / 6, edges)
+    assert value.mean() == pytest.approx(expected, rel=0.1)
+
+
 def test_of_many_categories_only_the_near_ones_are_computed(release):
     """Those that are left out hold nothing, and the others are as if all were computed."""
     rng = np.random.default_rng(3)

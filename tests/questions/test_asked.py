@@ -12,7 +12,7 @@ import pytest
 from opendp.context import Query
 
 import opendp_bayes as ob
-from opendp_bayes.extend.framework import ColumnKind, Question, counting
+from opendp_bayes.extend.framework import ColumnKind, Question, counting, counting_values
 from opendp_bayes.questions.asked import ask
 from opendp_bayes.questions.cells_of import cells_of
 from opendp_bayes.questions.question import Countable, Variable
@@ -30,6 +30,7 @@ class ListQuery:
     base: Query
     size: int | None
     by: tuple[str, ...] = ()
+    kept: str = ""
 
     def counts_of(self, question):
         domain, metric = self.base._chain
@@ -43,13 +44,23 @@ class ListQuery:
 
         return counting(domain, metric, question, kinds, groups, "ListQuery"), self.base
 
+    def counts_of_values(self, column, *, always, nulls):
+        kinds = {column: ColumnKind("text", "str")}
 
-def listed(unit="contributions", loss=1.0, parts=1):
+        def batches(data, keys):
+            yield pl.DataFrame({"key": data[column]}).group_by("key").agg(number=pl.len())
+
+        policy = {"always": always, "nulls": nulls}
+        made = counting_values(*self.base._chain, column, kinds, batches, "ListQuery", **policy)
+        return made, self.base
+
+
+def listed(unit="contributions", loss=1.0, parts=1, **delta):
     metric = dp.symmetric_distance() if unit == "contributions" else dp.change_one_distance()
     context = dp.Context.compositor(
         data={"vote": VOTES, "region": REGIONS},
         privacy_unit=(metric, 1),
-        privacy_loss=dp.loss_of(epsilon=loss),
+        privacy_loss=dp.loss_of(epsilon=loss, **delta),
         split_evenly_over=parts,
         domain=dp.user_domain("Lists", lambda value: isinstance(value, dict)),
     )
@@ -70,6 +81,17 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     groups = ob.posterior(replace(query, by=("region",)), "vote", **GROUPED)
     assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
     assert context.remaining_privacy_loss() == []
+
+
+@pytest.mark.parametrize("kept", ["", "the first row of each person"])
+def test_the_rule_of_a_query_of_another_kind_is_promised_by_every_door(kept):
+    query = ListQuery(listed(loss=400.0, parts=3, delta=1e-6).query(), None, kept=kept)
+    results = [ob.posterior(query, "vote", **LABELS).release()]
+    results.append(ob.discover(query, "vote", nulls=ob.DROP).release())
+    both = {"a": {"column": "vote", **LABELS}, "b": ob.discover(query, "vote", nulls="none")}
+    results += ob.survey(query, both).release().values()
+    promises = [(of.promise.truncated, of.promise.kept) for of in results]
+    assert promises == [(bool(kept), kept)] * 4
 
 
 def test_a_survey_of_a_query_of_another_kind_is_one_debit():

@@ -42,6 +42,7 @@ COLUMNS = {
     "boolean": (pl.Boolean, [True, False], [True, False], [True, False]),
     "boolean in part": (pl.Boolean, [True], [True], [True, False]),
     **{str(dtype): (dtype, [3, 1, 2], [3, 1, 2], [0, 1, 2, 3, 99]) for dtype in INTEGERS},
+    "below 0": (pl.Int64, [3, 1, 2], [3, 1, 2], [-(2**63), -1, 0, 1, 2, 3, 2**63 - 1]),
 }
 
 
@@ -53,7 +54,8 @@ def counted_in_python(values, categories, nulls, unknown):
         if label is not None and label not in labels and label not in (nulls, unknown)[:i]
     ]
     counts = Counter(
-        nulls if value is None else value if value in categories else unknown for value in values
+        nulls if value is None else value if value in (*categories, nulls) else unknown
+        for value in values
     )
     return labels, [counts[label] for label in labels]
 
@@ -92,6 +94,18 @@ def test_counts_equal_a_count_in_python(name, data):
     assert counts.dtype == np.int64
     assert counts.tolist() == expected
     assert counts.sum() == len(rows)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_values_that_read_like_the_label_of_nulls_are_counted_there(name):
+    dtype, argument, categories, values = COLUMNS[name]
+    rows = [None, *(value for at, value in enumerate(values) for _ in range(at + 2))]
+    frame = pl.LazyFrame({"x": pl.Series(rows, dtype=dtype)})
+    for nulls in values:
+        policy = {"categories": argument, "nulls": nulls, "unknown": "other"}
+        column = categorical_column("x", pl.Series([], dtype=dtype).dtype, nullable=True, **policy)
+        labels, expected = counted_in_python(rows, categories, nulls, "other")
+        assert (list(column.labels), count(column, frame).tolist()) == (labels, expected)
 
 
 @pytest.mark.parametrize("dtype", [ABC, pl.String, pl.Categorical])

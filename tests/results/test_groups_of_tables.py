@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -88,6 +88,31 @@ def test_several_columns_make_tuples_and_several_others_a_table() -> None:
     assert tables["a"].axes == ("y", "x")
     assert tables["a"].categories == tuple(product((1, 2, 3), (True, False)))
     assert tables["a"].drawn == tuple(range(6))
+
+
+@pytest.mark.parametrize("size", [None, 66])
+@pytest.mark.parametrize("columns", [of for n in (1, 2) for of in permutations("zyx", n)])
+def test_what_is_said_of_the_other_columns_stays_theirs(
+    columns: tuple[str, ...], size: int | None
+) -> None:
+    said = {name: {"nulls": f"no {name}", "unknown": f"other {name}"} for name in "zyx"}
+    three = ob.Release(
+        tuple(range(12)),
+        tuple(product("ab", (1, 2, 3), (True, False))),
+        (1.0,) * 12,
+        PRIVATE if size is None else PUBLIC,
+        promise(size),
+        tuple("zyx"),
+        ordered=tuple("zy"),
+        columns=tuple("zyx"),
+        **{of: tuple(said[name][of] for name in "zyx") for of in ("nulls", "unknown")},
+    )
+    rest = tuple(name for name in "zyx" if name not in columns)
+    for one in three.by(*columns).values():
+        assert one.columns == rest
+        assert one.ordered == tuple(name for name in rest if name != "x")
+        assert one.nulls == tuple(said[name]["nulls"] for name in rest)
+        assert one.unknown == tuple(said[name]["unknown"] for name in rest)
 
 
 @pytest.mark.parametrize(

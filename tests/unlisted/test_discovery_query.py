@@ -3,6 +3,7 @@ refused before any data are read.
 """
 
 import re
+from functools import partial
 from typing import Any
 
 import opendp.prelude as dp
@@ -128,6 +129,32 @@ def test_every_law_is_asked_for_by_name(name: str) -> None:
     assert release.discovery.law.name == name
     assert release.epsilon <= 1.0
     assert release.delta <= 1e-8
+
+
+@pytest.mark.parametrize("rest", [None, 0.25])
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("optimal_threshold", "epsilon"),
+        ("laplace_threshold", "epsilon"),
+        ("gaussian_threshold", "rho"),
+    ],
+)
+def test_a_law_that_is_given_meets_either_part_of_a_budget(
+    name: str, part: str, rest: float | None
+) -> None:
+    """That which a budget buys, with its share for the rest; it exceeds less of either part."""
+    of_key = partial(ob.discover, column="key", **ASKED)
+    bought = of_key(query(**{part: 0.5, "delta": 1e-8}), mechanism=name, rest=rest).release()
+    law, spent = bought.discovery, {of: getattr(bought, of) for of in (part, "delta")}
+    assert (law.rest is None) == (rest is None)
+    if law.rest is not None:
+        assert law.rest.scale == pytest.approx(2.0 if part == "rho" else 8.0)
+    assert of_key(query(**spent), mechanism=law).release().discovery == law
+    for lowered in spent:
+        less = spent | {lowered: 0.99 * spent[lowered]}
+        with pytest.raises(ValueError, match="exceeds the budget"):
+            of_key(query(**less), mechanism=law).release()
 
 
 def test_a_query_without_a_budget_is_refused_with_one_to_ask_for() -> None:

@@ -195,6 +195,17 @@ def test_categories_are_called_what_the_specification_calls_them(
     assert [row[0] for row in rows] == ["1", "2", "3", "4", "no listed value"]
 
 
+def test_groups_are_called_by_the_labels_of_their_column_everywhere(election: Report) -> None:
+    columns = dict(election.specification.columns)
+    columns["vote"] = replace(columns["vote"], categories=VOTES, labels=["the one", "the other"])
+    specification = replace(election.specification, columns=columns)
+    page = rendered(replace(election, specification=specification))
+    said, _, embedded = page.partition("<script")
+    assert "Clinton" in embedded
+    assert not re.search("Clinton|Dole", said)
+    assert "the one: " in Page(page).text["results"]
+
+
 def test_a_table_says_where_records_in_no_category_are(election: Report, marriages: Report) -> None:
     header, *rows = Page(rendered(marriages)).tables[-2]
     assert header == ["Column", "Result", "Without a value", "With another value"]

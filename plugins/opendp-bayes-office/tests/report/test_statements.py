@@ -13,7 +13,15 @@ from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column
 from opendp_bayes_office.report.specification_text import read_specification
-from opendp_bayes_office.report.statements import methods, named, notes, prior_of, promise, total
+from opendp_bayes_office.report.statements import (
+    methods,
+    named,
+    naming,
+    notes,
+    prior_of,
+    promise,
+    total,
+)
 
 TEXT = """
 title = "Votes"
@@ -308,3 +316,14 @@ def test_neighbours_and_priors_are_said_as_they_are() -> None:
 def test_labels_belong_to_the_categories_beside_them() -> None:
     column = Column(categories=["z", "a", "m"], labels=["Zed", "Ay", "Em"])
     assert [named(column, value) for value in ("a", "m", "z")] == ["Ay", "Em", "Zed"]
+
+
+def test_labels_that_are_merged_are_named_already() -> None:
+    """Those of a column may be other categories of it."""
+    text = TEXT.replace('["a", "b"]', '["a", "b", "c"]\nlabels = ["b", "c", "a"]')
+    names = []
+    for merge in ("", "merge = 2"):
+        specification = read_specification(f"{text}\n{merge}")
+        column = naming(specification.columns["vote"], specification.results[0])
+        names.append([named(column, value) for value in ("a", "b", "c")])
+    assert names == [["b", "c", "a"], ["a", "b", "c"]]
