@@ -3,6 +3,7 @@ says so, through every kind of result and through JSON.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -234,3 +235,11 @@ def test_draws_of_a_walk_and_of_what_is_apart() -> None:
     together = np.corrcoef(drawn[:, 2], drawn[:, 3])[0, 1]
     assert abs(together) < 5 / np.sqrt(chains)
     assert np.corrcoef(drawn[:, 1], drawn[:, 2])[0, 1] > 0.1  # negative control
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> None:
+    noise = ob.LaplaceParameters(1.0, total="private")
+    listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, promise(None))
+    own = replace(listed, drawn=(2, 4, 3), nulls=("none",))
+    assert ob.combine([listed, own][::order], records="same").unordered == ("none",)

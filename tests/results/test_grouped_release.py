@@ -77,6 +77,13 @@ def test_with_a_public_number_of_records_the_groups_are_parts_of_one_table():
             one.to_json()
 
 
+def test_counts_of_a_group_add_up_to_its_own_number_where_that_is_public():
+    sizes = (4, 3, 30)
+    made = replace(CHANGED, sizes=sizes, rest=3)
+    assert tuple(map(sum, made.counts)) == sizes
+    assert [one.group_size for one in made.values()] == [*sizes]
+
+
 def test_the_rest_goes_with_a_public_number_of_records():
     with pytest.raises(ValueError, match=r"rest=3: .*what was drawn .* size=None"):
         replace(ADDED, rest=3)

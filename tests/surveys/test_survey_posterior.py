@@ -136,6 +136,13 @@ def test_conditionals_are_ratios() -> None:
     assert (given.categories, given.measured) == (LABELS["vote"], True)
     assert not found.conditional("vote", age=True, region=2).measured
     assert found.conditional("vote", "region", age=False).mean().sum() == pytest.approx(1)
+    # Of several that are given, in either order, each has its own value.
+    cube = found.marginal("age", "region", "vote").sample(50, seed=3).reshape(50, 2, 3, 3)
+    among = cube[:, 1, 0] / cube[:, 1, 0].sum(axis=1, keepdims=True)
+    last, first = LABELS["age"][1], LABELS["region"][0]
+    for order in ({"age": last, "region": first}, {"region": first, "age": last}):
+        drawn = found.conditional("vote", **order).sample(50, seed=3)
+        np.testing.assert_allclose(drawn, among)
 
 
 def test_numbers_of_a_table() -> None:
@@ -266,6 +273,10 @@ def test_tables_made_of_a_table() -> None:
         (
             found.conditional("vote", "age", region=2).conditional("vote", age=False),
             found.conditional("vote", region=2, age=False),
+        ),
+        (
+            found.conditional("vote", "age", region=2).marginal("age"),
+            found.conditional("age", region=2),
         ),
     ):
         assert (made.axes, made.measured) == (own.axes, own.measured)
