@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms import LaplaceThreshold
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.combination import Combination, check_given_once
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.merging import merged_places, neighbours
 from opendp_bayes.release_format.promise import Promise
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.unlisted import LaplaceThreshold
 from tests.helpers.documents import discovery
 from tests.helpers.releases import promise
 

@@ -152,6 +152,8 @@ def test_numbers_of_a_table() -> None:
     np.testing.assert_allclose(np.diag(table.cdf(upper)), 0.95, atol=1e-3)
     difference = table.difference("left", "none")
     assert difference.mean() == pytest.approx(table.mean()[0] - table.mean()[2])
+    behind = difference._law.draws_behind(0)  # its sign, which the others do not decide
+    assert behind == table.given(["left", "none"])._engine.independent != table._engine.independent
     odds, least = table.odds("left"), table.interval()[0][0]
     assert odds.interval()[0] == pytest.approx(least / (1 - least), rel=0.01)
     ratio, draws = table.ratio("left", "none"), table.sample(10**5, seed=1)
