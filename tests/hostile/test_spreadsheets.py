@@ -83,6 +83,18 @@ def test_a_table_of_csv_has_no_formula(file: Path, survey: ob.Survey, tmp_path: 
     assert [float(row["mean"]) for row in rows] == wanted["mean"].to_list()
 
 
+def test_headings_of_a_table_of_csv_are_no_formulas(tmp_path: Path) -> None:
+    noise = ob.LaplaceParameters(1.0, total="private")
+    cells = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
+    axes = ("=1+1", "@SUM(A1)")
+    table = ob.Release((9, 8, 7, 6), cells, (1.0,) * 4, noise, promise(None), axes)
+    (tmp_path / "table.json").write_text(table.to_json())
+    run("show", tmp_path / "table.json", "-o", tmp_path / "table.csv")
+    text = (tmp_path / "table.csv").read_text()
+    assert formulas(text) == []
+    assert {"'=1+1", "'@SUM(A1)"} <= set(next(csv.reader(text.splitlines())))
+
+
 def test_the_other_tables_hold_labels_as_they_are(
     file: Path, survey: ob.Survey, tmp_path: Path
 ) -> None:

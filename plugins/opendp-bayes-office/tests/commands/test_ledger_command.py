@@ -42,6 +42,16 @@ def test_keeps_account_of_releases_and_reports():
     assert [entry.note for entry in ob.Ledger("b").account.entries] == ["", "vote", "The vote"]
 
 
+def test_a_run_is_entered_with_what_it_bought():
+    """Without a discovery that is no δ, whatever the budget has."""
+    Path("s.toml").write_text(SPECIFICATION.replace("epsilon = 0.75", "rho = 0.3\ndelta = 1e-6"))
+    run("ledger", "b", "--dataset", "census", "--rho", 1, "--delta", 1e-5)
+    run("run", "s.toml", "votes.csv", "-o", "votes.json", "--ledger", "b")
+    (account,) = json.loads(run("ledger", "b", "--dataset", "census", "--json"))
+    assert account["remaining"]["delta"] == 1e-5
+    assert account["remaining"]["rho"] == pytest.approx(0.7)
+
+
 @pytest.mark.usefixtures("_unread")
 @pytest.mark.parametrize(
     "command", [(*RELEASE, "--epsilon", 1), ("report", "s.toml", "votes.csv", "--ledger", "b")]
