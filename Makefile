@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS)
 PROJECT := pyproject.toml $(CONSTRAINTS)
-PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines plugins/opendp-bayes-office
+PLUGINS := plugins/opendp-bayes-template plugins/opendp-bayes-smoothed plugins/opendp-bayes-engines plugins/opendp-bayes-office plugins/opendp-bayes-research
 # Python keeps what it compiled, whatever the environment says: every process would compile every package again.
 export PYTHONDONTWRITEBYTECODE :=
 # Stamps of what is installed, each on top of the one before.
@@ -41,7 +41,7 @@ $(FOR_DEMO): $(PROJECT)
 
 $(FOR_TESTS): $(FOR_DEMO) $(PLUGINS:=/pyproject.toml)
 	$(PIP) --upgrade pip
-	$(PIP) --no-compile --group test --editable '.[composition]' $(addprefix --editable ,$(PLUGINS))
+	$(PIP) --no-compile --group test --editable '.' $(addprefix --editable ,$(PLUGINS))
 	touch $@
 
 $(FOR_TOOLS): $(FOR_TESTS)

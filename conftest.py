@@ -45,7 +45,11 @@ gc.disable()
 _flags = ELLIPSIS | NORMALIZE_WHITESPACE
 _docstrings = Sybil(
     parsers=[DocTestParser(optionflags=_flags)],
-    patterns=["opendp_bayes/*.py", "opendp_bayes/**/*.py"],
+    patterns=[
+        f"{package}/{modules}"
+        for package in ("opendp_bayes", "plugins/opendp-bayes-research/opendp_bayes_research")
+        for modules in ("*.py", "**/*.py")
+    ],
 )
 
 

@@ -71,7 +71,15 @@ def core() -> None:
         said = str(error)
     assert "pip install opendp-bayes-office" in said
     assert release().posterior.to_frame().height == 3
-    for package in ("typer", "rich", "jinja2", "openpyxl", "pyreadstat", "xlsxwriter"):
+    for package in (
+        "typer",
+        "rich",
+        "jinja2",
+        "openpyxl",
+        "pyreadstat",
+        "xlsxwriter",
+        "dp_accounting",
+    ):
         assert find_spec(package) is None, package
 
 
@@ -132,11 +140,12 @@ def arviz() -> None:
     assert release().posterior.to_arviz(draws=10) is not None
 
 
-def composition() -> None:
-    from opendp_bayes.research import privacy_loss_distribution
+def research() -> None:
+    from opendp_bayes_research import audit, privacy_loss_distribution
 
     mechanism = ob.LaplaceParameters(scale=1.0, total="private")
     assert privacy_loss_distribution(mechanism, size=None, prior=[1.0, 1.0])
+    assert audit(mechanism, size=None, prior=[1.0, 1.0], draws=1000).passed
 
 
 if len(sys.argv) == 1:

@@ -17,6 +17,7 @@ import numpy as np
 from reporting import table
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from opendp_bayes.accounting import pairs, profile
 from opendp_bayes.accounting.exponential import enumeration, two_categories
 from opendp_bayes.mechanisms.setting import Setting
@@ -187,14 +188,14 @@ def audits() -> None:
         "An audit at its defaults",
         ["mechanism", "audit, s"],
         rows,
-        "`ob.research.audit(mechanism, size=100, prior=[1.0] * k)`, each in a process of its own."
+        "`research.audit(mechanism, size=100, prior=[1.0] * k)`, each in a process of its own."
         " Wanted: at"
         " most 15 s.",
     )
 
 
 def _seconds_of_audit(mechanism: Any, k: int) -> float:
-    return seconds(lambda: ob.research.audit(mechanism, size=100, prior=(1.0,) * k))
+    return seconds(lambda: research.audit(mechanism, size=100, prior=(1.0,) * k))
 
 
 def _seconds_of_calibration(size: int, k: int, target: dict[str, float], tune: bool) -> float:

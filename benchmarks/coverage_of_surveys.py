@@ -199,7 +199,7 @@ def run(name: str, size: int, epsilon: float, seed: int) -> dict[Any, Any]:
                 ]
                 found_in = (estimates(x.reshape(shape)) for x in counts)
                 each, own = map(np.array, zip(*found_in, strict=True))
-                low, high = ob.research.combine_estimates(each, own, kind="population").interval()
+                low, high = ob.combine_estimates(each, own, kind="population").interval()
                 found["slopes", way].append(bool(low[0] <= true[0] <= high[0]))
                 found["odds", way].append(bool(low[1] <= true[1] <= high[1]))
     return dict(found)

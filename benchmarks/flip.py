@@ -22,7 +22,7 @@ def main() -> None:
         prior = [1.0] * k
         counts = np.full(k, size // k) + (np.arange(k) < size % k)
         for epsilon in EPSILONS:
-            scale = 2 * ob.research.global_sensitivity(size, prior) / epsilon
+            scale = 2 * ob.mechanisms.global_sensitivity(size, prior) / epsilon
             # Without the least time that a measurement takes.
             releases = [
                 partial(ob.m.measured_sampler(mechanism, size=size, prior=prior), counts, prior, 1)

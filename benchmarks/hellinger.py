@@ -9,7 +9,7 @@ from flint import arb, ctx
 from reporting import milliseconds, per_call, table
 from scipy.special import gammaln
 
-from opendp_bayes.research import hellinger_distance, local_sensitivity, smooth_sensitivity
+from opendp_bayes.mechanisms import hellinger_distance, local_sensitivity, smooth_sensitivity
 
 DISTANCES = 1_000_000
 CALLS = 20

@@ -223,9 +223,9 @@ def likelihoods() -> None:
 def _likelihood(k: int, size: int, scale: float, polynomial: bool) -> list[Any]:
     drawn = _drawn(k, scale, size, True)
     theta = (np.maximum(drawn, 0) + 1) / (np.maximum(drawn, 0) + 1).sum()
-    public = ob.research.log_likelihood(released(ob.KNormParameters(scale / 2), drawn, size))
+    public = ob.log_likelihood(released(ob.KNormParameters(scale / 2), drawn, size))
     mechanism = ob.LaplaceParameters(scale, total="private")
-    private = ob.research.log_likelihood(released(mechanism, drawn, None))
+    private = ob.log_likelihood(released(mechanism, drawn, None))
     times = [1e3 * least(partial(of, theta)) for of in (public, private)]
     row = [str(k), f"{size:.0e}", f"{scale:g}", *times]
     if not polynomial:

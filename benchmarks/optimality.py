@@ -12,10 +12,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mathematics.zero_sum import noise_vectors
-from opendp_bayes.planning.linear_program import Program
+from opendp_bayes_research.linear_program import Program
 
 #: Of the noise that is listed, the part of its weight that is left out.
 _NEGLIGIBLE = 1e-9
@@ -23,7 +24,7 @@ _NEGLIGIBLE = 1e-9
 
 def two_categories() -> Iterator[str]:
     for size, epsilon in product((5, 20, 60), (0.05, 0.2, 0.5, 1.0)):
-        least = ob.research.least_error(size, [1.0, 1.0], epsilon)
+        least = research.least_error(size, [1.0, 1.0], epsilon)
         found = least.standing(ob.LaplaceParameters(1 / epsilon))
         yield (
             f"| {size} | {epsilon} | {least.value:.5f} | {found.ratio:.4f} |"
@@ -50,13 +51,13 @@ def from_the_draw(size: int, k: int, scale: float, average: Floats) -> float:
     drawn = sets[0] + noise_vectors(norm + size, k)
     weights = np.exp(-np.abs(drawn[:, None] - sets).sum(axis=2) / (2 * scale)).T
     law = weights / weights.sum(axis=1, keepdims=True)
-    distance = ob.research.hellinger_distance(sets[:, None] + 1.0, sets[None] + 1.0)
+    distance = ob.mechanisms.hellinger_distance(sets[:, None] + 1.0, sets[None] + 1.0)
     return float(((average[:, None] * law).T @ distance).min(axis=1).sum())
 
 
 def several_categories() -> Iterator[str]:
     for size, k, epsilon in ((8, 3, 0.3), (8, 3, 1.0), (8, 3, 3.0), (4, 4, 1.0)):
-        least = ob.research.least_error(size, [1.0] * k, epsilon)
+        least = research.least_error(size, [1.0] * k, epsilon)
         cells = []
         for mechanism in calibrated(size, k, epsilon):
             found = least.standing(mechanism)

@@ -79,7 +79,7 @@ def regression(epsilon: float) -> list[list[Any]]:
         for at, kind in enumerate(kinds):
             frames = posterior.synthetic(COPIES, kind, seed=run)
             each, own = map(np.array, zip(*map(fitted, frames), strict=True))
-            lower, upper = ob.research.combine_estimates(each, own, kind=kind).interval()
+            lower, upper = ob.combine_estimates(each, own, kind=kind).interval()
             covered[at] += ((lower <= TRUE) & (upper >= TRUE))[1:]
             width[at] += (upper - lower)[1:]
     return [

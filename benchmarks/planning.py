@@ -89,8 +89,8 @@ def inverses() -> None:
         "The number of records, or the ε, that an error takes",
         ["k", "error", "smallest_size, s", "n", "smallest_epsilon, s"],
         rows,
-        "`ob.research.smallest_size(error, epsilon=1.0, ...)` and"
-        " `ob.research.smallest_epsilon(error, size=n, ...)`,"
+        "`research.smallest_size(error, epsilon=1.0, ...)` and"
+        " `research.smallest_epsilon(error, size=n, ...)`,"
         " each once, in a process of its own.",
     )
 

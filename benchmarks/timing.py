@@ -29,7 +29,7 @@ Timed = dict[str, list[int]]
 
 def mechanisms(size: int, k: int) -> Iterator[tuple[str, Any]]:
     """Mechanisms of a loss of about 1, without those that do not take this size."""
-    scale = 2 * ob.research.global_sensitivity(size, [1.0] * k)
+    scale = 2 * ob.mechanisms.global_sensitivity(size, [1.0] * k)
     for name, made in (
         ("EHD", ob.mechanisms.HellingerExponential(scale)),
         ("EHDL", ob.mechanisms.HellingerExponential(2.0, "local")),

@@ -11,8 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from opendp_bayes import LaplaceParameters, Mechanism
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
-from opendp_bayes.research import hellinger_distance
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    SmoothHellingerExponential,
+    hellinger_distance,
+)
 
 SIZE = 200
 PRIOR = np.array([1.0, 1.0])

@@ -17,7 +17,7 @@ def main() -> None:
     loss = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
     promise = ob.Promise(size=200, d_in=1, loss=loss, measure="MaxDivergence")
     release = ob.Release((88, 49, 63), LABELS, (1.0,) * 3, ob.KNormParameters(10.0), promise)
-    log_likelihood = ob.research.log_likelihood(release)
+    log_likelihood = ob.log_likelihood(release)
 
     def log_density(free: np.ndarray, ordered: bool) -> float:
         """Density of two logarithms of ratios, where the Dirichlet(1, 1, 1) prior is `prod θ`."""

@@ -1,9 +1,8 @@
 """Private posteriors of categorical data, as an extension of OpenDP.
 
 The names below are loaded when first used, so the mathematics can be used without importing OpenDP
-or polars. Constructors are in `t` and `m`, as OpenDP has them; exponential mechanisms are in
-`mechanisms`, laws for values that nobody listed in `unlisted`, and distances, sensitivities, audits
-and the papers in `research`.
+or polars. Constructors are in `t` and `m`, as OpenDP has them; exponential mechanisms, distances
+and sensitivities are in `mechanisms`, and laws for values that nobody listed in `unlisted`.
 """
 
 import sys
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from opendp_bayes import (
         measurements as m,  # noqa: F401
         mechanisms as mechanisms,
-        research as research,
         transformations as t,  # noqa: F401
         unlisted as unlisted,
     )
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from opendp_bayes.accounting.profile import privacy_profile as privacy_profile
     from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference.combine import combine as combine
+    from opendp_bayes.inference.log_likelihood import log_likelihood as log_likelihood
     from opendp_bayes.inference.noise_aware import noise_aware_posterior as noise_aware_posterior
     from opendp_bayes.mechanisms import (
         GaussianParameters as GaussianParameters,
@@ -38,17 +37,27 @@ if TYPE_CHECKING:
     )
     from opendp_bayes.mechanisms.neighbours import Distance as Distance
     from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss as PrivacyLoss
-    from opendp_bayes.mechanisms.registry import load_mechanism as load_mechanism
+    from opendp_bayes.mechanisms.registry import (
+        available_mechanisms as available_mechanisms,
+        load_mechanism as load_mechanism,
+    )
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.questions.left_out import DROP as DROP
     from opendp_bayes.questions.posterior_query import posterior as posterior
     from opendp_bayes.release_format.promise import Promise as Promise
-    from opendp_bayes.results.counts_from_elsewhere import noisy_counts as noisy_counts
+    from opendp_bayes.results.counts_from_elsewhere import (
+        noisy_counts as noisy_counts,
+        noisy_tables as noisy_tables,
+    )
     from opendp_bayes.results.release import Release as Release
+    from opendp_bayes.surveys.agreement_of_copies import agreement_of_copies as agreement_of_copies
     from opendp_bayes.surveys.joint_posterior import combine_tables as combine_tables
     from opendp_bayes.surveys.levels_query import levels as levels
     from opendp_bayes.surveys.survey import Survey as Survey
     from opendp_bayes.surveys.survey_query import survey as survey
+    from opendp_bayes.surveys.survey_tables.estimates_of_copies import (
+        combine_estimates as combine_estimates,
+    )
     from opendp_bayes.trusted.account import LedgerError as LedgerError
     from opendp_bayes.trusted.boundary import ReleaseError as ReleaseError
     from opendp_bayes.trusted.handed_out import ReleaseInterrupted as ReleaseInterrupted
@@ -85,7 +94,11 @@ _HOME = {
     # infer
     "combine": "inference.combine",
     "combine_tables": "surveys.joint_posterior",
+    "combine_estimates": "surveys.survey_tables.estimates_of_copies",
+    "agreement_of_copies": "surveys.agreement_of_copies",
     "noisy_counts": "results.counts_from_elsewhere",
+    "noisy_tables": "results.counts_from_elsewhere",
+    "log_likelihood": "inference.log_likelihood",
     "noise_aware_posterior": "inference.noise_aware",
     "NoiseAwarePosterior": "inference.answers.posterior",
     # foresee
@@ -98,6 +111,7 @@ _HOME = {
     "KNormParameters": "mechanisms",
     "GaussianParameters": "mechanisms",
     "Mechanism": "mechanisms",
+    "available_mechanisms": "mechanisms.registry",
     "load_mechanism": "mechanisms.registry",
 }
 #: Other doors.
@@ -106,7 +120,6 @@ _MODULES = {
     "m": "measurements",
     "mechanisms": "mechanisms",
     "unlisted": "unlisted",
-    "research": "research",
 }
 
 __all__ = sorted({*_HOME, *_MODULES})

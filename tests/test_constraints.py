@@ -170,11 +170,12 @@ def test_each_package_installs_what_its_modules_load() -> None:
     for python in ("3.10.0", "3.14.0"):
         assert not_required(package, needs, python) == by_rich
     assert "numpy" in not_required(package, needs[:1], "3.14.0")  # the negative control
-    folder = ROOT / "plugins" / "opendp-bayes-office"
-    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
-    office: list[str] = [*needs, *project["dependencies"]]
-    assert not_required(folder / "opendp_bayes_office", office, "3.10.0") == set()
-    assert not_required(folder / "opendp_bayes_office", office, "3.14.0") == {"tomli"}  # for 3.10
+    for plugin, by_others in (("office", {"tomli"}), ("research", set())):  # tomli is for 3.10
+        folder = ROOT / "plugins" / f"opendp-bayes-{plugin}"
+        project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+        required: list[str] = [*needs, *project["dependencies"]]
+        assert not_required(folder / f"opendp_bayes_{plugin}", required, "3.10.0") == set()
+        assert not_required(folder / f"opendp_bayes_{plugin}", required, "3.14.0") == by_others
 
 
 def test_notices_a_version_for_fewer() -> None:

@@ -9,6 +9,7 @@ import inspect
 import pytest
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from opendp_bayes.accounting.profile import PrivacyProfile
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
@@ -39,7 +40,7 @@ def _quick(coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_an_argument_matters(row: Row) -> None:
-    if row.function is ob.research.privacy_loss_distribution:
+    if row.function is research.privacy_loss_distribution:
         pytest.importorskip("dp_accounting")
     if row.function.__name__ == "to_arviz":
         arviz_or_skip()

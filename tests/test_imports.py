@@ -32,7 +32,7 @@ GLUE = {
     "unlisted.trusted",
 }
 #: Files that hold names alone, or ask what does the work.
-DOORS = {"__main__", "extend", "measurements", "research", "surveys", "transformations", "unlisted"}
+DOORS = {"__main__", "extend", "measurements", "surveys", "transformations", "unlisted"}
 FRAMES = {"opendp", "polars"}
 
 
@@ -100,8 +100,8 @@ def test_the_glue_loads_both() -> None:
 def test_using_the_mathematics_by_its_short_names_loads_neither() -> None:
     code = (
         "from opendp_bayes import LaplaceParameters, Release, load_mechanism\n"
-        "from opendp_bayes.mechanisms import HellingerExponential\n"
-        "from opendp_bayes.research import available_mechanisms, hellinger_distance\n"
+        "from opendp_bayes import available_mechanisms\n"
+        "from opendp_bayes.mechanisms import HellingerExponential, hellinger_distance\n"
         "available_mechanisms();"
         " load_mechanism('laplace_parameters')(1.0).sample([1, 2],"
         " 1.0)\nHellingerExponential(0.1).sample([5, 5], 1.0); hellinger_distance([1, 2], [2, 1])"
@@ -130,7 +130,7 @@ of_axes = {name: ob.noisy_counts([9, n, 2, 5], ["a", "b", "c", "d"], scale=1.0, 
     "laplace_parameters") for n, name in enumerate(("x", "y"))}
 joint = ob.combine_tables(of_axes)
 copies = joint.synthetic(2)
-frames += [ob.research.agreement_of_copies(joint, copies, kind="population"), *copies]
+frames += [ob.agreement_of_copies(joint, copies, kind="population"), *copies]
 assert all(frame.height > 0 for frame in frames), frames
 assert one.posterior.mean().sum() and len(report.releases) == 3 and str(levels.posterior)
 assert "polars" in sys.modules

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mathematics.validation import as_counts, as_scale
 from opendp_bayes.mathematics.zero_sum import nearest_counts
@@ -66,12 +67,11 @@ class NearestLaplace(NoisyCounts):
 
 
 PACKAGE = Path(ob.__file__).parent
-#: Where a mechanism is named outside `mechanisms`: its constructor, its name in the papers, what
+#: Where a mechanism is named outside `mechanisms`: its constructor, what
 #: `auto` and a plan compare unless told otherwise, what has a law of OpenDP's noise; and the door.
 NAMED_IN = {
     "__init__.py",
     "questions/constructors.py",
-    "papers.py",
     "planning/automatic.py",
     "planning/plan.py",
     "results/counts_from_elsewhere.py",
@@ -148,7 +148,7 @@ def test_a_plan_and_an_audit_take_it() -> None:
     found = ob.plan(size=60, prior=PRIOR, epsilon=1.0, mechanisms=[NearestLaplace(1.0)])
     assert found.rows[0].loss is not None
     assert 0 < found.rows[0].errors["balanced"].hellinger < 1
-    audited = ob.research.audit(NearestLaplace(0.5), size=SIZE, prior=PRIOR, draws=5000)
+    audited = research.audit(NearestLaplace(0.5), size=SIZE, prior=PRIOR, draws=5000)
     assert audited.passed
     assert audited.fits
 

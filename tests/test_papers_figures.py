@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from tests.helpers.by_path import loaded
 
 ROOT = Path(__file__).parent.parent
@@ -104,14 +105,14 @@ def test_some_errors_of_the_slow_figures(
     if panel.startswith("k") and part == PAPERS:
         mechanisms = {
             **mechanisms,
-            "lap, truncated": ob.research.papers.lap_truncated(1.0, len(counts)),
+            "lap, truncated": research.papers.lap_truncated(1.0, len(counts)),
         }
     boxes = {label for label in numbers if label.endswith((", q1", ", med", ", q3"))}
     whiskers = {label for label in numbers if label.endswith((", whislo", ", whishi"))}
     assert set(numbers) - boxes - whiskers == set(mechanisms)
     assert len(boxes) == 3 * len(whiskers) / 2 == (6 if panel.startswith("data") else 0)
     for label, mechanism in mechanisms.items():
-        law = ob.research.error_law(mechanism, counts, prior)
+        law = research.error_law(mechanism, counts, prior)
         assert not law.simulated
         assert close(numbers[label], str(law.mean())), label
         assert not close(numbers[label], str(law.mean() * 1.01))
@@ -121,7 +122,7 @@ def test_some_errors_of_the_slow_figures(
 def test_the_boxes_are_of_two_mechanisms_laws(settings: ModuleType, part: str, label: str) -> None:
     """At Beta(40, 40): the quartiles, and the first and the last of 1000 runs."""
     numbers = kept("figure_6", f"data (50, 50), prior Beta(a, a), {part}", "40")
-    law = ob.research.error_law(settings.SETTINGS[part](100, 2, 1.0, 40.0)[label], [50, 50], 40.0)
+    law = research.error_law(settings.SETTINGS[part](100, 2, 1.0, 40.0)[label], [50, 50], 40.0)
     levels = {"whislo": 0.001, "q1": 0.25, "med": 0.5, "q3": 0.75, "whishi": 0.999}
     for name, level in levels.items():
         assert close(numbers[f"{label}, {name}"], str(law.quantile(level))), name
@@ -150,8 +151,8 @@ def test_more_categories_are_shown_as_probabilities(
 ) -> None:
     """Nearest to a multiple of the distance of one record; more need not be probable nearer."""
     panel = f"k = {k}, n = {n}, ε = {epsilon:g}, {PAPERS}"
-    law = ob.research.error_law(ob.research.papers.ilap(epsilon, k), settings.balanced(n, k), 1.0)
-    record = ob.research.local_sensitivity(settings.balanced(n, k), 1.0)
+    law = research.error_law(research.papers.ilap(epsilon, k), settings.balanced(n, k), 1.0)
+    record = ob.mechanisms.local_sensitivity(settings.balanced(n, k), 1.0)
     shown = [
         (x, y)
         for title, curve, x, y in cells(IMAGES / f"{figure}.csv")
@@ -173,7 +174,7 @@ def test_some_probabilities_of_the_slow_figures(
     mechanisms = settings.at_papers_scales(300, 2, epsilon)
     assert set(numbers) == set(mechanisms)
     for label, mechanism in mechanisms.items():
-        hit = float(ob.research.error_law(mechanism, [150, 150], 1.0).cdf(0.0))
+        hit = float(research.error_law(mechanism, [150, 150], 1.0).cdf(0.0))
         assert close(numbers[label], str(hit)), label
 
 

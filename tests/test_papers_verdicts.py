@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 import opendp_bayes_smoothed as obs
-from opendp_bayes.research import papers
+from opendp_bayes_research import papers
 from tests.helpers.by_path import loaded
 
 ROOT = Path(__file__).parent.parent
@@ -36,10 +37,8 @@ def conditional(holds: bool, fails: bool) -> str:
 
 
 @lru_cache(maxsize=1024)
-def law(
-    mechanism: ob.Mechanism, counts: tuple[int, ...], prior: float = 1.0
-) -> ob.research.ErrorLaw:
-    found = ob.research.error_law(mechanism, counts, prior)
+def law(mechanism: ob.Mechanism, counts: tuple[int, ...], prior: float = 1.0) -> research.ErrorLaw:
+    found = research.error_law(mechanism, counts, prior)
     assert not found.simulated
     return found
 
@@ -48,7 +47,7 @@ def within(mechanism: ob.Mechanism, counts: tuple[int, int], k: int) -> float:
     """P(H <= t) at the smallest t that k records reach: on one side, if the data are skewed."""
     near = [
         float(
-            ob.research.hellinger_distance(
+            ob.mechanisms.hellinger_distance(
                 np.add(counts, 1.0), [counts[0] + s + 1.0, counts[1] - s + 1.0]
             )
         )

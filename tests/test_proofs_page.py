@@ -34,7 +34,8 @@ def docstring(place: str) -> str:
     there is none.
     """
     path, _, name = place.partition("::")
-    file = ROOT / "opendp_bayes" / path
+    research = path.startswith("opendp_bayes_research/")
+    file = ROOT / ("plugins/opendp-bayes-research" if research else "opendp_bayes") / path
     node: ast.AST | None = ast.parse(file.read_text("utf-8")) if file.is_file() else None
     for part in name.split(".") if name else []:
         inside = ast.iter_child_nodes(node) if node is not None else ()

@@ -21,7 +21,7 @@ NAMES = {
     "HammingExponential": "MineExponential",
 }
 #: All that a plugin may import of the package.
-DOORS = {"opendp_bayes", "opendp_bayes.extend", "opendp_bayes.research"}
+DOORS = {"opendp_bayes", "opendp_bayes.extend", "opendp_bayes_research"}
 
 
 def renamed(text: str) -> str:

@@ -12,12 +12,12 @@ from tests.helpers.sources import ROOT
 from tests.helpers.sweeps import pairs_of
 
 TESTS = ROOT / "tests"
-OFFICE = ROOT / "plugins" / "opendp-bayes-office"
+PLUGINS = {name: ROOT / "plugins" / f"opendp-bayes-{name}" for name in ("office", "research")}
 MODULES = {
     prefix + path.relative_to(package).with_suffix("").as_posix()
     for prefix, package in (
         ("", ROOT / "opendp_bayes"),
-        ("office/", OFFICE / "opendp_bayes_office"),
+        *((f"{name}/", path / f"opendp_bayes_{name}") for name, path in PLUGINS.items()),
     )
     for path in package.rglob("*.py")
     if not path.stem.startswith("__")
@@ -40,15 +40,15 @@ LISTED = listed((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
 
 
 def place_of(path: str) -> Path:
-    """A file of tests, of which those of the office are beside it."""
-    inside = path.removeprefix("office/")
-    return (TESTS if inside == path else OFFICE / "tests") / inside
+    """A file of tests, of which those of a plugin are beside it."""
+    name, _, inside = path.partition("/")
+    return PLUGINS[name] / "tests" / inside if name in PLUGINS else TESTS / path
 
 
 def by_name(module: str) -> bool:
     """Whether the tests of a module are where its name says."""
     *rooms, name = module.split("/")
-    room = rooms[: 2 if rooms[:1] == ["office"] else 1]
+    room = rooms[: 2 if module.partition("/")[0] in PLUGINS else 1]
     return place_of("/".join([*room, f"test_{name}.py"])).exists()
 
 
@@ -78,7 +78,7 @@ def test_a_module_without_tests_is_noticed() -> None:
     assert not by_name("samplers/no_such_sampler")
     assert not in_the_list("samplers/no_such_sampler")
     assert not in_the_list("samplers")
-    assert by_name("papers")
+    assert by_name("research/papers")
     assert by_name("samplers/uniform")
     assert by_name("office/files/tables")
     assert not by_name("files/tables")

@@ -34,7 +34,7 @@ def row(n: int, x: int, prior: Prior = UNIFORM) -> Array:
     """`H(BI(x), BI(y))` for y = 0..n, for sizes whose whole table would be too large."""
     y = np.arange(n + 1)
     others = np.stack([y + prior[0], n - y + prior[1]], axis=1)
-    return ob.research.hellinger_distance(others, [x + prior[0], n - x + prior[1]])
+    return ob.mechanisms.hellinger_distance(others, [x + prior[0], n - x + prior[1]])
 
 
 def below(law: Array, distance: Array, t: float) -> float:
@@ -57,7 +57,7 @@ def sensitivity_at(distance: Array, x: int) -> float:
 @check("P1")
 def definitions() -> str:
     first = gamma_smooth(60, UNIFORM, 0.5)
-    package = [ob.research.smooth_sensitivity([x, 60 - x], 1.0, gamma=0.5) for x in range(61)]
+    package = [ob.mechanisms.smooth_sensitivity([x, 60 - x], 1.0, gamma=0.5) for x in range(61)]
     return (
         f"n=60, gamma=0.5: S >= LS: {bool((first >= local(60) * (1 - _TIE)).all())};"
         f" equal to the package's: {np.allclose(first, package, rtol=1e-12)}"
@@ -78,7 +78,7 @@ def constant() -> str:
 def last_parameter() -> str:
     posterior = np.array([3.0, 0.0])
     try:
-        ob.research.hellinger_distance(posterior, [3.0, 2.0])
+        ob.mechanisms.hellinger_distance(posterior, [3.0, 2.0])
     except ValueError as error:
         return f"parameters (3, 0): {error}"
     return "accepted"
@@ -189,7 +189,7 @@ def one_over_epsilon() -> str:
 
 @check("P19")
 def second_parameter() -> str:
-    distance = float(ob.research.hellinger_distance([6, 6], [6, 4]))
+    distance = float(ob.mechanisms.hellinger_distance([6, 6], [6, 4]))
     return f"Beta(1,1), n=10, x=5, k=0: Beta(6,6) against Beta(6,4): H = {distance:.4f}, not 0"
 
 
@@ -232,7 +232,8 @@ def central_mass() -> str:
 @check("P24")
 def within_the_sensitivity() -> str:
     printed = [
-        float(ob.research.hellinger_distance([51, 51], [51 + k, 100 - 51 - k])) for k in (-1, 0, 1)
+        float(ob.mechanisms.hellinger_distance([51, 51], [51 + k, 100 - 51 - k]))
+        for k in (-1, 0, 1)
     ]
     distance = row(100, 50)
     right = [float(distance[50 + k]) for k in (-1, 0, 1)]
@@ -279,7 +280,7 @@ def table_lszhang() -> str:
         both = np.stack(np.meshgrid(*[np.arange(n + 1.0)] * 2, indexing="ij"), axis=-1)
         quantiles = []
         for x in (n // 2, 0):
-            distance = ob.research.hellinger_distance(
+            distance = ob.mechanisms.hellinger_distance(
                 both.reshape(-1, 2) + 1, [x + 1.0, n - x + 1.0]
             )
             law = np.outer(laplace_law(n, x, 2.0), laplace_law(n, n - x, 2.0)).ravel()

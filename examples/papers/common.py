@@ -46,7 +46,7 @@ def data_sets(n: int, k: int) -> Array:
 def distances(n: int, prior: Prior = UNIFORM) -> Array:
     """Hellinger distances between all posteriors of n records, shape `(c, c)`."""
     posteriors = data_sets(n, len(prior)) + np.array(prior)
-    return ob.research.hellinger_distance(posteriors[:, None], posteriors[None])
+    return ob.mechanisms.hellinger_distance(posteriors[:, None], posteriors[None])
 
 
 @lru_cache(maxsize=64)

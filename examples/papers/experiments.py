@@ -1,8 +1,8 @@
 """Checks of the figures and experiments of the tailoring paper (claims F1 to F8), by sums over all
 releases at its settings: ε = 1 (Figure 4: 5), δ = 1e-8, balanced data, priors of ones.
 
-Two mechanisms can be its "EHDS": Definition 4 (`ob.research.papers.ehds`, weight exp(-εH/4S) with
-the 1-smooth sensitivity), and the (ε, δ) mechanism of the notes (`ob.research.papers.beta`).
+Two mechanisms can be its "EHDS": Definition 4 (`research.papers.ehds`, weight exp(-εH/4S) with
+the 1-smooth sensitivity), and the (ε, δ) mechanism of the notes (`research.papers.beta`).
 """
 
 import math
@@ -23,6 +23,7 @@ from common import (
 )
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 DELTA = 1e-8
 
@@ -34,10 +35,10 @@ def balanced(n: int, k: int = 2) -> list[int]:
 
 def mechanisms(n: int, k: int = 2, epsilon: float = 1.0) -> dict[str, ob.Mechanism]:
     return {
-        "EHDS": ob.research.papers.ehds(epsilon),
-        "(eps, delta)": ob.research.papers.beta(epsilon, DELTA, n),
-        "lap": ob.research.papers.lap(epsilon, k),
-        "ilap": ob.research.papers.ilap(epsilon, k),
+        "EHDS": research.papers.ehds(epsilon),
+        "(eps, delta)": research.papers.beta(epsilon, DELTA, n),
+        "lap": research.papers.lap(epsilon, k),
+        "ilap": research.papers.ilap(epsilon, k),
     }
 
 
@@ -46,7 +47,7 @@ def errors(n: int, k: int = 2, epsilon: float = 1.0, prior: float = 1.0) -> tupl
     """Mean H of EHDS, the (ε, δ) mechanism, lap and ilap at balanced data."""
     counts = balanced(n, k)
     found = mechanisms(n, k, epsilon).values()
-    return tuple(ob.research.error_law(m, counts, prior).mean() for m in found)
+    return tuple(research.error_law(m, counts, prior).mean() for m in found)
 
 
 def shown(values: tuple[float, ...]) -> str:
@@ -57,14 +58,16 @@ def masses(n: int, k: int, epsilon: float, steps: float) -> tuple[float, ...]:
     """P(H <= that of `steps` records moved from the first to the second category)."""
     counts = balanced(n, k)
     moved = [counts[0] + steps, counts[1] - steps, *counts[2:]]
-    t = float(ob.research.hellinger_distance(np.add(counts, 1.0), np.add(moved, 1.0))) * (1 + 1e-9)
+    t = float(ob.mechanisms.hellinger_distance(np.add(counts, 1.0), np.add(moved, 1.0))) * (
+        1 + 1e-9
+    )
     found = mechanisms(n, k, epsilon).values()
-    return tuple(float(ob.research.error_law(m, counts, 1.0).cdf(t)) for m in found)
+    return tuple(float(research.error_law(m, counts, 1.0).cdf(t)) for m in found)
 
 
 @check("F1")
 def sensitivities() -> str:
-    curves = ob.research.sensitivity_curves(100, [1.0, 1.0], gamma=1.0)
+    curves = ob.mechanisms.sensitivity_curves(100, [1.0, 1.0], gamma=1.0)
     return (
         f"n=100: GS {curves.largest:.4f}, LS {curves.local[50]:.4f} at x=50,"
         f" {curves.local[10]:.4f} at"
@@ -193,7 +196,7 @@ def asymptotically() -> str:
 
 
 def deviation(mechanism: ob.Mechanism, counts: list[int]) -> float:
-    law = ob.research.error_law(mechanism, counts, 1.0)
+    law = research.error_law(mechanism, counts, 1.0)
     return math.sqrt(float(law.values**2 @ law.probabilities) - law.mean() ** 2)
 
 
@@ -203,7 +206,7 @@ def enough_runs() -> str:
     for n in (250, 300, 1000, 15_000):
         counts, both = balanced(n), mechanisms(n)
         pair = (both["(eps, delta)"], both["lap"])
-        means = [ob.research.error_law(m, counts, 1.0).mean() for m in pair]
+        means = [research.error_law(m, counts, 1.0).mean() for m in pair]
         error = math.sqrt(sum(deviation(m, counts) ** 2 for m in pair) / 1000)
         parts.append(f"n={n}: {(means[1] - means[0]) / error:.2f}")
     return "lap less the (eps, delta) mechanism in standard errors of 1000 runs: " + ", ".join(
@@ -253,7 +256,7 @@ def lap_of_four(n: int) -> float:
     orders = np.array([1, 3, 6])[np.diff(first, axis=1).astype(bool).sum(axis=1)]
     last = np.clip(n - first.sum(axis=1), 0, n)
     released = np.column_stack([first, last])
-    distance = ob.research.hellinger_distance(np.add(counts, 1.0), released + 1.0)
+    distance = ob.mechanisms.hellinger_distance(np.add(counts, 1.0), released + 1.0)
     return float((orders * law[first].prod(axis=1)) @ distance)
 
 
@@ -271,7 +274,7 @@ def exponential_of_four(n: int, widths: list[float]) -> list[float]:
         )
         equal = np.diff(rows, axis=1) == 0
         orders = np.array([24, 12, 12, 4, 12, 6, 4, 1])[equal @ [1, 2, 4]]
-        distance = ob.research.hellinger_distance(np.full(4, n / 4 + 1), rows + 1.0)
+        distance = ob.mechanisms.hellinger_distance(np.full(4, n / 4 + 1), rows + 1.0)
         for place, width in enumerate(widths):
             weights = orders * np.exp(-distance / width)
             sums[place] += weights @ distance, weights.sum()
@@ -285,7 +288,7 @@ def four_categories() -> str:
         ours, notes, _, ilap = mechanisms(n, 4).values()
         widths = [m.width(np.array(balanced(n, 4)), np.ones(4)) for m in (ours, notes)]
         means = exponential_of_four(n, widths)
-        law = ob.research.error_law(ilap, balanced(n, 4), 1.0)
+        law = research.error_law(ilap, balanced(n, 4), 1.0)
         parts.append(f"n={n}: {shown((*means, lap_of_four(n), law.mean()))}")
     return (
         f"k=4, mean H of EHDS, the (eps, delta) mechanism, lap, ilap: {'; '.join(parts)};"
@@ -303,7 +306,7 @@ def larger_priors() -> str:
 def quartiles() -> str:
     parts = []
     for name, mechanism in mechanisms(100).items():
-        law = ob.research.error_law(mechanism, [50, 50], 1.0)
+        law = research.error_law(mechanism, [50, 50], 1.0)
         values = [law.quantile(level) for level in (0.25, 0.5, 0.75)]
         parts.append(f"{name} {', '.join(f'{value:.3f}' for value in values)}")
     return "exact quartiles at Beta(1,1): " + "; ".join(parts)

@@ -7,12 +7,13 @@ from drawing import BENEATH, Sheet
 from settings import at_exact_scales
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 
 def main() -> None:
     n, prior = 100, [1.0, 1.0]
-    gamma = ob.research.sensitivity_curves(n, prior, gamma=1.0)
-    beta = ob.research.sensitivity_curves(n, prior, beta=ob.research.papers.beta(1.0, 1e-8, n).beta)
+    gamma = ob.mechanisms.sensitivity_curves(n, prior, gamma=1.0)
+    beta = ob.mechanisms.sensitivity_curves(n, prior, beta=research.papers.beta(1.0, 1e-8, n).beta)
     x = gamma.counts[:, 0]
     sheet = Sheet("figure_1", [["Sensitivities, n = 100", "Widths at ε = 1, n = 100"]])
     sheet.line(0, "global", x, np.full(n + 1, gamma.largest), color="#7f7f7f", linestyle="-.")
@@ -24,7 +25,7 @@ def main() -> None:
     sheet.line(0, "β-smooth of the notes", x, beta.smooth, color="#17becf", linestyle="--")
     exact = at_exact_scales(n, 2, 1.0)
     tuned = exact["EHDS, tuned"]
-    curves = ob.research.sensitivity_curves(n, prior, gamma=tuned.gamma)
+    curves = ob.mechanisms.sensitivity_curves(n, prior, gamma=tuned.gamma)
     sheet.line(1, "EHD, (a)", x, np.full(n + 1, 2 * gamma.largest), color="#7f7f7f", linestyle="-.")
     sheet.line(1, "EHDS, (a)", x, 4 * gamma.smooth, color="#1f77b4")
     sheet.line(1, "(ε, δ) mechanism, (a)", x, 2 * beta.smooth, color="#17becf", linestyle="--")

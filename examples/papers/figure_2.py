@@ -11,7 +11,7 @@ import opendp_bayes as ob
 def main() -> None:
     n = 100
     posteriors = np.stack([np.arange(n + 1) + 1.0, n - np.arange(n + 1) + 1.0], axis=1)
-    distance = ob.research.hellinger_distance(posteriors[:, None], posteriors[None])
+    distance = ob.mechanisms.hellinger_distance(posteriors[:, None], posteriors[None])
     sheet = Sheet("figure_2", [["Largest |H(x, r) - H(x', r)| over neighbours x', n = 100"]])
     for x, color in ((50, "#1f77b4"), (30, "#2ca02c"), (5, "#d62728")):
         change = np.abs(distance[[x - 1, x + 1]] - distance[x]).max(axis=0)

@@ -13,15 +13,16 @@ from drawing import Sheet
 from settings import SETTINGS, balanced, by_distance
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 SIZES = {2: 300, 3: 300, 4: 60}
 #: Multiples of a record's distance that are shown; the rest is beyond them.
 SHOWN = {2: 7, 3: 12, 4: 7}
 
 
-def by_record(law: ob.research.ErrorLaw, counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def by_record(law: research.ErrorLaw, counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Multiples of the distance of one changed record, and the probability nearest to each."""
-    record = ob.research.local_sensitivity(counts, 1.0)
+    record = ob.mechanisms.local_sensitivity(counts, 1.0)
     multiple = np.rint(law.values / record).astype(int)
     mass = np.bincount(multiple, law.probabilities)
     return np.arange(mass.size) * record, mass
@@ -37,7 +38,7 @@ def main(name: str = "figure_3", epsilon: float = 1.0) -> None:
         for column, mechanisms in enumerate(SETTINGS.values()):
             panel = 2 * row + column
             for label, mechanism in mechanisms(n, k, epsilon).items():
-                law = ob.research.error_law(mechanism, balanced(n, k), 1.0)
+                law = research.error_law(mechanism, balanced(n, k), 1.0)
                 distance, mass = by_distance(law) if k == 2 else by_record(law, balanced(n, k))
                 shown = slice(SHOWN[k] + 1)
                 sheet.line(panel, label, distance[shown], mass[shown], marker=".", ms=4)

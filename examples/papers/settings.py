@@ -7,6 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 DELTA = 1e-8
 
@@ -18,12 +19,12 @@ def balanced(n: int, k: int = 2) -> list[int]:
 def at_papers_scales(n: int, k: int, epsilon: float, prior: float = 1.0) -> dict[str, ob.Mechanism]:
     """By their names; EHDL is what the papers call not private."""
     return {
-        "EHD": ob.research.papers.ehd(epsilon, n, [prior] * k),
-        "EHDL (not private)": ob.research.papers.ehdl(epsilon),
-        "EHDS": ob.research.papers.ehds(epsilon),
-        "(ε, δ) mechanism": ob.research.papers.beta(epsilon, DELTA, n),
-        "lap": ob.research.papers.lap(epsilon, k),
-        "ilap": ob.research.papers.ilap(epsilon, k),
+        "EHD": research.papers.ehd(epsilon, n, [prior] * k),
+        "EHDL (not private)": research.papers.ehdl(epsilon),
+        "EHDS": research.papers.ehds(epsilon),
+        "(ε, δ) mechanism": research.papers.beta(epsilon, DELTA, n),
+        "lap": research.papers.lap(epsilon, k),
+        "ilap": research.papers.ilap(epsilon, k),
     }
 
 
@@ -36,7 +37,7 @@ def at_exact_scales(n: int, k: int, epsilon: float, prior: float = 1.0) -> dict[
     """EHD and EHDS solved for the exact loss, EHDS with the best γ for balanced data; floored
     Laplace noise, lap and ilap being the same then; K-norm and discrete Laplace noise.
     """
-    floored = ob.research.papers.ilap(epsilon, k)
+    floored = research.papers.ilap(epsilon, k)
     found = {
         "EHD": solved(ob.mechanisms.HellingerExponential(1.0), n, k, epsilon, prior),
         "EHDS, tuned": tuned(n, k, epsilon, prior),
@@ -54,9 +55,8 @@ def at_exact_scales(n: int, k: int, epsilon: float, prior: float = 1.0) -> dict[
 def solved(
     mechanism: ob.Mechanism, n: int, k: int, epsilon: float, prior: float, tune: bool = True
 ) -> ob.Mechanism:
-    accounting = "exact" if k == 2 else "thorough"
-    setting = {"size": n, "prior": [prior] * k, "epsilon": epsilon}
-    return ob.calibrate(mechanism, **setting, accounting=accounting, tune=tune)
+    calibrate = ob.calibrate if k == 2 else research.calibrate_thoroughly
+    return calibrate(mechanism, size=n, prior=[prior] * k, epsilon=epsilon, tune=tune)
 
 
 @lru_cache(maxsize=256)
@@ -70,17 +70,17 @@ def tuned(n: int, k: int, epsilon: float, prior: float) -> ob.Mechanism:
 
 #: Of two categories, at ε = 1, where the exact loss of both is what the papers say.
 NOISE = {
-    "LSHist": ob.research.papers.ilap(1.0, 2),
+    "LSHist": research.papers.ilap(1.0, 2),
     "discrete Laplace = K-norm": ob.KNormParameters(1.0),
 }
 SETTINGS = {"(a) the papers' scales": at_papers_scales, "(b) exact scales": at_exact_scales}
 
 
 def mean_error(mechanism: ob.Mechanism, counts: list[int], prior: float = 1.0) -> float:
-    return ob.research.error_law(mechanism, counts, prior).mean()
+    return research.error_law(mechanism, counts, prior).mean()
 
 
-def by_distance(law: ob.research.ErrorLaw) -> tuple[np.ndarray, np.ndarray]:
+def by_distance(law: research.ErrorLaw) -> tuple[np.ndarray, np.ndarray]:
     """Distances, and the probability of each, those that agree to nine digits together."""
     rounded = np.round(law.values, 9)
     distance, place = np.unique(rounded, return_inverse=True)

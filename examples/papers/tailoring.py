@@ -31,6 +31,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import beta
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 THREE: Prior = (1.0, 1.0, 1.0)
 
@@ -41,14 +42,14 @@ check("T54")(local_sensitivity)
 
 def error(mechanism: ob.Mechanism, counts: list[int], prior: float = 1.0) -> float:
     """The expected Hellinger error."""
-    return ob.research.error_law(mechanism, counts, prior).mean()
+    return research.error_law(mechanism, counts, prior).mean()
 
 
 @check("T2")
 def scaled_by_smooth_sensitivity() -> str:
     laws, worst = ehds(30), 0.0
     for x in range(31):
-        _, log_p = ob.research.papers.ehds(1.0).log_pmf([x, 30 - x], 1.0)
+        _, log_p = research.papers.ehds(1.0).log_pmf([x, 30 - x], 1.0)
         worst = max(worst, float(np.abs(np.exp(log_p) - laws[x]).max()))
     return f"n=30: equal to the package's EHDS within 1e-12: {worst < 1e-12}"
 
@@ -74,12 +75,11 @@ def some_cases() -> str:
     for n in (4, 1000):
         counts = [n // 2, n // 2]
         values = [
-            error(ob.research.papers.ehds(1.0), counts),
-            error(ob.research.papers.beta(1.0, 1e-8, n), counts),
+            error(research.papers.ehds(1.0), counts),
+            error(research.papers.beta(1.0, 1e-8, n), counts),
         ]
         values += [
-            error(make(1.0, 2), counts)
-            for make in (ob.research.papers.lap, ob.research.papers.ilap)
+            error(make(1.0, 2), counts) for make in (research.papers.lap, research.papers.ilap)
         ]
         shown.append(f"n={n}: " + ", ".join(f"{value:.4f}" for value in values))
     return "mean H of EHDS, the (eps, delta) mechanism, lap, ilap: " + "; ".join(shown)
@@ -91,8 +91,8 @@ def local_instead_of_global() -> str:
     for n, x in ((10, 5), (100, 50), (1000, 500), (1000, 0)):
         counts = [x, n - x]
         values = (
-            error(ob.research.papers.ehd(1.0, n, [1.0, 1.0]), counts),
-            error(ob.research.papers.ehds(1.0), counts),
+            error(research.papers.ehd(1.0, n, [1.0, 1.0]), counts),
+            error(research.papers.ehds(1.0), counts),
         )
         shown.append(f"n={n}, x={x}: {values[0]:.4f}, {values[1]:.4f}")
     return "mean H of EHD, EHDS: " + "; ".join(shown)
@@ -192,7 +192,7 @@ def hellinger_of_betas() -> str:
         overlap = quad(lambda t, a=a, b=b: math.sqrt(beta.pdf(t, *a) * beta.pdf(t, *b)), 0, 1)[0]
         log_bc = betaln((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) - (betaln(*a) + betaln(*b)) / 2
         printed = math.sqrt(-math.expm1(log_bc))
-        package = float(ob.research.hellinger_distance(a, b))
+        package = float(ob.mechanisms.hellinger_distance(a, b))
         worst = max(worst, abs(printed - math.sqrt(1 - overlap)), abs(printed - package))
     return (
         f"three pairs, against the integral and the package: differences below 1e-7: {worst < 1e-7}"
@@ -233,7 +233,7 @@ def valid_but_not_of_n() -> str:
 @check("T23", "T24")
 def laplace_losses() -> str:
     shown = []
-    for make in (ob.research.papers.lap, ob.research.papers.ilap):
+    for make in (research.papers.lap, research.papers.ilap):
         losses = [ob.exact_loss(make(1.0, k), size=20, prior=[1.0] * k).epsilon for k in (2, 3, 4)]
         shown.append(", ".join(f"{loss:.4f}" for loss in losses))
     return f"k=2, 3, 4: exact loss of lap {shown[0]}; of ilap {shown[1]}"
@@ -419,7 +419,7 @@ def printed_odd(a: float, b: float, t: int) -> float:
 
 
 def squared(a: float, b: float, t: int) -> float:
-    return float(ob.research.hellinger_distance([a, b], [a + t, b - t])) ** 2
+    return float(ob.mechanisms.hellinger_distance([a, b], [a + t, b - t])) ** 2
 
 
 @check("T41")
@@ -519,7 +519,7 @@ def where_ehds_is_better() -> str:
     at = {n: ehds(n)[n // 2, n // 2] for n in range(2, 201)}
     lap = [n for n, mass in at.items() if mass > floored_laplace(0, 2.0)]
     ilap = [n for n, mass in at.items() if mass > floored_laplace(0, 1.0)]
-    large = ob.research.error_law(ob.research.papers.ehds(1.0), [7500, 7500], 1.0).cdf(0.0)
+    large = research.error_law(research.papers.ehds(1.0), [7500, 7500], 1.0).cdf(0.0)
     return (
         f"balanced, n=2..200: above lap for n in {lap}, above ilap for n in {ilap};"
         f" n=15000: {float(large):.4f}"
@@ -574,9 +574,9 @@ def accuracy_is_a_sum() -> str:
 @check("T59")
 def less_noise() -> str:
     exact = ob.calibrate(
-        ob.research.papers.ehds(1.0), size=1000, prior=[1.0, 1.0], epsilon=1.0, tune=False
+        research.papers.ehds(1.0), size=1000, prior=[1.0, 1.0], epsilon=1.0, tune=False
     )
-    nominal = ob.research.papers.ehds(1.0)
+    nominal = research.papers.ehds(1.0)
     loss = ob.exact_loss(nominal, size=1000, prior=[1.0, 1.0]).epsilon
     return (
         f"n=1000, gamma=1: exact loss {loss:.4f} at scale 4; at the scale of exact loss 1,"
@@ -591,8 +591,8 @@ def data_variance() -> str:
     for x in (500, 200, 50):
         counts = [x, 1000 - x]
         values = (
-            error(ob.research.papers.ehds(1.0), counts),
-            error(ob.research.papers.lap(1.0, 2), counts),
+            error(research.papers.ehds(1.0), counts),
+            error(research.papers.lap(1.0, 2), counts),
         )
         shown.append(f"{x}/{1000 - x}: {values[0]:.4f}, {values[1]:.4f}")
     return "no figure varies it; mean H of EHDS, lap, n=1000: " + "; ".join(shown)

@@ -7,13 +7,14 @@ from drawing import Sheet
 from settings import NOISE
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 SIZES = [2, 4, 6, 10, 20, 50, 100, 200, 500, 1000, 3000]
 
 
 def ratio(mechanism: ob.Mechanism, n: int, x: int) -> float:
-    law = ob.research.error_law(mechanism, [x, n - x], 1.0)
-    return law.quantile(0.95) / ob.research.local_sensitivity([x, n - x], 1.0)
+    law = research.error_law(mechanism, [x, n - x], 1.0)
+    return law.quantile(0.95) / ob.mechanisms.local_sensitivity([x, n - x], 1.0)
 
 
 def main() -> None:

@@ -6,16 +6,17 @@ import numpy as np
 from drawing import DOTTED, THIN, Sheet
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 LOSSES = [0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0]
 
 
 def main() -> None:
     counts = [2000, 2000]
-    sensitivity = ob.research.local_sensitivity(counts, 1.0)
+    sensitivity = ob.mechanisms.local_sensitivity(counts, 1.0)
     sheet = Sheet("theorem_4_2", [["n = 4000, γ = exp(-ε)"]])
     for label, scaled in {
-        "LSHist": ob.research.papers.ilap,
+        "LSHist": research.papers.ilap,
         "discrete Laplace = K-norm": None,
     }.items():
         ratios = []
@@ -23,7 +24,7 @@ def main() -> None:
             mechanism = scaled(epsilon, 2) if scaled else ob.KNormParameters(1 / epsilon)
             # A hair below the level, which the masses at 0 and -1 attain.
             level = -np.expm1(-epsilon) * (1 - 1e-6)
-            error = ob.research.error_law(mechanism, counts, 1.0).quantile(level)
+            error = research.error_law(mechanism, counts, 1.0).quantile(level)
             ratios.append(error / (epsilon * sensitivity))
         sheet.line(0, label, LOSSES, ratios, marker=".")
     sheet.line(0, "1/ε (the proof)", LOSSES, 1 / np.array(LOSSES), **THIN)

@@ -19,8 +19,8 @@ def ratio(n: int, x: int, printed: bool) -> float:
     valid = (first >= 1) & (second >= (0.5 if printed else 1))
     moved = np.stack([first, second], axis=1)[valid]
     return float(
-        ob.research.hellinger_distance(truth, moved).max()
-    ) / ob.research.local_sensitivity([x, n - x], 1.0)
+        ob.mechanisms.hellinger_distance(truth, moved).max()
+    ) / ob.mechanisms.local_sensitivity([x, n - x], 1.0)
 
 
 def main() -> None:

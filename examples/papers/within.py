@@ -15,7 +15,7 @@ _TIE = 1e-9  # relative
 #: Widths of EHD at ε = 1: with the constant of the papers, or with the true global sensitivity.
 WIDTHS: dict[str, Callable[[int], float]] = {
     "the papers' constant": lambda n: 2 * PAPERS_GS,
-    "the true GS": lambda n: 2 * ob.research.global_sensitivity(n, [1.0, 1.0]),
+    "the true GS": lambda n: 2 * ob.mechanisms.global_sensitivity(n, [1.0, 1.0]),
 }
 
 
@@ -36,7 +36,7 @@ def zhang(n: int, x: int, epsilon: float) -> tuple[Array, Array]:
     """
     counts = np.arange(n + 1)
     grid = np.stack(np.meshgrid(counts + 1.0, counts + 1.0, indexing="ij"), axis=-1)
-    distance = ob.research.hellinger_distance(grid, [x + 1.0, n - x + 1.0])
+    distance = ob.mechanisms.hellinger_distance(grid, [x + 1.0, n - x + 1.0])
     law = np.outer(laplace_law(n, x, 2 / epsilon), laplace_law(n, n - x, 2 / epsilon))
     return law.ravel(), distance.ravel()
 
@@ -170,8 +170,8 @@ def ehdl_lower() -> str:
 
 @check("P34")
 def vanishing_sensitivity() -> str:
-    middle = [ob.research.local_sensitivity([n // 2, n // 2], 1.0) for n in (100, 10**4, 10**6)]
-    edge = [ob.research.local_sensitivity([0, n], 1.0) for n in (100, 10**4, 10**6)]
+    middle = [ob.mechanisms.local_sensitivity([n // 2, n // 2], 1.0) for n in (100, 10**4, 10**6)]
+    edge = [ob.mechanisms.local_sensitivity([0, n], 1.0) for n in (100, 10**4, 10**6)]
     return (
         "n=1e2, 1e4, 1e6: x=n/2: "
         + ", ".join(f"{value:.5f}" for value in middle)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from itertools import count
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import scipy
@@ -20,7 +20,6 @@ from opendp_bayes.accounting.profile import (
     feasible_loss,
     spends_no_delta,
 )
-from opendp_bayes.accounting.thorough import thorough
 from opendp_bayes.mathematics.validation import (
     SCALES,
     Floats,
@@ -32,7 +31,7 @@ from opendp_bayes.mathematics.validation import (
     as_positive,
     as_size,
 )
-from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.setting import Setting
 
@@ -43,9 +42,6 @@ RelativeLoss = Callable[[Setting, Distance, Accounting], float]
 #: continuous.
 _SLACK = 1e-9
 _COARSE_SLACK = 1e-4  # while gamma or beta is chosen
-#: For the thorough calibration: of smoothnesses with the same width the smallest, whose loss is the
-#: most even over the data sets, so that few pairs not yet known are worse.
-_PREFERENCE = 3e-4
 _LOG_TOLERANCE = 0.05  # of gamma or beta; the error is flat around its smallest value
 
 
@@ -57,7 +53,7 @@ def calibrate(
     epsilon: float | None = None,
     delta: float | None = None,
     rho: float | None = None,
-    accounting: Accounting | Literal["thorough"] = "exact",
+    accounting: Accounting = "exact",
     d_in: int | Distance = 1,
     proportions: ArrayLike | None = None,
     tune: bool = True,
@@ -74,8 +70,7 @@ def calibrate(
         0 and 1. With both, exponential mechanisms whose proven bound has no use for `delta` take
         the scale of `epsilon` alone.
     accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
-        proven bound otherwise; `"proven"` always uses the proven bound; `"thorough"` computes the
-        loss also where that takes minutes, for `epsilon` alone and `d_in` of 1.
+        proven bound otherwise; `"proven"` always uses the proven bound.
     d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
         the counts. At 0 every scale would do.
     proportions : the analyst's public guess of the category proportions, shape `(k,)`; equal ones
@@ -96,27 +91,13 @@ def calibrate(
     >>> round(found.scale, 3)
     1.239
     """
-    as_choice(accounting, "accounting", ("exact", "proven", "thorough"))
+    as_choice(accounting, "accounting", ("exact", "proven"))
     setting, distance = Setting.of(mechanism, size, prior), planned_distance(d_in)
     guess = None
     if as_flag(tune, "tune") and setting.size is not None:
         guess = counts_in_proportion(setting.size, setting.prior_array, proportions)
-    if accounting == "thorough":
-        if epsilon is None or delta is not None or rho is not None or distance != ONE_RECORD:
-            raise ValueError(
-                f"accounting='thorough', epsilon={epsilon!r}, delta={delta!r}, rho={rho!r},"
-                f" d_in={d_in}: is for epsilon alone and one record; use 'exact'."
-            )
-        found = thorough(
-            setting,
-            as_positive(epsilon, "epsilon"),
-            lambda start, relative, chosen: fitted(
-                start, relative, guess if chosen else None, _PREFERENCE
-            ),
-        )
-    else:
-        loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
-        found = fitted(setting, lambda candidate: loss(candidate, distance, accounting), guess)
+    loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
+    found = fitted(setting, lambda candidate: loss(candidate, distance, accounting), guess)
     return cast(M, deepcopy(found.mechanism))  # caches of losses keep the other
 
 

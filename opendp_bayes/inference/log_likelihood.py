@@ -115,7 +115,7 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     was drawn at once, and where there are too many data sets.
 
     >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-    >>> from opendp_bayes.research import log_likelihood
+    >>> from opendp_bayes import log_likelihood
     >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
     >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
     >>> of = log_likelihood(release)

@@ -1,7 +1,18 @@
 """Mechanisms: frozen values that know their law, how to sample it and what it costs. One mechanism
-a file; adding one is adding a file.
+a file; adding one is adding a file. With them, the distances of posteriors and the sensitivities
+that exponential mechanisms are made of.
 """
 
+from opendp_bayes.mathematics.exponential.hellinger import bhattacharyya_angle, hellinger_distance
+from opendp_bayes.mathematics.exponential.sensitivity import (
+    global_sensitivity,
+    local_sensitivity,
+    smooth_sensitivity,
+)
+from opendp_bayes.mathematics.exponential.sensitivity_tables import (
+    SensitivityCurves,
+    sensitivity_curves,
+)
 from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
     HellingerExponential,
 )
@@ -23,5 +34,12 @@ __all__ = [
     "LaplaceParameters",
     "Mechanism",
     "PermuteAndFlip",
+    "SensitivityCurves",
     "SmoothHellingerExponential",
+    "bhattacharyya_angle",
+    "global_sensitivity",
+    "hellinger_distance",
+    "local_sensitivity",
+    "sensitivity_curves",
+    "smooth_sensitivity",
 ]

@@ -15,7 +15,6 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.planning.expected_error import INDIFFERENCE, ExpectedError, mean_error, preferred
-from opendp_bayes.planning.least_error import LeastError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,9 +63,6 @@ class Plan:
     proportions : proportions of the categories, by name: `"balanced"`, `"skewed"`, `"edge"`, and
         `"stated"` where some were given.
     rows : one for each mechanism, best first, and those that are refused last.
-    least : the smallest error, on average over all data sets, of any ε-private mechanism; where it
-        is computed, for up to 31 data sets, neighbours that differ by one record changed, and a
-        budget of ε alone. None elsewhere.
     """
 
     size: int | None
@@ -76,7 +72,6 @@ class Plan:
     budget: Mapping[str, float]
     proportions: Mapping[str, tuple[float, ...]]
     rows: tuple[PlanRow, ...]
-    least: LeastError | None = None
 
     @property
     def usable(self) -> tuple[PlanRow, ...]:
@@ -186,27 +181,11 @@ class Plan:
         )
         return Sheet(
             tables,
-            (*((notes,) if brief or simulated else ()), *self._beside_the_least()),
+            (notes,) if brief or simulated else (),
             title=f"Plan for {budget}",
             lead=self._setting,
             refused=tuple(refused),
             conclusion=Conclusion("Recommended", self.reason, "good"),
-        )
-
-    def _beside_the_least(self) -> tuple[str, ...]:
-        """Compare the recommended mechanism with the least error, in a sentence; empty where that
-        is not known.
-        """
-        if self.least is None:
-            return ()
-        try:
-            found = self.least.standing(self.recommended)
-        except ValueError:  # its releases cannot be listed
-            return ()
-        return (
-            f"On average over all data sets the error of {described(self.recommended)} is"
-            f" {found.error:.4f}; no {self.budget['epsilon']:.6g}-private mechanism has one below"
-            f" {self.least.certified:.4f}.",
         )
 
     @property
@@ -266,27 +245,7 @@ def _full_tables(plan: Plan) -> tuple[Table, ...]:
         headings = columns(title, *(shares.capitalize() for shares in plan.proportions))
         rows = [(without_scale(row.mechanism), *_errors(row, name)) for row in plan.usable]
         tables.append(Table(headings, (Body(tuple(rows)),)))
-    return (*tables, *_beside_the_least(plan))
-
-
-def _beside_the_least(plan: Plan) -> tuple[Table, ...]:
-    """Compare the error of every mechanism with the least error, where that is known: the ratio of
-    the two, as released and after the best remapping.
-    """
-    if plan.least is None:
-        return ()
-    rows = []
-    for row in plan.usable:
-        try:
-            found = plan.least.standing(row.mechanism)
-            numbers = (found.error, found.ratio, found.remapped_ratio)
-            rows.append((without_scale(row.mechanism), *(f"{value:.4f}" for value in numbers)))
-        except ValueError:  # its releases cannot be listed
-            rows.append((without_scale(row.mechanism), "-", "-", "-"))
-    headings = columns(
-        "Average over all data sets", "Error", "Over the\nleast", "Remapped,\nover the least"
-    )
-    return (Table(headings, (Body(tuple(rows)),)),)
+    return tuple(tables)
 
 
 def _loss(row: PlanRow) -> tuple[str, ...]:

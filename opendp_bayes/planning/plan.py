@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from opendp_bayes.accounting.calibration import calibrate, planned_distance, relative_loss
 from opendp_bayes.accounting.profile import feasible_loss
 from opendp_bayes.display.progress import Progress, silent
-from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats, as_prior
@@ -27,17 +26,11 @@ from opendp_bayes.mechanisms import (
     PermuteAndFlip,
     SmoothHellingerExponential,
 )
-from opendp_bayes.mechanisms.neighbours import ONE_RECORD, Distance
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.automatic import affordable
 from opendp_bayes.planning.compare import Plan, PlanRow, ranked
 from opendp_bayes.planning.expected_error import errors_at, proportions_of_interest, records_of
-from opendp_bayes.planning.least_error import LeastError, least_error
-
-#: Data sets up to which a plan shows the least error of any mechanism, which takes 0.1 s.
-_FEW_DATA_SETS = 31
-#: At a larger ε every error is practically 0.
-_LARGEST_EPSILON = 5.0
 
 
 @underflow_is_zero
@@ -111,18 +104,8 @@ def plan(
     for number, template in enumerate(considered):
         progress(type(template).__name__, number, len(considered))
         rows.append(_row(template, size, concentration, budget, distance, shares, records))
-    least = _least_error(size, concentration, budget) if distance == ONE_RECORD else None
     prior_used = tuple(concentration.tolist())
-    return Plan(size, records, prior_used, distance.stated, budget, shares, ranked(rows), least)
-
-
-def _least_error(size: int | None, prior: Floats, budget: Mapping[str, float]) -> LeastError | None:
-    """The least error of any mechanism, where it is shown."""
-    if size is None or number_of_candidates(size, prior.size) > _FEW_DATA_SETS:
-        return None
-    if set(budget) != {"epsilon"} or budget["epsilon"] > _LARGEST_EPSILON:
-        return None
-    return least_error(size, prior, budget["epsilon"])
+    return Plan(size, records, prior_used, distance.stated, budget, shares, ranked(rows))
 
 
 def default_mechanisms(size: int | None, k: int, *, pure: bool) -> Iterator[Mechanism]:

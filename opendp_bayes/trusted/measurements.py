@@ -101,7 +101,7 @@ def measured_sampler(
 
     >>> from opendp_bayes import LaplaceParameters
     >>> from opendp_bayes.measurements import measured_sampler
-    >>> from opendp_bayes.research import audit
+    >>> from opendp_bayes_research import audit
     >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
     >>> sampler = measured_sampler(mechanism, **setting)
     >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed

@@ -18,10 +18,10 @@ from opendp_bayes.mechanisms import (
     HellingerExponential,
     PermuteAndFlip,
     SmoothHellingerExponential,
+    hellinger_distance,
 )
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.research import hellinger_distance
 from tests.helpers.sweeps import some_of
 
 BETA_ONE = (1.0, 1.0)

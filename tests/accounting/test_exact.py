@@ -28,11 +28,15 @@ from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of, work_of
 from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mathematics.simplex import candidates
-from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    global_sensitivity,
+)
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.research import global_sensitivity
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

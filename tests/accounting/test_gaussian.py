@@ -17,7 +17,7 @@ from opendp_bayes.accounting import gaussian as gaussian_module
 from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.mechanisms.integer_noise import log_theta
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.research import privacy_loss_distribution
+from opendp_bayes_research import privacy_loss_distribution
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

@@ -80,7 +80,7 @@ def test_bounds_hold_and_smaller_ones_would_not(monkeypatch: pytest.MonkeyPatch)
         k, n = int(rng.integers(2, 5)), int(rng.integers(1, 8))
         prior = 10 ** rng.uniform(-2, 1, k)
         sets = np.array(oracles.data_sets(n, k))
-        table = ob.research.hellinger_distance(sets[:, None] + prior, sets[None] + prior)
+        table = ob.mechanisms.hellinger_distance(sets[:, None] + prior, sets[None] + prior)
         near = np.abs(sets[:, None] - sets).sum(axis=2) == 2
         first, second = np.nonzero(near)
         pair = int(rng.integers(first.size))
@@ -245,7 +245,9 @@ def test_pairs_have_their_distance_and_normalisers_need_not_fit(
 ) -> None:
     prior = (0.3, 2.0, 0.7)
     orbits = large_simplex._orbits(7, prior)
-    expected = ob.research.hellinger_distance(orbits.first + prior, orbits.second + np.array(prior))
+    expected = ob.mechanisms.hellinger_distance(
+        orbits.first + prior, orbits.second + np.array(prior)
+    )
     assert orbits.distance == pytest.approx(expected, rel=1e-12)
     law = ExponentialWeights(ob.mechanisms.HellingerExponential(0.4))
     expected = worst_pair(law, 7, prior)

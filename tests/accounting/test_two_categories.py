@@ -20,10 +20,13 @@ from opendp_bayes.accounting.exponential.two_categories import (
     TwoCategoryPairs,
     window,
 )
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    SmoothHellingerExponential,
+    hellinger_distance,
+)
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.research import hellinger_distance
 from tests.helpers import oracles
 
 PRIORS = [(1.0, 1.0), (0.01, 0.01), (0.3, 7.0)]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from opendp_bayes.accounting.profile import PrivacyProfile
 from opendp_bayes.planning.compare import Plan
 from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
@@ -109,7 +110,7 @@ LOSSES = [
         vary("rest", 0.2, LARGER, lambda found: found.recommended.law.std),
     ),
     *rows(
-        ob.research.least_error,
+        research.least_error,
         {"size": 6, "prior": (0.2, 0.2), "epsilon": 1.0},
         lambda least: least.value,
         vary("size", 12, SMALLER),
@@ -118,7 +119,7 @@ LOSSES = [
         vary("average", "prior", SMALLER),
     ),
     *rows(
-        ob.research.smallest_epsilon,
+        research.smallest_epsilon,
         {"error": 0.2, "size": 40, "prior": TWO},
         float,
         vary("error", 0.3, SMALLER),
@@ -130,7 +131,7 @@ LOSSES = [
         vary("kind", "total_variation", SMALLER),
     ),
     *rows(
-        ob.research.smallest_size,
+        research.smallest_size,
         {"error": 0.1, "epsilon": 1.0, "prior": TWO},
         int,
         vary("error", 0.07, LARGER),
@@ -142,7 +143,7 @@ LOSSES = [
         vary("kind", "interval_width", LARGER),
     ),
     *rows(
-        ob.research.privacy_loss_distribution,
+        research.privacy_loss_distribution,
         {"mechanism": EHD, **PAIR, "interval": 0.01},
         lambda distribution: distribution.get_delta_for_epsilon(0.123),
         vary("mechanism", ob.mechanisms.HellingerExponential(1.0), SMALLER),
@@ -227,7 +228,7 @@ LOSSES = [
         vary("beta", 0.1, SMALLER, beta=1.0),
     ),
     *rows(
-        ob.research.local_sensitivity,
+        ob.mechanisms.local_sensitivity,
         {"counts": (5, 5), "prior": TWO},
         float,
         vary("counts", (1, 9), LARGER),
@@ -235,7 +236,7 @@ LOSSES = [
         vary("distance", "angle", LARGER),
     ),
     *rows(
-        ob.research.global_sensitivity,
+        ob.mechanisms.global_sensitivity,
         PAIR,
         float,
         vary("size", 2, LARGER),
@@ -243,7 +244,7 @@ LOSSES = [
         vary("distance", "angle", LARGER),
     ),
     *rows(
-        ob.research.smooth_sensitivity,
+        ob.mechanisms.smooth_sensitivity,
         {"counts": (5, 5), "prior": TWO, "gamma": 0.1},
         float,
         vary("counts", (1, 9), LARGER),

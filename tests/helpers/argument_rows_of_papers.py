@@ -1,7 +1,8 @@
 """Arguments of the presets by the papers' names, of the law of an error and of the curves."""
 
 import opendp_bayes as ob
-from opendp_bayes.research import papers
+import opendp_bayes_research as research
+from opendp_bayes_research import papers
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.argument_rows_of_losses import scale
 
@@ -63,7 +64,7 @@ PAPERS = [
         vary("size", 1000, SMALLER),
     ),
     *rows(
-        ob.research.error_law,
+        research.error_law,
         {"mechanism": ob.LaplaceParameters(1.0), "counts": (5, 5), "prior": TWO},
         lambda law: law.mean(),
         vary("mechanism", ob.LaplaceParameters(2.0), LARGER),
@@ -74,7 +75,7 @@ PAPERS = [
         vary("error", "total_variation", REFUSED, counts=(5, 5, 5), prior=1.0),
     ),
     *rows(
-        ob.research.sensitivity_curves,
+        ob.mechanisms.sensitivity_curves,
         {"size": 10, "prior": TWO, "gamma": 1.0},
         lambda curves: curves.smooth[5],
         vary("size", 100, SMALLER),

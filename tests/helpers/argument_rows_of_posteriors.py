@@ -141,7 +141,7 @@ POSTERIORS = [
         vary("merge", {"ab": ["a", "b"], "c": ["c"]}, REFUSED),
     ),
     *rows(
-        ob.research.noisy_tables,
+        ob.noisy_tables,
         {"measured": [MEASURED], "keys": {"v": ["a", "b", "c"]}, "mechanism": "laplace_parameters"},
         lambda tables: tables["v"].posterior.mean()[0],
         vary("measured", [replace(MEASURED, stddev=9.0)], SMALLER),
@@ -151,7 +151,7 @@ POSTERIORS = [
         vary("size", 30, DIFFERENT),
     ),
     *rows(
-        ob.research.combine_estimates,
+        ob.combine_estimates,
         {"estimates": [1.0, 2.0], "variances": [0.5, 0.5], "kind": "population"},
         lambda found: float(found.variance),
         vary("estimates", [1.0, 3.0], LARGER),
@@ -159,7 +159,7 @@ POSTERIORS = [
         vary("kind", "predictive", SMALLER),
     ),
     *rows(
-        ob.research.log_likelihood,
+        ob.log_likelihood,
         {"release": released((6, 3, 1), 10, LAPLACE)},
         lambda of: float(of([0.7, 0.2, 0.1])),
         vary("release", released((2, 3, 5), 10, LAPLACE), SMALLER),
@@ -405,24 +405,9 @@ POSTERIORS = [
         vary("seed", 1, DIFFERENT),
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
-    *rows(
-        ob.research.binomial_beta,
-        {"n": 10, "x": 4},
-        np.array,
-        vary("n", 11, DIFFERENT),
-        vary("x", 5, DIFFERENT),
-        vary("prior", 0.5, DIFFERENT),
-    ),
-    *rows(
-        ob.research.multinomial_dirichlet,
-        {"x": (1, 2, 3)},
-        np.array,
-        vary("x", (2, 2, 3), DIFFERENT),
-        vary("prior", 0.5, DIFFERENT),
-    ),
     *(
         row
-        for distance in (ob.research.hellinger_distance, ob.research.bhattacharyya_angle)
+        for distance in (ob.mechanisms.hellinger_distance, ob.mechanisms.bhattacharyya_angle)
         for row in rows(
             distance,
             {"a": (2, 1), "b": (1, 2)},

@@ -144,7 +144,7 @@ SURVEYS = [
         )
     ),
     *rows(
-        ob.research.agreement_of_copies,
+        ob.agreement_of_copies,
         {"posterior": SURVEY, "copies": SURVEY.synthetic(2, seed=0), "kind": "population"},
         lambda found: found["combined_std"].sum(),
         vary("posterior", "x", REFUSED),

@@ -17,12 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss
 from opendp_bayes.mathematics.validation import as_counts
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    SmoothHellingerExponential,
+    local_sensitivity,
+)
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     certified_loss,
 )
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
-from opendp_bayes.research import local_sensitivity
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

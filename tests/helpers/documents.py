@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 from opendp_bayes.mechanisms import (
     HellingerExponential,
     PermuteAndFlip,
@@ -267,7 +268,7 @@ def objects() -> dict[str, Any]:
         "sample": release(SamplingHistogram(rate=0.5), 12, (2, 4)),
         "plan": ob.plan(size=20, prior=[1.0, 1.0], epsilon=1.0, mechanisms=[PRIVATE, knorm]),
         "discovery_plan": ob.plan_discovery(epsilon=1.0, delta=1e-7, rest=0.2),
-        "audit": ob.research.audit(knorm, size=5, prior=[1.0, 1.0], draws=2000),
+        "audit": research.audit(knorm, size=5, prior=[1.0, 1.0], draws=2000),
     }
 
 

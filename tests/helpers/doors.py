@@ -17,5 +17,5 @@ def names_of(door: ModuleType) -> dict[str, Any]:
 
 #: Of the package itself, and of its other doors.
 PUBLIC: dict[str, Any] = {name: getattr(ob, name) for name in ob._HOME}
-for _door in (ob.t, ob.m, ob.mechanisms, ob.unlisted, ob.research):
+for _door in (ob.t, ob.m, ob.mechanisms, ob.unlisted):
     PUBLIC |= names_of(_door)

@@ -64,7 +64,7 @@ A room that grows beyond its last column fails a test, so that somebody looks at
   measurement itself.
 - **`inference`, `results`, `planning`, `display`** and the documents of `release_format` see
   releases or public numbers. A mistake there is a wrong estimate or a wrong picture.
-- **`auditing`** and the rest of the office, **`commands`** and **`report`**, call what is listed
+- **Research** and the rest of the office, **`commands`** and **`report`**, call what is listed
   here. The command line opens files and Contexts by the listed rooms alone.
 - **Not counted, and trusted too**: OpenDP, polars, numpy, scipy and Python; the system's random
   source; the packages of mechanisms that you name; and your own word on what is

@@ -64,7 +64,7 @@ def remedied(error: ValueError) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "budget"),
-    some_of(product(["auto", *ob.research.available_mechanisms()], BUDGETS), 20),
+    some_of(product(["auto", *ob.available_mechanisms()], BUDGETS), 20),
     ids=str,
 )
 def test_a_mechanism_by_name_fits_its_budget_or_is_refused_with_a_remedy(
@@ -138,7 +138,7 @@ def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
 def test_what_is_calibrated_has_the_loss_that_was_asked_for(
     epsilon: float, delta: float, accounting: Any
 ) -> None:
-    for name in ob.research.available_mechanisms():
+    for name in ob.available_mechanisms():
         kind = ob.load_mechanism(name)
         budget = {"epsilon": epsilon, "delta": delta}
         try:

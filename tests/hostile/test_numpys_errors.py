@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes import research
+import opendp_bayes_research as research
 from opendp_bayes.mechanisms.registry import available_mechanisms, load_mechanism
 from tests.helpers.asked_of_contexts import DOORS, LISTED, LOSSES, UNITS, opened
 from tests.helpers.every_result import (
@@ -145,11 +145,11 @@ COMPUTED: dict[str, Callable[[], Any]] = {
         lambda one: ob.noise_aware_posterior(one, prior="learned", ordered=["v"]).std()
     ),
     "combine": lambda: ob.combine(list(results()["groups"].values()), records="different").mean(),
-    "log_likelihood": of_a_release(lambda one: research.log_likelihood(one)([0.2, 0.3, 0.5])),
+    "log_likelihood": of_a_release(lambda one: ob.log_likelihood(one)([0.2, 0.3, 0.5])),
     "error_law": lambda: research.error_law(ob.LaplaceParameters(1.0), [40, 2], 1.0).values,
     "least_error": lambda: research.least_error(size=9, prior=PRIOR[:2], epsilon=1.0).value,
     "smallest": lambda: research.smallest_epsilon(0.2, size=50, prior=PRIOR[:2]),
-    "sensitivity": lambda: research.smooth_sensitivity([5, 900], [1, 1], gamma=9.0),
+    "sensitivity": lambda: ob.mechanisms.smooth_sensitivity([5, 900], [1, 1], gamma=9.0),
     "plan": lambda: repr(ob.plan(size=200, prior=PRIOR, epsilon=1.0)).encode(),
     "profile": lambda: ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=PRIOR)(0.5),
 }

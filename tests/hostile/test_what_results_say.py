@@ -30,7 +30,7 @@ MEASURES: dict[str, dict[str, float]] = {
     "ρ": {"rho": 0.5},
     "(ε, δ)": {"epsilon": 1.0, "delta": 1e-6},
 }
-MECHANISMS = ob.research.available_mechanisms()
+MECHANISMS = ob.available_mechanisms()
 #: Of every kind in every run; of a release of one column, every mechanism and measure.
 FAST = ["(ε, δ)", "auto"]
 #: What is given to an argument that a sentence names.

@@ -169,9 +169,11 @@ def test_listed_data_sets_under_very_unequal_priors(prior, scale, release, monke
     alpha, released = np.array(prior), np.array([0, 0, 15, 1])
     sets, mechanism = candidates(16, 4), HellingerExponential(scale, "local")
     distances = np.stack(
-        [ob.research.hellinger_distance(alpha + sets, alpha + row) for row in sets]
+        [ob.mechanisms.hellinger_distance(alpha + sets, alpha + row) for row in sets]
     )
-    widths = np.array([mechanism.scale * ob.research.local_sensitivity(row, alpha) for row in sets])
+    widths = np.array(
+        [mechanism.scale * ob.mechanisms.local_sensitivity(row, alpha) for row in sets]
+    )
     own = distances[(sets == released).all(axis=1)][0]
     exact = -own / widths - special.logsumexp(-distances / widths[:, None], axis=1)
     ours = likelihood_of(Setting.of(mechanism, 16, alpha), released).log_likelihood(sets)
@@ -212,13 +214,13 @@ def test_normalisers_between_nodes_are_those_of_every_data_set(mechanism, size, 
     widths = law.widths.widths_at(sets, alpha)
     exact = np.empty(len(sets))
     for i, row in enumerate(sets):
-        distances = ob.research.hellinger_distance(alpha + sets, alpha + row)
+        distances = ob.mechanisms.hellinger_distance(alpha + sets, alpha + row)
         exact[i] = special.logsumexp(-distances / widths[i])
     log_prior = log_rising(sets, alpha).sum(axis=1)
     rng = np.random.default_rng(0)
     for share in (np.full(alpha.size, 1 / alpha.size), alpha / alpha.sum()):
         released = rng.multinomial(size, share)
-        own = ob.research.hellinger_distance(alpha + sets, alpha + released)
+        own = ob.mechanisms.hellinger_distance(alpha + sets, alpha + released)
         likelihood = likelihood_of(Setting.of(mechanism, size, alpha), released)
         ours = log_likelihoods([likelihood], sets, log_prior) + log_prior
         found = Listed(sets, ours, alpha).probabilities

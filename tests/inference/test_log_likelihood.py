@@ -63,7 +63,7 @@ def test_of_probabilities_with_a_public_number_of_records(name):
     release = released(PUBLIC[name], 12)
     check(
         release,
-        ob.research.log_likelihood(release),
+        ob.log_likelihood(release),
         1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9,
     )
 
@@ -72,7 +72,7 @@ def test_of_probabilities_with_a_public_number_of_records(name):
 def test_of_probabilities_with_a_private_number_of_records(name):
     """Beyond 16 records in a category the noise has a mass below 1e-12 of its largest."""
     release = released(PRIVATE[name], None)
-    check(release, ob.research.log_likelihood(release))
+    check(release, ob.log_likelihood(release))
 
 
 def test_another_noise_is_noticed():
@@ -80,7 +80,7 @@ def test_another_noise_is_noticed():
     release = released(PUBLIC["discrete"], 12)
     other = released((ob.LaplaceParameters(1.6), (7, 2, 3)), 12)
     with pytest.raises(AssertionError):
-        check(release, ob.research.log_likelihood(other))
+        check(release, ob.log_likelihood(other))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_another_noise_is_noticed():
     [(PUBLIC[name], 12) for name in PUBLIC] + [(PRIVATE[name], None) for name in PRIVATE],
 )
 def test_the_gradient_is_that_of_differences(case, size):
-    of = ob.research.log_likelihood(released(case, size))
+    of = ob.log_likelihood(released(case, size))
     gradient, step = of.gradient(THETAS), 1e-5 * THETAS
     for i in range(3):
         moved = np.zeros_like(THETAS)
@@ -105,14 +105,14 @@ def test_the_gradient_is_that_of_differences(case, size):
 def test_of_counts_is_the_probability_of_what_was_drawn(name):
     release = released(PUBLIC[name], 12)
     counts = np.array([[5, 3, 4], [12, 0, 0], [4, 4, 4]])
-    found = ob.research.log_likelihood(release).of_counts(counts)
+    found = ob.log_likelihood(release).of_counts(counts)
     wanted = np.log([brute_force.probability(release, tuple(row)) for row in counts.tolist()])
     tolerance = 1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9
     assert found - found[0] == pytest.approx(wanted - wanted[0], abs=tolerance)
 
 
 def test_impossible_counts_have_no_probability():
-    of = ob.research.log_likelihood(released(PUBLIC["discrete"], 12))
+    of = ob.log_likelihood(released(PUBLIC["discrete"], 12))
     assert of.of_counts([[13, -1, 0], [1, 1, 1]]).tolist() == [-math.inf] * 2
 
 
@@ -122,7 +122,7 @@ def test_many_records_agree_with_the_normal_law(size):
     noise = ob.LaplaceParameters(5.0, total="private")
     release = ob.Release((8_000, 12_000), ("a", "b"), (1.0, 1.0), noise, promise(size))
     theta = 0.4 + 0.0035 * np.array([-2, -1, 0, 1, 2.0])
-    found = ob.research.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
+    found = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
     variance = 0.24 / 20_000 + 2 * 5.0**2 * (0.52 if size is None else 0.5) / 20_000**2
     wanted = -((theta - 0.4) ** 2) / (2 * variance)
     assert found - found[2] == pytest.approx(wanted, rel=0.02, abs=0.01)
@@ -177,7 +177,7 @@ def test_many_records_against_arrays_of_all_counts(name):
     mechanism, drawn, size = MANY[name]
     k, rng = len(drawn), np.random.default_rng(0)
     release = ob.Release(drawn, tuple("abcdef"[:k]), (1.0,) * k, mechanism, promise(size))
-    of = ob.research.log_likelihood(release)
+    of = ob.log_likelihood(release)
     share = np.maximum(drawn, 20) / np.maximum(drawn, 20).sum()
     thetas = np.stack([share, np.full(k, 1 / k), rng.dirichlet(np.ones(k))])
     noise = mechanism
@@ -226,7 +226,7 @@ def test_a_private_number_against_an_integral_over_rates(mechanism, drawn):
         ]
         return math.log(sum(parts) / scale)
 
-    found = ob.research.log_likelihood(release)(thetas)
+    found = ob.log_likelihood(release)(thetas)
     assert found[1] - found[0] == pytest.approx(
         logarithm(thetas[1]) - logarithm(thetas[0]), abs=1e-5
     )
@@ -248,7 +248,7 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     noise = ob.LaplaceParameters(scale, total="private")
     release = ob.Release(drawn, ("a", "b", "c"), (1.0,) * 3, noise, promise(size))
     theta = np.array(drawn) / 10**9
-    of = ob.research.log_likelihood(release)
+    of = ob.log_likelihood(release)
     assert of(theta) > of(theta + np.array([1e-4, -1e-4, 0]))
     assert max(looked) < 30_000
 
@@ -259,7 +259,7 @@ def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
     noise = ob.LaplaceParameters(3.0, total="private" if size is None else "remainder")
     release = ob.Release((26, 14), ("a", "b"), (2.0, 3.0), noise, promise(size))
     theta = (np.arange(400) + 0.5) / 400
-    log_likelihoods = ob.research.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
+    log_likelihoods = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
     weights = np.exp(log_likelihoods - log_likelihoods.max()) * stats.beta.pdf(theta, 2, 3)
     weights /= weights.sum()
     mean = weights @ theta
@@ -277,7 +277,7 @@ def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
 def test_listed_counts_of_many_records_give_the_posterior_of_the_package(mechanism):
     release = ob.Release((3250, 1750), ("a", "b"), (1.0, 1.0), mechanism, promise(5000))
     share = (np.arange(300) + 0.5) / 300
-    of = ob.research.log_likelihood(release)
+    of = ob.log_likelihood(release)
     weights = special.softmax(of(np.stack([share, 1 - share], axis=1)))
     mean = weights @ share
     assert mean == pytest.approx(release.posterior.mean()[0], abs=1e-5)
@@ -292,7 +292,7 @@ def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
     monkeypatch.setattr(tables, "_SPREAD_NODES", 40)
     monkeypatch.setattr(tables, "_PROBABLE", 70)
     release = released((ob.mechanisms.SmoothHellingerExponential(0.31, gamma=1.0), (1, 10, 1)), 12)
-    of = ob.research.log_likelihood(release)
+    of = ob.log_likelihood(release)
     wanted = np.array(list(map(by_definition(release), THETAS)))
     assert of(THETAS) - of(THETAS)[0] == pytest.approx(wanted - wanted[0], abs=1e-3)
     counts = np.array([[1, 10, 1], [0, 11, 1], [2, 9, 1]])
@@ -305,7 +305,7 @@ def test_what_is_no_release_is_refused():
     grouped = GroupedRelease(
         ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0), PRIVATE["discrete"][0], promise(None)
     )
-    for function in (ob.research.log_likelihood, ob.noise_aware_posterior):
+    for function in (ob.log_likelihood, ob.noise_aware_posterior):
         for given, kind in (
             (grouped, "GroupedRelease"),
             (grouped["g"].posterior, "Noise"),
@@ -319,7 +319,7 @@ def test_what_is_no_release_is_refused():
 
 def test_without_records_every_probability_is_alike():
     nothing = ob.Release((3, -3), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(2.0), promise(0))
-    assert np.ptp(ob.research.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
+    assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
 
 
 def test_what_has_no_likelihood_of_its_own_is_refused():
@@ -333,8 +333,8 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
         rest=2,
     )
     with pytest.raises(ValueError, match=r"one group .* release\.whole"):
-        ob.research.log_likelihood(table["A"])
-    assert np.isfinite(ob.research.log_likelihood(table.whole)([0.2] * 5))
+        ob.log_likelihood(table["A"])
+    assert np.isfinite(ob.log_likelihood(table.whole)([0.2] * 5))
     many = ob.Release(
         (500,) * 4,
         tuple("abcd"),
@@ -343,7 +343,7 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
         promise(2000),
     )
     with pytest.raises(ValueError, match="sum over all data sets"):
-        ob.research.log_likelihood(many)
+        ob.log_likelihood(many)
 
 
 @pytest.mark.parametrize(
@@ -355,7 +355,7 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
     ],
 )
 def test_probabilities_that_are_none_are_refused(theta, message):
-    of = ob.research.log_likelihood(released(PUBLIC["discrete"], 12))
+    of = ob.log_likelihood(released(PUBLIC["discrete"], 12))
     with pytest.raises(ValueError, match=f"theta: .*{message}"):
         of(theta)
     with pytest.raises(ValueError, match=r"counts: .*integers of shape"):

@@ -10,7 +10,7 @@ import opendp_bayes as ob
 from opendp_bayes import LaplaceParameters, NoiseAwarePosterior
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
-from opendp_bayes.planning.error_law import ErrorLaw
+from opendp_bayes_research.error_law import ErrorLaw
 from tests.helpers import brute_force
 
 PRIOR = (0.7, 1.5, 2.0)

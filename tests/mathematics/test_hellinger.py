@@ -15,7 +15,7 @@ from opendp_bayes.mathematics.exponential.hellinger import (
 )
 from opendp_bayes.mathematics.rounding import lower_end, upper_end
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.research import bhattacharyya_angle, hellinger_distance
+from opendp_bayes.mechanisms import bhattacharyya_angle, hellinger_distance
 from tests.helpers import oracles
 
 RELATIVE_ERROR = 1e-13

@@ -20,7 +20,7 @@ from opendp_bayes.mathematics.exponential.sensitivity_tables import (
     smooth_sensitivities,
 )
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
-from opendp_bayes.research import global_sensitivity, local_sensitivity, smooth_sensitivity
+from opendp_bayes.mechanisms import global_sensitivity, local_sensitivity, smooth_sensitivity
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.research import local_sensitivity, sensitivity_curves, smooth_sensitivity
+from opendp_bayes.mechanisms import local_sensitivity, sensitivity_curves, smooth_sensitivity
 
 
 @pytest.mark.parametrize(("size", "prior"), [(30, (1.0, 0.2)), (6, (1.0, 1.0, 0.3))])

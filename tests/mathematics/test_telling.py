@@ -135,4 +135,4 @@ def test_no_function_shows_rows_that_it_is_given() -> None:
 @pytest.mark.parametrize("pair", [(ROWS["array"], [1.0]), ([1.0], ROWS["array"])])
 def test_distances_of_texts_are_refused(pair: tuple[Any, Any]) -> None:
     with pytest.raises(TypeError, match="a, b: must be numbers"):
-        ob.research.hellinger_distance(*pair)
+        ob.mechanisms.hellinger_distance(*pair)

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from opendp_bayes.mathematics.simplex import candidates
-from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    SmoothHellingerExponential,
+    global_sensitivity,
+)
 from opendp_bayes.mechanisms.exponential import (
     hellinger_exponential,
     posterior_exponential as exponential,
 )
-from opendp_bayes.research import global_sensitivity
 
 SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])
 

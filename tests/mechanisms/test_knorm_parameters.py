@@ -17,9 +17,8 @@ import pytest
 from opendp_bayes import LaplaceParameters
 from opendp_bayes.mathematics import zero_sum
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import Mechanism, knorm_parameters
+from opendp_bayes.mechanisms import Mechanism, hellinger_distance, knorm_parameters
 from opendp_bayes.mechanisms.knorm_parameters import KNormParameters
-from opendp_bayes.research import hellinger_distance
 from opendp_bayes.samplers import inversion, knorm
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of

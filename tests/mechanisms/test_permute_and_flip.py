@@ -21,7 +21,12 @@ from scipy.special import gammaln
 from opendp_bayes import exact_loss, privacy_profile
 from opendp_bayes.mathematics.simplex import check_enumerable
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import HellingerExponential, Mechanism, PermuteAndFlip
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    Mechanism,
+    PermuteAndFlip,
+    global_sensitivity,
+)
 from opendp_bayes.mechanisms.exponential import permute_and_flip
 from opendp_bayes.mechanisms.exponential.permute_and_flip import (
     log_permute_and_flip,
@@ -32,7 +37,6 @@ from opendp_bayes.mechanisms.exponential.scores import (
     score_change,
     score_error,
 )
-from opendp_bayes.research import global_sensitivity
 from opendp_bayes.samplers import coins as coins_of
 from opendp_bayes.samplers.inversion import exp_enclosure
 from tests.helpers import oracles

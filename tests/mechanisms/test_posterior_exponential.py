@@ -17,7 +17,12 @@ import pytest
 from scipy.special import log_softmax
 
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.mechanisms import HellingerExponential, Mechanism, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    Mechanism,
+    SmoothHellingerExponential,
+    hellinger_distance,
+)
 from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
@@ -27,7 +32,6 @@ from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     exponent_error,
     uniform_share,
 )
-from opendp_bayes.research import hellinger_distance
 from tests.helpers import oracles
 from tests.helpers.sweeps import pairs_of
 

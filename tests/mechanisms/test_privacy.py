@@ -22,8 +22,8 @@ from opendp_bayes.mechanisms import (
     Mechanism,
     PermuteAndFlip,
     SmoothHellingerExponential,
+    global_sensitivity,
 )
-from opendp_bayes.research import global_sensitivity
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 

@@ -10,7 +10,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, load_mechanism
+from opendp_bayes import (
+    GaussianParameters,
+    KNormParameters,
+    LaplaceParameters,
+    available_mechanisms,
+    load_mechanism,
+)
 from opendp_bayes.mechanisms import (
     HellingerExponential,
     Mechanism,
@@ -19,7 +25,6 @@ from opendp_bayes.mechanisms import (
     registry,
 )
 from opendp_bayes.mechanisms.registry import known_mechanism
-from opendp_bayes.research import available_mechanisms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,7 +245,7 @@ import sys
 sys.path.insert(0, {str(tmp_path)!r})
 import opendp_bayes.mechanisms, opendp_bayes.results.release
 from opendp_bayes import load_mechanism
-from opendp_bayes.research import available_mechanisms
+from opendp_bayes import available_mechanisms
 assert "broken" in available_mechanisms()
 load_mechanism("laplace_parameters")
 assert "broken_plugin" not in sys.modules

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from opendp_bayes.mechanisms import global_sensitivity
 from opendp_bayes.mechanisms.exponential import scores
-from opendp_bayes.research import global_sensitivity
 
 PRIOR = np.array([0.7, 2.0, 0.7])
 

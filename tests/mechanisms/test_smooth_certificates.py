@@ -9,7 +9,7 @@ import pytest
 from opendp_bayes.mathematics.exponential.sensitivity import smallest_local_sensitivity
 from opendp_bayes.mathematics.rounding import upper_end
 from opendp_bayes.mathematics.simplex import number_of_candidates
-from opendp_bayes.mechanisms import SmoothHellingerExponential
+from opendp_bayes.mechanisms import SmoothHellingerExponential, global_sensitivity
 from opendp_bayes.mechanisms.exponential import (
     smooth_hellinger_exponential as module,
 )
@@ -17,7 +17,6 @@ from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import (
     _beta_change,
     _score_range,
 )
-from opendp_bayes.research import global_sensitivity
 from tests.helpers import oracles
 
 SIZE, PRIOR = 12, np.array([0.7, 2.0, 0.7])

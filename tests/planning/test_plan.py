@@ -23,7 +23,12 @@ from opendp_bayes import (
     plan,
 )
 from opendp_bayes.accounting.calibration import relative_loss, smallest_scale
-from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
+from opendp_bayes.mechanisms import (
+    HellingerExponential,
+    PermuteAndFlip,
+    SmoothHellingerExponential,
+    hellinger_distance,
+)
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning import release_law
@@ -31,7 +36,6 @@ from opendp_bayes.planning.automatic import choose, usual
 from opendp_bayes.planning.compare import Plan, PlanRow
 from opendp_bayes.planning.expected_error import errors_at, expected_error
 from opendp_bayes.planning.plan import default_mechanisms
-from opendp_bayes.research import hellinger_distance
 from tests.helpers.releases import promise
 from tests.helpers.sweeps import some_of
 

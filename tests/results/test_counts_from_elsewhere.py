@@ -242,7 +242,7 @@ def test_marginals_of_a_contingency_table() -> None:
     total = Measurement([13.0], (), 1.0)
     marginals = SimpleNamespace(flatten=lambda: [PAIR, OTHER, *single, total])
     table = SimpleNamespace(keys=KEYS, marginals=marginals)
-    found = ob.research.noisy_tables(table, mechanism="gaussian_parameters", size=14)
+    found = ob.noisy_tables(table, mechanism="gaussian_parameters", size=14)
     assert list(found) == ["a × b", "b × c", "c", "c (2)"]
     assert found["a × b"].axes == ("a", "b")
     assert found["a × b"].categories[2] == ("x", "(null)")
@@ -251,7 +251,7 @@ def test_marginals_of_a_contingency_table() -> None:
     assert found["c (2)"].axes == ("c",)
     assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0]
     assert {one.size for one in found.values()} == {14}
-    laplace = ob.research.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
+    laplace = ob.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
     assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
     with pytest.warns(UserWarning, match="wide for the margins of a"):
         together = ob.combine_tables(found)
@@ -280,7 +280,7 @@ def test_a_real_contingency_table() -> None:
         query = context.query().contingency_table(
             keys={"a": ["x", "y"], "b": ["p", "q", "r"]}, algorithm=fixed
         )
-        found = ob.research.noisy_tables(query.release(), mechanism=mechanism)
+        found = ob.noisy_tables(query.release(), mechanism=mechanism)
         assert list(found) == ["a × b", "b"]
         counts = ob.combine_tables(found).marginal("a", "b").counts
         expected = {
@@ -312,7 +312,7 @@ def test_a_real_contingency_table() -> None:
 def test_measurements_that_are_refused(change: Any, error: Any, message: str) -> None:
     given = {"measured": [PAIR], "keys": KEYS, "mechanism": "gaussian_parameters", **change}
     with pytest.raises(error, match=message):
-        ob.research.noisy_tables(given.pop("measured"), **given)
+        ob.noisy_tables(given.pop("measured"), **given)
 
 
 GIVEN = {

@@ -40,7 +40,7 @@ def posterior() -> SurveyPosterior:
     return ob.combine_tables(releases)
 
 
-agreement: Any = ob.research.agreement_of_copies
+agreement: Any = ob.agreement_of_copies
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +133,7 @@ def test_all_numbers_follow_from_the_posterior_and_the_frames() -> None:
         assert row["largest_of_one"] == pytest.approx(abs(np.array(shares) - table.mean()).max())
         assert row["std"] == pytest.approx(table.std().mean())
         own = np.array(shares) * (1 - np.array(shares)) / 3000
-        combined = ob.research.combine_estimates(shares, own, kind="population")
+        combined = ob.combine_estimates(shares, own, kind="population")
         assert row["combined_std"] == pytest.approx(combined.std.mean())
 
 

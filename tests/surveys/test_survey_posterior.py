@@ -575,22 +575,22 @@ def test_errors_say_what_to_do(call: Any, error: type[Exception], message: str) 
 
 def test_estimates_of_copies() -> None:
     """Worked by hand: v = 1/2, b = 1, (1 + 1/3) b = 4/3."""
-    whole = ob.research.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
+    whole = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population")
     assert (whole.estimate, whole.variance) == (2.0, pytest.approx(11 / 6))
     assert whole.degrees_of_freedom == pytest.approx(2 * (1 + 3 / 8) ** 2)
-    new = ob.research.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
+    new = ob.combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive")
     assert (new.estimate, new.variance) == (2.0, pytest.approx(5 / 6))
     assert new.degrees_of_freedom == pytest.approx(2 * (1 - 3 / 8) ** 2)
     # The 97.5 % quantile of t with 3.78125 degrees of freedom, from tables between 3 and 4.
     lower, upper = whole.interval()
     assert 2.776 < (upper - 2) / whole.std < 3.182
     assert lower + upper == pytest.approx(4)
-    several = ob.research.combine_estimates(
+    several = ob.combine_estimates(
         [[1, 1], [2, 1], [3, 1]], np.full((3, 2), 0.5), kind="predictive"
     )
     np.testing.assert_allclose(several.variance, [5 / 6, 0.5])  # at least v
     np.testing.assert_allclose(several.degrees_of_freedom, [25 / 32, 1 / 2])
-    certain = ob.research.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
+    certain = ob.combine_estimates([1.0, 1.0], [0.5, 0.5], kind="population")
     assert (certain.variance, certain.degrees_of_freedom) == (0.5, np.inf)
 
 
@@ -606,7 +606,7 @@ def test_estimates_of_copies() -> None:
 )
 def test_estimates_that_do_not_fit(estimates: Any, variances: Any, kind: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        ob.research.combine_estimates(estimates, variances, kind=kind)
+        ob.combine_estimates(estimates, variances, kind=kind)
 
 
 def with_noise(scale: float, **tables: tuple[Any, ...]) -> Any:
@@ -653,8 +653,8 @@ def test_a_copy_whose_analysis_failed_is_told() -> None:
     failed = good.copy()
     failed[3, 1] = 500.0
     estimates = np.arange(10.0).reshape(5, 2)
-    ob.research.combine_estimates(estimates, good, kind="population")
+    ob.combine_estimates(estimates, good, kind="population")
     rare = np.array([0.0, 0.0, 0.0, 1e-9])  # a share of 0 in most copies
-    ob.research.combine_estimates(rare, rare, kind="population")
+    ob.combine_estimates(rare, rare, kind="population")
     with pytest.warns(UserWarning, match="1000 times their median"):
-        ob.research.combine_estimates(estimates, failed, kind="population")
+        ob.combine_estimates(estimates, failed, kind="population")

@@ -78,7 +78,7 @@ def test_stability_map():
     for d_in in (1, 2, 50):
         bound = scores().map(d_in)
         assert bound == score_change(d_in, size=5, prior=SPACE.prior_array)
-        assert 0 < bound - d_in * ob.research.global_sensitivity(5, SPACE.prior) < 1e-12 * d_in
+        assert 0 < bound - d_in * ob.mechanisms.global_sensitivity(5, SPACE.prior) < 1e-12 * d_in
 
 
 def test_indices_become_the_counts_of_their_candidates():

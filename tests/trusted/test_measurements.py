@@ -560,10 +560,10 @@ def test_opendp_s_noisy_max_has_the_scale_of_the_map(scale, monkeypatch):
 
 SENSITIVITIES = {
     "EHD": lambda: 1.0,
-    "EHDL": lambda: ob.research.local_sensitivity(COUNTS, PRIOR),
-    "EHDS": lambda: ob.research.smooth_sensitivity(COUNTS, PRIOR, gamma=1.0),
-    "EHDS gamma": lambda: ob.research.smooth_sensitivity(COUNTS, PRIOR, gamma=0.2),
-    "beta": lambda: ob.research.smooth_sensitivity(COUNTS, PRIOR, beta=0.1),
+    "EHDL": lambda: ob.mechanisms.local_sensitivity(COUNTS, PRIOR),
+    "EHDS": lambda: ob.mechanisms.smooth_sensitivity(COUNTS, PRIOR, gamma=1.0),
+    "EHDS gamma": lambda: ob.mechanisms.smooth_sensitivity(COUNTS, PRIOR, gamma=0.2),
+    "beta": lambda: ob.mechanisms.smooth_sensitivity(COUNTS, PRIOR, beta=0.1),
 }
 
 

@@ -9,6 +9,7 @@ from opendp.context import Query
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 Bound = dp.polars.Bound
 DATA = pl.LazyFrame(
@@ -106,10 +107,10 @@ FOUND_FOR_A_DISTANCE = {
         ob.GaussianParameters(1.0), size=None, prior=[1.0, 1.0], rho=0.1, d_in=d_in
     ),
     "plan": lambda d_in: ob.plan(size=10, prior=[1.0, 1.0], epsilon=1.0, d_in=d_in),
-    "smallest_epsilon": lambda d_in: ob.research.smallest_epsilon(
+    "smallest_epsilon": lambda d_in: research.smallest_epsilon(
         0.2, size=100, prior=[1.0, 1.0], d_in=d_in
     ),
-    "smallest_size": lambda d_in: ob.research.smallest_size(
+    "smallest_size": lambda d_in: research.smallest_size(
         0.2, epsilon=1.0, prior=[1.0, 1.0], d_in=d_in
     ),
 }

@@ -38,10 +38,7 @@ def test_concentration_is_prior_plus_counts(prior):
     posterior = counting() >> ob.t.then_dirichlet_multinomial(prior=prior)
     concentration = posterior(data(["a", "c", "c", "a"]))
     assert concentration.dtype == np.float64
-    assert (
-        concentration.tolist()
-        == ob.research.multinomial_dirichlet(x=[2, 0, 2], prior=prior).tolist()
-    )
+    assert concentration.tolist() == (np.array([2, 0, 2]) + prior).tolist()
 
 
 def test_beta_is_the_dirichlet_of_two_categories_success_first():
@@ -52,12 +49,7 @@ def test_beta_is_the_dirichlet_of_two_categories_success_first():
     )
     sample = data(["yes", "yes", "yes", "no"], ("yes", "no"))
     assert beta.output_space == dirichlet.output_space
-    assert (
-        beta(sample).tolist()
-        == dirichlet(sample).tolist()
-        == ob.research.binomial_beta(n=4, x=3, prior=[2, 3]).tolist()
-        == [5.0, 4.0]
-    )
+    assert beta(sample).tolist() == dirichlet(sample).tolist() == [5.0, 4.0]
 
 
 @pytest.mark.parametrize("size", [None, 4])

@@ -64,7 +64,7 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
     Source: tailoring paper, section 4.2; `docs/research/numerics.md` for the form used and its
     error.
 
-    >>> from opendp_bayes.research import hellinger_distance
+    >>> from opendp_bayes.mechanisms import hellinger_distance
     >>> float(hellinger_distance([2, 1], [1, 2]).round(6))
     0.463251
     """
@@ -87,7 +87,7 @@ def bhattacharyya_angle(a: ArrayLike, b: ArrayLike) -> Floats:
     Raises `ValueError` if the arrays have different numbers of categories or an entry is not from
     1e-100 to 1e13.
 
-    >>> from opendp_bayes.research import bhattacharyya_angle
+    >>> from opendp_bayes.mechanisms import bhattacharyya_angle
     >>> float(bhattacharyya_angle([2, 1], [1, 2]).round(6))
     0.667457
     """

@@ -58,7 +58,7 @@ def local_sensitivity(
 
     Source: tailoring paper, section 4.2.2; `docs/research/proofs.md`, "Sensitivities".
 
-    >>> from opendp_bayes.research import local_sensitivity
+    >>> from opendp_bayes.mechanisms import local_sensitivity
     >>> round(local_sensitivity([5, 5], 1.0), 6)
     0.21151
     """
@@ -85,7 +85,7 @@ def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hel
     Source: `docs/research/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the
     case of an all-ones prior with `k >= 3` or `size = 1`.
 
-    >>> from opendp_bayes.research import global_sensitivity
+    >>> from opendp_bayes.mechanisms import global_sensitivity
     >>> round(global_sensitivity(100, [1.0, 1.0]), 6)
     0.33894
     >>> round(global_sensitivity(100, [1.0, 1.0, 1.0]), 6)
@@ -127,7 +127,7 @@ def smooth_sensitivity(
     sensitivity by search"); 0 for an empty data set. Raises `ValueError` when neither or both of
     `gamma` and `beta` are given, and `ValueError`/`TypeError` for arguments that are not valid.
 
-    >>> from opendp_bayes.research import smooth_sensitivity
+    >>> from opendp_bayes.mechanisms import smooth_sensitivity
     >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)
     0.070276
     """

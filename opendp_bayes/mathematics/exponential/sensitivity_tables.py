@@ -60,7 +60,7 @@ def sensitivity_curves(
 
     Source: tailoring paper, section 3 and Figure 1.
 
-    >>> from opendp_bayes.research import sensitivity_curves
+    >>> from opendp_bayes.mechanisms import sensitivity_curves
     >>> curves = sensitivity_curves(100, [1.0, 1.0], gamma=1.0)
     >>> round(curves.largest, 4), round(curves.local[50], 4), round(curves.local[0], 4)
     (0.3389, np.float64(0.0703), np.float64(0.3389))

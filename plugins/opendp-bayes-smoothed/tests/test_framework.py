@@ -143,7 +143,7 @@ def test_calibration_draws_no_more_than_the_rate() -> None:
 
 def test_no_query_finds_them_by_name_but_documents_are_read(posterior: dp.Transformation) -> None:
     names = {"noisy_sampling_histogram", "sampling_histogram"}
-    assert not names & set(ob.research.available_mechanisms())
+    assert not names & set(ob.available_mechanisms())
     for name in names:
         with pytest.raises(ValueError, match=f"mechanism='{name}': is not an installed mechanism"):
             asked(context(epsilon=1.0), name).release()

@@ -13,7 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.extend import candidates
-from opendp_bayes.research import audit
+from opendp_bayes_research import audit
 
 
 def _brute_force_loss(mechanism: ob.Mechanism, size: int, k: int) -> float:
@@ -49,7 +49,7 @@ def test_an_audit_passes() -> None:
 def test_installed_package_serves_a_context() -> None:
     dp.enable_features("contrib", "honest-but-curious")
     assert distribution("opendp-bayes-template").version
-    assert "hamming_exponential" in ob.research.available_mechanisms()
+    assert "hamming_exponential" in ob.available_mechanisms()
     frame = pl.LazyFrame({"vote": pl.Series(["a", "b"] * 50, dtype=pl.Enum(["a", "b"]))})
     context = dp.Context.compositor(
         data=frame,
@@ -68,7 +68,7 @@ def test_installed_package_serves_a_context() -> None:
 
 def test_nothing_is_loaded_until_it_is_named() -> None:
     code = (
-        "import sys, opendp_bayes as ob; ob.research.available_mechanisms();"
+        "import sys, opendp_bayes as ob; ob.available_mechanisms();"
         " assert 'opendp_bayes_template'"
         " not in sys.modules; ob.load_mechanism('hamming_exponential'); assert"
         " 'opendp_bayes_template' in sys.modules"

@@ -14,7 +14,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from opendp_bayes_office.commands import (
-    audit_command as audit,
     demo,
     init,
     ledger_command as ledger,
@@ -101,7 +100,6 @@ for _command in (
     show.show,
     plan.plan,
     ledger.ledger,
-    audit.audit,
     demo.demo,
 ):
     app.command(cls=Command)(_command)

@@ -19,8 +19,6 @@ def test_a_plan_is_shown_as_tables() -> None:
         1,
         "--proportions",
         "0.2,0.8",
-        "--error",
-        0.1,
     )
     for line in (
         r"Plan for ε = 1\n",
@@ -33,10 +31,6 @@ def test_a_plan_is_shown_as_tables() -> None:
         (
             r"Recommended: LaplaceParameters\(scale=1, noise='discrete', total='remainder'\) has an"
             r" expected Hellinger error of 0\.\d+ at the\s+stated"
-        ),
-        (
-            r"An error of 0\.1 takes ε = 0\.\d+ with 100 records, or \d+ records at ε = 1, with"
-            r" mechanism auto\."
         ),
     ):
         assert re.search(line, shown), f"{line} is not in\n{shown}"
@@ -79,45 +73,18 @@ def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.Mo
 
 
 def test_as_json() -> None:
-    found = json.loads(
-        run("plan", "--size", 20, "--prior", "1,1", "--epsilon", 1, "--error", 0.1, "--json")
-    )
+    found = json.loads(run("plan", "--size", 20, "--prior", "1,1", "--epsilon", 1, "--json"))
     assert found["recommended"] == {
         "name": "laplace_parameters",
         "parameters": {"scale": 1.0, "noise": "discrete", "total": "remainder"},
     }
     assert set(found["rows"][0]["errors"]) == {"balanced", "skewed", "edge"}
     assert found["budget"] == {"epsilon": 1.0}
-    assert found["error"] == 0.1
-    assert 1 < found["smallest_epsilon"] < 10
-    assert 20 < found["smallest_size"] < 1000
-
-
-def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
-    arguments = ("plan", "--guess-size", 900, "--prior", "5,1,1", "--width", 0.1)
-    found = json.loads(run(*arguments, "--json"))
-    assert found["kind"] == "interval_width"
-    assert found["budget"] == {"epsilon": found["smallest_epsilon"]}
-    assert found["rows"][0]["errors"]["balanced"]["interval_width"] == pytest.approx(0.1, rel=0.01)
-    assert "smallest_size" not in found
-    assert " A width of 0.1 takes ε = " in " " + " ".join(run(*arguments).split())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            "--size 900 --prior 1,1 --width 0.01",
-            r"width=0.01: .*900 records .*1000",
-        ),
-        (
-            "--size 9 --prior 1,1 --width 0.1 --error 0.1",
-            r"--error 0.1, --width 0.1: both",
-        ),
-        (
-            "--size 9 --prior 1,1 --width 0.1 --epsilon 1 --delta 1e-9",
-            r"--width 0.1: .*not with --epsilon",
-        ),
         (
             "--size 9 --prior 1,1",
             r"epsilon=None, .*rho=None: .*rho alone",
@@ -153,16 +120,8 @@ def test_a_width_without_a_budget_plans_for_the_epsilon_that_it_takes() -> None:
             "--proportions a,b: must be numbers",
         ),
         (
-            "--size 9 --prior 1,1 --epsilon 1 --error 1",
-            r"error=1.0: must be below 1",
-        ),
-        (
             "--size 9 --prior 1,1 --epsilon 1e-30",
             (r"mechanisms: none .*LaplaceParameters\(.*every scale"),
-        ),
-        (
-            "--size 9 --prior 1,1 --rho 1 --error 0.1",
-            r"--error 0.1: .*not with --rho",
         ),
     ],
 )

@@ -77,7 +77,7 @@ def test_the_page_says_how_far_copies_agree_with_what_was_released(place: Path) 
     assert "5 copies of the records were drawn, each from another draw" in page
     found: Any = Report.from_json(Path("votes.json").read_bytes()).posterior()
     copies = [pl.read_csv(path) for path in Path("more").iterdir()]
-    rows = ob.research.agreement_of_copies(found, copies, kind="population")
+    rows = ob.agreement_of_copies(found, copies, kind="population")
     assert rows["measured"].all()
     for row in rows.iter_rows(named=True):
         texts = re.search(rf'<th scope="row">{row["table"]}</th>.*?</svg></td>(.*?)</tr>', page)

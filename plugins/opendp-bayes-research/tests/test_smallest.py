@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from opendp_bayes import LaplaceParameters, plan
-from opendp_bayes.research import smallest_epsilon, smallest_size
+from opendp_bayes_research import smallest_epsilon, smallest_size
 
 #: The errors are not measured here, but what is found by them.
 pytestmark = pytest.mark.usefixtures("coarse_errors")

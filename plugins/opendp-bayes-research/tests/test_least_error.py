@@ -2,7 +2,6 @@
 
 import math
 from itertools import product
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -11,12 +10,12 @@ import pytest
 from scipy.optimize import linprog
 
 import opendp_bayes as ob
-from opendp_bayes.display.wording import without_scale
 from opendp_bayes.mathematics.zero_sum import noise_vectors
-from opendp_bayes.planning import least_error as module
-from opendp_bayes.planning.least_error import LARGEST_PROGRAM, least_error
+from opendp_bayes_research.least_error import LARGEST_PROGRAM, least_error
+from opendp_bayes_research.linear_program import Program
 from tests.helpers import oracles
 from tests.helpers.by_path import loaded
+from tests.helpers.sources import ROOT
 from tests.helpers.sweeps import some_of
 
 SETTINGS: list[tuple[int, tuple[float, ...], float]] = [
@@ -128,7 +127,7 @@ def test_one_record_of_two_categories() -> None:
     """Randomised response, in closed form."""
     least = least_error(1, [1.0, 1.0], 1.0)
     flipped = 1 / (1 + math.e)
-    distance = float(ob.research.hellinger_distance([2.0, 1.0], [1.0, 2.0]))
+    distance = float(ob.mechanisms.hellinger_distance([2.0, 1.0], [1.0, 2.0]))
     assert least.value == pytest.approx(flipped * distance, rel=1e-9)
     assert least.worst_case == pytest.approx(flipped * distance, rel=1e-9)
 
@@ -138,7 +137,7 @@ def test_any_multipliers_prove_a_bound() -> None:
     more.
     """
     sets = np.array(oracles.data_sets(6, 2))
-    program = module.Program.of(sets, np.ones(2), 0.8)
+    program = Program.of(sets, np.ones(2), 0.8)
     weights = np.full(7, 1 / 7)
     least = least_error(6, [1.0, 1.0], 0.8)
     rng = np.random.default_rng(1)
@@ -209,7 +208,7 @@ def test_the_worst_case_of_two_categories(
     """The best random remapping of discrete Laplace noise has the least worst case."""
     c = size + 1
     counts = np.stack([np.arange(c), size - np.arange(c)], axis=1) + np.array(prior)
-    distance = ob.research.hellinger_distance(counts[:, None], counts[None])
+    distance = ob.mechanisms.hellinger_distance(counts[:, None], counts[None])
     noise = geometric(size, epsilon)
     # Variables: the remapping of every release, and the largest error.
     errors = [np.append(np.outer(noise[x], distance[x]).ravel(), -1.0) for x in range(c)]
@@ -259,7 +258,7 @@ def test_the_lattice_of_three_categories() -> None:
 
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
-    return loaded(Path(__file__).parents[2] / "benchmarks" / "optimality.py")
+    return loaded(ROOT / "benchmarks" / "optimality.py")
 
 
 def test_less_noise_than_k_norm_for_four_categories(benchmark: ModuleType) -> None:
@@ -313,31 +312,6 @@ def test_an_average_by_the_prior() -> None:
     assert least.value < 0.85 * least_error(6, [0.2, 0.2], 1.0).value
     same = least_error(6, [1.0, 1.0], 1.0, "prior")
     assert same.value == pytest.approx(least_error(6, [1.0, 1.0], 1.0).value, rel=1e-9)
-
-
-def test_a_plan_of_few_records_shows_it() -> None:
-    found = ob.plan(size=20, prior=[1.0, 1.0], epsilon=1.0)
-    assert found.least == least_error(20, [1.0, 1.0], 1.0)
-    [note] = [note for note in found.sheet().notes if "no 1-private mechanism" in note]
-    assert "is 0.1477; no 1-private mechanism has one below 0.1477" in note
-    assert '"certified":0.14766' in found.to_json()
-    table = found.sheet().tables[-1]
-    assert [column.heading for column in table.columns][1:] == [
-        "Error",
-        "Over the\nleast",
-        "Remapped,\nover the least",
-    ]
-    shown = {str(row[0]): row[1:] for row in table.bodies[0].rows}
-    assert len(shown) == len(found.usable) == 8
-    assert shown["LaplaceParameters(discrete, remainder)"] == ("0.1477", "1.0000", "1.0000")
-    for row in found.usable:
-        standing = found.least.standing(row.mechanism) if found.least else None
-        assert standing
-        ratios = f"{standing.ratio:.4f}", f"{standing.remapped_ratio:.4f}"
-        assert shown[without_scale(row.mechanism)] == (f"{standing.error:.4f}", *ratios)
-    for other in ({"epsilon": 1.0, "d_in": 2}, {"rho": 0.1}, {"epsilon": 1.0, "size": 60}):
-        setting: dict[str, Any] = {"size": 20, "prior": [1.0, 1.0], **other}
-        assert ob.plan(**setting, mechanisms=[ob.LaplaceParameters(1.0)]).least is None
 
 
 def test_bad_arguments() -> None:

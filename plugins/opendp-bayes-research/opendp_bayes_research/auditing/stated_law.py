@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.auditing.results import LOG_ERROR, LawCheck, Pair
-from opendp_bayes.display.progress import Progress
-from opendp_bayes.mathematics.simplex import candidates, neighbours, number_of_candidates
+from opendp_bayes.extend import candidates, number_of_candidates
+from opendp_bayes.mathematics.simplex import neighbours
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes_research.auditing.results import LOG_ERROR, LawCheck, Pair
 
 #: What `Mechanism.log_pmf` returns: outcomes, shape `(c, k)`, and their log-probabilities, shape
 #: `(c,)`.
@@ -30,7 +30,7 @@ def listed(setting: Setting, counts: Sequence[int]) -> Law | None:
         return None
 
 
-def over_all_neighbours(setting: Setting, progress: Progress) -> LawCheck | None:
+def over_all_neighbours(setting: Setting) -> LawCheck | None:
     """The largest log-ratio over all neighbours, or None where there are too many probabilities or
     none are stated.
     """
@@ -41,10 +41,7 @@ def over_all_neighbours(setting: Setting, progress: Progress) -> LawCheck | None
     law = listed(setting, sets[-1].tolist())
     if law is None or law[1].size * len(sets) > LARGEST_TABLE:
         return None
-    laws = []
-    for number, counts in enumerate(sets):
-        laws.append(setting.mechanism.log_pmf(counts, setting.prior))
-        progress("Probabilities", number + 1, len(sets))
+    laws = [setting.mechanism.log_pmf(counts, setting.prior) for counts in sets]
     first, second = neighbours(sets)
     once = first < second
     pairs = sorted(zip(first[once].tolist(), second[once].tolist(), strict=True))

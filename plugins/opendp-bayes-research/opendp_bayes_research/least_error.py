@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from opendp_bayes.auditing.stated_law import at_outcomes
-from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
+from opendp_bayes.extend import candidates, number_of_candidates
 from opendp_bayes.mathematics.log_space import log_sum_exp
-from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
@@ -21,8 +19,9 @@ from opendp_bayes.mathematics.validation import (
     as_prior,
     as_size,
 )
-from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.planning.linear_program import Program, distances
+from opendp_bayes.mechanisms import Mechanism, hellinger_distance
+from opendp_bayes_research.auditing.stated_law import at_outcomes
+from opendp_bayes_research.linear_program import Program, distances
 
 #: Data sets up to which the linear program is solved: up to some seconds.
 LARGEST_PROGRAM = 80
@@ -119,7 +118,7 @@ def least_error(
     Source: `docs/research/optimality.md`.
 
     >>> from opendp_bayes import LaplaceParameters
-    >>> from opendp_bayes.research import least_error
+    >>> from opendp_bayes_research import least_error
     >>> least = least_error(size=20, prior=[1.0, 1.0], epsilon=1.0)
     >>> round(least.value, 4), least.value - least.certified < 1e-9
     (0.1477, True)

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from opendp_bayes.auditing.results import Counts, Pair
-from opendp_bayes.auditing.stated_law import Law, aligned, at_outcomes
-from opendp_bayes.display.progress import Progress
 from opendp_bayes.mathematics.validation import Floats, Integers
+from opendp_bayes_research.auditing.results import Counts, Pair
+from opendp_bayes_research.auditing.stated_law import Law, aligned, at_outcomes
 
 #: Calls of the sampler for one data set.
 _CHUNKS = 50
@@ -34,16 +33,14 @@ def draws_of(
     data_sets: Sequence[Counts],
     prior: tuple[float, ...],
     draws: int,
-    progress: Progress,
 ) -> Iterator[Integers]:
     """Draw `draws` times for each data set, shape `(draws, k)`, in several calls."""
-    for number, counts in enumerate(data_sets):
+    for counts in data_sets:
         parts, done = [], 0
         while done < draws:
             part = min(max(-(-draws // _CHUNKS), _SMALLEST_CHUNK), draws - done)
             parts.append(np.asarray(sample(counts, prior, part)))
             done += part
-            progress("Draws", number * draws + done, len(data_sets) * draws)
         yield np.concatenate(parts)
 
 

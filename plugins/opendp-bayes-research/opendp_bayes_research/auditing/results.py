@@ -5,21 +5,9 @@ from dataclasses import asdict, dataclass
 
 import msgspec
 
-from opendp_bayes.display import notebook, plain
-from opendp_bayes.display.sheet import (
-    Body,
-    Cell,
-    Column,
-    Conclusion,
-    Marked,
-    Row,
-    Sheet,
-    Table,
-    columns,
-)
+from opendp_bayes import PrivacyLoss
 from opendp_bayes.display.wording import at_most, described
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms import Mechanism
 
 Counts = tuple[int, ...]
 #: Two neighbouring data sets.
@@ -150,26 +138,24 @@ class Audit:
         """
         return self.exact.epsilon <= self.epsilon
 
-    def sheet(self) -> Sheet:
-        """Sheet of the audit: its losses, the profile with the ε that the draws refute, the four
-        checks, and the verdict.
-        """
-        records = "A private number of records" if self.size is None else f"{self.size} records"
-        neighbours = "added or removed" if self.size is None else "changed"
-        prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
-        return Sheet(
-            (_losses(self), _claims(self), _checks(self)),
-            title=f"Audit of {described(self.mechanism)}",
-            lead=f"{records}, prior ({prior}). Neighbours differ by one record {neighbours}.",
-            conclusion=_verdict(self),
-        )
-
     def __str__(self) -> str:
-        return plain.rendered(self.sheet(), width=80)
-
-    def _repr_html_(self) -> str:
-        """The tables that notebooks show."""
-        return notebook.rendered(self.sheet())
+        losses = {"proven": self.proven.epsilon, f"exact ({self.exact.method})": self.exact.epsilon}
+        if self.nominal is not None:
+            losses = {"nominal": self.nominal, **losses}
+        prior = ", ".join(f"{alpha:.6g}" for alpha in self.prior)
+        size = "private" if self.size is None else self.size
+        return "\n".join(
+            (
+                f"Audit of {described(self.mechanism)}, size {size}, prior ({prior}):"
+                f" {_verdict(self)}",
+                ", ".join(f"{name} ε {at_most(epsilon)}" for name, epsilon in losses.items()),
+                *(_claim(claim) for claim in self.claims),
+                _accounting(self),
+                _law(self),
+                _draws(self),
+                _fit(self),
+            )
+        )
 
     def to_json(self) -> str:
         """The audit as a JSON object; null stands for infinity."""
@@ -183,112 +169,53 @@ class Audit:
         return msgspec.json.encode(document).decode()
 
 
-def _losses(audit: Audit) -> Table:
-    nominal = "–" if audit.nominal is None else f"{audit.nominal:.4g}"
-    bounds = {"Proven, closed form": audit.proven}
-    bounds[f"Exact accounting ({audit.exact.method})"] = audit.exact
-    rows: list[Row] = [
-        ("Nominal, the papers' calibration", nominal, "", ""),
-        *(
-            (name, at_most(loss.epsilon), at_most(loss.range), at_most(loss.rho))
-            for name, loss in bounds.items()
-        ),
-        ("Claimed", at_most(audit.epsilon), "", ""),
-    ]
-    return Table(columns("Privacy loss", "ε", "range", "ρ (zCDP)"), (Body(tuple(rows)),))
-
-
-def _claims(audit: Audit) -> Table:
-    def below(epsilon: float | None) -> str:
-        return "–" if epsilon is None else f"below {epsilon:.4g}" if epsilon else "none"
-
-    rows: list[Row] = [
-        (
-            f"{claim.delta:.4g}",
-            at_most(claim.epsilon),
-            Marked(below(claim.refuted), "bad")
-            if claim.refuted > claim.epsilon
-            else below(claim.refuted),
-            below(claim.refutable),
-        )
-        for claim in audit.claims
-    ]
-    refuted = f"ε refuted\n({100 * audit.confidence:.6g} % confidence)"
-    headings = columns("δ", "ε claimed", refuted, "expected to be\nrefuted")
-    return Table(headings, (Body(tuple(rows)),))
-
-
-def _checks(audit: Audit) -> Table:
-    rows = []
-    for name, done, found in (
-        ("Accounting", audit.computed is not None, _found_by_accounting(audit)),
-        ("Law", audit.law is not None, _found_in_law(audit)),
-        ("Draws", True, _found_by_draws(audit)),
-        ("Fit", bool(audit.fits), _found_by_fit(audit)),
-    ):
-        result: Cell = "–"
-        if name.lower() in audit.failures:
-            result = Marked("fails", "bad")
-        elif done:
-            result = Marked("passes", "good")
-        rows.append((name, result, f"{found[0].upper()}{found[1:]}."))
-    headings = tuple(Column(name, number=False) for name in ("Check", "Result", "Found"))
-    return Table(headings, (Body(tuple(rows)),))
-
-
-def _found_by_accounting(audit: Audit) -> str:
-    if audit.computed is None:
-        return "there is no exact accounting for this mechanism and size"
-    return f"the largest loss from the probabilities is {_nearly(audit.computed)}"
-
-
-def _found_in_law(audit: Audit) -> str:
-    if audit.law is None:
-        return "the mechanism does not list its outcomes"
-    pairs = (
-        f"over all {audit.law.pairs} pairs of neighbours"
-        if audit.law.complete
-        else "for the pairs drawn from alone"
-    )
-    return (
-        f"the largest log-ratio {pairs} is {_nearly(audit.law.epsilon)}, for counts"
-        f" {_counts(audit.law.first)} and {_counts(audit.law.second)}"
-    )
-
-
-def _found_by_draws(audit: Audit) -> str:
-    pairs = [f"{_counts(first)} and {_counts(second)}" for first, second in audit.drawn]
-    return (
-        f"{audit.draws} draws for each of {' and for '.join(pairs)} refute"
-        f" {'more than' if 'draws' in audit.failures else 'no more than'} is claimed"
-    )
-
-
-def _found_by_fit(audit: Audit) -> str:
-    if not audit.fits:
-        return "without listed probabilities there is nothing to compare the draws with"
-    worst = min(audit.fits, key=lambda fit: fit.p_value)
-    return (
-        f"the smallest p-value is {worst.p_value:.2g}, for counts {_counts(worst.counts)}; it"
-        f" fails below {audit.level:.2g}"
-    )
-
-
-def _verdict(audit: Audit) -> Conclusion:
+def _verdict(audit: Audit) -> str:
     claim = f"ε = {at_most(audit.epsilon)}"
     if math.isinf(audit.epsilon):  # as of Gaussian noise
         claim = f"ρ = {at_most(audit.exact.rho)}"
     if not audit.passed:
-        text = f"{', '.join(audit.failures)}. The claim of {claim} does not hold as stated."
-        return Conclusion("Failed", text, "bad")
+        return f"failed, {', '.join(audit.failures)}. The claim of {claim} does not hold as stated."
     if not audit.certified:
-        text = f"nothing refutes {claim}, and no certified bound is as small."
-        return Conclusion("Passed, but not proven", text, "doubtful")
-    return Conclusion("Passed", f"{claim} is certified, and nothing refutes it.", "good")
+        return f"passed, not proven. Nothing refutes {claim}, and no certified bound is as small."
+    return f"passed. {claim} is certified, and nothing refutes it."
 
 
-def _counts(counts: Counts) -> str:
-    return f"({','.join(map(str, counts))})"
+def _claim(claim: Claim) -> str:
+    refuted = f"below {claim.refuted:.4g}" if claim.refuted else "none"
+    expected = "" if claim.refutable is None else f" (up to {claim.refutable:.4g} expected)"
+    return f"δ {claim.delta:.4g}: claimed ε {at_most(claim.epsilon)}, refuted {refuted}{expected}"
+
+
+def _accounting(audit: Audit) -> str:
+    if audit.computed is None:
+        return "accounting: there is none for this mechanism and size"
+    return f"accounting: the largest loss from the probabilities is {_nearly(audit.computed)}"
+
+
+def _law(audit: Audit) -> str:
+    if audit.law is None:
+        return "law: the mechanism does not list its outcomes"
+    pairs = f"all {audit.law.pairs} pairs" if audit.law.complete else "the pairs drawn from"
+    return (
+        f"law: the largest log-ratio over {pairs} of neighbours is {_nearly(audit.law.epsilon)},"
+        f" for counts {audit.law.first} and {audit.law.second}"
+    )
+
+
+def _draws(audit: Audit) -> str:
+    pairs = " and for ".join(f"{first} and {second}" for first, second in audit.drawn)
+    more = "more than" if "draws" in audit.failures else "no more than"
+    return f"draws: {audit.draws} for each of {pairs} refute {more} is claimed"
+
+
+def _fit(audit: Audit) -> str:
+    if not audit.fits:
+        return "fit: without listed probabilities there is nothing to compare the draws with"
+    worst = min(audit.fits, key=lambda fit: fit.p_value)
+    return (
+        f"fit: the smallest p-value is {worst.p_value:.2g}, for counts {worst.counts}; it fails"
+        f" below {audit.level:.2g}"
+    )
 
 
 def _nearly(value: float) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.dirichlet_divergences import kullback_leibler, total_variation
-from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import (
     Floats,
     as_choice,
@@ -17,7 +16,7 @@ from opendp_bayes.mathematics.validation import (
     as_level,
     as_prior,
 )
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms import Mechanism, hellinger_distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import LARGEST_NOISE_ALONE, release_law
 
@@ -79,7 +78,7 @@ def error_law(
     Source: `docs/research/papers.md`, "The law of the error".
 
     >>> from opendp_bayes import LaplaceParameters
-    >>> from opendp_bayes.research import error_law
+    >>> from opendp_bayes_research import error_law
     >>> law = error_law(LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)
     >>> round(law.mean(), 4), round(law.quantile(0.95), 4), round(float(law.cdf(0.0)), 8)
     (0.0756, 0.2089, 0.31606028)

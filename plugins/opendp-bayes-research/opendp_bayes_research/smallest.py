@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.calibration import planned_distance, relative_loss, smallest_scale
+from opendp_bayes import Distance, calibrate
 from opendp_bayes.mathematics.validation import (
     LARGEST_CONCENTRATION,
     Floats,
@@ -15,7 +15,6 @@ from opendp_bayes.mathematics.validation import (
     as_positive,
     as_prior,
 )
-from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.planning.automatic import choose
 from opendp_bayes.planning.expected_error import (
     PartError,
@@ -61,7 +60,7 @@ def smallest_epsilon(
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000;
     `ValueError`/`TypeError` for other arguments that are not valid.
 
-    >>> from opendp_bayes.research import smallest_epsilon
+    >>> from opendp_bayes_research import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
     0.92
     >>> round(smallest_epsilon(0.09, size=1000, prior=[1.0, 1.0], kind="interval_width"), 2)
@@ -69,12 +68,11 @@ def smallest_epsilon(
     """
     error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
     concentration, records = as_prior(prior), records_of(size, guess_size)
-    distance = planned_distance(d_in)
     shares = _shares(kind, concentration, records, proportions)
 
     def excess(log_epsilon: float) -> float:
         epsilon = math.exp(log_epsilon)
-        found = _automatic_error(kind, size, concentration, epsilon, distance, shares, records)
+        found = _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
         return math.log(max(found, 1e-300) / error)
 
     low = high = 0.0
@@ -137,18 +135,18 @@ def smallest_size(
     Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records;
     `ValueError`/`TypeError` for other arguments that are not valid.
 
-    >>> from opendp_bayes.research import smallest_size
+    >>> from opendp_bayes_research import smallest_size
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
     798
     """
     error, kind = _as_error(error), as_choice(kind, "kind", get_args(PartError))
     epsilon, private = as_positive(epsilon, "epsilon"), as_flag(private, "private")
-    concentration, distance = as_prior(prior), planned_distance(d_in)
+    concentration = as_prior(prior)
 
     def score(records: int) -> float:
         shares = _shares(kind, concentration, records, proportions)
         size = None if private else records
-        return _automatic_error(kind, size, concentration, epsilon, distance, shares, records)
+        return _automatic_error(kind, size, concentration, epsilon, d_in, shares, records)
 
     low, high, before = 0, 1, -math.inf
     while (now := score(high)) > error or now > before:
@@ -183,13 +181,13 @@ def _automatic_error(
     size: int | None,
     prior: Floats,
     epsilon: float,
-    distance: Distance,
+    d_in: int | Distance,
     shares: Mapping[str, Any],
     records: int,
 ) -> float:
-    loss = relative_loss(epsilon=epsilon)
+    budget: Any = {"size": size, "prior": prior, "epsilon": epsilon, "d_in": d_in, "tune": False}
     found = choose(
-        lambda template: smallest_scale(template, lambda setting: loss(setting, distance, "exact")),
+        lambda template: template.changed(scale=calibrate(template.mechanism, **budget).scale),
         size,
         prior,
     )

@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss
-from opendp_bayes.auditing import audited_draws as draws_of_pairs
-from opendp_bayes.auditing.audited_draws import log_ratio_bound
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
-from opendp_bayes.research import audit
 from opendp_bayes.samplers import integers, knorm
+from opendp_bayes_research import audit
+from opendp_bayes_research.auditing import audited_draws as draws_of_pairs
+from opendp_bayes_research.auditing.audited_draws import log_ratio_bound
 from tests.helpers.broken_mechanisms import rescaled
 from tests.helpers.wrong_scales import LISTED, ONES, ONES_3, UNLISTED
 

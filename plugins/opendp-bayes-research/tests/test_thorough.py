@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import thorough as module
 from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes_research import thorough as module
 
 ONES = (1.0, 1.0, 1.0)
 A, B, C = (((n, 0, 0), (n - 1, 1, 0)) for n in (5, 4, 3))

@@ -7,7 +7,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.simplex import candidates
-from opendp_bayes.research import papers
+from opendp_bayes_research import papers
 from tests.helpers import oracles
 from tests.helpers.argument_rows_of_papers import PRESETS
 

@@ -10,15 +10,13 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.exponential.sensitivity import global_sensitivity
 from opendp_bayes.mathematics.validation import as_level, as_positive, as_prior, as_size
-from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
+from opendp_bayes.mechanisms import (
     HellingerExponential,
-)
-from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import (
+    LaplaceParameters,
     SmoothHellingerExponential,
+    global_sensitivity,
 )
-from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
 
 __all__ = ["beta", "ehd", "ehdl", "ehds", "ilap", "lap", "lap_truncated"]
 
@@ -35,7 +33,7 @@ def lap(epsilon: float, k: int) -> LaplaceParameters:
     Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
     Source: tailoring paper, section 4.1.1; Algorithm 2 of "Private mechanisms".
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> papers.lap(epsilon=1.0, k=3)
     LaplaceParameters(scale=3.0, noise='floored', total='remainder')
     """
@@ -55,7 +53,7 @@ def lap_truncated(epsilon: float, k: int) -> LaplaceParameters:
     For two categories the release is that of `lap`. Raises `ValueError`/`TypeError` for an ε that
     is not positive or less than two categories. Source: tailoring paper, section 7.2.2.
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> candidates, log_p = papers.lap_truncated(epsilon=1.0, k=3).log_pmf([1, 1, 0], 1.0)
     >>> dict(zip(map(tuple, candidates.tolist()), (2.718281828459045**log_p).round(3).tolist()))
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -77,7 +75,7 @@ def ilap(epsilon: float, k: int) -> LaplaceParameters:
     Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
     Source: tailoring paper, section 4.1.2; Algorithm 3 of "Private mechanisms".
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> papers.ilap(epsilon=1.0, k=3).scale
     2.0
     """
@@ -97,7 +95,7 @@ def ehd(epsilon: float, size: int, prior: ArrayLike) -> HellingerExponential:
     three or more categories or one record. Raises `ValueError`/`TypeError` for arguments that are
     not valid. Source: tailoring paper, section 4.2.1; Algorithm 4 of "Private mechanisms".
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> round(papers.ehd(epsilon=1.0, size=100, prior=[1.0, 1.0]).scale, 5)
     0.67788
     """
@@ -116,7 +114,7 @@ def ehdl(epsilon: float) -> HellingerExponential:
     Raises `ValueError`/`TypeError` for an ε that is not positive. Source: tailoring paper, section
     4.2.2; Algorithm 5 of "Private mechanisms".
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> papers.ehdl(epsilon=1.0)
     HellingerExponential(scale=2.0, sensitivity='local')
     """
@@ -135,7 +133,7 @@ def ehds(epsilon: float, gamma: float = 1.0) -> SmoothHellingerExponential:
     Raises `ValueError`/`TypeError` for an ε or γ that is not positive. Source: tailoring paper,
     Definition 4 (γ = 1); Algorithm 6 of "Private mechanisms".
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> papers.ehds(epsilon=1.0)
     SmoothHellingerExponential(scale=4.0, gamma=1.0, beta=None)
     """
@@ -157,7 +155,7 @@ def beta(epsilon: float, delta: float, size: int) -> SmoothHellingerExponential:
     as EHDS (`docs/research/papers.md`). Raises `ValueError`/`TypeError` for arguments that are not
     valid. Source: notes, sections 3.2 and 3.3.
 
-    >>> from opendp_bayes.research import papers
+    >>> from opendp_bayes_research import papers
     >>> round(papers.beta(epsilon=1.0, delta=1e-8, size=100).beta, 6)
     0.020852
     """

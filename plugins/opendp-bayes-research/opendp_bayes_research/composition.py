@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.profile import privacy_profile
+from opendp_bayes import privacy_profile
 from opendp_bayes.mathematics.validation import as_positive
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms import Mechanism
 
 _MOST_POINTS = 100_000
 #: δ at the last ε of a distribution for a mechanism without a pure bound.
@@ -43,20 +43,14 @@ def privacy_loss_distribution(
     every such function is the profile of a pair of distributions. The numbers of dp-accounting are
     floats: a δ of its own, and the δ of an ε that it finds, are off by up to about 1e-15.
 
-    Raises `ImportError` without the package `dp-accounting`, and `ValueError` for a mechanism whose
-    loss has no finite bound, pure or with δ = 1e-20.
+    Raises `ValueError` for a mechanism whose loss has no finite bound, pure or with δ = 1e-20.
 
     Source: `docs/research/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting
     of differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".
     """
-    try:
-        from dp_accounting.pld import pld_pmf
-        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-    except ImportError:
-        raise ImportError(
-            "privacy_loss_distribution needs the package dp-accounting: pip install"
-            " 'opendp-bayes[composition]'."
-        ) from None
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
     interval = as_positive(interval, "interval")
     profile = privacy_profile(mechanism, size=size, prior=prior, d_in=d_in)
     largest = profile.loss.epsilon

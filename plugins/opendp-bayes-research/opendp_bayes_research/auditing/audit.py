@@ -4,27 +4,25 @@ of its sampler.
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.exact import LARGEST_WORK, loss_within, worst_pair
-from opendp_bayes.accounting.profile import curve_of
-from opendp_bayes.auditing.audited_draws import (
+from opendp_bayes import exact_loss, privacy_profile
+from opendp_bayes.accounting.exact import worst_pair
+from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_positive, as_size
+from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.neighbours import ONE_RECORD
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes_research.auditing.audited_draws import (
     Sampler,
     chi_square_p_value,
     draws_of,
     refutable_under,
     refuted_by,
 )
-from opendp_bayes.auditing.results import Audit, Claim, Fit, Pair
-from opendp_bayes.auditing.stated_law import listed, over_all_neighbours, over_pairs
-from opendp_bayes.display.progress import Progress, silent
-from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_positive, as_size
-from opendp_bayes.mechanisms.neighbours import ONE_RECORD
-from opendp_bayes.mechanisms.protocol import Mechanism
-from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes_research.auditing.results import Audit, Claim, Fit, Pair
+from opendp_bayes_research.auditing.stated_law import listed, over_all_neighbours, over_pairs
 
 #: With fewer draws hardly anything is refuted.
 _FEWEST_DRAWS = 1000
@@ -42,7 +40,6 @@ def audit(
     draws: int = 100_000,
     confidence: float = 0.999,
     sample: Sampler | None = None,
-    progress: Progress = silent,
 ) -> Audit:
     """Check that a mechanism loses no more than it claims, in four ways that need not agree with
     each other.
@@ -69,7 +66,6 @@ def audit(
         the chi-square approximation).
     sample : a sampler to use in place of `mechanism.sample`: called with counts, prior and a
         number, it returns so many independent releases, shape `(number, k)`.
-    progress : called with the step, the amount done and the amount there is.
 
     Uses no data: data sets are made up. Raises `ValueError`/`TypeError` for arguments that are not
     valid or do not fit the mechanism.
@@ -77,7 +73,7 @@ def audit(
     Source: `docs/research/audit.md`.
 
     >>> from opendp_bayes.mechanisms import HellingerExponential
-    >>> from opendp_bayes.research import audit
+    >>> from opendp_bayes_research import audit
     >>> found = audit(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0], draws=2000)
     >>> round(found.exact.epsilon, 4), found.law.first, found.law.second
     (0.8838, (0, 10), (1, 9))
@@ -89,14 +85,12 @@ def audit(
     as_level(confidence, name="confidence")
     for delta in deltas:
         as_level(delta, "1e-6", "delta")
-    # What others hold, nobody can change for the caches.
-    own, exact = (
-        deepcopy(setting.mechanism),
-        replace(loss_within(setting, ONE_RECORD, LARGEST_WORK, True)),
-    )
+    own = deepcopy(setting.mechanism)  # what others hold, nobody can change for the caches
+    exact = exact_loss(own, size=size, prior=setting.prior)
+    profile = privacy_profile(own, size=size, prior=setting.prior)
     claimed = exact.epsilon if epsilon is None else as_positive(epsilon, "epsilon")
     worst = None if size is None else worst_pair(setting)
-    law = over_all_neighbours(setting, progress)
+    law = over_all_neighbours(setting)
     # Draws are taken for the worst pair of all, or where these are too many for the worst of the
     # accounting, or typical ones.
     if law is not None:
@@ -107,7 +101,7 @@ def audit(
         law = over_pairs(setting, pairs)
     levels = [0.0, *deltas]
     data_sets = [counts for pair in pairs for counts in pair]
-    drawn = draws_of(sample or own.sample, data_sets, setting.prior, draws, progress)
+    drawn = draws_of(sample or own.sample, data_sets, setting.prior, draws)
     each = (1 - confidence) / 2 / (2 * len(pairs) * len(levels))
     refuted, refutable, fits = _tested(setting, pairs, drawn, levels, each)
     return Audit(
@@ -123,7 +117,7 @@ def audit(
         claims=tuple(
             Claim(
                 delta,
-                min(claimed, curve_of(setting, ONE_RECORD).epsilon(delta)) if delta else claimed,
+                min(claimed, profile.epsilon(delta)) if delta else claimed,
                 float(refuted[i]),
                 None if law is None else float(refutable[i]),
             )

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import beta
 
 import opendp_bayes as ob
+import opendp_bayes_research as research
 
 MECHANISMS = [
     ob.LaplaceParameters(1.5),
@@ -21,8 +22,8 @@ MECHANISMS = [
 @pytest.mark.parametrize("counts", [[20, 10], [0, 30]])
 def test_against_the_probabilities(mechanism: ob.Mechanism, counts: list[int]) -> None:
     released, log_p = mechanism.log_pmf(counts, 1.0)
-    distance = ob.research.hellinger_distance(np.add(counts, 1.0), released + 1.0)
-    law = ob.research.error_law(mechanism, counts, 1.0)
+    distance = ob.mechanisms.hellinger_distance(np.add(counts, 1.0), released + 1.0)
+    law = research.error_law(mechanism, counts, 1.0)
     assert law.mean() == pytest.approx(float(np.exp(log_p) @ distance), abs=1e-6)
     for value in (0.0, 0.1, 0.3, 1.0):
         expected = np.exp(log_p)[distance <= value].sum()
@@ -36,8 +37,8 @@ def test_against_draws(error: str) -> None:
     """
     counts, number = [60, 40], 4000
     mechanism = ob.KNormParameters(2.0)
-    law = ob.research.error_law(mechanism, counts, 1.0, error=error)
-    wrong = ob.research.error_law(ob.KNormParameters(2.6), counts, 1.0, error=error)
+    law = research.error_law(mechanism, counts, 1.0, error=error)
+    wrong = research.error_law(ob.KNormParameters(2.6), counts, 1.0, error=error)
     drawn = mechanism.sample(counts, 1.0, number)
     values = {}
     for moved in np.unique(drawn[:, 0]):
@@ -61,8 +62,8 @@ def one_error(counts: list[int], released: list[int], error: str) -> float:
 
 
 def test_quantiles() -> None:
-    law = ob.research.error_law(ob.LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)
-    distance = ob.research.hellinger_distance([51, 51], [[51, 51], [52, 50], [53, 49]])
+    law = research.error_law(ob.LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)
+    distance = ob.mechanisms.hellinger_distance([51, 51], [[51, 51], [52, 50], [53, 49]])
     # P(H = 0) = 0.316, and with either neighbour 0.748.
     assert law.quantile(0.3) == 0
     assert law.quantile(0.5) == pytest.approx(distance[1])
@@ -73,15 +74,15 @@ def test_quantiles() -> None:
 
 
 def test_releases_that_are_too_many_are_simulated() -> None:
-    assert ob.research.error_law(ob.LaplaceParameters(20.0), [100] * 5, 1.0).simulated
-    assert not ob.research.error_law(ob.LaplaceParameters(2.0), [100] * 2, 1.0).simulated
+    assert research.error_law(ob.LaplaceParameters(20.0), [100] * 5, 1.0).simulated
+    assert not research.error_law(ob.LaplaceParameters(2.0), [100] * 2, 1.0).simulated
 
 
 def test_refusals() -> None:
     mechanism = ob.LaplaceParameters(1.0)
     with pytest.raises(ValueError, match=r"error='total_variation': .*for two categories"):
-        ob.research.error_law(mechanism, [1, 2, 3], 1.0, error="total_variation")
+        research.error_law(mechanism, [1, 2, 3], 1.0, error="total_variation")
     with pytest.raises(ValueError, match=r"error='l1': must be one of"):
-        ob.research.error_law(mechanism, [1, 2], 1.0, error="l1")  # type: ignore[arg-type]
+        research.error_law(mechanism, [1, 2], 1.0, error="l1")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"level=1: .*between 0 and 1"):
-        ob.research.error_law(mechanism, [1, 2], 1.0).quantile(1)
+        research.error_law(mechanism, [1, 2], 1.0).quantile(1)

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from opendp_bayes.auditing.audited_draws import chi_square_p_value
-from opendp_bayes.auditing.results import Audit
-from opendp_bayes.auditing.stated_law import Law, at_outcomes
 from opendp_bayes.mechanisms import HellingerExponential
-from opendp_bayes.research import audit
+from opendp_bayes_research import audit
+from opendp_bayes_research.auditing.audited_draws import chi_square_p_value
+from opendp_bayes_research.auditing.results import Audit
+from opendp_bayes_research.auditing.stated_law import Law, at_outcomes
 from tests.helpers.wrong_scales import CONFIDENCE, DRAWS, LISTED
 
 #: Quick to compute; the others take seconds.
