@@ -99,7 +99,7 @@ JOINT = {
 import warnings
 import opendp_bayes as ob
 loss = ob.PrivacyLoss(math.inf, 1.0, math.inf)
-promise = ob.Promise(size, 1, loss, "ZeroConcentratedDivergence")
+promise = ob.PrivacyGuarantee(size, 1, loss, "ZeroConcentratedDivergence")
 cells = tuple(itertools.product(range(6), range(6)))
 law, ones = ob.GaussianParameters(10.0), (1.0,) * 36
 releases = {{

@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.validation import Integers
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.helpers.releases import promise  # noqa: E402
+from tests.helpers.releases import guarantee  # noqa: E402
 
 DRAWS, LEVELS = 150, (0.5, 0.95)
 TITLE = "## True counts\n"
@@ -68,7 +68,7 @@ def simulated(made: Setting, rng: np.random.Generator) -> list[tuple[Any, Intege
     labels = tuple(product(range(rows), range(columns)))
     release = ob.Release(
         tuple(drawn.tolist()), labels, prior, made.mechanism,
-        promise(None if made.private else size), ("row", "column"),
+        guarantee(None if made.private else size), ("row", "column"),
     )  # fmt: skip
     known = stats.poisson(made.size) if made.private else None
     posterior = ob.noise_aware_posterior(release, records_prior=known)

@@ -151,7 +151,7 @@ def run(name: str, size: int, epsilon: float, seed: int) -> dict[Any, Any]:
     data, scopes = whole[rng.integers(len(whole), size=size)], tree(len(levels), rng)
     scale = 2**0.5 * 2 * len(scopes) / epsilon
     mechanism, loss = ob.GaussianParameters(scale), ob.PrivacyLoss(math.inf, 1.0, math.inf)
-    promise = ob.Promise(size, 1, loss, "ZeroConcentratedDivergence")
+    guarantee = ob.PrivacyGuarantee(size, 1, loss, "ZeroConcentratedDivergence")
     drawn, releases = [], {}
     for scope in scopes:
         cells = list(itertools.product(*(range(levels[v]) for v in scope)))
@@ -160,7 +160,7 @@ def run(name: str, size: int, epsilon: float, seed: int) -> dict[Any, Any]:
         axes = tuple(f"v{v}" for v in scope)
         ones = (1.0,) * len(cells)
         releases[str(scope)] = ob.Release(
-            tuple(of.tolist()), tuple(cells), ones, mechanism, promise, axes
+            tuple(of.tolist()), tuple(cells), ones, mechanism, guarantee, axes
         )
     found: dict[Any, Any] = defaultdict(list)
     with warnings.catch_warnings():

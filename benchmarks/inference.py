@@ -42,7 +42,7 @@ def released(mechanism: ob.Mechanism, counts: np.ndarray, size: int | None) -> o
         tuple(range(k)),
         (1.0,) * k,
         mechanism,
-        ob.Promise(size, 1, ob.PrivacyLoss(1, 1, 1), "MaxDivergence"),
+        ob.PrivacyGuarantee(size, 1, ob.PrivacyLoss(1, 1, 1), "MaxDivergence"),
     )
 
 

@@ -22,8 +22,8 @@ from opendp_bayes import (
     GaussianParameters,
     KNormParameters,
     LaplaceParameters,
+    PrivacyGuarantee,
     PrivacyLoss,
-    Promise,
     Release,
     noise_aware_posterior,
 )
@@ -149,11 +149,11 @@ def released(of: Table, counts: Any, rng: np.random.Generator) -> Callable[[floa
     axes = tuple(f"v{axis}" for axis in range(len(shape))) if len(shape) > 1 else ()
     cells = np.stack(np.unravel_index(np.arange(flat.size), shape), axis=1).tolist()
     labels = tuple(tuple(cell) if axes else cell[0] for cell in cells)
-    promise = Promise(size, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    guarantee = PrivacyGuarantee(size, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
 
     def release(prior: float) -> Release:
         entries = (prior,) * flat.size
-        return Release(tuple(drawn.tolist()), labels, entries, of.mechanism, promise, axes)
+        return Release(tuple(drawn.tolist()), labels, entries, of.mechanism, guarantee, axes)
 
     return release
 

@@ -37,13 +37,15 @@ def released(levels: Sequence[int], data: Any, scope: Sequence[int], mechanism: 
     drawn = mechanism.draw(counts, np.ones(counts.size), 1)[0]
     loss = ob.PrivacyLoss(math.inf, 1.0, math.inf)  # not read
     private = getattr(mechanism, "total", None) == "private"
-    promise = ob.Promise(None if private else len(data), 1, loss, "ZeroConcentratedDivergence")
+    guarantee = ob.PrivacyGuarantee(
+        None if private else len(data), 1, loss, "ZeroConcentratedDivergence"
+    )
     labels: Any = list(itertools.product(*map(range, shape)))
     if len(scope) == 1:
         labels = [cell[0] for cell in labels]
     axes = tuple(f"v{v}" for v in scope) if len(scope) > 1 else ()
     ones = (1.0,) * counts.size
-    return ob.Release(tuple(drawn.tolist()), tuple(labels), ones, mechanism, promise, axes)
+    return ob.Release(tuple(drawn.tolist()), tuple(labels), ones, mechanism, guarantee, axes)
 
 
 def fitted(frame: Any) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from opendp_bayes.results.release import GroupedRelease
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.helpers.releases import promise  # noqa: E402
+from tests.helpers.releases import guarantee  # noqa: E402
 
 GROUPS, LABELS, KAPPA = 100, ("a", "b", "c", "d", "e"), 20.0
 LEAST, MOST = 5, 50
@@ -71,8 +71,8 @@ def of_groups(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any, Any]:
     prior, mechanism = (1.0,) * len(labels), ob.LaplaceParameters(1 / epsilon, total="private")
     drawn = mechanism.draw(counts.ravel(), 1.0).reshape(counts.shape)
     rows, groups = tuple(map(tuple, drawn.tolist())), tuple(range(len(counts)))
-    release = GroupedRelease(groups, rows, labels, prior, mechanism, promise(None))
-    joint = joint_table(drawn, labels, mechanism, promise(None))
+    release = GroupedRelease(groups, rows, labels, prior, mechanism, guarantee(None))
+    joint = joint_table(drawn, labels, mechanism, guarantee(None))
     return release.pooled, [one.posterior.mean() for one in release.values()], joint
 
 
@@ -82,7 +82,7 @@ def of_table(counts: Any, labels: Any, epsilon: float) -> tuple[Any, Any, Any]:
     """
     mechanism, groups = ob.KNormParameters(1 / epsilon), range(len(counts))
     drawn = mechanism.draw(counts.ravel(), 1.0)[0].reshape(counts.shape)
-    release = joint_table(drawn, labels, mechanism, promise(int(counts.sum())))
+    release = joint_table(drawn, labels, mechanism, guarantee(int(counts.sum())))
     given = [release.posterior.conditional("answer", group=group) for group in groups]
     return lambda: release.pooled(by="group"), [one.mean() for one in given], release
 

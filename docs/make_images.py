@@ -161,7 +161,7 @@ def reading() -> None:
             ("yes", "no"),
             (1.0, 1.0),
             ob.LaplaceParameters(10.0),
-            ob.Promise(size, 1, loss, "MaxDivergence"),
+            ob.PrivacyGuarantee(size, 1, loss, "MaxDivergence"),
         )
         plot_posterior(release, ax, title=f"n = {size:,}".replace(",", " "), compact=True)
     save(fig, "reading")

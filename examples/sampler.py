@@ -15,8 +15,8 @@ SEED = 0
 
 def main() -> None:
     loss = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
-    promise = ob.Promise(size=200, d_in=1, loss=loss, measure="MaxDivergence")
-    release = ob.Release((88, 49, 63), LABELS, (1.0,) * 3, ob.KNormParameters(10.0), promise)
+    guarantee = ob.PrivacyGuarantee(size=200, d_in=1, loss=loss, measure="MaxDivergence")
+    release = ob.Release((88, 49, 63), LABELS, (1.0,) * 3, ob.KNormParameters(10.0), guarantee)
     log_likelihood = ob.log_likelihood(release)
 
     def log_density(free: np.ndarray, ordered: bool) -> float:

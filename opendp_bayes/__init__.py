@@ -42,10 +42,10 @@ if TYPE_CHECKING:
         load_mechanism as load_mechanism,
     )
     from opendp_bayes.planning.plan import plan as plan
-    from opendp_bayes.questions.left_out import DROP as DROP
-    from opendp_bayes.questions.posterior_query import posterior as posterior
-    from opendp_bayes.release_format.promise import Promise as Promise
-    from opendp_bayes.results.counts_from_elsewhere import (
+    from opendp_bayes.queries.posterior_query import posterior as posterior
+    from opendp_bayes.queries.sentinels import DROP as DROP
+    from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee as PrivacyGuarantee
+    from opendp_bayes.results.external_counts import (
         noisy_counts as noisy_counts,
         noisy_tables as noisy_tables,
     )
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     )
     from opendp_bayes.trusted.account import LedgerError as LedgerError
     from opendp_bayes.trusted.boundary import ReleaseError as ReleaseError
-    from opendp_bayes.trusted.handed_out import ReleaseInterrupted as ReleaseInterrupted
+    from opendp_bayes.trusted.contexts import context as context
     from opendp_bayes.trusted.ledger import Ledger as Ledger
-    from opendp_bayes.trusted.opening import context as context
+    from opendp_bayes.trusted.queryable_proxy import ReleaseInterrupted as ReleaseInterrupted
     from opendp_bayes.trusted.scanned_frames import on_disk as on_disk
     from opendp_bayes.unlisted.discovered import DiscoveredRelease as DiscoveredRelease
     from opendp_bayes.unlisted.discovery_plan import plan_discovery as plan_discovery
@@ -73,31 +73,31 @@ __version__ = "1.0.0"
 #: By what they are for, the names and the modules that have them.
 _HOME = {
     # ask
-    "context": "trusted.opening",
-    "posterior": "questions.posterior_query",
+    "context": "trusted.contexts",
+    "posterior": "queries.posterior_query",
     "discover": "unlisted.discovery_query",
     "survey": "surveys.survey_query",
     "levels": "surveys.levels_query",
-    "DROP": "questions.left_out",
+    "DROP": "queries.sentinels",
     "Ledger": "trusted.ledger",
     # get
     "Release": "results.release",
     "DiscoveredRelease": "unlisted.discovered",
     "Survey": "surveys.survey",
-    "Promise": "release_format.promise",
+    "PrivacyGuarantee": "release_format.privacy_guarantee",
     "Distance": "mechanisms.neighbours",
     "PrivacyLoss": "mechanisms.privacy_loss",
     "LedgerError": "trusted.account",
     "ReleaseError": "trusted.boundary",
-    "ReleaseInterrupted": "trusted.handed_out",
+    "ReleaseInterrupted": "trusted.queryable_proxy",
     "on_disk": "trusted.scanned_frames",
     # infer
     "combine": "inference.combine",
     "combine_tables": "surveys.joint_posterior",
     "combine_estimates": "surveys.survey_tables.estimates_of_copies",
     "agreement_of_copies": "surveys.agreement_of_copies",
-    "noisy_counts": "results.counts_from_elsewhere",
-    "noisy_tables": "results.counts_from_elsewhere",
+    "noisy_counts": "results.external_counts",
+    "noisy_tables": "results.external_counts",
     "log_likelihood": "inference.log_likelihood",
     "noise_aware_posterior": "inference.noise_aware",
     "NoiseAwarePosterior": "inference.answers.posterior",

@@ -5,7 +5,7 @@ OpenDP, they are in `ob.m`.
 import importlib
 import typing
 
-from opendp_bayes.questions.constructors import (
+from opendp_bayes.queries.constructors import (
     make_gaussian_parameters as make_gaussian_parameters,
     make_hellinger_exponential as make_hellinger_exponential,
     make_knorm_parameters as make_knorm_parameters,

@@ -5,11 +5,11 @@
 import importlib
 import typing
 
-from opendp_bayes.questions.categorical_counts import (
+from opendp_bayes.queries.categorical_counts import (
     make_categorical_counts as make_categorical_counts,
     then_categorical_counts as then_categorical_counts,
 )
-from opendp_bayes.questions.grouped_counts import (
+from opendp_bayes.queries.grouped_counts import (
     grouped_release as grouped_release,
     make_grouped_counts as make_grouped_counts,
     then_grouped_counts as then_grouped_counts,

@@ -76,7 +76,8 @@ def unsaid(path: str, members: list[str]) -> set[str]:
     own = [base for base in kind.__mro__ if base.__module__.startswith("opendp_bayes")]
     public = {name for base in own for name in (*vars(base), *inspect.get_annotations(base))}
     listed = {*(members or vars(kind)), *BETWEEN_MODULES}
-    said = set(re.findall(r"\w+", " ".join(re.findall(r"^ *(\w.*?) : ", kind.__doc__, re.M))))
+    entries = re.findall(r"^( *)(\w[\w, ]*?)(?: : .*)?\n\1    \S", kind.__doc__, re.MULTILINE)
+    said = set(re.findall(r"\w+", " ".join(names for _, names in entries)))
     return {name for name in public if not name.startswith("_")} - listed - said
 
 

@@ -5,7 +5,7 @@ from tests.helpers.changed import TOGETHER, layers, places_for
 
 def test_rooms_above_a_changed_one_are_tested_and_none_below() -> None:
     found = places_for(["opendp_bayes/inference/combine.py"])
-    assert {"tests/inference", "tests/results", "opendp_bayes/questions"} < set(found)
+    assert {"tests/inference", "tests/results", "opendp_bayes/queries"} < set(found)
     assert not {"tests/trusted", "tests/display", "tests/mathematics"} & set(found)
     assert {*TOGETHER, "plugins"} < set(found)
 

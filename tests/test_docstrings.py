@@ -9,6 +9,8 @@ from pathlib import Path
 from tests.helpers.sources import PACKAGES, SOURCES
 
 _ENTRY = re.compile(r"^(\S.*?) : ", re.MULTILINE)
+#: Names whose type is not known.
+_NAMES = re.compile(r"[\w, ]+")
 _ELSEWHERE = re.compile(r"\b(?:as in|as for|those of|see) `[\w.]+`")
 #: Files that hand names on.
 DOORS = ["__init__.py", "measurements.py", "transformations.py"]
@@ -68,7 +70,17 @@ def broken(docstring: str) -> list[str]:
         for part in lists
         if _ENTRY.match(part)
         for line in part.split("\n")
-        if not _ENTRY.match(line) and not line.startswith("    ")
+        if not _ENTRY.match(line) and not line.startswith("    ") and not _NAMES.fullmatch(line)
+    ]
+
+
+def without_text(docstring: str) -> list[str]:
+    """Entries whose description does not stand below their type, as numpydoc has it."""
+    lines = section(docstring).split("\n")
+    return [
+        line
+        for line, below in zip(lines, [*lines[1:], ""], strict=True)
+        if _ENTRY.match(line) and not below.startswith("    ")
     ]
 
 
@@ -115,3 +127,4 @@ def test_others_are_noticed() -> None:
     assert undescribed(function) == {"options"}
     assert sent_away(docstring) == ["as in `g`"]
     assert broken(docstring) == ["of records."]
+    assert without_text(docstring) == ["a, c : as in `g`.", "b : a number"]

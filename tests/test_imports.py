@@ -22,7 +22,7 @@ GLUE = {
     "commands",
     "extend.framework",
     "measurements",
-    "questions",
+    "queries",
     "surveys.levels_query",
     "surveys.survey_query",
     "transformations",
@@ -93,7 +93,7 @@ def test_no_file_is_outside_of_the_contracts_on_what_it_may_know() -> None:
 
 def test_the_glue_loads_both() -> None:
     """Negative control."""
-    loaded = loaded_by("import opendp_bayes.questions.posterior_query")
+    loaded = loaded_by("import opendp_bayes.queries.posterior_query")
     assert {name.split(".")[0] for name in loaded} >= FRAMES
 
 

@@ -27,7 +27,7 @@ def test_modules_and_tests_are_there(area: dict[str, list[str]]) -> None:
 
 
 #: Folders of which every module is named.
-ROOMS = ["accounting", "mechanisms", "questions", "release_format", "samplers", "trusted"]
+ROOMS = ["accounting", "mechanisms", "queries", "release_format", "samplers", "trusted"]
 FILES = "plugins/opendp-bayes-office/opendp_bayes_office/files"
 WHOLE = [*(f"opendp_bayes/{room}" for room in ROOMS), FILES]
 

@@ -22,7 +22,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise
 from opendp_bayes.mechanisms.noisy_counts import NoisyCounts
 from tests.helpers import oracles
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 SIZE, PRIOR = 4, (1.0, 0.5, 2.0)
 
@@ -71,10 +71,10 @@ PACKAGE = Path(ob.__file__).parent
 #: `auto` and a plan compare unless told otherwise, what has a law of OpenDP's noise; and the door.
 NAMED_IN = {
     "__init__.py",
-    "questions/constructors.py",
+    "queries/constructors.py",
     "planning/automatic.py",
     "planning/plan.py",
-    "results/counts_from_elsewhere.py",
+    "results/external_counts.py",
 }
 
 
@@ -135,7 +135,7 @@ def test_its_profile_covers_all_neighbours() -> None:
 
 def test_its_posterior_follows_from_the_law() -> None:
     drawn = (3, -1, 4)
-    release = ob.Release(drawn, ("a", "b", "c"), PRIOR, NearestLaplace(1.5), promise(SIZE))
+    release = ob.Release(drawn, ("a", "b", "c"), PRIOR, NearestLaplace(1.5), guarantee(SIZE))
     sets = np.array(oracles.data_sets(SIZE, 3))
     weights = np.exp(-np.abs(sets - drawn).sum(axis=1) / 1.5)
     weights *= stats.dirichlet_multinomial.pmf(sets, PRIOR, SIZE)

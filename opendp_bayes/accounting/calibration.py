@@ -60,30 +60,44 @@ def calibrate(
 ) -> M:
     """Return the mechanism with the smallest scale whose loss is within the one asked for.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value; its scale does not matter.
-    size : the public number of records, or None where it is private (add/remove neighbours).
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    epsilon, delta, rho : the privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone
-        (ε = 0), or `rho` (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between
-        0 and 1. With both, exponential mechanisms whose proven bound has no use for `delta` take
-        the scale of `epsilon` alone.
-    accounting : `"exact"` computes the loss where that takes at most a few seconds and uses the
-        proven bound otherwise; `"proven"` always uses the proven bound.
-    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
-        the counts. At 0 every scale would do.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`; equal ones
-        unless given.
-    tune : True chooses the γ or β of `SmoothHellingerExponential` too, so that the expected
-        Hellinger error at `proportions` is smallest; the result shows the value chosen. False keeps
-        that of `mechanism`.
-
-    Raises `ValueError` if no scale is private enough, and `ValueError`/`TypeError` for arguments
-    that are not valid.
-
     Source: `docs/research/mechanisms.md`, "Calibration".
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value; its scale does not matter.
+    size : int or None
+        The public number of records, or None where it is private (add/remove neighbours).
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    epsilon, delta, rho : float, optional
+        The privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0), or `rho`
+        (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between 0 and 1. With
+        both, exponential mechanisms whose proven bound has no use for `delta` take the scale of
+        `epsilon` alone.
+    accounting : {"exact", "proven"}, default "exact"
+        `"exact"` computes the loss where that takes at most a few seconds and uses the proven bound
+        otherwise; `"proven"` always uses the proven bound.
+    d_in : int or Distance, default 1
+        Records changed, or added and removed, a whole number of at least 1; or a `Distance` of the
+        counts. At 0 every scale would do.
+    proportions : array_like, optional
+        The analyst's public guess of the category proportions, shape `(k,)`; equal ones unless
+        given.
+    tune : bool, default True
+        True chooses the γ or β of `SmoothHellingerExponential` too, so that the expected Hellinger
+        error at `proportions` is smallest; the result shows the value chosen. False keeps that of
+        `mechanism`.
+
+    Raises
+    ------
+    ValueError
+        If no scale is private enough.
+    ValueError, TypeError
+        For arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes import calibrate
     >>> from opendp_bayes.mechanisms import SmoothHellingerExponential
     >>> template = SmoothHellingerExponential(scale=1.0, gamma=1.0)

@@ -44,22 +44,31 @@ def exact_loss(
     """Certified upper bounds on the privacy loss of a mechanism, from its probabilities for every
     pair of data sets at distance `d_in`.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value.
-    size : the public number of records, or None where it is private.
-    prior : the prior concentration, shape `(k,)`.
-    d_in : records changed, or added and removed; or a `Distance` of the counts.
-
     `method` of the result says how it was obtained: `"exact"`; `"windowed"`, where outcomes too far
     away to differ were lumped together; or `"proven"`, the closed-form bound, where there are too
     many probabilities or the mechanism is not one that can be accounted for exactly. Groups of
     records beyond the largest that is examined are bounded by the sum over smaller groups.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
-
     Source: `docs/research/proofs.md`, "Exact accounting".
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value.
+    size : int or None
+        The public number of records, or None where it is private.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
+    d_in : int or Distance, default 1
+        Records changed, or added and removed; or a `Distance` of the counts.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or do not fit the mechanism.
+
+    Examples
+    --------
     >>> from opendp_bayes import exact_loss
     >>> from opendp_bayes.mechanisms import SmoothHellingerExponential
     >>> loss = exact_loss(SmoothHellingerExponential(scale=4.0), size=100, prior=[1.0, 1.0])

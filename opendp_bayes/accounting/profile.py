@@ -84,14 +84,23 @@ def privacy_profile(
 
     Parameters
     ----------
-    mechanism : a mechanism value.
-    size : the public number of records, or None where it is private (add/remove neighbours).
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed, a whole number of at least 0; or a `Distance` of
-        the counts.
+    mechanism : Mechanism
+        A mechanism value.
+    size : int or None
+        The public number of records, or None where it is private (add/remove neighbours).
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : int or Distance, default 1
+        Records changed, or added and removed, a whole number of at least 0; or a `Distance` of the
+        counts.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or do not fit the mechanism.
 
+    Examples
+    --------
     >>> from opendp_bayes import privacy_profile
     >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> profile = privacy_profile(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0])
@@ -110,7 +119,8 @@ class PrivacyProfile:
 
     Attributes
     ----------
-    mechanism, size, prior, d_in : what it is of.
+    mechanism, size, prior, d_in : Mechanism, int or None, tuple, int or Distance
+        What it is of.
     """
 
     mechanism: Mechanism

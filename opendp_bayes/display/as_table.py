@@ -50,6 +50,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 def figure(value: float, spread: float) -> str:
     """A number with two digits of a spread, and at most five decimals more than it needs.
 
+    Examples
+    --------
     >>> figure(0.123456, 0.0123), figure(12345.678, 321.0), figure(2.0, 0.0)
     ('0.123', '12346', '2.000')
     """

@@ -27,8 +27,14 @@ _LINES = 3
 
 
 def pyplot(ax: Any = None, title: Any = None) -> Any:
-    """Import `matplotlib.pyplot`. Raises `ImportError` with the extra to install, and `TypeError`
-    for axes and a title that are none.
+    """Import `matplotlib.pyplot`.
+
+    Raises
+    ------
+    ImportError
+        With the extra to install.
+    TypeError
+        For axes and a title that are none.
     """
     try:
         import matplotlib.pyplot as plt

@@ -12,6 +12,8 @@ def rendered(sheet: Sheet, rows: int = MOST_ROWS, width: int = _WIDTH) -> str:
     """Everything on the sheet but how to read it; of its tables so many `rows` at most, with
     sentences wrapped at `width`.
 
+    Examples
+    --------
     >>> from opendp_bayes.display.sheet import Body, columns
     >>> table = Table(columns("category", "mean"), (Body((("yes", "0.25"), ("no", "0.75"))),))
     >>> print(rendered(Sheet((table,), title="Shares")))

@@ -37,10 +37,14 @@ class Column:
 
     Attributes
     ----------
-    heading : the lines are separated by line feeds.
-    number : whether the cells are short, stand on the right and are never broken.
-    weight : `"strong"` for what is to be read first, `"faint"` for what is to be read last.
-    full : the heading where there is room for a longer one.
+    heading : str
+        The lines are separated by line feeds.
+    number : bool
+        Whether the cells are short, stand on the right and are never broken.
+    weight : {"plain", "strong", "faint"}
+        `"strong"` for what is to be read first, `"faint"` for what is to be read last.
+    full : str
+        The heading where there is room for a longer one.
     """
 
     heading: str
@@ -90,12 +94,18 @@ class Sheet:
 
     Attributes
     ----------
-    tables : in the order of reading.
-    notes : sentences below the tables.
-    title, lead : what the tables are of, and the sentence after it.
-    reading : how to read the tables, where there is room for it.
-    refused : what is not in the tables, by name, and why.
-    conclusion : what it comes to; None where that is left to the reader.
+    tables : tuple[Table, ...]
+        In the order of reading.
+    notes : tuple[Note, ...]
+        Sentences below the tables.
+    title, lead : str
+        What the tables are of, and the sentence after it.
+    reading : str
+        How to read the tables, where there is room for it.
+    refused : tuple[tuple[str, str], ...]
+        What is not in the tables, by name, and why.
+    conclusion : Conclusion or None
+        What it comes to; None where that is left to the reader.
     """
 
     tables: tuple[Table, ...]

@@ -10,7 +10,7 @@ from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
 #: The last row, or bar, of values that were discovered: all that are not shown.
 EVERYTHING_ELSE = "and everything else"
@@ -31,6 +31,8 @@ def label_said(label: object) -> str:
     it is empty, or has blanks around it or characters that cannot be seen, such as those that turn
     the direction of writing.
 
+    Examples
+    --------
     >>> label_said("a"), label_said("a\\u202eb"), label_said(" a")
     ('a', "'a\\\\u202eb'", "' a'")
     """
@@ -46,6 +48,8 @@ def where_counted(
     """Write a sentence on the fate of records: for every fate, the columns without a value and
     those with another value, whose records have it.
 
+    Examples
+    --------
     >>> where_counted({"are left out": (["a"], [])}, "Rows", say_columns=False)
     'Rows without a value are left out.'
     """
@@ -84,45 +88,47 @@ def prior_said(prior: Sequence[float], *, learned: bool, ordered: Sequence[str] 
     return f"({shortly((f'{entry:.6g}' for entry in prior), len(prior))})"
 
 
-def guarantee(promise: Promise) -> str:
+def in_words(guarantee: PrivacyGuarantee) -> str:
     """State the promise of a release in sentences: privacy loss, neighbours, and whether the number
     of records is public.
 
     Bounds are rounded up to four significant digits.
 
-    >>> from opendp_bayes import PrivacyLoss, Promise
-    >>> guarantee(Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
+    Examples
+    --------
+    >>> from opendp_bayes import PrivacyLoss, PrivacyGuarantee
+    >>> guarantee(PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
     'ε = 0.5 for data sets that differ by 1 record changed. The number of records, 8, is public.'
     """
     size = (
         "The number of records is private."
-        if promise.size is None
-        else f"The number of records, {promise.size}, is public."
+        if guarantee.size is None
+        else f"The number of records, {guarantee.size}, is public."
     )
-    if not promise.is_stated:
+    if not guarantee.is_stated:
         return f"No privacy loss is stated here. {size}"
-    return f"{stated_loss(promise)} for data sets that differ by {difference(promise)}. {size}"
+    return f"{stated_loss(guarantee)} for data sets that differ by {difference(guarantee)}. {size}"
 
 
-def limited(promise: Promise) -> list[str]:
+def limited(guarantee: PrivacyGuarantee) -> list[str]:
     """Say of a release whose promise is `truncated` what it is of."""
-    if not promise.truncated:
+    if not guarantee.truncated:
         return []
-    kept = f" to {promise.kept}" if promise.kept else ""
+    kept = f" to {guarantee.kept}" if guarantee.kept else ""
     return [
         f"The rows of each identifier were limited{kept} before they were counted: the results are"
         " about the rows kept, not about all rows."
     ]
 
 
-def stated_loss(promise: Promise) -> str:
+def stated_loss(guarantee: PrivacyGuarantee) -> str:
     """The privacy loss in the measure of the release, rounded up to four significant digits."""
     loss = (
-        f"ρ = {at_most(promise.rho)} (zero-concentrated)"
-        if promise.is_concentrated
-        else f"ε = {at_most(promise.epsilon)}"
+        f"ρ = {at_most(guarantee.rho)} (zero-concentrated)"
+        if guarantee.is_concentrated
+        else f"ε = {at_most(guarantee.epsilon)}"
     )
-    return f"{loss}, δ = {at_most(promise.delta)}" if promise.delta else loss
+    return f"{loss}, δ = {at_most(guarantee.delta)}" if guarantee.delta else loss
 
 
 def described(mechanism: Any) -> str:
@@ -152,6 +158,8 @@ def without_scale(mechanism: Mechanism) -> str:
 def change(distance: Distance, size: int | None) -> str:
     """Describe the difference between neighbouring data sets at a distance.
 
+    Examples
+    --------
     >>> change(Distance.of(2), None), change(Distance.of(1), 100)
     ('2 records added or removed', '1 record changed')
     >>> change(Distance.limited(10, largest=1), None)
@@ -163,12 +171,12 @@ def change(distance: Distance, size: int | None) -> str:
     return f"{records} {'added or removed' if size is None else 'changed'}{each}"
 
 
-def difference(promise: Promise) -> str:
+def difference(guarantee: PrivacyGuarantee) -> str:
     """Describe how the neighbouring data sets of a promise differ: by records, or by all those with
     one identifier, of which the plan keeps some.
     """
-    records = change(promise.distance, promise.size)
-    if promise.truncated:
+    records = change(guarantee.distance, guarantee.size)
+    if guarantee.truncated:
         return f"whole identifiers, with at most {records} among the rows kept"
     return records
 

@@ -4,8 +4,8 @@ package. See `docs/extending.md`.
 A door of its own, because it loads OpenDP: `opendp_bayes.extend` needs neither OpenDP nor polars.
 """
 
-from opendp_bayes.questions.categorical_counts import counting
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries.categorical_counts import counting
+from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.boundary import (
     ContractError,
     descriptor_of,
@@ -15,8 +15,8 @@ from opendp_bayes.trusted.boundary import (
     to_then,
 )
 from opendp_bayes.trusted.cells import Axis
+from opendp_bayes.trusted.contexts import CheckedContext
 from opendp_bayes.trusted.kinds import ColumnKind
-from opendp_bayes.trusted.opening import CheckedContext
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from opendp_bayes.trusted.temporary_files import TemporaryFile
 from opendp_bayes.unlisted.discovered_counts import counting_values

@@ -44,33 +44,43 @@ def combine(
 
     Tables of different variables of the same records have one posterior by `combine_tables`.
 
-    Parameters
-    ----------
-    releases : at least two `Release`s. Their losses add up where they are of the same records
-        (`docs/budgets.md`).
-    records : `"same"`: noisy looks at the same records, whose true counts are equal; a public
-        number of records of one of them holds for all; where rows of each identifier were limited,
-        it was by the same fixed rule (`Promise.kept`). `"different"`: of records that have nothing
-        in common but the probabilities; the posterior's `counts` are those of all together.
-    draws_may_agree : a release that is given twice would count twice, so that two which drew the
-        same, by the same mechanism, are refused. With True they are two draws that happen to agree,
-        as those of small counts do now and then.
-    prior : `"learned"` learns it from releases of the same records, all with noise on the counts.
-        By default it is the releases' own, which of the same records is learned where theirs is;
-        of different records it is the number that their `plug_in` has.
-
     Nothing is drawn but for a learned prior, by Markov chains with a fixed seed. Of the same
     records, exact for noise on the counts of any number of categories, for two categories with a
     public number of records, and for as many data sets as can be listed. Of different records, for
     noise on the counts as far as tables of the counts of all releases go, and for as many pairs of
     data sets as can be listed.
 
-    Raises `ValueError`/`TypeError` for releases that do not fit each other, for one that is given
-    twice, and where the posterior is out of reach. Noise on the counts has the bounds of
-    `docs/limits.md`.
+    Noise on the counts has the bounds of `docs/limits.md`.
 
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release, combine
-    >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    Parameters
+    ----------
+    releases : Sequence[Release]
+        At least two `Release`s. Their losses add up where they are of the same records
+        (`docs/budgets.md`).
+    records : {"same", "different"}
+        `"same"`: noisy looks at the same records, whose true counts are equal; a public number of
+        records of one of them holds for all; where rows of each identifier were limited, it was by
+        the same fixed rule (`PrivacyGuarantee.kept`). `"different"`: of records that have nothing
+        in common but the probabilities; the posterior's `counts` are those of all together.
+    draws_may_agree : bool, default False
+        A release that is given twice would count twice, so that two which drew the same, by the
+        same mechanism, are refused. With True they are two draws that happen to agree, as those of
+        small counts do now and then.
+    prior : {"learned"}, optional
+        `"learned"` learns it from releases of the same records, all with noise on the counts. By
+        default it is the releases' own, which of the same records is learned where theirs is; of
+        different records it is the number that their `plug_in` has.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For releases that do not fit each other, for one that is given twice, and where the
+        posterior is out of reach.
+
+    Examples
+    --------
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release, combine
+    >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
     >>> first, second = (
     ...     Release(drawn, ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
     ...     for drawn in [(3, 5), (6, 2)]

@@ -102,21 +102,27 @@ def log_likelihood(release: ReleasedData) -> LogLikelihood:
     """The noise-aware log-likelihood of a release, for models of your own: a function of the
     probabilities, with its gradient, and of the true counts.
 
-    Parameters
-    ----------
-    release : a `Release`, of noise on the counts, or of any mechanism with at most 200 000 data
-        sets.
-
     Sums over the true counts are right to 1e-5, and to 1e-9 where counts and noise are of some tens
     of records. A call takes time in proportion to the categories, and hardly more for more records
     (`docs/research/computation.md`, "A likelihood for other models").
 
-    Raises `TypeError` for what is not a `Release`, and `ValueError` for one group of a table that
-    was drawn at once, and where there are too many data sets.
+    Parameters
+    ----------
+    release : Release
+        A `Release`, of noise on the counts, or of any mechanism with at most 200 000 data sets.
 
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+    Raises
+    ------
+    TypeError
+        For what is not a `Release`.
+    ValueError
+        For one group of a table that was drawn at once, and where there are too many data sets.
+
+    Examples
+    --------
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
     >>> from opendp_bayes import log_likelihood
-    >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
     >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
     >>> of = log_likelihood(release)
     >>> bool(of([0.4, 0.6]) > of([0.9, 0.1])), of.gradient([0.4, 0.6]).shape

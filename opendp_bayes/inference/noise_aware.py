@@ -30,35 +30,47 @@ def noise_aware_posterior(
 ) -> NoiseAwarePosterior:
     """The posterior given a release, its noise taken into account.
 
+    Two categories, few data sets, and noise on the counts need no draws
+    (`docs/research/computation.md`). Warns where draws do not agree or are worth few independent
+    ones. When it is first used, warns where its number of records, or that of a margin, is far from
+    the sum of what was drawn: the prior decides it, not the records.
+
     Parameters
     ----------
-    release : a `Release`.
-    prior : its concentration, a positive number or one for each category; or `"learned"`, which
-        learns the law of the cells' intensities, and effects of the margins of a joint table, from
-        the release: a `LearnedPosterior`. For noise on the counts only, whose draw does not depend
-        on the prior. By default the prior is the release's own, which is learned too where
+    release : Release
+        A `Release`.
+    prior : array_like or {"learned"}, optional
+        Its concentration, a positive number or one for each category; or `"learned"`, which learns
+        the law of the cells' intensities, and effects of the margins of a joint table, from the
+        release: a `LearnedPosterior`. For noise on the counts only, whose draw does not depend on
+        the prior. By default the prior is the release's own, which is learned too where
         `release.learned_prior` says so.
-    ordered : with a learned prior, the variables whose values are in order, such as `["age"]`:
-        their effects are smooth. Of a release of one column, one name of any kind. By default
+    ordered : Sequence[str], optional
+        With a learned prior, the variables whose values are in order, such as `["age"]`: their
+        effects are smooth. Of a release of one column, one name of any kind. By default
         `release.ordered`.
-    records_prior : where the number of records is private, its prior: a frozen discrete
-        distribution of scipy without gaps, such as `scipy.stats.poisson(1000)`. By default every
-        number is equally probable.
-    ess : the effective sample size of Markov chains or weighted draws, where they are
-        needed; the chains of a learned prior have a length of their own.
-    seed : of those draws. Exponential mechanisms for three or more categories draw from the
-        operating system's source as well, which has no seed.
+    records_prior : Any, optional
+        Where the number of records is private, its prior: a frozen discrete distribution of scipy
+        without gaps, such as `scipy.stats.poisson(1000)`. By default every number is equally
+        probable.
+    ess : int, default 4000
+        The effective sample size of Markov chains or weighted draws, where they are needed; the
+        chains of a learned prior have a length of their own.
+    seed : int or None, default 0
+        Of those draws. Exponential mechanisms for three or more categories draw from the operating
+        system's source as well, which has no seed.
 
-    Two categories, few data sets, and noise on the counts need no draws
-    (`docs/research/computation.md`). Raises `ValueError` for a mechanism whose probabilities are
-    out of reach, and given noise on the counts for what is beyond the bounds of `docs/limits.md`.
-    Warns where draws do not agree or are worth few independent ones. When it is first used, warns
-    where its number of records, or that of a margin, is far from the sum of what was drawn: the
-    prior decides it, not the records.
+    Raises
+    ------
+    ValueError
+        For a mechanism whose probabilities are out of reach, and given noise on the counts for what
+        is beyond the bounds of `docs/limits.md`.
 
-    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
+    Examples
+    --------
+    >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
     >>> from opendp_bayes import noise_aware_posterior
-    >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+    >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
     >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(2.0), promise)
     >>> noise_aware_posterior(release)
     NoiseAwarePosterior({'a': 0.4263 ± 0.23, 'b': 0.5737 ± 0.23}, exact)

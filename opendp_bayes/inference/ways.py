@@ -43,9 +43,12 @@ class Way(ABC):
 
     Attributes
     ----------
-    likelihoods : of each draw.
-    prior : concentration of the prior, shape `(k,)`.
-    size : the number of records where that is public.
+    likelihoods : Sequence[Any]
+        Of each draw.
+    prior : ndarray
+        Concentration of the prior, shape `(k,)`.
+    size : int or None
+        The number of records where that is public.
     """
 
     likelihoods: Sequence[Any]
@@ -172,8 +175,13 @@ def way_of(likelihoods: Sequence[Likelihood], prior: Floats, size: int | None) -
 
 
 def way_to(release: ReleasedData, foreseen: bool = False) -> Way:
-    """The way to the posterior of a release under a prior of its own. Raises `ValueError` where
-    there is none; of one that is only `foreseen`, where there may be none, whatever is drawn.
+    """The way to the posterior of a release under a prior of its own.
+
+    Raises
+    ------
+    ValueError
+        Where there is none; of one that is only `foreseen`, where there may be none, whatever is
+        drawn.
     """
     size, whole = release.size, release.whole
     if release.k < 2:
@@ -210,8 +218,12 @@ def is_quick(*releases: ReleasedData) -> bool:
     """True if the posteriors of the releases together take at most a second or two with the default
     settings.
 
-    They must not need random draws, a list of all data sets, or probabilities from a plugin. Raises
-    `ValueError` where a posterior is refused.
+    They must not need random draws, a list of all data sets, or probabilities from a plugin.
+
+    Raises
+    ------
+    ValueError
+        Where a posterior is refused.
     """
     # Stops where it is too much.
     tables = (release.source or release for release in releases)

@@ -8,6 +8,8 @@ import numpy as np
 def all_but_one(values: Any, operation: np.ufunc = np.add) -> Any:
     """Combine, for each entry of the first axis, all the others.
 
+    Examples
+    --------
     >>> all_but_one(np.array([1.0, 2.0, 4.0])).tolist()
     [6.0, 5.0, 3.0]
     >>> all_but_one(np.array([0.0, 2.0, 4.0]), np.multiply).tolist()

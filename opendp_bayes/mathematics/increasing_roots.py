@@ -23,11 +23,16 @@ def increasing_roots(
 
     Parameters
     ----------
-    function : values and derivatives of some of the functions, from one place for each of these and
-        their numbers; minus infinity is a value.
-    start : where the search begins, shape `(m,)`, which is that of the result.
-    tolerance : from a value as close to 0 the next step, which comes far nearer, is the last.
+    function : Callable[[ndarray, ndarray of int], tuple[ndarray, ndarray]]
+        Values and derivatives of some of the functions, from one place for each of these and their
+        numbers; minus infinity is a value.
+    start : ndarray
+        Where the search begins, shape `(m,)`, which is that of the result.
+    tolerance : float
+        From a value as close to 0 the next step, which comes far nearer, is the last.
 
+    Examples
+    --------
     >>> def powers(places, which):
     ...     return places ** (which + 2) - 2, (which + 2) * places ** (which + 1)
     >>> increasing_roots(powers, np.ones(2), 0.0, 2.0, 1e-12).round(6).tolist()

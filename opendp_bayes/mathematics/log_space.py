@@ -12,6 +12,8 @@ def log_sum_exp(values: Floats, axis: int) -> Floats:
 
     The same as `scipy.special.logsumexp`, in fewer passes: several times faster on large arrays.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> log_sum_exp(np.array([[0.0, 0.0], [-np.inf, -np.inf]]), axis=1).round(6).tolist()
     [0.693147, -inf]
@@ -27,6 +29,8 @@ def log_sums(group: Integers, values: Floats, groups: int) -> Floats:
     """`ln sum exp(values)` of each group, shape `(groups,)`; `group` has the number of every
     value's group, and no group is empty.
 
+    Examples
+    --------
     >>> log_sums(np.array([0, 1, 0]), np.log([1.0, 2.0, 3.0]), 2).round(6).tolist()
     [1.386294, 0.693147]
     """
@@ -44,6 +48,8 @@ def log_sum(terms: list[float]) -> float:
 def logistic(logit: Floats) -> Floats:
     """`1 / (1 + exp(-logit))`, down to the smallest float above 0.
 
+    Examples
+    --------
     >>> logistic(np.array([0.0, -740.0])).tolist()
     [0.5, 4.2e-322]
     """

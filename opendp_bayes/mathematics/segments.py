@@ -13,6 +13,8 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 class Segments:
     """Parts of an array, none of them empty: part i is from `start[i]` to `start[i + 1]`.
 
+    Examples
+    --------
     >>> parts = Segments.of(np.array([0, 0, 1]))
     >>> parts.sums(np.array([1.0, 2.0, 4.0])).tolist()
     [3.0, 4.0]

@@ -49,6 +49,8 @@ def check_enumerable(size: int, k: int) -> None:
 def candidates(size: int, k: int) -> Integers:
     """All candidates as an int64 array of shape `(c, k)`, lexicographically ascending.
 
+    Examples
+    --------
     >>> candidates(2, 2).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
@@ -73,6 +75,8 @@ def candidate_sums(tables: Sequence[Floats]) -> Floats:
 def candidate(index: int, size: int, k: int) -> list[int]:
     """The candidate at `index` of the lexicographic order (unranking).
 
+    Examples
+    --------
     >>> [candidate(i, 2, 2) for i in range(3)]
     [[0, 2], [1, 1], [2, 0]]
     """
@@ -107,6 +111,8 @@ def neighbours(sets: Integers) -> tuple[Integers, Integers]:
     """Every ordered pair of data sets that differ by one record changed, as indices into `sets`,
     which are all `candidates`: those of the first and of the second of each pair.
 
+    Examples
+    --------
     >>> [array.tolist() for array in neighbours(candidates(2, 2))]
     [[1, 2, 0, 1], [0, 1, 1, 2]]
     """
@@ -137,6 +143,8 @@ def branches(children: Integers) -> tuple[Integers, Integers]:
     """For rows with so many children each: the row of every child, and which of its row's children
     it is, from 0.
 
+    Examples
+    --------
     >>> [array.tolist() for array in branches(np.array([2, 1]))]
     [[0, 0, 1], [0, 1, 0]]
     """

@@ -53,6 +53,8 @@ def told(value: Any) -> str:
 def listed_names(known: Iterable[Any]) -> str:
     """The reprs of known names; of many the first, and how many others there are.
 
+    Examples
+    --------
     >>> listed_names(["yes", "no"])
     "'yes', 'no'"
     """
@@ -65,6 +67,8 @@ def listed_names(known: Iterable[Any]) -> str:
 def shortly(parts: Iterable[Any], number: int) -> str:
     """The texts of so many parts with commas; of many the first, and how many others there are.
 
+    Examples
+    --------
     >>> shortly(range(1000), 1000)[-12:]
     'and 900 more'
     """
@@ -77,6 +81,8 @@ def meant(given: Any, known: Iterable[Any]) -> str:
     """Ask whether a known name was meant, one that begins like the name given or is spelled much
     like it; empty where there is none.
 
+    Examples
+    --------
     >>> meant("Laplace", ["gaussian_parameters", "laplace_parameters"])
     " Did you mean 'laplace_parameters'?"
     """

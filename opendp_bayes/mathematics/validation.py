@@ -139,8 +139,11 @@ def as_numbers(value: ArrayLike, name: str) -> Floats:
 def as_prior(prior: ArrayLike, k: int | None = None, name: str = "prior") -> Floats:
     """Return `prior` as a float array of shape `(k,)`; a scalar is broadcast when `k` is known.
 
-    Raises `ValueError` for a wrong length, fewer than two categories where `k` is not known, or an
-    entry that is not positive and finite.
+    Raises
+    ------
+    ValueError
+        For a wrong length, fewer than two categories where `k` is not known, or an entry that is
+        not positive and finite.
     """
     array = as_numbers(prior, name)
     if array.ndim == 0:

@@ -28,6 +28,8 @@ def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> ND
     Exact, for integers of numpy and for Python's (dtype object), which come back as such where
     they were given or needed.
 
+    Examples
+    --------
     >>> nearest_counts(np.array([[5, 4, -2], [3, 1, 3]]), 7).tolist()
     [[4, 3, 0], [3, 1, 3]]
     """
@@ -57,6 +59,8 @@ def exact_integers(values: NDArray[Any]) -> NDArray[Any]:
 def noise_vectors(largest: int, k: int) -> Integers:
     """Every z in Z^k with sum 0 and `||z||_1 / 2 <= largest`, shape `(c, k)`.
 
+    Examples
+    --------
     >>> noise_vectors(1, 2).tolist()
     [[-1, 1], [0, 0], [1, -1]]
     """
@@ -77,6 +81,8 @@ def noise_vectors(largest: int, k: int) -> Integers:
 def shell_size(norm: int, k: int) -> int:
     """Number of z in Z^k with sum 0 and `||z||_1 / 2 = norm`.
 
+    Examples
+    --------
     >>> [shell_size(norm, 3) for norm in range(4)]
     [1, 6, 12, 18]
     """

@@ -37,18 +37,22 @@ class GaussianParameters(NoisyCounts):
     Under ρ and under composition its error is smaller than that of Laplace and K-norm noise. It
     has no pure ε.
 
+    Source: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy";
+    `docs/research/mechanisms.md`, "Gaussian noise".
+
     Parameters
     ----------
-    scale : positive number, in records; the standard deviation, but for scales well below 1.
-    total : what becomes of the number of records.
+    scale : float
+        Positive number, in records; the standard deviation, but for scales well below 1.
+    total : {"private"} or None
+        What becomes of the number of records.
 
         * `None`: where it is public the released counts are the nearest that sum to it, where it is
           private they are clamped to be non-negative.
         * `"private"`: clamped to be non-negative, also where it is public.
 
-    Source: Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy";
-    `docs/research/mechanisms.md`, "Gaussian noise".
-
+    Examples
+    --------
     >>> from opendp_bayes import GaussianParameters, exact_loss
     >>> exact_loss(GaussianParameters(scale=4.0), size=100, prior=[1.0, 1.0]).rho
     0.0625
@@ -85,9 +89,13 @@ class GaussianParameters(NoisyCounts):
         influence the noise.
 
         Every noise vector is enumerated within a cube, outside of which less than about 4e-14 of
-        any candidate's probability lies. Raises `ValueError` where that takes more than
-        `LARGEST_NOISE` integers, and for `total="private"`, whose candidates are infinitely
-        many.
+        any candidate's probability lies.
+
+        Raises
+        ------
+        ValueError
+            Where that takes more than `LARGEST_NOISE` integers, and for `total="private"`, whose
+            candidates are infinitely many.
         """
         counts = as_counts(counts)
         as_prior(prior, counts.size)

@@ -44,14 +44,17 @@ class KNormParameters(NoisyCounts):
     3. With two categories it is discrete Laplace noise. The number of records must be public; the
     released counts are non-negative and sum to it.
 
-    Parameters
-    ----------
-    scale : positive number, in records changed.
-
     Source: the K-norm mechanism (Hardt and Talwar, "On the geometry of differential privacy") for
     the polytope of differences of unit vectors, on integers; `docs/research/mechanisms.md`, "K-norm
     noise".
 
+    Parameters
+    ----------
+    scale : float
+        Positive number, in records changed.
+
+    Examples
+    --------
     >>> from opendp_bayes import KNormParameters
     >>> candidates, log_p = KNormParameters(scale=1.0).log_pmf([1, 1, 0], prior=1.0)
     >>> at = candidates.tolist().index([1, 1, 0])
@@ -76,8 +79,12 @@ class KNormParameters(NoisyCounts):
         influence the noise.
 
         For k >= 3 every noise vector up to a norm is enumerated, beyond which less than 4e-14 of
-        any candidate's probability lies. Raises `ValueError` where that takes more than
-        `LARGEST_NOISE` integers.
+        any candidate's probability lies.
+
+        Raises
+        ------
+        ValueError
+            Where that takes more than `LARGEST_NOISE` integers.
         """
         counts = as_counts(counts)
         as_prior(prior, counts.size)

@@ -37,12 +37,18 @@ class LaplaceParameters(NoisyCounts):
     """Add independent integer Laplace noise to the counts and clamp the result to what counts can
     be.
 
+    Source: tailoring paper, section 4.1; Algorithms 1 to 3 of "Private mechanisms";
+    `docs/research/mechanisms.md`, "Laplace noise".
+
     Parameters
     ----------
-    scale : positive number, in records.
-    noise : `"discrete"` (two-sided geometric), or `"floored"`, the papers' `floor(Laplace(scale))`,
+    scale : float
+        Positive number, in records.
+    noise : {"discrete", "floored"}
+        `"discrete"` (two-sided geometric), or `"floored"`, the papers' `floor(Laplace(scale))`,
         which is biased by -1/2.
-    total : what becomes of the number of records n.
+    total : {"remainder", "private", "bounded"}
+        What becomes of the number of records n.
 
         * `"remainder"`: n is public; the first k - 1 counts are noised and clamped to [0, n], the
           last is what remains, clamped to [0, n]. Floored, this is LSDim at scale `k / ε` and
@@ -53,9 +59,8 @@ class LaplaceParameters(NoisyCounts):
           `2 / ε`, this is LSZhang.
         * `"private"`: n is not public; all k counts are noised and clamped to be non-negative.
 
-    Source: tailoring paper, section 4.1; Algorithms 1 to 3 of "Private mechanisms";
-    `docs/research/mechanisms.md`, "Laplace noise".
-
+    Examples
+    --------
     >>> from opendp_bayes import LaplaceParameters
     >>> candidates, log_p = LaplaceParameters(scale=1.0).log_pmf([1, 1], prior=1.0)
     >>> (2.718281828459045**log_p).round(4).tolist()
@@ -108,8 +113,10 @@ class LaplaceParameters(NoisyCounts):
         """Candidates, shape `(c, k)`, and their log-probabilities, shape `(c,)`; the prior does not
         influence the noise.
 
-        Raises `ValueError` for `total="private"`, whose candidates are infinitely many, or beyond
-        10^6 candidates.
+        Raises
+        ------
+        ValueError
+            For `total="private"`, whose candidates are infinitely many, or beyond 10^6 candidates.
         """
         counts = as_counts(counts)
         prior = as_prior(prior, counts.size)

@@ -14,6 +14,8 @@ Relation = Literal["change-one", "add/remove"]
 def relation_of(size: int | None) -> Relation:
     """The neighbour relation that goes with a public (`int`) or private (`None`) number of records.
 
+    Examples
+    --------
     >>> relation_of(None)
     'add/remove'
     """
@@ -24,6 +26,8 @@ def default_total(size: int | None) -> Literal["remainder", "private"]:
     """Default for a mechanism's `total`: the last count keeps a public number of records, and
     nothing keeps a private one.
 
+    Examples
+    --------
     >>> default_total(100)
     'remainder'
     """
@@ -34,17 +38,22 @@ def default_total(size: int | None) -> Literal["remainder", "private"]:
 class Distance:
     """How far the counts of neighbouring data sets are apart, at most, in three norms.
 
-    Attributes
-    ----------
-    records : the sum of what all counts move by.
-    squared : the sum of the squares.
-    largest : what one count moves by.
-
     Under change-one neighbours each holds for the counts that rise alone, and for those that fall.
     Every bound is lowered to what the others imply. As a whole number a distance is its `records`,
     and a whole number d is the distance (d, d^2, d): all records may be in one count
     (`docs/research/proofs.md`, "Distances of counts").
 
+    Attributes
+    ----------
+    records : int
+        The sum of what all counts move by.
+    squared : int
+        The sum of the squares.
+    largest : int
+        What one count moves by.
+
+    Examples
+    --------
     >>> Distance.limited(10, largest=1)
     Distance(records=10, squared=10, largest=1)
     >>> Distance.of(3)

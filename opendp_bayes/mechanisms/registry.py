@@ -44,6 +44,8 @@ def available_mechanisms() -> list[str]:
     """Names of the built-in mechanisms and of those that installed packages register; loads
     nothing.
 
+    Examples
+    --------
     >>> "laplace_parameters" in available_mechanisms()
     True
     """
@@ -56,10 +58,15 @@ def load_mechanism(name: str) -> type[Any]:
 
     Parameters
     ----------
-    name : one of `available_mechanisms()`.
+    name : str
+        One of `available_mechanisms()`.
 
-    Raises `ValueError` for an unknown name and `TypeError` for an entry point that is not a
-    mechanism.
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    TypeError
+        For an entry point that is not a mechanism.
     """
     if as_text(name, "name") not in _known:
         found = list(entry_points(group=GROUP, name=name))
@@ -96,8 +103,8 @@ def register_for_documents(kind: type[Any]) -> None:
 
     Parameters
     ----------
-    kind : type
-        A dataclass with a `name`; where another mechanism is loaded by that name, it is meant.
+    kind : type[Any]
+        Type A dataclass with a `name`; where another mechanism is loaded by that name, it is meant.
     """
     _in_documents[kind.name] = kind
 

@@ -34,8 +34,11 @@ class Setting:
     def of(cls, mechanism: Mechanism, size: int | None, prior: ArrayLike) -> "Setting":
         """Validate the three, and hold a copy of the mechanism that nobody else can change.
 
-        Raises `ValueError`/`TypeError` for what is not valid, and where the mechanism cannot be
-        used for so many records and this prior.
+        Raises
+        ------
+        ValueError, TypeError
+            For what is not valid, and where the mechanism cannot be used for so many records and
+            this prior.
         """
         if not isinstance(mechanism, Mechanism):
             raise TypeError(

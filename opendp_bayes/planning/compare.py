@@ -28,11 +28,15 @@ class PlanRow:
 
     Attributes
     ----------
-    mechanism : calibrated, or at scale 1 where it is `refused`.
-    loss : its privacy loss at the distance of the plan, with the method by which it was obtained;
-        None where it is refused.
-    errors : what is expected of it for each of the plan's `proportions`, by name.
-    refused : why it cannot be used; None if it can.
+    mechanism : Mechanism
+        Calibrated, or at scale 1 where it is `refused`.
+    loss : PrivacyLoss or None
+        Its privacy loss at the distance of the plan, with the method by which it was obtained; None
+        where it is refused.
+    errors : Mapping[str, ExpectedError]
+        What is expected of it for each of the plan's `proportions`, by name.
+    refused : str or None
+        Why it cannot be used; None if it can.
     """
 
     mechanism: Mechanism
@@ -56,13 +60,19 @@ class Plan:
 
     Attributes
     ----------
-    size : the public number of records; None where it is private.
-    records : the number that the errors are for: `size`, or the guess of it.
-    prior, d_in : what was planned for.
-    budget : the loss asked for: `epsilon`, `delta` and `rho`, those given.
-    proportions : proportions of the categories, by name: `"balanced"`, `"skewed"`, `"edge"`, and
-        `"stated"` where some were given.
-    rows : one for each mechanism, best first, and those that are refused last.
+    size : int or None
+        The public number of records; None where it is private.
+    records : int
+        The number that the errors are for: `size`, or the guess of it.
+    prior, d_in : tuple[float, ...], int or Distance
+        What was planned for.
+    budget : Mapping[str, float]
+        The loss asked for: `epsilon`, `delta` and `rho`, those given.
+    proportions : Mapping[str, tuple[float, ...]]
+        Proportions of the categories, by name: `"balanced"`, `"skewed"`, `"edge"`, and `"stated"`
+        where some were given.
+    rows : tuple[PlanRow, ...]
+        One for each mechanism, best first, and those that are refused last.
     """
 
     size: int | None

@@ -45,18 +45,23 @@ class ExpectedError:
 
     Attributes
     ----------
-    counts : the true counts, made up from public proportions.
-    hellinger : mean Hellinger distance between the two posteriors, `E[H(posterior, released
-        posterior)]`.
-    total_variation : mean total-variation distance between what the two predict for the next
-        record, `E[sum |mean_i - released mean_i|] / 2`.
-    interval_width : approximate mean width of the noise-aware 95 % intervals, mean over categories:
-        the least of three. They are the width of the central 95 % of the released posteriors mixed
-        over releases; that of a normal law whose precision is the sum of the prior's and that of
-        the release; and that of the prior. Near the edge of the simplex the intervals are shorter,
+    counts : tuple[int, ...]
+        The true counts, made up from public proportions.
+    hellinger : float
+        Mean Hellinger distance between the two posteriors, `E[H(posterior, released posterior)]`.
+    total_variation : float
+        Mean total-variation distance between what the two predict for the next record, `E[sum
+        |mean_i - released mean_i|] / 2`.
+    interval_width : float
+        Approximate mean width of the noise-aware 95 % intervals, mean over categories: the least of
+        three. They are the width of the central 95 % of the released posteriors mixed over
+        releases; that of a normal law whose precision is the sum of the prior's and that of the
+        release; and that of the prior. Near the edge of the simplex the intervals are shorter,
         because they know where the edge is.
-    standard_error : of `hellinger`; 0 where it was summed.
-    method : `"exact"`, a sum over the outcomes, or `"simulated"`.
+    standard_error : float
+        Of `hellinger`; 0 where it was summed.
+    method : {"exact", "simulated"}
+        `"exact"`, a sum over the outcomes, or `"simulated"`.
     """
 
     counts: tuple[int, ...]

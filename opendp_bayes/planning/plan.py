@@ -50,31 +50,42 @@ def plan(
     """Compare the mechanisms in a public setting, by their scales, losses and expected errors, and
     recommend one.
 
-    Parameters
-    ----------
-    size : the public number of records, or None where it is private (add/remove neighbours). Then
-        `guess_size` is needed.
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    epsilon, delta, rho : the privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone
-        (ε = 0), or `rho` (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between
-        0 and 1.
-    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
-        the counts.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`. With it,
-        errors are compared at these proportions.
-    guess_size : a guess of a private number of records, public too; no loss depends on it.
-    mechanisms : mechanism values to compare, whose scales do not matter; all of this package unless
-        given.
-    progress : called at each step.
-
     Errors are at balanced proportions, at skewed ones and at the edge. Skewed are 1 to 4 for two
     categories, otherwise each category twice as frequent as the one before. At the edge the first
     category has 1 % of the records, and the others are balanced.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid or if no mechanism can be used.
-
     Source: `docs/choosing.md`.
 
+    Parameters
+    ----------
+    size : int, optional
+        The public number of records, or None where it is private (add/remove neighbours). Then
+        `guess_size` is needed.
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    epsilon, delta, rho : float, optional
+        The privacy loss: `epsilon` alone, `epsilon` with `delta`, `delta` alone (ε = 0), or `rho`
+        (zero-concentrated). `epsilon` and `rho` are positive, `delta` is between 0 and 1.
+    d_in : int or Distance, default 1
+        Records changed, or added and removed, a whole number of at least 1; or a `Distance` of the
+        counts.
+    proportions : array_like, optional
+        The analyst's public guess of the category proportions, shape `(k,)`. With it, errors are
+        compared at these proportions.
+    guess_size : int, optional
+        A guess of a private number of records, public too; no loss depends on it.
+    mechanisms : Sequence[Mechanism], optional
+        Mechanism values to compare, whose scales do not matter; all of this package unless given.
+    progress : Progress, optional
+        Called at each step.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or if no mechanism can be used.
+
+    Examples
+    --------
     >>> from opendp_bayes import LaplaceParameters, KNormParameters, plan
     >>> noise = [LaplaceParameters(1.0), KNormParameters(1.0)]
     >>> found = plan(size=90, prior=[1.0, 1.0, 1.0], epsilon=1.0, mechanisms=noise)

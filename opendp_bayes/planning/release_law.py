@@ -56,10 +56,13 @@ def release_law(
 
     Parameters
     ----------
-    setting : the mechanism, for the number of records of `counts`; where it is private, so that a
+    setting : Setting
+        The mechanism, for the number of records of `counts`; where it is private, so that a
         projection may not use it, for None.
-    counts : the true counts, shape `(k,)`.
-    largest_noise : outcomes of additive noise times squared categories up to which they are listed.
+    counts : ndarray of int
+        The true counts, shape `(k,)`.
+    largest_noise : int, optional
+        Outcomes of additive noise times squared categories up to which they are listed.
     """
     if isinstance(setting.law, AdditiveNoise):
         return _of_noise(setting.law, setting, counts, largest_noise or _LARGEST_NOISE)

@@ -29,6 +29,8 @@ _OTHERWISE = {
 def how_to_cast(type_name: str, column: str, where: str = "in the frame before the Context") -> str:
     """Write a sentence on how a column of a type becomes one that is counted.
 
+    Examples
+    --------
     >>> how_to_cast("Time", "at")
     "Cast it in the frame before the Context, as in pl.col('at').dt.hour()."
     """

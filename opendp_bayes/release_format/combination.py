@@ -16,16 +16,19 @@ Records = Literal["same", "different"]
 class Combination:
     """Releases of the same categories with the same prior.
 
+    Raises `ValueError` for releases that do not fit each other.
+
     Attributes
     ----------
-    releases : at least two.
-    records : `"same"`, whose true counts are equal, so that rows were limited by one fixed rule
-        (`Promise.kept`) or not at all; or `"different"`, which have nothing in common but the
-        probabilities.
-    draws_may_agree : whether two of them may hold the same: otherwise they are taken for one
-        release, given twice.
-
-    Raises `ValueError` for releases that do not fit each other.
+    releases : tuple[Release, ...]
+        At least two.
+    records : {"same", "different"}
+        `"same"`, whose true counts are equal, so that rows were limited by one fixed rule
+        (`PrivacyGuarantee.kept`) or not at all; or `"different"`, which have nothing in common but
+        the probabilities.
+    draws_may_agree : bool
+        Whether two of them may hold the same: otherwise they are taken for one release, given
+        twice.
     """
 
     releases: tuple[ReleasedData, ...]
@@ -139,18 +142,18 @@ def check_same_records(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where releases, by their names, cannot be of the same records."""
     first = next(iter(named))
     for name, release in named.items():
-        promise = release.promise
-        if promise.truncated and not promise.kept:
+        guarantee = release.guarantee
+        if guarantee.truncated and not guarantee.kept:
             raise ValueError(
                 f"{name}: is of rows that were limited for each identifier, and which of them are"
                 " kept may differ from release to release, and so may the true counts; keep the"
                 " first of each, with `query.truncate_per_group(..., keep='first')`, or ask all in"
                 " one `ob.survey`."
             )
-        if promise.kept != named[first].promise.kept:
+        if guarantee.kept != named[first].guarantee.kept:
             raise ValueError(
-                f"{name}: is of {promise.kept or 'all rows'}, and {first} is of"
-                f" {named[first].promise.kept or 'all rows'}, so that their true counts differ;"
+                f"{name}: is of {guarantee.kept or 'all rows'}, and {first} is of"
+                f" {named[first].guarantee.kept or 'all rows'}, so that their true counts differ;"
                 " release all with the same limit."
             )
     sizes = {name: one.size for name, one in named.items() if one.size is not None}

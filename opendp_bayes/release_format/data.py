@@ -10,7 +10,7 @@ from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.labels import distinct, identity
-from opendp_bayes.release_format.promise import Promise, Promised
+from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 
 #: What a column says of a record.
 Value = str | bool | int
@@ -21,37 +21,49 @@ Key = Value | None | tuple[Value | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedData(Promised):
+class ReleasedData(Guaranteed):
     """Draws of a mechanism, with what they were made from and under which promise. Plain data:
     everything here may be published.
 
     Attributes
     ----------
-    drawn : what the mechanism drew, an integer for each category; those of added noise may be
-        negative and need not sum to the number of records.
-    categories : the category labels.
-    prior : concentration of the prior, one entry for each category.
-    mechanism : the mechanism that made the release, with its scale.
-    promise : neighbours, privacy loss and measure (`Promise`).
-    axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
-    whole, inside : where this is one group of a table of groups, the release of the whole table and
-        the places of the categories in it; the noise of all groups is one draw, and `mechanism` and
-        `promise` are those of the whole.
-    group_size : of such a group, its number of records where that is public too.
-    learned_prior : whether `posterior` learns its prior from the release; `prior` is for
-        `plug_in` then.
-    ordered : the variables along which a learned prior is smooth.
-    parts : of merged categories, the labels that each of them stands for; empty where none are.
-    columns : those that were counted, also where one was; empty where they are not known.
-    nulls, unknown : of each column counted, the label under which nulls, and values that are none
-        of its categories, are counted, and no category is; None where there is no such label.
+    drawn : tuple[int, ...]
+        What the mechanism drew, an integer for each category; those of added noise may be negative
+        and need not sum to the number of records.
+    categories : tuple[str or int or bool or tuple, ...]
+        The category labels.
+    prior : tuple[float, ...]
+        Concentration of the prior, one entry for each category.
+    mechanism : Mechanism
+        The mechanism that made the release, with its scale.
+    promise
+        Neighbours, privacy loss and measure (`PrivacyGuarantee`).
+    axes : tuple[str, ...]
+        The columns of a joint table, whose labels are tuples; empty where one column is asked.
+    whole, inside : Release or None, tuple[int, ...]
+        Where this is one group of a table of groups, the release of the whole table and the places
+        of the categories in it; the noise of all groups is one draw, and `mechanism` and
+        `guarantee` are those of the whole.
+    group_size : int or None
+        Of such a group, its number of records where that is public too.
+    learned_prior : bool
+        Whether `posterior` learns its prior from the release; `prior` is for `plug_in` then.
+    ordered : tuple[str, ...]
+        The variables along which a learned prior is smooth.
+    parts : tuple[tuple[str or int or bool or tuple, ...], ...]
+        Of merged categories, the labels that each of them stands for; empty where none are.
+    columns : tuple[str, ...]
+        Those that were counted, also where one was; empty where they are not known.
+    nulls, unknown : tuple[str or int or bool or None, ...]
+        Of each column counted, the label under which nulls, and values that are none of its
+        categories, are counted, and no category is; None where there is no such label.
     """
 
     drawn: tuple[int, ...]
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
     mechanism: Mechanism
-    promise: Promise
+    guarantee: PrivacyGuarantee
     axes: tuple[str, ...] = ()
     whole: "ReleasedData | None" = None
     inside: tuple[int, ...] = ()

@@ -17,7 +17,7 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Key, Value
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
 NAME: Final = "opendp-bayes release"
 VERSION: Final = 2
@@ -211,7 +211,7 @@ class ReleaseDocument(
         """The JSON of a release, of one posterior or of groups, with the fields that only its kind
         has.
         """
-        mechanism, promise = release.mechanism, release.promise
+        mechanism, guarantee = release.mechanism, release.guarantee
         document = cls(
             format=NAME,
             version=VERSION,
@@ -222,12 +222,12 @@ class ReleaseDocument(
             unknown=list(release.unknown),
             prior=list(release.prior),
             mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
-            size=promise.size,
-            **in_document(promise.distance),
-            loss=LossDocument.of(promise.loss),
-            measure=promise.measure,
-            truncated=promise.truncated,
-            kept=promise.kept,
+            size=guarantee.size,
+            **in_document(guarantee.distance),
+            loss=LossDocument.of(guarantee.loss),
+            measure=guarantee.measure,
+            truncated=guarantee.truncated,
+            kept=guarantee.kept,
             **fields,
         )
         return msgspec.json.encode(document).decode()
@@ -313,7 +313,7 @@ class ReleaseDocument(
         """The arguments of `Release`, or where there are groups of `GroupedRelease`."""
         mechanism, categories = self.mechanism.value(), as_labels(self.categories)
         distance = distance_in(self.d_in, self.squared, self.largest)
-        promise = Promise(
+        guarantee = PrivacyGuarantee(
             self.size, distance, self.loss.value(), self.measure, self.truncated, self.kept
         )
         rest = [1.0] if self.groups and self.size is not None else []
@@ -335,7 +335,7 @@ class ReleaseDocument(
             "unknown": tuple(self.unknown),
             "prior": tuple(self.prior),
             "mechanism": mechanism,
-            "promise": promise,
+            "guarantee": guarantee,
         }
         if self.groups:
             k, cells = len(categories), len(categories) * len(self.groups)
@@ -362,8 +362,12 @@ class _Format(msgspec.Struct):
 
 
 def format_of(text: str | bytes) -> str:
-    """Read the format that a document states; empty where it states none. Raises `ValueError` for
-    one that is nested too deep.
+    """Read the format that a document states; empty where it states none.
+
+    Raises
+    ------
+    ValueError
+        For one that is nested too deep.
     """
     try:
         with depth_told("text"):

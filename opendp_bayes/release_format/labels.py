@@ -23,6 +23,8 @@ def identity(label: Any) -> Hashable:
     of numpy and a member of an Enum of texts are the values that they hold (`plain`), and a tuple
     is compared entry by entry.
 
+    Examples
+    --------
     >>> identity(1) == identity(True), identity(("a", 1)) == identity(("a", np.int64(1)))
     (False, True)
     """
@@ -36,6 +38,8 @@ def plain(label: Any) -> Any:
     """The value that a scalar of numpy holds, or a member of an Enum whose members are texts or
     whole numbers; anything else as it is.
 
+    Examples
+    --------
     >>> plain(np.int64(1)), plain(np.str_("yes"))
     (1, 'yes')
     """
@@ -71,6 +75,8 @@ def places_of(labels: Iterable[Any]) -> dict[Hashable, int]:
 def numbered(labels: Sequence[Any]) -> list[int]:
     """The place of each of some labels among those that differ.
 
+    Examples
+    --------
     >>> numbered(["n", "s", "n"])
     [0, 1, 0]
     """
@@ -93,6 +99,8 @@ def look_alike(label: Any, labels: Iterable[K]) -> K | None:
     """The first of some labels that reads like this one and is another: apart from case, from
     blanks around it and from the type; None where there is none.
 
+    Examples
+    --------
     >>> look_alike("clinton", ["Dole", "Clinton"])
     'Clinton'
     """
@@ -106,6 +114,8 @@ def twins(labels: Iterable[Any]) -> tuple[str, str] | None:
     """The first two texts that differ in nothing but blanks around them or the form of Unicode, by
     which one letter may be one character or two; None where there are none.
 
+    Examples
+    --------
     >>> twins(["yes", "no", "yes "])
     ('yes', 'yes ')
     """
@@ -121,6 +131,8 @@ def twins(labels: Iterable[Any]) -> tuple[str, str] | None:
 def spare(name: str, labels: Iterable[Any]) -> str:
     """A name that reads like none of some labels: in brackets, as many as that takes.
 
+    Examples
+    --------
     >>> spare("other", ["yes", "Other"])
     '(other)'
     """

@@ -15,8 +15,13 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
     """The place in `merge` of the label that every one of `labels` is merged into, shape
     `(labels,)`.
 
-    Raises `ValueError`/`TypeError` unless `merge` is a mapping from labels to lists that have each
-    of `labels` once; of a joint table a cell may be a list. One label for all is their total.
+    One label for all is their total.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Unless `merge` is a mapping from labels to lists that have each of `labels` once; of a joint
+        table a cell may be a list.
     """
     if not isinstance(merge, Mapping) or not all(_is_list(part) for part in merge.values()):
         raise TypeError(
@@ -79,8 +84,13 @@ def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
     """Merge ordered categories, `width` at a time; the last group may be smaller. A group is named
     by its first and last category, and one of a single category by this.
 
-    Raises `ValueError` where two groups would have one name.
+    Raises
+    ------
+    ValueError
+        Where two groups would have one name.
 
+    Examples
+    --------
     >>> neighbours(["18-24", "25-34", "35-44"], 2)
     {'18-24 to 25-34': ['18-24', '25-34'], '35-44': ['35-44']}
     """

@@ -73,7 +73,10 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     """Estimate from the plug-in posterior with concentration `a`, whose marginals are
     `Beta(a_i, sum(a) - a_i)`.
 
-    Raises `ValueError` unless `0 < level < 1`.
+    Raises
+    ------
+    ValueError
+        Unless `0 < level < 1`.
     """
     own, whole, tail = release.concentration, release.concentration.sum(), (1 - as_level(level)) / 2
     rest, mean = whole - own, own / whole
@@ -83,8 +86,12 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
 
 
 def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estimate:
-    """Estimate from `release.posterior`, which is computed if it was not. Raises `ValueError`
-    unless `0 < level < 1`, or where the posterior is refused.
+    """Estimate from `release.posterior`, which is computed if it was not.
+
+    Raises
+    ------
+    ValueError
+        Unless `0 < level < 1`, or where the posterior is refused.
     """
     level = as_level(level)  # before the posterior is computed
     return estimate_of(release.posterior, level)
@@ -115,7 +122,11 @@ def estimate_or_reason(
     Without `wait` there is none that takes seconds (`is_quick`), unless `release.posterior` was
     computed before, but `TAKES_LONG`: a display that comes by itself, as that of a notebook does,
     must not take them.
-    Raises `ValueError` unless `0 < level < 1`.
+
+    Raises
+    ------
+    ValueError
+        Unless `0 < level < 1`.
     """
     from opendp_bayes.inference.ways import is_quick
 

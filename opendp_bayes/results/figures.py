@@ -19,10 +19,10 @@ from opendp_bayes.display.pictures import (
     wrapped,
     write_above,
 )
-from opendp_bayes.display.wording import group_name, guarantee
+from opendp_bayes.display.wording import group_name, in_words
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import Estimate, noise_aware_estimate, plug_in_estimate
 from opendp_bayes.results.inferred_release import InferredRelease
 
@@ -51,17 +51,25 @@ def plot_posterior(
 
     Parameters
     ----------
-    release : with two categories, the densities of the probability of the first, and below them the
-        means and intervals; with more, a bar for the mean of each category with its interval, of
-        100 at most.
-    ax : the axes to draw on; new ones by default.
-    level : probability of the equal-tailed intervals.
-    title : stands above the guarantee.
-    compact : without legend and guarantee, for one of several small pictures, or for a caption that
-        has them.
+    release : InferredRelease
+        With two categories, the densities of the probability of the first, and below them the means
+        and intervals; with more, a bar for the mean of each category with its interval, of 100 at
+        most.
+    ax : Axes, optional
+        The axes to draw on; new ones by default.
+    level : float, default 0.95
+        Probability of the equal-tailed intervals.
+    title : str, optional
+        Stands above the guarantee.
+    compact : bool, default False
+        Without legend and guarantee, for one of several small pictures, or for a caption that has
+        them.
 
-    Raises `ImportError` without matplotlib, `ValueError` unless `0 < level < 1` or where there is
-    no noise-aware posterior.
+    Raises
+    ------
+    ImportError
+        Without matplotlib, `ValueError` unless `0 < level < 1` or where there is no noise-aware
+        posterior.
     """
     level = as_level(level)
     plt = pyplot(ax, title)
@@ -78,14 +86,14 @@ def plot_posterior(
     with_grid(ax)
     if not compact:
         ax.legend(loc="upper left", frameon=False, fontsize="small", borderaxespad=0.2)
-        write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
+        write_above(ax, in_words(release.guarantee).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=6.0 if compact else 36.0)
     return ax
 
 
 def plot_groups(
-    releases: Mapping[Key, InferredRelease], promise: Promise, columns: int
+    releases: Mapping[Key, InferredRelease], guarantee: PrivacyGuarantee, columns: int
 ) -> "Figure":
     """Small multiples: the posterior of every group, `columns` to a row, with probabilities on one
     scale and the promise of all groups above; `GroupedRelease.plot`. Of many groups the first 100.
@@ -120,7 +128,7 @@ def plot_groups(
         frameon=False,
     )
     sentences = (
-        f"All groups together: {guarantee(promise)} Means with 95 % intervals"
+        f"All groups together: {in_words(guarantee)} Means with 95 % intervals"
         f"{first_of(many, 'groups')}."
     )
     lines = [

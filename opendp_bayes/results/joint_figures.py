@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opendp_bayes.display.pictures import MOST_DRAWN, first_of, pyplot, wrapped, write_above
-from opendp_bayes.display.wording import guarantee
+from opendp_bayes.display.wording import in_words
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.mathematics.validation import Floats, as_level, as_names
 from opendp_bayes.release_format.labels import distinct, numbered
@@ -71,7 +71,7 @@ def plot_table(
     _labelled(ax, names, rows, columns)
     shrink = min(0.8, _LONGEST_BAR / _size(rows, columns, numbered)[1])
     ax.figure.colorbar(image, ax=ax, label="Posterior mean, %", shrink=shrink)
-    sentences = guarantee(release.promise).replace(". ", ".\n")
+    sentences = in_words(release.guarantee).replace(". ", ".\n")
     if numbered:
         sentences += f"\nPer cent of all, with {100 * level:.6g} % intervals."
     else:

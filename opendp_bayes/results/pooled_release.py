@@ -22,7 +22,7 @@ from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, Pool
 from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_prior, as_size
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import absent, place_of
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import estimate_of
 from opendp_bayes.results.pooled_figures import plot_pooled
 from opendp_bayes.results.sheets import promised
@@ -41,17 +41,25 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
 
     Attributes
     ----------
-    categories : the labels of the categories.
-    kappa : draws of κ, in records that the other groups are worth to one; shape `(draws,)`.
-    m : draws of the mean probabilities, shape `(draws, k)`.
-    drawn : what the mechanism drew for every group, shape `(G, k)`.
-    promise : what the release promises that this is computed from (`Promise`).
-    diagnostics : of the draws (`Diagnostics`): R-hat and effective draws of ln κ first, then of
-        every entry of m. Draws are of four parts, each weighed by itself, which count as chains.
+    categories
+        The labels of the categories.
+    kappa
+        Draws of κ, in records that the other groups are worth to one; shape `(draws,)`.
+    m
+        Draws of the mean probabilities, shape `(draws, k)`.
+    drawn
+        What the mechanism drew for every group, shape `(G, k)`.
+    promise
+        What the release promises that this is computed from (`PrivacyGuarantee`).
+    diagnostics
+        Of the draws (`Diagnostics`): R-hat and effective draws of ln κ first, then of every entry
+        of m. Draws are of four parts, each weighed by itself, which count as chains.
     """
 
-    def __init__(self, of: PooledGroups, promise: Promise, a: Floats, counts: Integers) -> None:
-        self.promise = promise
+    def __init__(
+        self, of: PooledGroups, guarantee: PrivacyGuarantee, a: Floats, counts: Integers
+    ) -> None:
+        self.guarantee = guarantee
         self._groups, self.categories, self.drawn = of.keys, of.categories, of.noisy.drawn
         self._unordered, self._a, self._counts = of.unordered, a, counts
         every = a.reshape(-1, a.shape[-1])
@@ -82,7 +90,12 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         """A polars frame with a row for every group and category: `mean`, `std`, and the ends
         `lower` and `upper` of the equal-tailed interval of probability `level`.
 
-        `group` and `category` are text. Raises `ValueError` unless `0 < level < 1`.
+        `group` and `category` are text.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         import polars as pl
 
@@ -106,15 +119,23 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         share of the mechanism's draws. The line and the band are where the groups are on average,
         m. Returns a matplotlib `Figure`.
 
-        Raises `ImportError` without matplotlib, which the extra `plot` installs, and `ValueError`
-        unless `0 < level < 1`.
+        Raises
+        ------
+        ImportError
+            Without matplotlib, which the extra `plot` installs.
+        ValueError
+            Unless `0 < level < 1`.
         """
         return plot_pooled(self, self.m, self.drawn, columns=columns, level=level)
 
     def sheet(self, level: float = 0.95) -> Sheet:
         """Sheet of the pooled posteriors: means and intervals of probability `level` for every
-        group, how alike the groups are, the guarantee of the release and the diagnostics. Raises
-        `ValueError` unless `0 < level < 1`.
+        group, how alike the groups are, the guarantee of the release and the diagnostics.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         bodies = []
         for key, one in self.items():
@@ -128,7 +149,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ends = [0.5, (1 - level) / 2, (1 + level) / 2]
         middle, low, high = map(_records, np.quantile(self.kappa, ends))
         notes = (
-            *promised(self.promise, "All groups together: "),
+            *promised(self.guarantee, "All groups together: "),
             f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
             f" {high}).",
             f"Importance sampling: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
@@ -155,7 +176,7 @@ def _records(number: float) -> str:
 
 def pooled(
     groups: PooledGroups,
-    promise: Promise,
+    guarantee: PrivacyGuarantee,
     *,
     m_prior: ArrayLike = 1.0,
     kappa_prior: Any = None,
@@ -175,7 +196,7 @@ def pooled(
     effective, rng = as_size(ess, "ess", "draws"), as_generator(seed)
     with waiting("Estimating the groups together"):
         draws = groups.draws(prior, kappa_prior, effective, rng)
-    found = Pooled(groups, promise, *draws)
+    found = Pooled(groups, guarantee, *draws)
     if not are_worth(draws[0], effective):
         raise ValueError(
             f"pooled: the draws of kappa and m are worth {found.diagnostics.ess.min():.0f}"

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.document import format_of
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import Estimate
 
 #: By the name of the format, the class that reads it, which is loaded then.
@@ -19,7 +19,7 @@ class OtherResult(Protocol):
     """What a survey shows of a question that was not answered by a `Release`."""
 
     @property
-    def promise(self) -> Promise: ...
+    def guarantee(self) -> PrivacyGuarantee: ...
     @property
     def measure(self) -> str: ...
     @property

@@ -21,7 +21,7 @@ from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.release_format.labels import ByLabel, in_order
-from opendp_bayes.release_format.promise import Promise, Promised
+from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 from opendp_bayes.results.estimates import noise_aware_estimate, plug_in_estimate
 from opendp_bayes.results.inferred_release import InferredRelease
 
@@ -40,26 +40,39 @@ class Release(ShownAtOnce, InferredRelease):
 
     Attributes
     ----------
-    drawn : what the mechanism drew, an integer for each category; those of added noise may be
-        negative and need not sum to the number of records. `counts` is made of it.
-    categories : the category labels.
-    prior : concentration of the prior, one entry for each category.
-    mechanism : the mechanism that made the release, with its scale.
-    promise : between which data sets the privacy loss holds, and what it is (`Promise`); its parts
-        are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
-    axes : the columns of a joint table, whose labels are tuples; empty where one column is asked.
-    whole, inside : for one group of a table of groups, the release of all groups, whose mechanism
-        and promise it has, and the places of its categories in it; None and empty elsewhere.
-    group_size : the number of records of that group, where it is public too.
-    learned_prior : whether `posterior` learns its prior from the release (`prior="learned"` in a
-        query). `prior` is that of `plug_in` then.
-    ordered : the variables along which a learned prior is smooth.
-    parts : of merged categories (`merge=` in a survey), the labels that each of them stands for;
-        empty where none are merged.
-    columns : those that were counted, also where one was; empty where they are not known.
-    nulls, unknown : of each column counted, the label under which nulls, and values that are none
-        of its categories, are counted, and no category is; None where there is no such label.
-        Ordered answers leave them out, as they do `unordered`.
+    drawn
+        What the mechanism drew, an integer for each category; those of added noise may be negative
+        and need not sum to the number of records. `counts` is made of it.
+    categories
+        The category labels.
+    prior
+        Concentration of the prior, one entry for each category.
+    mechanism
+        The mechanism that made the release, with its scale.
+    promise
+        Between which data sets the privacy loss holds, and what it is (`PrivacyGuarantee`); its
+        parts are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
+    axes
+        The columns of a joint table, whose labels are tuples; empty where one column is asked.
+    whole, inside
+        For one group of a table of groups, the release of all groups, whose mechanism and promise
+        it has, and the places of its categories in it; None and empty elsewhere.
+    group_size
+        The number of records of that group, where it is public too.
+    learned_prior
+        Whether `posterior` learns its prior from the release (`prior="learned"` in a query).
+        `prior` is that of `plug_in` then.
+    ordered
+        The variables along which a learned prior is smooth.
+    parts
+        Of merged categories (`merge=` in a survey), the labels that each of them stands for; empty
+        where none are merged.
+    columns
+        Those that were counted, also where one was; empty where they are not known.
+    nulls, unknown
+        Of each column counted, the label under which nulls, and values that are none of its
+        categories, are counted, and no category is; None where there is no such label. Ordered
+        answers leave them out, as they do `unordered`.
     """
 
     @classmethod
@@ -100,8 +113,11 @@ class Release(ShownAtOnce, InferredRelease):
         and intervals written into the cells where they fit. Without `variables`, those of a table
         of two.
 
-        Raises `ImportError` without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`,
-        for variables that are no two of a table, or where the posterior is refused.
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, for variables
+            that are no two of a table, or where the posterior is refused.
         """
         from opendp_bayes.results.figures import plot_posterior
         from opendp_bayes.results.joint_figures import plot_table
@@ -119,8 +135,11 @@ class Release(ShownAtOnce, InferredRelease):
         learned, the group is a part of the table, `whole`, and its posterior that of the table,
         conditional on being in it. Nothing is drawn anew, and the loss of each is that of all.
 
-        Raises `ValueError`/`TypeError` for what is no column of the table, for all of them, and for
-        a table that leaves out cells.
+        Raises
+        ------
+        ValueError, TypeError
+            For what is no column of the table, for all of them, and for a table that leaves out
+            cells.
         """
         from opendp_bayes.inference.pooling.pooled_groups import cells_by
 
@@ -133,7 +152,7 @@ class Release(ShownAtOnce, InferredRelease):
             categories,
             self.prior,
             self.mechanism,
-            self.promise,
+            self.guarantee,
             axes if len(axes) > 1 else (),
             whole=self if shares else None,
             learned_prior=self.learned_prior,
@@ -165,34 +184,47 @@ class Release(ShownAtOnce, InferredRelease):
         """Pool the groups of a joint table: estimate each together with the others, so that they
         borrow strength. A group is all records with the same values of the variables `by`.
 
-        Returns a mapping from each group to a `PooledPosterior` of the other variables, with
-        `kappa`, `m` and `diagnostics`.
+        Among all numbers of records of the groups that add up to a public `size`, each is equally
+        probable before.
+
+        Source: `docs/groups.md`.
 
         Parameters
         ----------
-        by : one variable of the table, or several, whose groups are tuples; the values of the
-            others are the categories, tuples where they are several.
-        m_prior : concentration of the Dirichlet prior of m, one positive number or one for each
-            category. The release's own `prior`, which is for a group alone, is not used.
-        kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
-            default `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
-        ess : how many effective draws of ln κ and of every entry of m there are at least; of 4000
+        by : str or Sequence[str]
+            One variable of the table, or several, whose groups are tuples; the values of the others
+            are the categories, tuples where they are several.
+        m_prior : array_like, default 1.0
+            Concentration of the Dirichlet prior of m, one positive number or one for each category.
+            The release's own `prior`, which is for a group alone, is not used.
+        kappa_prior : Any, optional
+            Prior of κ, a frozen continuous distribution of scipy on positive numbers; by default
+            `scipy.stats.fisk(1, scale=10)`, under which `10 / (10 + κ)` is uniform.
+        ess : int, default 100
+            How many effective draws of ln κ and of every entry of m there are at least; of 4000
             draws, or 15 times as many as these.
-        seed : of the draws; None for another at each call.
+        seed : int or None, default 0
+            Of the draws; None for another at each call.
 
-        Among all numbers of records of the groups that add up to a public `size`, each is equally
-        probable before. Raises `ValueError`/`TypeError` for a variable or prior that does not
-        fit, and for a release that is no joint table, leaves out cells of it or is not noise on
-        counts, or where so many draws are worth fewer or their R-hat is above 1.01.
+        Returns
+        -------
+        Pooled
+            A mapping from each group to a `PooledPosterior` of the other variables, with `kappa`,
+            `m` and `diagnostics`.
 
-        Source: `docs/groups.md`.
+        Raises
+        ------
+        ValueError, TypeError
+            For a variable or prior that does not fit, and for a release that is no joint table,
+            leaves out cells of it or is not noise on counts, or where so many draws are worth fewer
+            or their R-hat is above 1.01.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
         from opendp_bayes.results.pooled_release import pooled
 
         return pooled(
             groups_of_table(self, by),
-            self.promise,
+            self.guarantee,
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             ess=ess,
@@ -202,16 +234,22 @@ class Release(ShownAtOnce, InferredRelease):
     def to_frame(self, level: float = 0.95, *, plug_in: bool = False) -> "pl.DataFrame":
         """A polars frame with a row for each category.
 
-        Parameters
-        ----------
-        level : the probability of the equal-tailed intervals.
-        plug_in : whether there are also the results that ignore the noise, as `plug_in_mean`,
-            `plug_in_std`, `plug_in_lower` and `plug_in_upper`.
-
         Columns: `category` as text, or for a joint table one for each of its variables (with `_` at
         the end of a name that is that of a result); `mean`, `std`, `lower` and `upper` of
-        `posterior`, their `level`, and the `count` as released. Raises `ValueError` unless
-        `0 < level < 1`, or where the posterior is refused.
+        `posterior`, their `level`, and the `count` as released.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability of the equal-tailed intervals.
+        plug_in : bool, default False
+            Whether there are also the results that ignore the noise, as `plug_in_mean`,
+            `plug_in_std`, `plug_in_lower` and `plug_in_upper`.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`, or where the posterior is refused.
         """
         import polars as pl
 
@@ -230,7 +268,12 @@ class Release(ShownAtOnce, InferredRelease):
         guarantee.
 
         Computes `posterior`, which may take seconds, or without `wait` only where that is quick;
-        where it is missing or refused, a note says why. Raises `ValueError` unless `0 < level < 1`.
+        where it is missing or refused, a note says why.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         title, wait = as_text(title, "title"), as_flag(wait, "wait")
         from opendp_bayes.results.sheets import release_sheet
@@ -240,7 +283,10 @@ class Release(ShownAtOnce, InferredRelease):
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back.
 
-        Raises `ValueError` for one group of a table, whose posterior needs the whole.
+        Raises
+        ------
+        ValueError
+            For one group of a table, whose posterior needs the whole.
         """
         if self.whole is not None:
             raise ValueError(
@@ -271,9 +317,13 @@ class Release(ShownAtOnce, InferredRelease):
         its values: a `Release`, or of groups a mapping from each to its `Release`.
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
-        not choose what code is loaded. Raises `ValueError` that names the field and what is wrong
-        with it. Version 1 is refused, which does not hold what was drawn. A file is as good as who
-        gives it: no loss is compared with the mechanism.
+        not choose what code is loaded. Version 1 is refused, which does not hold what was drawn. A
+        file is as good as who gives it: no loss is compared with the mechanism.
+
+        Raises
+        ------
+        ValueError
+            That names the field and what is wrong with it.
         """
         document = ReleaseDocument.read(text)
         return (GroupedRelease if document.groups else Release)(**document.values())
@@ -284,40 +334,48 @@ class Release(ShownAtOnce, InferredRelease):
         prior = "'learned'" if self.learned_prior else f"[{shortly(self.prior, self.k)}]"
         if self.ordered:
             prior += f", ordered={list(self.ordered)}"
-        return (
-            f"Release({{{counts}}}, prior={prior}, mechanism={self.mechanism}, {self._promised()})"
-        )
+        said = f"prior={prior}, mechanism={self.mechanism}, {self._guaranteed()}"
+        return f"Release({{{counts}}}, {said})"
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
+class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
     """Private releases of the posteriors of groups: a mapping from each public group to its
     `Release`. Plain data: everything here may be published.
-
-    Attributes
-    ----------
-    groups : the groups, in their order; None is that of the nulls. Tuples where several columns
-        make them.
-    drawn : what the mechanism drew for each group, one integer for each category; `counts` is made
-        of it.
-    categories, prior : labels and prior concentration, the same for every group.
-    mechanism : made one draw for all groups.
-    promise : what is promised to all records (`Promise`), those in no group included; its parts are
-        also `size`, `d_in`, `loss` and so on. The numbers of records of the groups are private.
-    axes : the columns of a joint table in every group; empty where one column is asked.
-    rest : where the number of all records is public, what was drawn for those in no group;
-        otherwise None.
-    sizes : the public numbers of records of the groups, where `with_sizes` stated them; otherwise
-        None.
-    grouped_by : the columns that make the groups; empty where a document does not say.
-    columns, nulls, unknown : those that were counted, and the labels under which each counts nulls,
-        and values that are none of its categories, as of a `Release`.
 
     With a `rest`, the groups are parts of one table, `whole`, whose counts have a public sum: the
     posterior of each group is that of the table, conditional on being in the group. Without, the
     groups know nothing of each other, and the release of each states what is promised to records
     that join or leave it: add/remove neighbours. The losses of the groups do not add up: the loss
     is for all of them (`docs/research/proofs.md`, "Groups").
+
+    Attributes
+    ----------
+    groups : tuple[Key, ...]
+        The groups, in their order; None is that of the nulls. Tuples where several columns make
+        them.
+    drawn : tuple[tuple[int, ...], ...]
+        What the mechanism drew for each group, one integer for each category; `counts` is made of
+        it.
+    categories, prior : tuple[str or int or bool or tuple, ...], tuple[float, ...]
+        Labels and prior concentration, the same for every group.
+    mechanism : Mechanism
+        Made one draw for all groups.
+    promise
+        What is promised to all records (`PrivacyGuarantee`), those in no group included; its parts
+        are also `size`, `d_in`, `loss` and so on. The numbers of records of the groups are private.
+    axes : tuple[str, ...]
+        The columns of a joint table in every group; empty where one column is asked.
+    rest : int or None
+        Where the number of all records is public, what was drawn for those in no group; otherwise
+        None.
+    sizes : tuple[int, ...] or None
+        The public numbers of records of the groups, where `with_sizes` stated them; otherwise None.
+    grouped_by : tuple[str, ...]
+        The columns that make the groups; empty where a document does not say.
+    columns, nulls, unknown : tuple, tuple, tuple
+        Those that were counted, and the labels under which each counts nulls, and values that are
+        none of its categories, as of a `Release`.
     """
 
     groups: tuple[Key, ...]
@@ -325,7 +383,7 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
     categories: tuple[Label, ...]
     prior: tuple[float, ...]
     mechanism: Mechanism
-    promise: Promise
+    guarantee: PrivacyGuarantee
     axes: tuple[str, ...] = ()
     rest: int | None = None
     sizes: tuple[int, ...] | None = None
@@ -370,12 +428,12 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
             categories=(*cells, "in no group"),
             prior=(*self.prior * len(self.groups), 1.0),
             mechanism=self.mechanism,
-            promise=self.promise,
+            guarantee=self.guarantee,
         )
 
     @cached_property
     def _releases(self) -> ByLabel[Key, Release]:
-        shared = self.categories, self.prior, self.mechanism, self.promise, self.axes, self.whole
+        shared = self.categories, self.prior, self.mechanism, self.guarantee, self.axes, self.whole
         k, sizes = len(self.categories), self.sizes or (None,) * len(self.groups)
         releases = (
             Release(
@@ -394,7 +452,10 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
     def by(self, *columns: str) -> Mapping[Key, Release]:
         """The releases of the groups: this mapping, for the columns that make them, in their order.
 
-        Raises `ValueError` for other columns.
+        Raises
+        ------
+        ValueError
+            For other columns.
         """
         if columns != self.grouped_by:
             of = ", ".join(map(repr, self.grouped_by)) or "columns that its document does not name"
@@ -415,10 +476,14 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
 
         Parameters
         ----------
-        sizes : from each group to its number of records, at least 1.
+        sizes : Mapping[Key, int]
+            From each group to its number of records, at least 1.
 
-        Raises `ValueError`/`TypeError` for other groups, for numbers that add up to more than all
-        records, and for a release that does not allow it.
+        Raises
+        ------
+        ValueError, TypeError
+            For other groups, for numbers that add up to more than all records, and for a release
+            that does not allow it.
         """
         numbers = in_order(sizes, self.groups) if isinstance(sizes, Mapping) else None
         if numbers is None:
@@ -457,32 +522,42 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         """Pool the groups: estimate each together with the others, alike as far as the release says
         so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
 
-        Returns a mapping from each group to a `PooledPosterior`, with `kappa`, `m` and
-        `diagnostics`.
+        The true counts are unknown, and so are the numbers of records of the groups, except where
+        `with_sizes` stated them: among all that agree with public knowledge, each is equally
+        probable before. The privacy of the release is not touched.
+
+        Source: `docs/groups.md`.
 
         Parameters
         ----------
-        m_prior : concentration of the Dirichlet prior of m, one positive number or one for each
-            category; `prior`, which is for a group alone, is not used.
-        kappa_prior : prior of κ, a frozen continuous distribution of scipy on positive numbers; by
-            default `scipy.stats.fisk(1, scale=10)`.
-        ess : how many effective draws of ln κ and of every entry of m there are at least.
-        seed : of the draws; None for another at each call.
+        m_prior : array_like, default 1.0
+            Concentration of the Dirichlet prior of m, one positive number or one for each category;
+            `prior`, which is for a group alone, is not used.
+        kappa_prior : Any, optional
+            Prior of κ, a frozen continuous distribution of scipy on positive numbers; by default
+            `scipy.stats.fisk(1, scale=10)`.
+        ess : int, default 100
+            How many effective draws of ln κ and of every entry of m there are at least.
+        seed : int or None, default 0
+            Of the draws; None for another at each call.
 
-        The true counts are unknown, and so are the numbers of records of the groups, except where
-        `with_sizes` stated them: among all that agree with public knowledge, each is equally
-        probable before. The privacy of the release is not touched. Raises `ValueError`/`TypeError`
-        for priors that are not valid, and where the draw is not noise on counts, or where
-        draws are worth fewer or their R-hat is above 1.01.
+        Returns
+        -------
+        Pooled
+            A mapping from each group to a `PooledPosterior`, with `kappa`, `m` and `diagnostics`.
 
-        Source: `docs/groups.md`.
+        Raises
+        ------
+        ValueError, TypeError
+            For priors that are not valid, and where the draw is not noise on counts, or where draws
+            are worth fewer or their R-hat is above 1.01.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_release
         from opendp_bayes.results.pooled_release import pooled
 
         return pooled(
             groups_of_release(self),
-            self.promise,
+            self.guarantee,
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             ess=ess,
@@ -513,12 +588,15 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         """Small multiples: the posterior of every group, `columns` to a row, probabilities on one
         scale; returns a matplotlib `Figure`.
 
-        Raises `ImportError` without matplotlib, which the extra `plot` installs.
+        Raises
+        ------
+        ImportError
+            Without matplotlib, which the extra `plot` installs.
         """
         from opendp_bayes.results.figures import plot_groups
 
         return plot_groups(
-            self, self.promise, min(as_size(columns, "columns", "columns"), len(self))
+            self, self.guarantee, min(as_size(columns, "columns", "columns"), len(self))
         )
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
@@ -526,13 +604,17 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         and the guarantee.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
-        Raises `ValueError` unless `0 < level < 1`.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         wait = as_flag(wait, "wait")
         from opendp_bayes.results.sheets import grouped_sheet
 
         return grouped_sheet(
-            self, self.promise, self.mechanism, level, by=self.grouped_by, wait=wait
+            self, self.guarantee, self.mechanism, level, by=self.grouped_by, wait=wait
         )
 
     def __rich__(self) -> Any:
@@ -560,5 +642,5 @@ class GroupedRelease(ShownAtOnce, Promised, Mapping[Key, Release]):
         return (
             f"GroupedRelease({{{shortly(groups, len(self))}}},"
             f" prior=[{shortly(self.prior, k)}], mechanism={self.mechanism},"
-            f" {self._promised()})"
+            f" {self._guaranteed()})"
         )

@@ -8,17 +8,17 @@ from opendp_bayes.display.sheet import CONTROLS, Body, Column, Marked, Note, Row
 from opendp_bayes.display.wording import (
     described,
     group_name,
-    guarantee,
+    in_words,
     limited,
     prior_said,
 )
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
-from opendp_bayes.inference.unmatched import unmatched_in, unmatched_in_groups
+from opendp_bayes.inference.unmapped_records import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import (
     TAKES_LONG,
     Estimate,
@@ -40,7 +40,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     percent = f"{100 * level:.6g} %"
     columns = [*_named(release), _COUNT]
     cells = [*_labels(release), list(map(str, release.counts))]
-    notes: list[Note] = [*promised(release.promise), _by(release.mechanism)]
+    notes: list[Note] = [*promised(release.guarantee), _by(release.mechanism)]
     if release.learned_prior:
         notes.append(_prior_of(release))
     reading = ""
@@ -70,7 +70,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
 
 def grouped_sheet(
     releases: Mapping[Key, InferredRelease],
-    promise: Promise,
+    guarantee: PrivacyGuarantee,
     mechanism: Mechanism,
     level: float,
     *,
@@ -82,7 +82,7 @@ def grouped_sheet(
     """
     percent = f"{100 * as_level(level):.6g} %"
     columns = [Column("Group", number=False), *_named(next(iter(releases.values()))), _COUNT]
-    notes: list[Note] = [*promised(promise, "All groups together: "), _by(mechanism)]
+    notes: list[Note] = [*promised(guarantee, "All groups together: "), _by(mechanism)]
     reading = ""
     shown = wait or is_quick(*(one for one in releases.values() if not one.has_posterior))
     if shown:
@@ -130,9 +130,9 @@ def unmatched_of(release: Any) -> list[str]:
     return list(unmatched_in_groups(release, release.grouped_by))
 
 
-def promised(promise: Promise, whose: str = "") -> list[Note]:
+def promised(guarantee: PrivacyGuarantee, whose: str = "") -> list[Note]:
     """State the promise, and the limit on the rows of an identifier where there is one."""
-    return [f"{whose}{guarantee(promise)}", *limited(promise)]
+    return [f"{whose}{in_words(guarantee)}", *limited(guarantee)]
 
 
 def _by(mechanism: Mechanism) -> Note:

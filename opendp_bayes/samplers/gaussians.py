@@ -18,6 +18,8 @@ def discrete_gaussians(scale: Fraction, draws: int) -> NDArray[Any]:
     Steinke, "The discrete Gaussian", Algorithm 3). Python integers (dtype object) where those of
     numpy might overflow.
 
+    Examples
+    --------
     >>> discrete_gaussians(Fraction(1, 50), 3).tolist()
     [0, 0, 0]
     """

@@ -118,6 +118,8 @@ def geometrics(rate: Fraction, draws: int) -> NDArray[Any]:
 
     Python integers (dtype object) where those of numpy might overflow.
 
+    Examples
+    --------
     >>> geometrics(Fraction(50), 3).tolist()
     [0, 0, 0]
     """

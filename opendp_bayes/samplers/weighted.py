@@ -20,6 +20,8 @@ class WeightedPlaces:
     bits, at least 64, has reached. Its first 64 bits are compared with those of the ends; only
     where they equal one of those are the others drawn.
 
+    Examples
+    --------
     >>> WeightedPlaces([0, 1 << 64, 0], 64).draws(3).tolist()
     [1, 1, 1]
     """

@@ -28,13 +28,6 @@ def agreement_of_copies(
     """Compare the shares in synthetic records with the posterior that they are of, from both alone:
     a polars frame with a row for each variable, each pair, and each larger measured table.
 
-    Parameters
-    ----------
-    posterior : of the survey.
-    copies : the frames of its `synthetic`, or those read from the files of `write_synthetic`; they
-        are looked at one after the other, so that a generator need not hold all.
-    kind : of the copies.
-
     The columns are `table`; whether it was `measured`, or follows from what the model assumes; its
     number of `cells`, and that of `copies`; and these, of shares:
 
@@ -46,10 +39,24 @@ def agreement_of_copies(
     - `difference_of_one`, of a single copy, in the mean over cells and copies; and
       `largest_of_one`.
 
-    Pairs that were not measured are last, without those of more than 2000 cells. Raises
-    `ValueError`/`TypeError` for frames that are no copies, and for another posterior.
+    Pairs that were not measured are last, without those of more than 2000 cells.
 
     Source: `docs/surveys.md`, "What the copies may be used for".
+
+    Parameters
+    ----------
+    posterior : SurveyPosterior
+        Of the survey.
+    copies : Iterable[DataFrame]
+        The frames of its `synthetic`, or those read from the files of `write_synthetic`; they are
+        looked at one after the other, so that a generator need not hold all.
+    kind : Kind
+        Of the copies.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For frames that are no copies, and for another posterior.
     """
     import polars as pl
 

@@ -56,20 +56,26 @@ def posterior_of_tables(
 ) -> LevelsPosterior | SurveyPosterior:
     """The posterior given releases of tables of the same records.
 
-    Parameters
-    ----------
-    tables : releases by name.
-    columns : that each one counts, where releases written before do not say so. Without them it is
-        the axes of a joint table, and of a release of one column its name. Where categories are
-        merged, tables of the same labels are of one column then, and refused where they differ by
-        more than their noise explains.
-    draws_may_agree : whether two releases of one table that drew the same are two draws.
-
     Where merged categories, or cells of a joint table that leaves some out, are sums of those of
     others, and of any two tables one is finer: a `LevelsPosterior`, exact. Otherwise a
     `SurveyPosterior`, by chains.
 
-    Raises `ValueError`/`TypeError` for releases that do not fit each other.
+    Parameters
+    ----------
+    tables : Mapping[str, Release]
+        Releases by name.
+    columns : Mapping[str, Columns], optional
+        That each one counts, where releases written before do not say so. Without them it is the
+        axes of a joint table, and of a release of one column its name. Where categories are merged,
+        tables of the same labels are of one column then, and refused where they differ by more than
+        their noise explains.
+    draws_may_agree : bool, default False
+        Whether two releases of one table that drew the same are two draws.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For releases that do not fit each other.
     """
     if not isinstance(tables, Mapping) or any(
         not isinstance(release, ReleasedData) or type(name) is not str

@@ -43,28 +43,39 @@ def levels(
     single category by this. Each question has a `share`, its weight in the budget: shares add up to
     1, and that of a level is 1.2 times that of the next coarser one.
 
+    Sources: Cormode, Procopiuc, Srivastava, Shen and Yu, "Differentially private spatial
+    decompositions" (2012), for geometric shares; Qardaji, Yang and Li, "Understanding hierarchical
+    methods for differentially private histograms" (2013), for the branching.
+
     Parameters
     ----------
-    column : the name of the column.
-    categories : its labels in their order, at least 2.
-    branching : how many neighbours are merged, again and again until at most so many groups remain;
-        the last group of a level may be smaller. By default as `budget` says.
-    merges : instead of groups of equal numbers, a `merge` for each level by the name of its
-        question: from each label to the categories counted in it. Of any two levels one must be
-        finer.
-    budget : what the survey divides, where neither `branching` nor `merges` is given: `"epsilon"`,
-        with or without δ, merges up to 32 neighbours on as few levels as that allows, and has no
-        levels below 50 categories; `"rho"`, where noise grows less with every level, merges 2, and
-        has none below 11.
-    **question : other arguments of each question, as of `survey`: `nulls`, `unknown`, `size`,
-        `prior`, `mechanism` and its options. A new label for nulls or unknown values is a category
-        of its own on every level.
+    column : str
+        The name of the column.
+    categories : Sequence[str or int or bool]
+        Its labels in their order, at least 2.
+    branching : int, optional
+        How many neighbours are merged, again and again until at most so many groups remain; the
+        last group of a level may be smaller. By default as `budget` says.
+    merges : Mapping[str, Mapping[str or int or bool, Sequence[str or int or bool]]], optional
+        Instead of groups of equal numbers, a `merge` for each level by the name of its question:
+        from each label to the categories counted in it. Of any two levels one must be finer.
+    budget : Budget, default "epsilon"
+        What the survey divides, where neither `branching` nor `merges` is given: `"epsilon"`, with
+        or without δ, merges up to 32 neighbours on as few levels as that allows, and has no levels
+        below 50 categories; `"rho"`, where noise grows less with every level, merges 2, and has
+        none below 11.
+    **question : Any
+        Other arguments of each question, as of `survey`: `nulls`, `unknown`, `size`, `prior`,
+        `mechanism` and its options. A new label for nulls or unknown values is a category of its
+        own on every level.
 
-    Raises `ValueError`/`TypeError` for arguments that do not fit each other. Sources: Cormode,
-    Procopiuc, Srivastava, Shen and Yu, "Differentially private spatial decompositions" (2012), for
-    geometric shares; Qardaji, Yang and Li, "Understanding hierarchical methods for differentially
-    private histograms" (2013), for the branching.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that do not fit each other.
 
+    Examples
+    --------
     >>> import opendp_bayes as ob
     >>> questions = ob.levels("age", [str(age) for age in range(100)], unknown="99")
     >>> {name: round(of["share"], 2) for name, of in questions.items()}

@@ -56,10 +56,13 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
 
     Attributes
     ----------
-    names : of the questions, in the order in which they were asked.
-    releases : one for each; each states its own loss, `loss` that of all together.
-    columns : of the table that each question counts, where they are known; empty otherwise, when
-        the releases say so themselves, or else one column has the name of its question.
+    names : tuple[str, ...]
+        Of the questions, in the order in which they were asked.
+    releases : tuple[SurveyResult, ...]
+        One for each; each states its own loss, `loss` that of all together.
+    columns : tuple[tuple[str, ...], ...]
+        Of the table that each question counts, where they are known; empty otherwise, when the
+        releases say so themselves, or else one column has the name of its question.
     """
 
     names: tuple[str, ...]
@@ -112,9 +115,13 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
         `posterior["county"]` answers for one question (`docs/levels.md`).
 
         The columns are the variables, whatever the questions are called, so that two questions of
-        one column are two looks at one variable. Raises `ValueError` for questions by groups or
-        with categories that were discovered, and where the tables do not fit each other; warns
-        where its chains have not met (`docs/surveys.md`).
+        one column are two looks at one variable.
+
+        Raises
+        ------
+        ValueError
+            For questions by groups or with categories that were discovered, and where the tables do
+            not fit each other; warns where its chains have not met (`docs/surveys.md`).
         """
         for name in (name for name, one in self.items() if isinstance(one, OtherResult)):
             raise ValueError(
@@ -157,7 +164,10 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
         shares are those among all, with a last row for everything else, whose category is null; or
         where the rest was not bought, those among the categories that are shown.
 
-        Raises `ValueError` unless `0 < level < 1`, or where a posterior is refused.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`, or where a posterior is refused.
         """
         import polars as pl
 
@@ -190,8 +200,12 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
         stand first, and a bar for everything else last. Pictures go, in the order of the questions,
         to the shortest of so many `columns`.
 
-        Raises `ImportError` without matplotlib (extra `plot`), and `ValueError`/`TypeError` unless
-        `0 < level < 1` and `columns` is at least 1.
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra `plot`).
+        ValueError, TypeError
+            Unless `0 < level < 1` and `columns` is at least 1.
         """
         columns, level = as_size(columns, "columns", "columns"), as_level(level)
         panels = [
@@ -213,9 +227,9 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
 
     def _together(self) -> str:
         """State the loss of all releases in a sentence, where one is stated."""
-        if not self.releases[0].promise.is_stated:
+        if not self.releases[0].guarantee.is_stated:
             return "No privacy loss is stated here."
-        whole = replace(self.releases[0].promise, loss=self.loss)
+        whole = replace(self.releases[0].guarantee, loss=self.loss)
         return f"All together: {stated_loss(whole)} for one privacy unit."
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
@@ -223,7 +237,11 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
         probability `level`, and the guarantee of each and of all together.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
-        Raises `ValueError` unless `0 < level < 1`.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         wait = as_flag(wait, "wait")
         sheets = [release.sheet(level, wait=wait) for release in self.releases]
@@ -233,7 +251,7 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
             for table in sheet.tables
         ]
         together: Note = self._together()
-        if self.releases[0].promise.is_stated:
+        if self.releases[0].guarantee.is_stated:
             together = f"{self._together()[:-1]}, the sum of the losses below."
         notes = [
             (f"{name}: ", *parts(note))
@@ -265,7 +283,10 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
     def from_json(cls, text: str | bytes) -> "Survey":
         """Read a survey written by `to_json`, checking its format, version and every release.
 
-        Raises `ValueError` that says which release and field is wrong, and how.
+        Raises
+        ------
+        ValueError
+            That says which release and field is wrong, and how.
         """
         check_kind(text, NAME, VERSION)
         try:
@@ -309,7 +330,7 @@ def _estimated(
 
 def _overview(name: str, release: SurveyResult) -> tuple[str, ...]:
     """Say in a row of a table what a question counts, by which mechanism and at what loss."""
-    loss = stated_loss(release.promise) if release.promise.is_stated else "not stated"
+    loss = stated_loss(release.guarantee) if release.guarantee.is_stated else "not stated"
     if isinstance(release, OtherResult):
         return name, *release.overview(), loss
     counts = f"{len(release.categories)} {'cells' if release.axes else 'categories'}"

@@ -20,18 +20,18 @@ from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.mathematics.validation import as_positive, check_cells, check_results
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.questions.asked import (
-    Asked,
+from opendp_bayes.queries.base import Divisible, Fitting, ReleasedQuery
+from opendp_bayes.queries.bound_query import (
+    BoundQuery,
     ask,
     before_groups,
     either,
     frames_of_the_same_rows,
 )
-from opendp_bayes.questions.counts_of_frame import CountsOfFrame
-from opendp_bayes.questions.merged_cells import warn_of_places
-from opendp_bayes.questions.question import ARGUMENTS, Countable, Question
-from opendp_bayes.questions.releasing import Divisible, Fitting, ReleasedQuery
-from opendp_bayes.questions.summary import described, summary_of
+from opendp_bayes.queries.counts_of_frame import CountsOfFrame
+from opendp_bayes.queries.merged_cells import warn_of_places
+from opendp_bayes.queries.question import ARGUMENTS, Countable, Question
+from opendp_bayes.queries.summary import described, summary_of
 from opendp_bayes.release_format.labels import in_order
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.surveys.joint_posterior import check_joint
@@ -53,29 +53,38 @@ def survey(
     """Ask a Context several questions of the same records for one budget; `.release()` debits the
     Context once and returns a `Survey`, a mapping of releases.
 
+    More than 200 questions, or 50 000 cells of all, are refused in the same way. Warns where two
+    questions count the nulls or unknown values of a column in different places.
+
     Parameters
     ----------
-    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
-        casts, truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget
-        is that of all questions together.
-    questions : from the name of each question to a mapping of its arguments: `column`, a column or
-        a list of them, and as needed others of `posterior`. These are `categories`, `recode`,
-        `nulls`, `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its
-        options. `merge`, a mapping from each new label to the categories (of a joint table, cells)
-        that are counted in it, each category once, asks for merged categories. `share` is the
-        question's weight among equal ones, 1 unless given. `levels` makes questions of ordered
-        categories and groups of them. Where nobody can list the categories, the question is
-        `discover(context.query(), column, ...)` of the same Context, with a plan of its own; its
-        budget is its part of the survey's, which needs δ.
-    share : `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
+    query : Query or LazyFrameQuery or LazyGroupByQuery or Countable
+        `context.query()`, with any plan of the user's own after it (filter, with_columns, casts,
+        truncation by identifier, then `group_by`); or a `Countable` of a plugin. Its budget is that
+        of all questions together.
+    questions : Mapping[str, Mapping[str, Any] or Divisible]
+        From the name of each question to a mapping of its arguments: `column`, a column or a list
+        of them, and as needed others of `posterior`. These are `categories`, `recode`, `nulls`,
+        `unknown`, `by`, `prior`, `ordered`, `size`, `cells`, `mechanism` and its options. `merge`,
+        a mapping from each new label to the categories (of a joint table, cells) that are counted
+        in it, each category once, asks for merged categories. `share` is the question's weight
+        among equal ones, 1 unless given. `levels` makes questions of ordered categories and groups
+        of them. Where nobody can list the categories, the question is `discover(context.query(),
+        column, ...)` of the same Context, with a plan of its own; its budget is its part of the
+        survey's, which needs δ.
+    share : {"equal"} or Mapping[str, float], default "equal"
+        `"equal"`, but for the questions' own `share`; or instead of these a positive weight for
         every question by name. The budget, and its δ, are divided in proportion; no rounding makes
         the parts exceed it.
 
-    Raises `ValueError`/`TypeError`, with the name of the question in front, for arguments that do
-    not fit each other or the Context, before any data is read or budget spent. More than 200
-    questions, or 50 000 cells of all, are refused in the same way. Warns where two questions count
-    the nulls or unknown values of a column in different places.
+    Raises
+    ------
+    ValueError, TypeError
+        With the name of the question in front, for arguments that do not fit each other or the
+        Context, before any data is read or budget spent.
 
+    Examples
+    --------
     >>> import opendp.prelude as dp
     >>> import polars as pl
     >>> import opendp_bayes as ob
@@ -106,7 +115,7 @@ def survey(
         raise ValueError("questions: must hold at least one.")
     check_results("questions", len(questions))
     query, grouped_by = before_groups(query)
-    asked: dict[str, Asked | Fitting] = {}
+    asked: dict[str, BoundQuery | Fitting] = {}
     cells = 0
     for name, of in questions.items():
         asked[name] = _asked(query, grouped_by, name, of)
@@ -120,15 +129,17 @@ def survey(
 class SurveyQuery(ReleasedQuery[Survey]):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
-    def __init__(self, asked: Mapping[str, Asked | Fitting], weights: Mapping[str, float]) -> None:
+    def __init__(
+        self, asked: Mapping[str, BoundQuery | Fitting], weights: Mapping[str, float]
+    ) -> None:
         base = next(iter(asked.values())).base
         super().__init__(*parts_of(base))
         self._asked, self._weights = dict(asked), dict(weights)
 
     @property
-    def questions(self) -> dict[str, Asked]:
+    def questions(self) -> dict[str, BoundQuery]:
         """The questions whose categories are listed, by name."""
-        return {name: one for name, one in self._asked.items() if isinstance(one, Asked)}
+        return {name: one for name, one in self._asked.items() if isinstance(one, BoundQuery)}
 
     def _measurement(self, *, drawn: bool) -> Measurement:
         """The composition of all measurements, of what users get or of what is `drawn`."""
@@ -179,8 +190,11 @@ class SurveyQuery(ReleasedQuery[Survey]):
         A question whose categories are discovered has the columns of `DiscoveryQuery.summarize`
         that are not among these, such as its `threshold`, and no `scale`.
 
-        Raises `ValueError` if the query has no budget, a question finds no scale within its share,
-        or a public number of records is guessed.
+        Raises
+        ------
+        ValueError
+            If the query has no budget, a question finds no scale within its share, or a public
+            number of records is guessed.
         """
         self._foresee()
         rows = [
@@ -223,12 +237,16 @@ class SurveyQuery(ReleasedQuery[Survey]):
     @property
     def settings(self) -> dict[str, Setting]:
         """The mechanism of each question whose categories are listed, by name, with the smallest
-        scale that its part of the budget buys. Raises `ValueError` where there is none, and where
-        its releases have no posterior.
+        scale that its part of the budget buys.
+
+        Raises
+        ------
+        ValueError
+            Where there is none, and where its releases have no posterior.
         """
         found: dict[str, Setting] = {}
         for name, (asked, part) in self._shared().items():
-            if isinstance(asked, Asked):
+            if isinstance(asked, BoundQuery):
                 with _about(name):
                     found[name] = asked.settled(part)
         return found
@@ -236,11 +254,16 @@ class SurveyQuery(ReleasedQuery[Survey]):
     @property
     def discoveries(self) -> dict[str, Any]:
         """The law of each question whose categories are discovered, by name, that its part of the
-        budget buys. Raises `ValueError` where there is none.
+        budget buys.
+
+        Raises
+        ------
+        ValueError
+            Where there is none.
         """
         found = {}
         for name, (asked, part) in self._shared().items():
-            if not isinstance(asked, Asked):
+            if not isinstance(asked, BoundQuery):
                 with _about(name):
                     found[name] = asked.settled(part)
         return found
@@ -279,7 +302,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """
         return frames_of_the_same_rows(self.questions.values())
 
-    def _shared(self) -> dict[str, tuple[Asked | Fitting, Any]]:
+    def _shared(self) -> dict[str, tuple[BoundQuery | Fitting, Any]]:
         """Every question with its part of the budget."""
         check_query_budget(parts_of(self).d_out)
         limits = as_tuple(parts_of(self).d_out)
@@ -335,17 +358,19 @@ def _composed(
     return make_composition([behind, *others.values()]) >> ordered
 
 
-def _row(asked: Asked | Fitting, budget: Any, guess_size: int | None) -> pl.DataFrame:
-    if isinstance(asked, Asked):
+def _row(asked: BoundQuery | Fitting, budget: Any, guess_size: int | None) -> pl.DataFrame:
+    if isinstance(asked, BoundQuery):
         return summary_of(asked, budget, guess_size)
     return asked.summary_in_survey(budget)
 
 
-def _described(asked: Asked | Fitting, budget: Any) -> str:
-    return described(asked, budget) if isinstance(asked, Asked) else asked.described(budget)
+def _described(asked: BoundQuery | Fitting, budget: Any) -> str:
+    return described(asked, budget) if isinstance(asked, BoundQuery) else asked.described(budget)
 
 
-def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Asked | Fitting:
+def _asked(
+    query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any
+) -> BoundQuery | Fitting:
     """One question, put to the query, which may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")

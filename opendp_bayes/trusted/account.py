@@ -90,11 +90,16 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes
     ----------
-    at : time in UTC by the clock of the machine, for readers alone.
-    state : what it is.
-    loss : the total, or the loss of a release.
-    unit : the privacy unit that losses are for; of a total it may be empty.
-    note : purpose in the user's words.
+    at : str
+        Time in UTC by the clock of the machine, for readers alone.
+    state : State
+        What it is.
+    loss : Loss
+        The total, or the loss of a release.
+    unit : str
+        The privacy unit that losses are for; of a total it may be empty.
+    note : str
+        Purpose in the user's words.
     """
 
     at: str
@@ -212,6 +217,8 @@ def _left(total: Loss, spent: tuple[Fraction, Fraction]) -> Loss:
 def unit_said(unit: str) -> str:
     """A privacy unit in plain words, or as the entries have it.
 
+    Examples
+    --------
     >>> unit_said("contributions: 1")
     '1 record added or removed'
     >>> unit_said("changes: 2, identifier: person")

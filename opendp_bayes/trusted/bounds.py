@@ -41,7 +41,12 @@ class Bounds:
     @classmethod
     def of(cls, d_in: Any) -> "Bounds":
         """A distance between frames: `Bounds`, a `Bound` of OpenDP or a list of them, or a number
-        of rows. Raises `ValueError`/`TypeError` for others, and where the rows are not limited.
+        of rows.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For others, and where the rows are not limited.
         """
         if isinstance(d_in, Bounds):
             return d_in
@@ -120,9 +125,12 @@ class Bounds:
 
         Parameters
         ----------
-        cells : in which the rows are counted.
-        kinds : of the columns that they are counted by.
-        kept : of these, the columns that are what they were when the Bounds were stated. A Bound by
+        cells : Cells
+            In which the rows are counted.
+        kinds : Mapping[str, ColumnKind]
+            Of the columns that they are counted by.
+        kept : frozenset[str]
+            Of these, the columns that are what they were when the Bounds were stated. A Bound by
             any other column limits the number of rows alone.
         """
         records = self.records if cells.space.size is None else (self.records + 1) // 2

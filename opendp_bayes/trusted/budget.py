@@ -29,7 +29,7 @@ from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.release_format.promise import MEASURES
+from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.account import LedgerError, Loss
 
 #: The measure of ε with δ, and that of whole privacy profiles.
@@ -102,6 +102,8 @@ def identifier_of(metric: Metric) -> Any:
 def unit_in_words(metric: Metric, distance: Any) -> str:
     """The privacy unit of a Context, as a ledger tells units apart.
 
+    Examples
+    --------
     >>> import opendp.prelude as dp
     >>> unit_in_words(*dp.unit_of(contributions=2, identifier="person"))
     'contributions: 2, identifier: person'

@@ -12,10 +12,10 @@ import polars as pl
 
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.kinds import COMPARED_AS, TYPE_OF, ColumnKind, Kind, column_named
 from opendp_bayes.trusted.scanned_frames import collected, require_file
 from opendp_bayes.trusted.spaces import CountsSpace
+from opendp_bayes.trusted.truncation import Truncation, require_order
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,18 @@ class Axis:
     """A column by which records are told apart: its public values, each at its own place, and the
     places of nulls and of everything else.
 
+    Raises `ValueError` for values that are not so.
+
     Attributes
     ----------
-    column : its name.
-    kind : of its values.
-    values : all different, of that kind; integers of 64 bits.
-    null, unknown : the places, any of the axis.
-
-    Raises `ValueError` for values that are not so.
+    column : str
+        Its name.
+    kind : Kind
+        Of its values.
+    values : tuple[str or int or bool, ...]
+        All different, of that kind; integers of 64 bits.
+    null, unknown : int
+        The places, any of the axis.
     """
 
     column: str
@@ -67,15 +71,18 @@ class Cells:
     """Every record is in one cell or in none, which its own values decide
     (`docs/research/proofs.md`, "Counts").
 
-    Attributes
-    ----------
-    axes : the columns to group the records by.
-    index : the number of the cell of every combination of places, an array with a dimension for
-        each axis; -1 where a record is not counted, which none is under a public number.
-    space : of the counts of the cells: their labels, and the number of records where it is public.
-
     Raises `ValueError` for an index that does not fit the axes or the space. A number that no place
     may have would fail only if there were such a record, which tells that there is one.
+
+    Attributes
+    ----------
+    axes : tuple[Axis, ...]
+        The columns to group the records by.
+    index : ndarray of int
+        The number of the cell of every combination of places, an array with a dimension for each
+        axis; -1 where a record is not counted, which none is under a public number.
+    space : CountsSpace
+        Of the counts of the cells: their labels, and the number of records where it is public.
     """
 
     axes: tuple[Axis, ...]
@@ -140,7 +147,7 @@ def counted(
     several: Sequence[Cells],
     frame: pl.LazyFrame,
     types: Mapping[str, pl.DataType],
-    limits: RowLimits,
+    limits: Truncation,
 ) -> list[Integers]:
     """The numbers of records of the cells of each question, arrays of shape `(k,)`, all of the same
     rows: where those of identifiers are limited, this is done once. `types` are those of the
@@ -149,8 +156,10 @@ def counted(
     Other frames are streamed once for each question: for all at once, polars would keep in memory
     what one question has read before another.
 
-    Raises `ContractError` where the file of the frame is gone, or it has no fixed order and rows
-    are kept by that.
+    Raises
+    ------
+    ContractError
+        Where the file of the frame is gone, or it has no fixed order and rows are kept by that.
     """
     require_file(frame)
     if limits.by_order:

@@ -28,7 +28,6 @@ from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import (
     VALUES,
     ColumnKind,
@@ -37,20 +36,24 @@ from opendp_bayes.trusted.kinds import (
     kinds_of_vector,
 )
 from opendp_bayes.trusted.spaces import CountsOfSeveral
+from opendp_bayes.trusted.truncation import Truncation
 
 
 def make_counts_of_cells(
     domain: Domain,
     metric: Metric,
     cells: Cells,
-    limits: RowLimits,
+    limits: Truncation,
     made_by: str,
     kept: frozenset[str] = frozenset(),
 ) -> Transformation:
     """The transformation from a frame to the counts of cells. `kept` are columns that are what they
     were where Bounds name them; other Bounds by columns limit the number of records alone.
 
-    Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
+    Raises
+    ------
+    ValueError, TypeError
+        For cells that do not fit the space of the frame.
     """
     known = _kinds_for([cells], domain, metric)
 
@@ -71,7 +74,10 @@ def make_counts_of_groups(
     """The transformation from any data to the counts of cells. `groups` is what an adapter does: it
     takes the data, and returns what `Cells.counts` reads.
 
-    Raises `ValueError`/`TypeError` for cells that do not fit the space of the data.
+    Raises
+    ------
+    ValueError, TypeError
+        For cells that do not fit the space of the data.
     """
     _check_fit(cells, domain, metric, kinds)
 
@@ -86,7 +92,10 @@ def make_counts_of_vector(
 ) -> Transformation:
     """The transformation from a vector to the counts of cells.
 
-    Raises `ValueError`/`TypeError` for cells that do not fit the space of the vector.
+    Raises
+    ------
+    ValueError, TypeError
+        For cells that do not fit the space of the vector.
     """
     dtype = element_type(domain)
 
@@ -218,13 +227,16 @@ def in_one_pass(
     domain: Domain,
     metric: Metric,
     cells: Sequence[Cells],
-    limits: RowLimits,
+    limits: Truncation,
     kept: frozenset[str],
 ) -> tuple[Transformation, list[Transformation]]:
     """Count several cells of one frame: the transformation to the counts of all, and those from
     there to the counts of each. `kept` are columns as in `make_counts_of_cells`.
 
-    Raises `ValueError`/`TypeError` for cells that do not fit the space of the frame.
+    Raises
+    ------
+    ValueError, TypeError
+        For cells that do not fit the space of the frame.
     """
     known = _kinds_for(cells, domain, metric)
     several = CountsOfSeveral(tuple(each.space for each in cells))
@@ -238,7 +250,7 @@ def _make_counts_of_several(
     metric: Metric,
     cells: Sequence[Cells],
     types: pl.Schema,
-    limits: RowLimits,
+    limits: Truncation,
     several: CountsOfSeveral,
 ) -> Transformation:
     if metric != frame_distance(symmetric_distance()):

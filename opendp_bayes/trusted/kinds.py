@@ -42,10 +42,14 @@ class ColumnKind:
 
     Attributes
     ----------
-    kind : of its values.
-    type : the name of its type, without what the type holds.
-    nullable : whether it may hold nulls.
-    declared : the labels that a polars Enum was written with; None for every other type.
+    kind : Kind
+        Of its values.
+    type : str
+        The name of its type, without what the type holds.
+    nullable : bool
+        Whether it may hold nulls.
+    declared : tuple[str, ...] or None
+        The labels that a polars Enum was written with; None for every other type.
     """
 
     kind: Kind

@@ -49,11 +49,13 @@ class Intent:
 
     Parameters
     ----------
-    loss : what it costs; whoever makes it may lower it.
+    loss : Loss
+        What it costs; whoever makes it may lower it.
 
     Attributes
     ----------
-    is_reading : whether data may have been read, so that a failure from now on is paid for.
+    is_reading
+        Whether data may have been read, so that a failure from now on is paid for.
     """
 
     def __init__(self, loss: Loss) -> None:
@@ -64,19 +66,6 @@ class Intent:
 class Ledger(Unchanging):
     """A file of what was spent on a data set, kept across runs, that no release may take over its
     total; `ob.context(frame, ..., ledger=ledger)` enters every release of the Context.
-
-    Parameters
-    ----------
-    path : the file, a database of SQLite. It is made if a total is given and it is not there.
-    dataset : your name of the data. Give the same name to the same people's records, whichever file
-        or frame holds them. By default the only one in the file, or for a new file its name
-        without the extension.
-    epsilon, rho : the total in ε or in ρ, of which one sets up a new data set. Without either it
-        must be in the file; with one that is not the total there, it is refused (`set_total`).
-    delta : the total of δ; 0 unless given.
-    note : purpose, which every entry repeats.
-    unit : the privacy unit that all losses are for, `dp.unit_of(...)`; by default that of the
-        first.
 
     Losses add up as in OpenDP's Contexts: ε to ε, ρ to ρ, and δ to δ, but exactly, so that nothing
     is lost to rounding. A ledger in ρ takes ε too, as ε²/2. All losses of a data set are for one
@@ -89,6 +78,26 @@ class Ledger(Unchanging):
     Raises `LedgerError`, a `ValueError`, for a file that cannot be used, and `ValueError` or
     `TypeError` for arguments that do not fit it.
 
+    Parameters
+    ----------
+    path : str or os.PathLike[str]
+        The file, a database of SQLite. It is made if a total is given and it is not there.
+    dataset : str, optional
+        Your name of the data. Give the same name to the same people's records, whichever file or
+        frame holds them. By default the only one in the file, or for a new file its name without
+        the extension.
+    epsilon, rho : float, optional
+        The total in ε or in ρ, of which one sets up a new data set. Without either it must be in
+        the file; with one that is not the total there, it is refused (`set_total`).
+    delta : float, optional
+        The total of δ; 0 unless given.
+    note : str, default ""
+        Purpose, which every entry repeats.
+    unit : tuple[Metric, Any], optional
+        The privacy unit that all losses are for, `dp.unit_of(...)`; by default that of the first.
+
+    Examples
+    --------
     >>> import tempfile
     >>> import opendp_bayes as ob
     >>> folder = tempfile.TemporaryDirectory()
@@ -160,11 +169,16 @@ class Ledger(Unchanging):
 
         Parameters
         ----------
-        epsilon, rho : the new total, in that of the two in which the ledger is kept. It may be less
-            than what was spent: then nothing is left.
-        delta : the new total of δ; 0 unless given.
+        epsilon, rho : float, optional
+            The new total, in that of the two in which the ledger is kept. It may be less than what
+            was spent: then nothing is left.
+        delta : float, optional
+            The new total of δ; 0 unless given.
 
-        Raises `ValueError` for a total that is missing or in the other of the two.
+        Raises
+        ------
+        ValueError
+            For a total that is missing or in the other of the two.
         """
         total = _as_total(epsilon, rho, delta)
         with _transaction(self.path) as database:
@@ -185,8 +199,11 @@ class Ledger(Unchanging):
         """Enter a loss, let the block make a release of it, and enter what became of that. A `dry`
         block is to make none, so that what it has entered is spent where it fails alone.
 
-        Raises `LedgerError` before the block where the loss would exceed the total, and after it
-        where the entry is gone or cannot be written: then the release is not to be handed out.
+        Raises
+        ------
+        LedgerError
+            Before the block where the loss would exceed the total, and after it where the entry is
+            gone or cannot be written: then the release is not to be handed out.
         """
         with _transaction(self.path) as database:
             self._account(_accounts(database)).check(loss, unit)
@@ -240,7 +257,10 @@ class Ledger(Unchanging):
 def read_accounts(path: Path) -> dict[str, Account]:
     """The accounts of all data sets in a file, which need not be writable.
 
-    Raises `LedgerError` for a file that is no ledger.
+    Raises
+    ------
+    LedgerError
+        For a file that is no ledger.
     """
     with _transaction(path, write=False) as database:
         return _accounts(database)

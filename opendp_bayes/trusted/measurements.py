@@ -42,7 +42,7 @@ from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.protocol import Mechanism, drawn_by, is_lawful
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.release_format.promise import P, Promise
+from opendp_bayes.release_format.privacy_guarantee import P, PrivacyGuarantee
 from opendp_bayes.trusted.boundary import (
     PROBES,
     ContractError,
@@ -87,18 +87,27 @@ def measured_sampler(
 ) -> Callable[[ArrayLike, ArrayLike, int], Integers]:
     """Return the sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value.
-    size : the public number of records, or None where it is private.
-    prior : the prior concentration, shape `(k,)`.
-
     The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
     returns these, shape `(draws, k)`.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid or do not fit the mechanism,
-    and `ValueError` without the OpenDP features that a measurement needs.
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value.
+    size : int or None
+        The public number of records, or None where it is private.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
 
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or do not fit the mechanism.
+    ValueError
+        Without the OpenDP features that a measurement needs.
+
+    Examples
+    --------
     >>> from opendp_bayes import LaplaceParameters
     >>> from opendp_bayes.measurements import measured_sampler
     >>> from opendp_bayes_research import audit
@@ -232,9 +241,9 @@ def measurement_of(
     smoothed = name_of(output_measure) == SMOOTHED
     with interruptible():
         privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
-        promise = Promise(setting.size, 1, loss(1), name_of(output_measure))
+        guarantee = PrivacyGuarantee(setting.size, 1, loss(1), name_of(output_measure))
     if not smoothed:
-        _check_has_loss(name, promise.loss, output_measure)
+        _check_has_loss(name, guarantee.loss, output_measure)
 
     def opendp_map(d_in: SupportsIndex) -> Any:
         values = privacy_map(d_in)
@@ -246,10 +255,10 @@ def measurement_of(
         space.domain,
         space.metric,
         output_measure,
-        guarded(_releasing(draw, setting, space, promise), f"{name}: sampling"),
+        guarded(_releasing(draw, setting, space, guarantee), f"{name}: sampling"),
         guarded_map(opendp_map, f"{name}: privacy map"),
     )
-    measurement.accounting = promise.loss.method
+    measurement.accounting = guarantee.loss.method
     return measurement
 
 
@@ -270,7 +279,7 @@ def _measured(
 
 
 def _releasing(
-    draw: Drawer, setting: Setting, space: PosteriorSpace, promise: Promise
+    draw: Drawer, setting: Setting, space: PosteriorSpace, guarantee: PrivacyGuarantee
 ) -> Callable[[Floats], ReleasedData]:
     """Make the function from a posterior to a release, which holds copies that its owner may do
     anything to.
@@ -284,7 +293,7 @@ def _releasing(
             categories=space.labels,
             prior=space.prior,
             mechanism=deepcopy(setting.mechanism),
-            promise=deepcopy(promise),
+            guarantee=deepcopy(guarantee),
             axes=space.axes,
             nulls=space.nulls,
             unknown=space.unknown,
@@ -369,5 +378,5 @@ def restated(drawn: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool
     and `kept` by which rule.
     """
     of_unit: Any = {"d_in": distance, "truncated": truncated, "kept": kept}
-    promise = replace(drawn.promise, loss=loss, **of_unit)
-    return drawn.with_promise(promise)
+    guarantee = replace(drawn.guarantee, loss=loss, **of_unit)
+    return drawn.with_guarantee(guarantee)

@@ -35,11 +35,16 @@ class Parts(NamedTuple):
 
     Attributes
     ----------
-    chain : the space of the data, or what was chained to it.
-    output_measure : the measure of the Context.
-    d_in : the distance of its privacy unit.
-    d_out : the budget of the query, None where it has none.
-    context : the Context that holds the data, None where there is none.
+    chain : Any
+        The space of the data, or what was chained to it.
+    output_measure : Measure
+        The measure of the Context.
+    d_in : Any
+        The distance of its privacy unit.
+    d_out : Any
+        The budget of the query, None where it has none.
+    context : Context or None
+        The Context that holds the data, None where there is none.
     """
 
     chain: Any

@@ -1,5 +1,5 @@
 """Expressions of a plan, as polars writes them, read down to columns and constants: each is looked
-up in `plan_kinds`, and refused by name if it is not there, or not for values of its type.
+up in `plan_allowlist`, and refused by name if it is not there, or not for values of its type.
 """
 
 import io
@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes.trusted.boundary import silenced
-from opendp_bayes.trusted.plan_kinds import (
+from opendp_bayes.trusted.plan_allowlist import (
     CASTS,
     COMPARED,
     COMPARISON,
@@ -58,9 +58,12 @@ class Rows:
 
     Attributes
     ----------
-    frame : with their columns and types, and without rows.
-    bounded : the names of columns by whose groups Bounds were stated.
-    stale : those that were computed anew since, so that these Bounds are not about their groups.
+    frame : LazyFrame
+        With their columns and types, and without rows.
+    bounded : frozenset[str]
+        The names of columns by whose groups Bounds were stated.
+    stale : frozenset[str]
+        Those that were computed anew since, so that these Bounds are not about their groups.
     """
 
     frame: pl.LazyFrame

@@ -41,18 +41,23 @@ def make_dirichlet_multinomial(
     """Update a Dirichlet prior with counts: the concentration of the posterior, `prior + counts`, a
     float64 array of shape `(k,)`.
 
-    Parameters
-    ----------
-    input_domain, input_metric : the output space of `make_categorical_counts` or
-        `make_grouped_counts`.
-    prior : a positive number for every category, an array of shape `(k,)`, or a mapping from the
-        labels to numbers, in records. After `make_grouped_counts` it is the prior of each group.
-
     The output space names categories, size, prior and neighbour relation, so that pieces made for
     another model do not chain. Distances are kept (`docs/research/proofs.md`, "Inference").
 
-    Raises `ValueError`/`TypeError` for a prior that does not fit, or an input that is not from
-    these constructors. Source: tailoring paper, section 2.
+    Source: tailoring paper, section 2.
+
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_categorical_counts` or `make_grouped_counts`.
+    prior : Prior
+        A positive number for every category, an array of shape `(k,)`, or a mapping from the labels
+        to numbers, in records. After `make_grouped_counts` it is the prior of each group.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a prior that does not fit, or an input that is not from these constructors.
     """
     require_features("make_dirichlet_multinomial")
     counts_space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
@@ -91,16 +96,22 @@ def make_beta_binomial(
     """Update a Beta prior with the counts of two categories, of which the first is the success: the
     concentration of the posterior, a float64 array of shape `(2,)`.
 
-    Parameters
-    ----------
-    input_domain, input_metric : the output space of `make_categorical_counts` with two categories.
-    prior : a positive number for both categories, an array of shape `(2,)` with the success first,
-        or a mapping from the labels to numbers, in records.
-
     Distances are kept (`docs/research/proofs.md`, "Inference").
 
-    Raises `ValueError` if there are not exactly two categories, and `ValueError`/`TypeError` for a
-    prior that does not fit or an input that is not from `make_categorical_counts`.
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_categorical_counts` with two categories.
+    prior : Prior
+        A positive number for both categories, an array of shape `(2,)` with the success first, or a
+        mapping from the labels to numbers, in records.
+
+    Raises
+    ------
+    ValueError
+        If there are not exactly two categories.
+    ValueError, TypeError
+        For a prior that does not fit or an input that is not from `make_categorical_counts`.
     """
     require_features("make_beta_binomial")
     space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
@@ -123,19 +134,24 @@ def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transfo
     """Score every candidate posterior `r` of the same size by `-H(posterior, r)`: a float64 array
     of shape `(c,)`, the best score being 0.
 
-    Parameters
-    ----------
-    input_domain, input_metric : the output space of `make_dirichlet_multinomial` or
-        `make_beta_binomial`, with a public number of records.
-
     The output space is `vector_domain(atom_domain(T=float, nan=False), size=c)` under
     `linf_distance(T=float)`, so that OpenDP's `then_noisy_max` and `then_noisy_top_k` follow:
     permute-and-flip under `max_divergence()`, the exponential mechanism under
     `zero_concentrated_divergence()`. `selected_counts` turns the index they release into counts.
     The stability map is `d_in GS`, and the error of the computed scores, rounded up.
 
-    Raises `ValueError` for another input, and where there are too many candidates to enumerate.
     Source: `docs/research/proofs.md`, "Scores".
+
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
+        number of records.
+
+    Raises
+    ------
+    ValueError
+        For another input, and where there are too many candidates to enumerate.
     """
     require_features("make_hellinger_scores")
     space, size = _scored_space(input_domain, "make_hellinger_scores")
@@ -163,10 +179,14 @@ def selected_counts(input_domain: Domain) -> Function:
 
     Parameters
     ----------
-    input_domain : the posterior space that was scored, as in `posterior >> then_hellinger_scores()
-        >> dp.m.then_noisy_max(...) >> selected_counts(posterior.output_domain)`.
+    input_domain : Domain
+        The posterior space that was scored, as in `posterior >> then_hellinger_scores() >>
+        dp.m.then_noisy_max(...) >> selected_counts(posterior.output_domain)`.
 
-    Raises `ValueError` for another domain.
+    Raises
+    ------
+    ValueError
+        For another domain.
     """
     require_features("selected_counts")
     space, size = _scored_space(input_domain, "selected_counts")
@@ -202,19 +222,23 @@ def make_count_vector(
     """Cast counts to OpenDP's own space, `vector_domain(atom_domain(T="i64"), size=k)`, so that
     OpenDP's measurements follow `make_categorical_counts`.
 
-    Parameters
-    ----------
-    input_domain, input_metric : the output space of `make_categorical_counts` or
-        `make_grouped_counts`.
-    MO : the output metric, spelled as OpenDP does: `"L1Distance<i64>"`, which `then_laplace` needs;
-        `"L2Distance<f64>"`, for `then_gaussian`; or `"LInfDistance<i64>"`, for `then_noisy_max` and
-        `then_noisy_top_k`.
-
     The stability map is the largest distance there is (`docs/research/proofs.md`, "Vectors of
     counts"). For `d` records added or removed it is `d` in each metric. For `d` records changed,
     `d` being at most the number of records, it is `2 d`, `sqrt(2) d` rounded up, and `d`.
 
-    Raises `ValueError` for another metric or input.
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_categorical_counts` or `make_grouped_counts`.
+    MO : Any, default "L1Distance<i64>"
+        The output metric, spelled as OpenDP does: `"L1Distance<i64>"`, which `then_laplace` needs;
+        `"L2Distance<f64>"`, for `then_gaussian`; or `"LInfDistance<i64>"`, for `then_noisy_max` and
+        `then_noisy_top_k`.
+
+    Raises
+    ------
+    ValueError
+        For another metric or input.
     """
     require_features("make_count_vector")
     space = _space(input_domain, input_metric)
@@ -240,17 +264,21 @@ def make_count_map(input_domain: Domain, input_metric: Metric) -> Transformation
     """Cast counts to a map from the labels to them, `map_domain(atom_domain(T=...),
     atom_domain(T="i64"))` under `l01inf_distance(absolute_distance(T="i64"))`.
 
-    Parameters
-    ----------
-    input_domain, input_metric : the output space of `make_categorical_counts` or
-        `make_grouped_counts`, with labels that are all text, all integers or all booleans.
-
     `then_laplace_threshold` of OpenDP follows it, which has no use for a vector. Every label is
     there, whatever its count, so that a threshold hides small counts and no key tells anything. The
     stability map gives the number of counts that `d` records move, the sum of their movements, and
     the largest of them.
 
-    Raises `ValueError` for another input or other labels.
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        The output space of `make_categorical_counts` or `make_grouped_counts`, with labels that are
+        all text, all integers or all booleans.
+
+    Raises
+    ------
+    ValueError
+        For another input or other labels.
     """
     require_features("make_count_map")
     space = _space(input_domain, input_metric)

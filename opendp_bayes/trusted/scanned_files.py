@@ -14,7 +14,12 @@ def scan_files(path: Path, *, glob: bool = False) -> pl.LazyFrame:
     whose paths match a pattern. No row is read.
 
     No column is made of the paths, and no part of a file is left out by what its footer says of the
-    values. Raises `ValueError` for files that cannot be read, or not together.
+    values.
+
+    Raises
+    ------
+    ValueError
+        For files that cannot be read, or not together.
     """
     if not glob and path.is_file():
         return _scan([path], KINDS[path.suffix.lower()], path.name)

@@ -32,17 +32,19 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
     A frame held in memory is serialised into OpenDP and back for every query: slow, and memory that
     is never freed. A scan crosses as a file name.
 
-    >>> import polars as pl
-    >>> with on_disk(pl.DataFrame({"vote": ["a", "b"]})) as scan:
-    ...     scan.collect().height
-    2
-
     The whole frame is written, so select the columns that are needed first. The file is readable by
     its owner only and is removed at the end of the `with` block, or, without one, by `close()`,
     when the object is collected or when the process ends (`docs/limits.md`, "Temporary files"). The
     file is needed for as long as a Context uses the scan.
 
     Raises `RuntimeError`, without a cause, where a lazy frame fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> with on_disk(pl.DataFrame({"vote": ["a", "b"]})) as scan:
+    ...     scan.collect().height
+    2
     """
 
     def __init__(self, frame: pl.DataFrame | pl.LazyFrame) -> None:
@@ -137,9 +139,12 @@ class Scanned:
 
     Attributes
     ----------
-    frame : the frame.
-    file : what it is read from, where that is ours.
-    left_out : columns by name that are not in it, and why.
+    frame : LazyFrame
+        The frame.
+    file : on_disk or None
+        What it is read from, where that is ours.
+    left_out : Mapping[str, str]
+        Columns by name that are not in it, and why.
     """
 
     frame: pl.LazyFrame

@@ -28,7 +28,6 @@ from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells
-from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import (
     belongs_to,
@@ -37,26 +36,31 @@ from opendp_bayes.trusted.opendp_internals import (
     parts_of,
     plan_of,
 )
-from opendp_bayes.trusted.plan_gate import check_plan, is_kept
+from opendp_bayes.trusted.plan_validation import check_plan, is_kept
 from opendp_bayes.trusted.plan_values import named
+from opendp_bayes.trusted.truncation import Truncation
 
 
 @dataclass(frozen=True, eq=False)
-class Gate:
+class StablePlan:
     """The plan of a query, which passed the gate: it looks at one row at a time, and is stable.
 
     Attributes
     ----------
-    base : the query that the frame came from, with the budget and the Context.
-    plan : the user's plan.
-    stable : the same as a stable transformation.
-    limits : its limits on the rows of each identifier.
+    base : Query
+        The query that the frame came from, with the budget and the Context.
+    plan : LazyFrame
+        The user's plan.
+    stable : Transformation
+        The same as a stable transformation.
+    limits : Truncation
+        Its limits on the rows of each identifier.
     """
 
     base: Query
     plan: pl.LazyFrame
     stable: Transformation
-    limits: RowLimits
+    limits: Truncation
 
     @property
     def output_space(self) -> tuple[Domain, Metric]:
@@ -101,11 +105,11 @@ class Gate:
         return frozenset(filter(self.is_kept, {of.column for one in several for of in one.axes}))
 
 
-def gate_of(query: LazyFrameQuery) -> Gate:
+def stable_plan_of(query: LazyFrameQuery) -> StablePlan:
     """The plan of a query; `ValueError` for one that looks at other rows or is not stable."""
     stable, base = stable_plan(query)
     plan = plan_of(query)
-    return Gate(base, plan, stable, RowLimits.of(plan))
+    return StablePlan(base, plan, stable, Truncation.of(plan))
 
 
 def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:

@@ -42,7 +42,8 @@ class Rest(UnderflowIsZero):
 
     Attributes
     ----------
-    drawn : their noisy number, which may be negative.
+    drawn : int
+        Their noisy number, which may be negative.
     """
 
     drawn: int
@@ -52,7 +53,10 @@ class Rest(UnderflowIsZero):
         """An interval of their number that holds it with at least the probability `level`, whatever
         it is; the ends belong to it. It follows from `drawn` alone, with no model.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         return self._keys.rest_interval(level)
 
@@ -63,7 +67,8 @@ class Hidden(UnderflowIsZero):
 
     Attributes
     ----------
-    label : of the category.
+    label : str or int or bool
+        Of the category.
     """
 
     label: Value
@@ -73,9 +78,14 @@ class Hidden(UnderflowIsZero):
         """The most records that the category has, or people: before the release was made, the
         chance was at most `1 - level` that this bound would be given and be wrong.
 
-        That is promised for one label, which was fixed before the output was seen; for one that
-        is picked after looking, or for several, nothing is promised. Follows from the law and from
-        the rest alone, with no model. Raises `ValueError` unless `0 < level < 1`.
+        That is promised for one label, which was fixed before the output was seen; for one that is
+        picked after looking, or for several, nothing is promised. Follows from the law and from the
+        rest alone, with no model.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         return self._keys.hidden_bound(level)
 
@@ -86,7 +96,8 @@ class OfCategories(UnderflowIsZero):
 
     Attributes
     ----------
-    categories : the labels, in the order of all arrays.
+    categories
+        The labels, in the order of all arrays.
     """
 
     def __init__(self, found: "CountsOfKeys | SharesOfKeys", release: "DiscoveredRelease") -> None:
@@ -111,7 +122,10 @@ class OfCategories(UnderflowIsZero):
         """Ends of the equal-tailed intervals of probability `level`, two arrays of shape `(k,)`;
         those of counts belong to their intervals.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         lower, upper = self._ordered(self._found.interval(level).T)
         return lower, upper
@@ -135,16 +149,23 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
 
     Attributes
     ----------
-    column : that was asked.
-    categories : the labels: those that were listed, in their order, then those that were
-        discovered, sorted by value.
-    drawn : the noisy count of each.
-    listed : the number of labels that were listed, and are shown whatever their count.
-    discovery : the law of the noise, its threshold, and the noise of the rest (`Discovery`).
-    drawn_rest : the noisy number of records of all hidden categories together; None where it was
-        not bought.
-    promise : neighbours, privacy loss and measure (`Promise`).
-    people : whether a count is the number of people who have the category, and not of records.
+    column
+        That was asked.
+    categories
+        The labels: those that were listed, in their order, then those that were discovered, sorted
+        by value.
+    drawn
+        The noisy count of each.
+    listed
+        The number of labels that were listed, and are shown whatever their count.
+    discovery
+        The law of the noise, its threshold, and the noise of the rest (`Discovery`).
+    drawn_rest
+        The noisy number of records of all hidden categories together; None where it was not bought.
+    promise
+        Neighbours, privacy loss and measure (`PrivacyGuarantee`).
+    people
+        Whether a count is the number of people who have the category, and not of records.
     """
 
     @classmethod
@@ -225,8 +246,12 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         shown among all, with their labels and noisy counts.
 
         The last is everything else, whose label is None; where the rest was not bought, it is left
-        out, and the shares are those among the categories that are shown. Raises `ValueError`
-        unless `0 < level < 1`.
+        out, and the shares are those among the categories that are shown.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         level, labels, counts = as_level(level), list(self.categories), list(self.counts)
         if self.rest is None:
@@ -249,7 +274,10 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         the true count; `share`, `share_lower` and `share_upper` of its share among those shown;
         `listed`, whether it was listed; and `level`, the probability of the equal-tailed intervals.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         import polars as pl
 
@@ -275,8 +303,12 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         `level`, the largest first, and one for everything else where the rest was bought; on `ax`
         or on new axes, which are returned. The guarantee stands above, and `title` above it.
 
-        Raises `ImportError` without matplotlib (extra `plot`), and `ValueError` unless
-        `0 < level < 1`.
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra `plot`).
+        ValueError
+            Unless `0 < level < 1`.
         """
         from opendp_bayes.unlisted.discovered_figures import plot_discovered
 
@@ -286,8 +318,12 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         """Sheet of the release: noisy counts, posterior counts and shares with intervals of
         probability `level`, the rest, and the guarantee.
 
-        Computes `posterior`, which takes seconds, or without `wait` only where that is done. Raises
-        `ValueError` unless `0 < level < 1`.
+        Computes `posterior`, which takes seconds, or without `wait` only where that is done.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         title, wait = as_text(title, "title"), as_flag(wait, "wait")
         from opendp_bayes.unlisted.discovered_sheet import discovered_sheet
@@ -323,7 +359,10 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         """Read a release written by `to_json`, checking its format, version and every constraint on
         its values.
 
-        Raises `ValueError` that names the field and what is wrong with it.
+        Raises
+        ------
+        ValueError
+            That names the field and what is wrong with it.
         """
         return cls(**DiscoveredDocument.read(text).values())
 
@@ -332,4 +371,4 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
         rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
         law = self.discovery.law
-        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self._promised()})"
+        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self._guaranteed()})"

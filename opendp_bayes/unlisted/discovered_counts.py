@@ -10,15 +10,15 @@ from typing import Any
 from opendp.mod import Domain, LazyFrameDomain, Measure, Measurement, Metric, Transformation
 
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.questions.columns import public_values
-from opendp_bayes.questions.left_out import LeftOut
-from opendp_bayes.questions.releasing import releasing
+from opendp_bayes.queries.base import releasing
+from opendp_bayes.queries.columns import public_values
+from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import distinct, plain
 from opendp_bayes.trusted.boundary import require_features, to_then
-from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame
+from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.thresholds import Discovery
 from opendp_bayes.unlisted.trusted import discovery as trusted
@@ -45,22 +45,30 @@ def make_discovered_counts(
     What it gives holds all values and nobody may see it: it is for `make_discovery`, which shows
     those whose noisy count reaches a threshold.
 
-    Parameters
-    ----------
-    input_domain : a `LazyFrameDomain`.
-    input_metric : `symmetric_distance()`, `change_one_distance()`, or
-        `frame_distance(symmetric_distance())` with Bounds, as after `make_stable_lazyframe`.
-    column : the column whose values are counted: String, Categorical, Enum, Date, integer or
-        Boolean. Text is compared by its characters as they are, and a date is text, such as
-        "2026-05-01". The categories of a type are not used.
-    always : values that are listed all the same, and shown whatever their count.
-    nulls : a value of the column's kind under which nulls are counted, which is shown whatever its
-        count; or `DROP`, which leaves them out. Required if the column is nullable.
-
     The stability map returns the sum over all values of how far their counts move, two for a record
     that is changed.
 
-    Raises `ValueError`/`TypeError` for a column, value, metric or policy that does not fit.
+    Parameters
+    ----------
+    input_domain : Domain
+        A `LazyFrameDomain`.
+    input_metric : Metric
+        `symmetric_distance()`, `change_one_distance()`, or `frame_distance(symmetric_distance())`
+        with Bounds, as after `make_stable_lazyframe`.
+    column : str
+        The column whose values are counted: String, Categorical, Enum, Date, integer or Boolean.
+        Text is compared by its characters as they are, and a date is text, such as "2026-05-01".
+        The categories of a type are not used.
+    always : Sequence[str or int or bool], optional
+        Values that are listed all the same, and shown whatever their count.
+    nulls : str or int or bool or LeftOut, optional
+        A value of the column's kind under which nulls are counted, which is shown whatever its
+        count; or `DROP`, which leaves them out. Required if the column is nullable.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a column, value, metric or policy that does not fit.
     """
     require_features("make_discovered_counts")
     if not isinstance(input_domain, LazyFrameDomain):
@@ -69,7 +77,7 @@ def make_discovered_counts(
             " `dp.domain_of(frame, infer=True)` makes."
         )
     keys = keys_of(column, KindsOfFrame(input_domain), always, nulls)
-    count = counted_in_frames(keys, RowLimits(any=True))  # as the frame may have
+    count = counted_in_frames(keys, Truncation(any=True))  # as the frame may have
     return make_counts_of_keys(input_domain, input_metric, keys, count, "make_discovered_counts")
 
 
@@ -91,25 +99,35 @@ def counting_values(
 
     Parameters
     ----------
-    domain : the domain of the data, whatever holds them.
-    metric : one that bounds a number of records, `symmetric_distance()` or
-        `change_one_distance()`.
-    column, always, nulls : as in `make_discovered_counts`.
-    kinds : by name, what is known of each column.
-    batches : a generator, from the data and what is counted of them, `Keys` with its `column`,
-        `nulls` and `person`, to polars frames with the columns `key` and `number`: every value that
-        occurs in one row of one frame, text by its characters and in no other form, with its number
-        of records, or where `person` is not None that of people who have it. A date may stay one,
-        and a null, which is counted under `nulls` or left out; people who have both are counted
-        once only where `batches` puts `nulls` in place of nulls before it counts. They are dropped
-        as they are read.
-    made_by : the name that messages give.
-    person : the column that tells people apart; None where records are counted.
-    plan : where people are counted, the transformation from data whose privacy unit is one
-        identifier to those of `domain`, which limits the rows of each; what is made begins before
-        it then, and not behind.
+    domain : Domain
+        The domain of the data, whatever holds them.
+    metric : Metric
+        One that bounds a number of records, `symmetric_distance()` or `change_one_distance()`.
+    column, always, nulls : str, Sequence, str or int or bool or LeftOut
+        As in `make_discovered_counts`.
+    kinds : Mapping[str, ColumnKind]
+        By name, what is known of each column.
+    batches : Callable[[Any, Keys], Batches]
+        A generator, from the data and what is counted of them, `Keys` with its `column`, `nulls`
+        and `person`, to polars frames with the columns `key` and `number`: every value that occurs
+        in one row of one frame, text by its characters and in no other form, with its number of
+        records, or where `person` is not None that of people who have it. A date may stay one, and
+        a null, which is counted under `nulls` or left out; people who have both are counted once
+        only where `batches` puts `nulls` in place of nulls before it counts. They are dropped as
+        they are read.
+    made_by : str
+        The name that messages give.
+    person : str, optional
+        The column that tells people apart; None where records are counted.
+    plan : Transformation, optional
+        Where people are counted, the transformation from data whose privacy unit is one identifier
+        to those of `domain`, which limits the rows of each; what is made begins before it then, and
+        not behind.
 
-    Raises `ValueError`/`TypeError` for a column, value, metric or policy that does not fit.
+    Raises
+    ------
+    ValueError, TypeError
+        For a column, value, metric or policy that does not fit.
     """
     keys = keys_of(column, kinds, always, nulls, person)
 
@@ -128,7 +146,10 @@ def keys_of(
 ) -> Keys:
     """A column whose values are to be discovered, and the values that are listed.
 
-    Raises `ValueError`/`TypeError` where these do not fit the column.
+    Raises
+    ------
+    ValueError, TypeError
+        Where these do not fit the column.
     """
     if not isinstance(column, str):
         raise TypeError(
@@ -195,20 +216,27 @@ def make_discovery(
     Every value that occurs gets a noisy count, and is shown with it if it reaches the threshold.
     Values that were listed are shown whatever their count, with the same noise.
 
-    Parameters
-    ----------
-    input_domain, input_metric : output of `make_discovered_counts`.
-    output_measure : `approximate(max_divergence())` or
-        `approximate(zero_concentrated_divergence())`, for Gaussian noise.
-    discovery : the law of the noise with its threshold, and the noise of the rest: `Discovery` with
-        an `OptimalThreshold`, `LaplaceThreshold` or `GaussianThreshold`.
-    delta : the δ that the privacy map of Gaussian noise uses under `approximate(max_divergence())`;
-        0 elsewhere, where δ follows from the law.
-
     The map returns (ε, δ) or (ρ, δ), certified (`docs/research/proofs.md`, "Keys that nobody
     listed").
 
-    Raises `ValueError`/`TypeError` for pieces that do not fit.
+    Parameters
+    ----------
+    input_domain, input_metric : Domain, Metric
+        Output of `make_discovered_counts`.
+    output_measure : Measure
+        `approximate(max_divergence())` or `approximate(zero_concentrated_divergence())`, for
+        Gaussian noise.
+    discovery : Discovery
+        The law of the noise with its threshold, and the noise of the rest: `Discovery` with an
+        `OptimalThreshold`, `LaplaceThreshold` or `GaussianThreshold`.
+    delta : float, default 0.0
+        The δ that the privacy map of Gaussian noise uses under `approximate(max_divergence())`; 0
+        elsewhere, where δ follows from the law.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For pieces that do not fit.
     """
     return releasing(
         trusted.make_discovery(input_domain, input_metric, output_measure, discovery, delta=delta),

@@ -3,27 +3,34 @@
 from dataclasses import dataclass
 
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.promise import Promise, Promised
+from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 from opendp_bayes.unlisted.thresholds import Discovery
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveredData(Promised):
+class DiscoveredData(Guaranteed):
     """Noisy counts of the categories that were discovered. Plain data: everything here may be
     published.
 
     Attributes
     ----------
-    column : that was asked.
-    categories : the labels: those that were listed, in their order, then those that were
-        discovered, sorted by value.
-    drawn : the noisy count of each; of a discovered one it is at least the threshold.
-    listed : the number of labels that were listed, and are shown whatever their count.
-    discovery : the law of the noise, its threshold, and the noise of the rest (`Discovery`).
-    drawn_rest : the noisy number of records of all hidden categories together; None where it was
-        not bought.
-    promise : neighbours, privacy loss and measure (`Promise`).
-    people : whether a count is the number of people who have the category, and not of records.
+    column : str
+        That was asked.
+    categories : tuple[str or int or bool, ...]
+        The labels: those that were listed, in their order, then those that were discovered, sorted
+        by value.
+    drawn : tuple[int, ...]
+        The noisy count of each; of a discovered one it is at least the threshold.
+    listed : int
+        The number of labels that were listed, and are shown whatever their count.
+    discovery : Discovery
+        The law of the noise, its threshold, and the noise of the rest (`Discovery`).
+    drawn_rest : int or None
+        The noisy number of records of all hidden categories together; None where it was not bought.
+    promise
+        Neighbours, privacy loss and measure (`PrivacyGuarantee`).
+    people : bool
+        Whether a count is the number of people who have the category, and not of records.
     """
 
     column: str
@@ -32,7 +39,7 @@ class DiscoveredData(Promised):
     listed: int
     discovery: Discovery
     drawn_rest: int | None
-    promise: Promise
+    guarantee: PrivacyGuarantee
     people: bool = False
 
     @property

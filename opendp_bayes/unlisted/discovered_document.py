@@ -22,7 +22,7 @@ from opendp_bayes.release_format.document import (
 )
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
-from opendp_bayes.release_format.promise import MEASURES, Promise
+from opendp_bayes.release_format.privacy_guarantee import MEASURES, PrivacyGuarantee
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 
@@ -122,7 +122,7 @@ class DiscoveredDocument(
     @classmethod
     def write(cls, release: DiscoveredData) -> str:
         """The JSON of a release."""
-        promise, noise = release.promise, release.discovery.rest
+        guarantee, noise = release.guarantee, release.discovery.rest
         document = cls(
             format=NAME,
             version=VERSION,
@@ -135,11 +135,11 @@ class DiscoveredDocument(
             law=LawDocument.of(release.discovery.law),
             rest_noise=None if noise is None else NoiseDocument.of(noise),
             rest=release.drawn_rest,
-            **in_document(promise.distance),
-            loss=LossDocument.of(promise.loss),
-            measure=promise.measure,
-            truncated=promise.truncated,
-            kept=promise.kept,
+            **in_document(guarantee.distance),
+            loss=LossDocument.of(guarantee.loss),
+            measure=guarantee.measure,
+            truncated=guarantee.truncated,
+            kept=guarantee.kept,
         )
         return msgspec.json.encode(document).decode()
 
@@ -198,7 +198,7 @@ class DiscoveredDocument(
         rest = None if self.rest_noise is None else self.rest_noise.value()
         discovery = Discovery(self.law.value(), rest)
         distance = distance_in(self.d_in, self.squared, self.largest)
-        promise = Promise(
+        guarantee = PrivacyGuarantee(
             None, distance, self.loss.value(), self.measure, self.truncated, self.kept
         )
         return {
@@ -208,6 +208,6 @@ class DiscoveredDocument(
             "listed": self.listed,
             "discovery": discovery,
             "drawn_rest": self.rest,
-            "promise": promise,
+            "guarantee": guarantee,
             "people": self.people,
         }

@@ -14,7 +14,7 @@ from opendp_bayes.display.pictures import (
     wrapped,
     write_above,
 )
-from opendp_bayes.display.wording import EVERYTHING_ELSE, guarantee, label_said
+from opendp_bayes.display.wording import EVERYTHING_ELSE, in_words, label_said
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.results.estimates import estimate_of
 
@@ -55,7 +55,7 @@ def plot_discovered(
     )
     ax.set_xlim(left=0)
     with_grid(ax)
-    write_above(ax, guarantee(release.promise).replace(". ", ".\n"))
+    write_above(ax, in_words(release.guarantee).replace(". ", ".\n"))
     if title is not None:
         ax.set_title(title, loc="left", fontweight="bold", pad=36.0)
     return ax

@@ -40,7 +40,7 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
         )
     elif release.k:
         reading = "The posterior takes seconds: read it, release.posterior, and show this again."
-    notes: list[Note] = [*promised(release.promise)]
+    notes: list[Note] = [*promised(release.guarantee)]
     notes.append(
         f"Every value that occurred got a noisy count, and is shown if that was at least"
         f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"

@@ -32,10 +32,14 @@ class DiscoveryRow:
 
     Attributes
     ----------
-    name : of the law.
-    discovery : the law with its threshold, and the noise of the rest; None where it is refused.
-    loss : its privacy loss at the distance of the plan; None where it is refused.
-    refused : why it cannot be used; None if it can.
+    name : str
+        Of the law.
+    discovery : Discovery or None
+        The law with its threshold, and the noise of the rest; None where it is refused.
+    loss : PrivacyLoss or None
+        Its privacy loss at the distance of the plan; None where it is refused.
+    refused : str or None
+        Why it cannot be used; None if it can.
     """
 
     name: str
@@ -46,7 +50,10 @@ class DiscoveryRow:
     def least_shown(self, share: float) -> int:
         """The least count that is shown with at least the probability `share`.
 
-        Raises `ValueError` where the law is refused, and unless `0 < share < 1`.
+        Raises
+        ------
+        ValueError
+            Where the law is refused, and unless `0 < share < 1`.
         """
         if self.discovery is None:
             raise ValueError(f"{self.name}: cannot be used: {self.refused}")
@@ -59,9 +66,12 @@ class DiscoveryPlan(Shown):
 
     Attributes
     ----------
-    budget : the loss asked for: `epsilon` or `rho`, and `delta`.
-    d_in, rest : what was planned for.
-    rows : one for each law, that under which the smallest count is shown in half of all releases
+    budget : dict[str, float]
+        The loss asked for: `epsilon` or `rho`, and `delta`.
+    d_in, rest : int or Distance, float
+        What was planned for.
+    rows : tuple[DiscoveryRow, ...]
+        One for each law, that under which the smallest count is shown in half of all releases
         first, and those that are refused last.
     """
 
@@ -154,16 +164,24 @@ def plan_discovery(
 
     Parameters
     ----------
-    epsilon, rho : the privacy loss, positive, one of the two; `rho` is of zero-concentrated
-        privacy.
-    delta : the δ that goes with it, between 0 and 1.
-    d_in : the records that one privacy unit has, two for each that it changes, at least 1; or a
+    epsilon, rho : float, optional
+        The privacy loss, positive, one of the two; `rho` is of zero-concentrated privacy.
+    delta : float
+        The δ that goes with it, between 0 and 1.
+    d_in : int or Distance, default 1
+        The records that one privacy unit has, two for each that it changes, at least 1; or a
         `Distance` of the counts. Where people are counted, each in at most m categories, that is
         `Distance.limited(m, largest=1)`.
-    rest : the share of ε or ρ that buys the number of all records that are not shown; 0 for none.
+    rest : float, default 0.0
+        The share of ε or ρ that buys the number of all records that are not shown; 0 for none.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid, and where no law fits.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, and where no law fits.
 
+    Examples
+    --------
     >>> from opendp_bayes import plan_discovery
     >>> found = plan_discovery(epsilon=1.0, delta=1e-8)
     >>> [(row.name, row.least_shown(0.5), row.least_shown(0.95)) for row in found.rows[:2]]

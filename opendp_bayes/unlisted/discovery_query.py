@@ -18,9 +18,9 @@ from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.mechanisms.neighbours import Distance, relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.questions.left_out import LeftOut
-from opendp_bayes.questions.question import Discoverable
-from opendp_bayes.questions.releasing import AskedQuery, promising, releasing
+from opendp_bayes.queries.base import AskedQuery, promising, releasing
+from opendp_bayes.queries.question import Discoverable
+from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
 from opendp_bayes.trusted.budget import (
@@ -33,7 +33,7 @@ from opendp_bayes.trusted.budget import (
 from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
-from opendp_bayes.trusted.stable_plans import check_left_out, gate_of
+from opendp_bayes.trusted.stable_plans import check_left_out, stable_plan_of
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.discovered_counts import keys_of
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
@@ -52,13 +52,20 @@ class Discovering:
 
     Attributes
     ----------
-    base : the query with the budget and the Context.
-    chain : from the data of the Context to the counts of all values.
-    space : of these counts.
-    distance : how far one privacy unit moves the counts of all values.
-    law : the name of a law, `"auto"`, or a `Discovery`.
-    rest : the share of the loss that buys the rest.
-    truncated, kept : whether the rows of each identifier are limited, and by which fixed rule.
+    base : Query
+        The query with the budget and the Context.
+    chain : Transformation
+        From the data of the Context to the counts of all values.
+    space : KeysSpace
+        Of these counts.
+    distance : Distance
+        How far one privacy unit moves the counts of all values.
+    law : str or Discovery
+        The name of a law, `"auto"`, or a `Discovery`.
+    rest : float
+        The share of the loss that buys the rest.
+    truncated, kept : bool, str
+        Whether the rows of each identifier are limited, and by which fixed rule.
     """
 
     base: Query
@@ -218,11 +225,16 @@ def discovering(
     """Ask a query on a polars frame for the values of a column that nobody listed; the arguments
     are those of `discover`.
 
-    Raises `ValueError`/`TypeError` for arguments that do not fit the query. Reads no data.
+    Reads no data.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that do not fit the query.
     """
     if isinstance(query, LazyFrameQuery):
         check_left_out(query, [column])
-        gate = gate_of(query)
+        gate = stable_plan_of(query)
         keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
         counts, base = counts_in_plan(gate, keys, "discover"), gate.base
         truncated, kept = gate.limits.any, gate.limits.kept
@@ -249,7 +261,10 @@ def discovering_in(
 ) -> Discovering:
     """What is to be discovered in the counts of a query.
 
-    Raises `ValueError`/`TypeError` for a measure without δ, a share or a law that do not fit.
+    Raises
+    ------
+    ValueError, TypeError
+        For a measure without δ, a share or a law that do not fit.
     """
     if rest is not None and not (isinstance(rest, float) and 0 < rest < 1):
         raise ValueError(
@@ -288,24 +303,34 @@ def discover(
     a threshold are shown, with their counts. `.release()` debits the Context and returns a
     `DiscoveredRelease`.
 
+    Source: `docs/unlisted.md`.
+
     Parameters
     ----------
-    query : `context.query()`, with any plan of the user's own after it (filter, with_columns,
-        casts, truncation by identifier); or a `Discoverable` of a plugin. Its loss must have δ,
-        which bounds the probability of showing a value that only one unit has.
-    column : the column whose values are counted: Enum, String, Categorical, integer, Boolean or
-        Date.
-    always : values that are listed and shown whatever their count.
-    rest : the share of the loss that buys the number of all records that are not shown, together;
+    query : Query or LazyFrameQuery or Discoverable
+        `context.query()`, with any plan of the user's own after it (filter, with_columns, casts,
+        truncation by identifier); or a `Discoverable` of a plugin. Its loss must have δ, which
+        bounds the probability of showing a value that only one unit has.
+    column : str
+        The column whose values are counted: Enum, String, Categorical, integer, Boolean or Date.
+    always : Sequence[str or int or bool], optional
+        Values that are listed and shown whatever their count.
+    rest : float, optional
+        The share of the loss that buys the number of all records that are not shown, together;
         above 0 and below 1. Without, it is not released.
-    nulls : the value as which nulls are counted, or `DROP`, which leaves them out. Required if the
+    nulls : str or int or bool or LeftOut, optional
+        The value as which nulls are counted, or `DROP`, which leaves them out. Required if the
         column is nullable.
-    mechanism : a law with a threshold, `"optimal_threshold"`, `"laplace_threshold"`,
+    mechanism : str or Discovery, default "auto"
+        A law with a threshold, `"optimal_threshold"`, `"laplace_threshold"`,
         `"gaussian_threshold"`, or `"auto"`, which takes that under which the smallest count is
         shown in half of all releases; or a `Discovery`.
 
-    Raises `ValueError`/`TypeError` for arguments that do not fit each other or the Context, before
-    any data is read or budget spent. Source: `docs/unlisted.md`.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that do not fit each other or the Context, before any data is read or budget
+        spent.
     """
     require_features("discover")
     return DiscoveryQuery(
@@ -323,7 +348,10 @@ class DiscoveryQuery(AskedQuery[Any]):
     def within(self, query: Any) -> Discovering:
         """What is to be discovered for a part of the budget of another query of the same Context.
 
-        Raises `ValueError` where that is of another Context: its data would be read.
+        Raises
+        ------
+        ValueError
+            Where that is of another Context: its data would be read.
         """
         other: Any = None
         if isinstance(query, LazyFrameQuery):
@@ -353,7 +381,10 @@ class DiscoveryQuery(AskedQuery[Any]):
         * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
         * `debits`: the debit of the Context, in its measure.
 
-        Raises `ValueError` if the query has no budget with δ.
+        Raises
+        ------
+        ValueError
+            If the query has no budget with δ.
         """
         self._settle()
         row = self._asked.summary(parts_of(self).d_out)

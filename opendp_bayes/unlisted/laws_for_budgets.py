@@ -59,17 +59,26 @@ def fitted_discovery(
 
     Parameters
     ----------
-    name : `"optimal_threshold"`, `"laplace_threshold"` or `"gaussian_threshold"`, or `"auto"` for
-        the one of least such count, which beyond 64 records is taken to be the last.
-    epsilon, rho : the budget, one of them; under ρ there is the Gaussian law alone.
-    delta : number between 0 and 1.
-    d_in : how far the counts of all keys move, as in `loss_of_discovery`.
-    rest : the share, from 0 to below 1, of ε or ρ that buys the number of records that the hidden
-        keys hold together. The optimal law has it at that share of its own ε and spends no more.
+    name : str
+        `"optimal_threshold"`, `"laplace_threshold"` or `"gaussian_threshold"`, or `"auto"` for the
+        one of least such count, which beyond 64 records is taken to be the last.
+    epsilon, rho : float, optional
+        The budget, one of them; under ρ there is the Gaussian law alone.
+    delta : float
+        Number between 0 and 1.
+    d_in : int or Distance
+        How far the counts of all keys move, as in `loss_of_discovery`.
+    rest : float, default 0.0
+        The share, from 0 to below 1, of ε or ρ that buys the number of records that the hidden keys
+        hold together. The optimal law has it at that share of its own ε and spends no more.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid, and where no law of that name
-    fits.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, and where no law of that name fits.
 
+    Examples
+    --------
     >>> fitted_discovery("auto", epsilon=1.0, delta=1e-8, d_in=1).law
     OptimalThreshold(epsilon=1.0, delta=1e-08, decay=1.0)
     """

@@ -43,19 +43,28 @@ def loss_of_discovery(
 ) -> PrivacyLoss:
     """Return a certified privacy loss of keys that are discovered, which never falls with `d_in`.
 
+    Proofs: `docs/research/proofs.md`, "Keys that nobody listed" and "Approximate concentrated
+    privacy".
+
     Parameters
     ----------
-    discovery : the threshold law, and the noise of what is hidden.
-    d_in : how far the counts of all keys move, in any directions: a whole number of records in all,
-        or a `Distance`. Of one person who is counted once in each of m keys it is
-        `Distance.limited(m, largest=1)`.
-    concentrated : whether the loss is (ρ, δ) of approximate zero-concentrated privacy, which the
-        Gaussian law has, or (ε, δ).
-    delta : of the Gaussian law under (ε, δ), at which ε is found; infinite where no ε has it. The
-        other laws have a δ of their own.
+    discovery : Discovery
+        The threshold law, and the noise of what is hidden.
+    d_in : int or Distance
+        How far the counts of all keys move, in any directions: a whole number of records in all, or
+        a `Distance`. Of one person who is counted once in each of m keys it is `Distance.limited(m,
+        largest=1)`.
+    concentrated : bool
+        Whether the loss is (ρ, δ) of approximate zero-concentrated privacy, which the Gaussian law
+        has, or (ε, δ).
+    delta : float, default 0.0
+        Of the Gaussian law under (ε, δ), at which ε is found; infinite where no ε has it. The other
+        laws have a δ of their own.
 
-    Raises `ValueError`/`TypeError` for arguments that are not valid. Proofs:
-    `docs/research/proofs.md`, "Keys that nobody listed" and "Approximate concentrated privacy".
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
     """
     distance = Distance.of(d_in)
     if not 0 <= as_number(delta, "delta") <= 1:

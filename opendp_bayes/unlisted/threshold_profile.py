@@ -33,18 +33,29 @@ def delta_of_discovery(
     """Return a certified upper bound on the exact δ at ε of the keys that are shown and their noisy
     counts.
 
+    The bound exceeds the exact δ by a part of about 1e-13 (`docs/research/proofs.md`, "Exact loss
+    of several keys").
+
     Parameters
     ----------
-    law : the threshold law.
-    epsilon : finite number of at least 0.
-    keys : the most keys of one person.
-    records : the most records of one person in each key.
-    changed : whether one person's records are replaced by others, rather than added or removed.
+    law : Threshold
+        The threshold law.
+    epsilon : float
+        Finite number of at least 0.
+    keys : int, default 1
+        The most keys of one person.
+    records : int, default 1
+        The most records of one person in each key.
+    changed : bool, default False
+        Whether one person's records are replaced by others, rather than added or removed.
 
-    The bound exceeds the exact δ by a part of about 1e-13 (`docs/research/proofs.md`, "Exact loss
-    of several keys"). Raises `ValueError`/`TypeError` for arguments that are not valid, and where
-    too many losses would have to be told apart.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid, and where too many losses would have to be told apart.
 
+    Examples
+    --------
     >>> from opendp_bayes.unlisted.thresholds import LaplaceThreshold
     >>> round(delta_of_discovery(LaplaceThreshold(1.0, 20), 1.0), 20)
     4.09597239998e-09

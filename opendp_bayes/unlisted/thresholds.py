@@ -105,19 +105,24 @@ class OptimalThreshold(Threshold):
     at least W records. The chance π(n) to be shown solves `π(n + 1) = min(e^epsilon π(n) + delta, 1
     - e^-decay (1 - π(n) - delta), 1)`, `π(0) = 0`; the threshold is the least n with `π(n) >= 1/2`.
 
-    Parameters
-    ----------
-    epsilon : number from 1e-6 to 50.
-    delta : number below 1, at least 1e-20.
-    decay : number from 1e-6 to `epsilon`, which it is where not given. A smaller one leaves
-        room for a release of what the hidden keys hold together.
-
     Raises `ValueError`/`TypeError` for others, and where W has more than a million values.
 
     Source: Desfontaines, Voss, Gipson and Mandayam, "Differentially private partition selection",
     whose selection it is where `decay` is `epsilon`. Proof: `docs/research/proofs.md`, "The optimal
     law".
 
+    Parameters
+    ----------
+    epsilon : float
+        Number from 1e-6 to 50.
+    delta : float
+        Number below 1, at least 1e-20.
+    decay : float, optional
+        Number from 1e-6 to `epsilon`, which it is where not given. A smaller one leaves room for a
+        release of what the hidden keys hold together.
+
+    Examples
+    --------
     >>> law = OptimalThreshold(1.0, 1e-8)
     >>> law.threshold, law.least_shown(0.95), law.least_shown(0.99), len(law.weights)
     (19, 21, 23, 37)
@@ -236,9 +241,13 @@ class LaplaceThreshold(_NoiseWithThreshold):
 
     Parameters
     ----------
-    scale : number from .01 to 10000, in records.
-    threshold : whole number of at least 1: the least noisy count that is shown.
+    scale
+        Number from .01 to 10000, in records.
+    threshold
+        Whole number of at least 1: the least noisy count that is shown.
 
+    Examples
+    --------
     >>> LaplaceThreshold(1.0, 20).least_shown(0.95)
     22
     """
@@ -253,9 +262,13 @@ class GaussianThreshold(_NoiseWithThreshold):
 
     Parameters
     ----------
-    scale : number from .01 to 10000, in records.
-    threshold : whole number of at least 1: the least noisy count that is shown.
+    scale
+        Number from .01 to 10000, in records.
+    threshold
+        Whole number of at least 1: the least noisy count that is shown.
 
+    Examples
+    --------
     >>> GaussianThreshold(5.2, 31).least_shown(0.95)
     40
     """
@@ -276,9 +289,11 @@ class Discovery:
 
     Parameters
     ----------
-    law : by which keys are shown.
-    rest : noise of the number of records that all hidden keys hold together, a `DiscreteLaplace` or
-        a `DiscreteGaussian`; None where that number is not released.
+    law : Threshold
+        By which keys are shown.
+    rest : IntegerNoise or None
+        Noise of the number of records that all hidden keys hold together, a `DiscreteLaplace` or a
+        `DiscreteGaussian`; None where that number is not released.
     """
 
     law: Threshold

@@ -8,14 +8,14 @@ from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, plan
 from opendp_bayes.display import notebook
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 RELEASE = Release(
     drawn=(12, 3, 5),
     categories=("<script>alert('a & b')</script>", True, 3),
     prior=(1.0, 0.5, 2.0),
     mechanism=LaplaceParameters(2.0),
-    promise=promise(20),
+    guarantee=guarantee(20),
 )
 
 GROUPED = GroupedRelease(
@@ -24,7 +24,7 @@ GROUPED = GroupedRelease(
     categories=("a & b", 3),
     prior=(1.0, 0.5),
     mechanism=LaplaceParameters(2.0, total="private"),
-    promise=promise(None, PrivacyLoss(0.5, 0.125, 1.0)),
+    guarantee=guarantee(None, PrivacyLoss(0.5, 0.125, 1.0)),
 )
 
 

@@ -56,7 +56,7 @@ def groups():
         categories=("yes", "no"),
         prior=(1.0, 1.0),
         mechanism=ob.LaplaceParameters(1.0, total="private"),
-        promise=ob.Promise(size=None, d_in=1, loss=loss, measure="MaxDivergence"),
+        guarantee=ob.PrivacyGuarantee(size=None, d_in=1, loss=loss, measure="MaxDivergence"),
     )
 
 

@@ -12,10 +12,14 @@ import rich.console
 import opendp_bayes as ob
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 PAIR = ob.Release(
-    (120, 80), ("yes", "no"), (1.0, 1.0), ob.LaplaceParameters(10.0, total="private"), promise(None)
+    (120, 80),
+    ("yes", "no"),
+    (1.0, 1.0),
+    ob.LaplaceParameters(10.0, total="private"),
+    guarantee(None),
 )
 LEARNED = changed(PAIR, learned_prior=True)
 

@@ -14,14 +14,14 @@ from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display import terminal
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 RELEASE = Release(
     drawn=(7, 0, 3),
     categories=("[red]yes", "no", 3),
     prior=(1.0, 0.5, 1.0),
     mechanism=LaplaceParameters(scale=2.0),
-    promise=promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0)),
+    guarantee=guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0)),
 )
 
 

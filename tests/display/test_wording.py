@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opendp_bayes import PrivacyLoss
-from opendp_bayes.display.wording import at_most, described, guarantee
+from opendp_bayes.display.wording import at_most, described, in_words
 from opendp_bayes.mechanisms import SmoothHellingerExponential
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
-PROMISE = promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
+PROMISE = guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ PROMISE = promise(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
     ],
 )
 def test_guarantee(changes: dict[str, object], expected: str) -> None:
-    assert expected in guarantee(replace(PROMISE, **changes))  # type: ignore[arg-type]
+    assert expected in in_words(replace(PROMISE, **changes))  # type: ignore[arg-type]
 
 
 def test_a_mechanism_is_described_by_the_parameters_that_are_set() -> None:

@@ -17,7 +17,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 LAPLACE, GAUSSIAN = ob.LaplaceParameters(1.0), ob.GaussianParameters(2.0)
 
@@ -25,7 +25,7 @@ LAPLACE, GAUSSIAN = ob.LaplaceParameters(1.0), ob.GaussianParameters(2.0)
 def released(counts: tuple[int, ...], size: int | None, mechanism: Any) -> ob.Release:
     prior = (1.0,) * len(counts)
     labels = tuple("abc"[: len(counts)])
-    return ob.Release(counts, labels, prior, mechanism, promise(size))
+    return ob.Release(counts, labels, prior, mechanism, guarantee(size))
 
 
 def datavector() -> None:
@@ -55,17 +55,17 @@ ODDS = POSTERIOR.odds("a")
 COMPARED = POSTERIOR.compare(OTHER)
 
 AXES, CELLS = ("x", "y"), (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
-TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, promise(15), AXES)
+TABLE_RELEASE = ob.Release((9, 1, 2, 3), CELLS, (1.0,) * 4, LAPLACE, guarantee(15), AXES)
 TABLE = TABLE_RELEASE.posterior
 
 GROUPS = GroupedRelease(
-    (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, promise(None)
+    (1, 2), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0), PRIVATE.mechanism, guarantee(None)
 )
 COUNTS = np.array([[9, 1], [2, 3]])
 NOISY = PooledGroups(
     (1, 2), ("a", "b"), DrawnCounts.of(COUNTS, DiscreteLaplace(1.0), COUNTS > 0), None
 )
-POOLED = Pooled(NOISY, promise(None), np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
+POOLED = Pooled(NOISY, guarantee(None), np.full((4, 5, 2), 3.0), np.tile(COUNTS, (4, 5, 1, 1)))
 
 
 def of_variables(method: Any) -> Any:

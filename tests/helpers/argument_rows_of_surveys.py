@@ -16,30 +16,30 @@ from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary
 from tests.helpers.argument_rows_of_posteriors import first_mean, first_width, of_variables
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 NAMES, LABELS = ("x", "y"), ("a", "b")
 CELLS = tuple(itertools.product(LABELS, LABELS))
 DRAWN = (50, 10, 20, 30)
-RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), promise(110), NAMES)
+RELEASE = ob.Release(DRAWN, CELLS, (1.0,) * 4, ob.GaussianParameters(2.0), guarantee(110), NAMES)
 SURVEY = survey_posterior({"x and y": RELEASE}, ess=10)
 TABLE = SURVEY.marginal("x", "y")
 #: Tables of which one is the sum of the other.
 NESTED = {
     "fine": ob.Release(
         (9, 4, 7, 5), ("a", "b", "c", "d"), (1.0,) * 4, ob.LaplaceParameters(2.0, total="private"),
-        promise(None), columns=("v",),
+        guarantee(None), columns=("v",),
     ),
     "coarse": ob.Release(
         (12, 13), ("ab", "cd"), (1.0,) * 2, ob.LaplaceParameters(2.0, total="private"),
-        promise(None), parts=(("a", "b"), ("c", "d")), columns=("v",),
+        guarantee(None), parts=(("a", "b"), ("c", "d")), columns=("v",),
     ),
 }  # fmt: skip
 #: A survey with a pair that no table has.
 OPEN = survey_posterior(
     {
-        "x": ob.Release((60, 50), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), promise(110)),
-        "y": ob.Release((70, 40), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), promise(110)),
+        "x": ob.Release((60, 50), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), guarantee(110)),
+        "y": ob.Release((70, 40), LABELS, (1.0,) * 2, ob.GaussianParameters(2.0), guarantee(110)),
     },
     ess=10,
 )

@@ -86,7 +86,7 @@ class Unit:
     plan : the steps.
     d_in, records : the records of one unit, and the values of a discovery that it moves.
     size : the public number of records.
-    truncated, kept : as in `Promise`.
+    truncated, kept : as in `PrivacyGuarantee`.
     """
 
     of: dict[str, Any]

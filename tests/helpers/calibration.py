@@ -136,7 +136,7 @@ def simulate(
             tuple(range(cell.k)),
             tuple(alpha.tolist()),
             mechanism,
-            ob.Promise(size if cell.public else None, 1, ob.PrivacyLoss(1, 1, 1), ""),
+            ob.PrivacyGuarantee(size if cell.public else None, 1, ob.PrivacyLoss(1, 1, 1), ""),
         )
         if cdf is not None:
             ranks[row] = cdf(release, theta)

@@ -149,8 +149,8 @@ def release(
     prior = fields.pop("prior", (1.0,) * len(drawn))
     labels = fields.pop("categories", tuple("abcdefghijklmnop"[: len(drawn)]))
     loss = ob.exact_loss(mechanism, size=size, prior=prior, d_in=promised.get("d_in", 1))
-    promise = ob.Promise(size, **({"d_in": 1} | promised), loss=loss, measure=measure)
-    return ob.Release(drawn, labels, prior, mechanism, promise, **fields)
+    guarantee = ob.PrivacyGuarantee(size, **({"d_in": 1} | promised), loss=loss, measure=measure)
+    return ob.Release(drawn, labels, prior, mechanism, guarantee, **fields)
 
 
 def discovery(
@@ -164,7 +164,9 @@ def discovery(
         "listed": 1,
         "discovery": Discovery(law),
         "drawn_rest": None,
-        "promise": ob.Promise(None, 1, loss, changed.pop("measure", BOTH), bool(kept), kept),
+        "guarantee": ob.PrivacyGuarantee(
+            None, 1, loss, changed.pop("measure", BOTH), bool(kept), kept
+        ),
     }
     return ob.DiscoveredRelease(**given | changed)
 
@@ -189,7 +191,7 @@ def objects() -> dict[str, Any]:
         categories=("yes", "no"),
         prior=(1.0, 0.5),
         mechanism=PRIVATE,
-        promise=column.promise,
+        guarantee=column.guarantee,
         columns=("vote",),
         unknown=(None,),
         grouped_by=("region",),
@@ -201,7 +203,7 @@ def objects() -> dict[str, Any]:
         categories=("yes", "no"),
         prior=(1.0, 1.0),
         mechanism=knorm,
-        promise=ob.Promise(20, 1, ob.exact_loss(knorm, size=20, prior=[1.0] * 5), PURE),
+        guarantee=ob.PrivacyGuarantee(20, 1, ob.exact_loss(knorm, size=20, prior=[1.0] * 5), PURE),
         rest=12,
         sizes=(5, 3),
     )
@@ -222,9 +224,9 @@ def objects() -> dict[str, Any]:
     asked = read_specification(REPORT)
     kept = {"d_in": 1, "truncated": True, "kept": KEPT}
     of_report = (
-        replace(column, promise=replace(column.promise, truncated=True)),
-        replace(groups, promise=replace(groups.promise, truncated=True)),
-        replace(optimal, column="code", promise=replace(optimal.promise, truncated=True)),
+        replace(column, guarantee=replace(column.guarantee, truncated=True)),
+        replace(groups, guarantee=replace(groups.guarantee, truncated=True)),
+        replace(optimal, column="code", guarantee=replace(optimal.guarantee, truncated=True)),
     )
     return {
         "one_column": column,
@@ -237,9 +239,9 @@ def objects() -> dict[str, Any]:
             learned_prior=True,
             ordered=("v",),
         ),
-        "bounded": replace(column, promise=replace(column.promise, d_in=ob.Distance(6, 12, 2))),
+        "bounded": replace(column, guarantee=replace(column.guarantee, d_in=ob.Distance(6, 12, 2))),
         "discovery_of_bounded": replace(
-            optimal, promise=replace(optimal.promise, d_in=ob.Distance(3, 3, 1))
+            optimal, guarantee=replace(optimal.guarantee, d_in=ob.Distance(3, 3, 1))
         ),
         "merged": release(PRIVATE, None, (9, -1), parts=(("c",), ("b", "d")), **kept),
         "public_number": release(ob.KNormParameters(2.0), 12, (3, 4, 5)),

@@ -13,7 +13,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.estimates_of_copies import combine_estimates
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 PRIVATE = ob.LaplaceParameters(1.0, total="private")
 
@@ -21,7 +21,7 @@ PRIVATE = ob.LaplaceParameters(1.0, total="private")
 def release(
     drawn: Any, labels: Any, mechanism: Any = PRIVATE, size: Any = None, **more: Any
 ) -> Any:
-    return ob.Release(drawn, labels, (1.0,) * len(labels), mechanism, promise(size), **more)
+    return ob.Release(drawn, labels, (1.0,) * len(labels), mechanism, guarantee(size), **more)
 
 
 def table(names: str, drawn: tuple[int, ...]) -> Any:
@@ -46,8 +46,8 @@ def made_anew() -> dict[str, Any]:
 def _made() -> dict[str, Any]:
     one, joint = release((6, 3, 9), ("a", "b", "c")), table("xy", (9, 1, 2, 3))
     of_groups = ("n", "s"), ((9, 1), (2, 3)), ("a", "b"), (1.0, 1.0)
-    groups = GroupedRelease(*of_groups, PRIVATE, promise(None))
-    sized = GroupedRelease(*of_groups, ob.LaplaceParameters(1.0), promise(20), rest=5)
+    groups = GroupedRelease(*of_groups, PRIVATE, guarantee(None))
+    sized = GroupedRelease(*of_groups, ob.LaplaceParameters(1.0), guarantee(20), rest=5)
     survey = ob.Survey(("xy", "yz"), (joint, table("yz", (9, 1, 2, 3, 2, 2))))
     fine = release((6, 3, 9), ("a", "b", "c"), columns=("v",))
     parts = ("a", "b"), ("c",)
@@ -62,7 +62,7 @@ def _made() -> dict[str, Any]:
         listed=0,
         discovery=law,
         drawn_rest=9,
-        promise=ob.Promise(None, 1, loss, "Approximate(MaxDivergence)"),
+        guarantee=ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
     )
     posterior, whole = one.posterior, survey.posterior
     listed = release((3, 5), ("a", "b"), ob.mechanisms.HellingerExponential(0.5), 8)
@@ -100,7 +100,7 @@ def _made() -> dict[str, Any]:
         "pooled": pooled,
         "of pooled": pooled["n"],
         "estimates": combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population"),
-        "promise": one.promise,
+        "guarantee": one.guarantee,
         "profile": ob.privacy_profile(ob.LaplaceParameters(1.0), size=9, prior=[1.0, 1.0]),
     }
 
@@ -194,7 +194,7 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
         ("quantity", "label"): lambda: "q",
         ("by", "columns"): lambda: list(getattr(result, "grouped_by", names[:1])),
         ("plot", "variables"): lambda: names if len(names) == 2 else None,
-        ("with_promise", "promise"): lambda: result.promise,
+        ("with_guarantee", "guarantee"): lambda: result.guarantee,
         ("from_json", "text"): lambda: result.to_json(),
     }
     usual: dict[str, Callable[[], Any]] = {

@@ -93,7 +93,7 @@ def described(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Of each release its loss and law as text, and what was drawn."""
     found = {}
     for name, one in made.items():
-        loss = one.promise.loss
+        loss = one.guarantee.loss
         law = getattr(one, "mechanism", None) or one.discovery
         found[name] = {
             "loss": repr((loss.epsilon, loss.rho, loss.range, loss.delta)),

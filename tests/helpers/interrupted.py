@@ -14,7 +14,7 @@ from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
 import opendp_bayes as ob
-from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.queries.posterior_query import PosteriorQuery
 
 VOTES = ["a", "b", "c", "d"] * 5000
 FAR = 1000.0  # seconds

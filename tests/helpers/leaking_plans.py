@@ -14,8 +14,8 @@ import polars as pl
 from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
-from opendp_bayes.questions.counts_of_frame import counts_of_frame
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import stable_plans as query_plan
 
 C = pl.col

@@ -19,12 +19,12 @@ from opendp.context import Context, loss_of, unit_of
 from opendp.extras.polars import Bound, LazyFrameQuery, SortBy
 from opendp.mod import OpenDPException, enable_features
 
-from opendp_bayes.questions.counts_of_frame import counts_of_frame
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import plan_values
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import belongs_to, plan_of
-from opendp_bayes.trusted.plan_gate import check_plan
+from opendp_bayes.trusted.plan_validation import check_plan
 
 C = pl.col
 _INF, _NAN = float("inf"), float("nan")

@@ -264,7 +264,7 @@ NOT_DONE = {
     "was opened by another process": "hostile/test_handed_contexts.py: of a fork",
     "is no file of Parquet or Arrow": ".ci/run, in an environment of the library alone",
     "a newer one wrote": "there is no newer version",
-    "but nothing could be made of it": "questions/test_posterior_query.py: a fault of this package",
+    "but nothing could be made of it": "queries/test_posterior_query.py: a fault of this package",
     "stopped; nothing was released": f"{_COMMAND}/test_output.py: of Ctrl-C",
     "the release was made, and is paid for": f"{_COMMAND}/test_output.py: of a full disk",
     "the Context is answering another query": "trusted/test_threads.py: of two threads",

@@ -55,12 +55,13 @@ A room that grows beyond its last column fails a test, so that somebody looks at
 
 ## What stands outside
 
-- **`questions`** states public values: labels, places and priors. It hands them over as `Cells`,
+- **`queries`** states public values: labels, places and priors. It hands them over as `Cells`,
   whose index and kinds the trusted room checks when they are made. A wrong label there is a wrong
   label, and no loss of privacy: each record is still in one cell, by its own values.
-- Two things of `questions` matter all the same. It sends plans through the gate
-  (`counts_of_frame`), and it names the loss that a release states for a privacy unit (`asked`). If
-  that were wrong, the release would state a wrong loss; what the Context debits is the map of the
+- Two things of `queries` matter all the same. It sends plans through the gate
+  (`counts_of_frame`), and it names the loss that a release states for a privacy unit
+  (`bound_query`). If that were wrong, the release would state a wrong loss; what the Context
+  debits is the map of the
   measurement itself.
 - **`inference`, `results`, `planning`, `display`** and the documents of `release_format` see
   releases or public numbers. A mistake there is a wrong estimate or a wrong picture.

@@ -6,7 +6,7 @@ from opendp.context import Query
 from typing_extensions import assert_type
 
 import opendp_bayes as ob
-from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.queries.posterior_query import PosteriorQuery
 from opendp_bayes.results.release import GroupedRelease
 
 

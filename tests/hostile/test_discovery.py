@@ -19,9 +19,9 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.release_format.promise import Promise
-from opendp_bayes.trusted.kept_rows import RowLimits
-from opendp_bayes.trusted.plan_gate import is_kept
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
+from opendp_bayes.trusted.plan_validation import is_kept
+from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
 from opendp_bayes.unlisted.threshold_losses import gaussian_delta
@@ -133,9 +133,9 @@ def test_a_law_of_too_many_values_is_refused_at_once(parameters: tuple[float, ..
 
 def release_of(categories: tuple[Any, ...], law: Any, d_in: int = 1) -> DiscoveredRelease:
     loss = loss_of_discovery(Discovery(law), Distance.limited(d_in, 1), concentrated=False)
-    promise = Promise(None, d_in, loss, "Approximate(MaxDivergence)")
+    guarantee = PrivacyGuarantee(None, d_in, loss, "Approximate(MaxDivergence)")
     drawn = (law.threshold + 20,) * len(categories)
-    return DiscoveredRelease("key", categories, drawn, 0, Discovery(law), None, promise)
+    return DiscoveredRelease("key", categories, drawn, 0, Discovery(law), None, guarantee)
 
 
 def test_labels_that_people_wrote_are_shown_without_commands_to_the_terminal() -> None:
@@ -156,7 +156,7 @@ def outcomes_with_rest(
     first, masses = discovery.law.masses
     keys = Keys("key", "text", listed)
     frame = pl.LazyFrame({"key": rows}, schema={"key": pl.String})
-    batches = [each.sort("key") for each in counted_in_frames(keys, RowLimits())(frame).batches()]
+    batches = [each.sort("key") for each in counted_in_frames(keys, Truncation())(frame).batches()]
     asked: list[int] = []
     script: list[int] = []
 
@@ -263,15 +263,15 @@ def test_a_frame_that_draws_its_values_counts_every_record_once(
     monkeypatch.setattr(counting, "MOST_AT_ONCE", 10 if parts else 10**7)
     frame = pl.LazyFrame({"key": range(2000)}).with_columns(key=pl.col("key").shuffle()).head(40)
     for _ in range(5):
-        counts = counted_in_frames(Keys("key", "integer"), RowLimits())(frame)
+        counts = counted_in_frames(Keys("key", "integer"), Truncation())(frame)
         assert sum(batch["number"].sum() for batch in counts.batches()) == 40
 
 
 def test_parts_count_what_is_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pl.LazyFrame({"key": [f"{key}" for key in range(100) for _ in range(key % 7 + 1)]})
-    whole = dict(next(counted_in_frames(Keys("key", "text"), RowLimits())(frame).batches()).rows())
+    whole = dict(next(counted_in_frames(Keys("key", "text"), Truncation())(frame).batches()).rows())
     monkeypatch.setattr(counting, "MOST_AT_ONCE", 10)
-    parts = list(counted_in_frames(Keys("key", "text"), RowLimits())(frame).batches())
+    parts = list(counted_in_frames(Keys("key", "text"), Truncation())(frame).batches())
     rows = [row for batch in parts for row in batch.rows()]
     assert len(parts) > 1
     assert len(rows) == 100

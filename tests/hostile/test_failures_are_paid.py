@@ -23,7 +23,7 @@ from opendp.mod import Measurement
 
 import opendp_bayes as ob
 import opendp_bayes_engines as engines
-from opendp_bayes.trusted import handed_out
+from opendp_bayes.trusted import queryable_proxy as handed_out
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 from tests.helpers.sweeps import pairs_of

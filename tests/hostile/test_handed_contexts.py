@@ -23,7 +23,7 @@ from opendp.mod import Measurement
 
 import opendp_bayes as ob
 import opendp_bayes_engines as engines
-from opendp_bayes.trusted.handed_out import handed_out
+from opendp_bayes.trusted.queryable_proxy import handed_out
 
 DATA = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
 VOTE = {"column": "vote", "categories": [True, False], "nulls": False}

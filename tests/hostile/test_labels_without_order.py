@@ -18,7 +18,7 @@ from opendp_bayes.inference.learned.intensity_law import STEP
 from opendp_bayes.inference.learned.margins import SCALES, WIDTH, margins_of
 from opendp_bayes.inference.learned.noised_table import table_of
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 AGES = ["18-29", "30-44", "45-64", "65+"]
 PEOPLE = pl.LazyFrame(
@@ -179,12 +179,12 @@ def test_the_median_is_that_of_the_records_in_order() -> None:
     mechanism = ob.LaplaceParameters(3.0, total="private")
     drawn, prior = (31, 25, 30, 12, 90), (1.0, 2.0, 0.5, 1.5, 1.0)
     labels = ("a", "b", "c", "d", "missing")
-    with_nulls = ob.Release(drawn, labels, prior, mechanism, promise(None), nulls=("missing",))
-    alone = ob.Release(drawn[:4], labels[:4], prior[:4], mechanism, promise(None))
+    with_nulls = ob.Release(drawn, labels, prior, mechanism, guarantee(None), nulls=("missing",))
+    alone = ob.Release(drawn[:4], labels[:4], prior[:4], mechanism, guarantee(None))
     expected = alone.posterior.quantile(0.5).probabilities
     assert with_nulls.posterior.quantile(0.5).probabilities == pytest.approx(expected, abs=2e-3)
     # Negative control: they matter where nobody says that they stand for no value.
-    unsaid = ob.Release(drawn, labels, prior, mechanism, promise(None)).posterior.quantile(0.5)
+    unsaid = ob.Release(drawn, labels, prior, mechanism, guarantee(None)).posterior.quantile(0.5)
     assert np.abs(unsaid.probabilities[:4] - expected).max() > 0.1
 
 
@@ -203,7 +203,7 @@ def test_walks_of_a_learned_prior_end_before_them() -> None:
     mechanism = ob.LaplaceParameters(1.0, total="private")
     cells = tuple(product(["missing", "a", "b", "c"], ["x", "y"]))
     axes, nulls = ("v", "w"), ("missing", None)
-    table = ob.Release((1,) * 8, cells, (1.0,) * 8, mechanism, promise(None), axes, nulls=nulls)
+    table = ob.Release((1,) * 8, cells, (1.0,) * 8, mechanism, guarantee(None), axes, nulls=nulls)
     made = table_of([table], None)
     assert made.variables["v"].tolist() == [3, 3, 0, 0, 1, 1, 2, 2]
     assert (made.apart["v"], made.apart["w"]) == (1, 0)
@@ -240,6 +240,6 @@ def test_draws_of_a_walk_and_of_what_is_apart() -> None:
 @pytest.mark.parametrize("order", [1, -1])
 def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> None:
     noise = ob.LaplaceParameters(1.0, total="private")
-    listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, promise(None))
+    listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
     own = replace(listed, drawn=(2, 4, 3), nulls=("none",))
     assert ob.combine([listed, own][::order], records="same").unordered == ("none",)

@@ -18,7 +18,7 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes.inference
-from opendp_bayes.questions.asked import Asked
+from opendp_bayes.queries.bound_query import BoundQuery
 from opendp_bayes_template import HammingExponential
 from tests.helpers.command_line import run
 
@@ -220,7 +220,7 @@ def test_what_public_facts_decide_is_refused_before_it_is_paid(
 
 def test_without_the_check_it_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mistake put back: the release is made, and has no posterior."""
-    monkeypatch.setattr(Asked, "settled", lambda self, budget: self.fitted(budget))
+    monkeypatch.setattr(BoundQuery, "settled", lambda self, budget: self.fitted(budget))
     context = context_of(1.0, None)
     made = asked(context, 12_000, None).release()
     with pytest.raises(ValueError, match="categories: are 12002"):

@@ -102,7 +102,7 @@ def test_a_name_does_not_matter_to_looks_at_a_column_of_a_joint_table() -> None:
     cells = [("n", "x"), ("n", "y"), ("s", "z")]
     table = ob.Release(
         (11, 4, 9), tuple(cells), (1.0,) * 3, ob.LaplaceParameters(1.0, total="private"),
-        ob.Promise(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
+        ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
         axes=("region", "district"),
     )  # fmt: skip
     region = ob.noisy_counts([14, 8], ["n", "s"], mechanism="laplace_parameters", scale=1.0)

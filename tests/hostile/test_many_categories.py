@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import MOST_CELLS, MOST_RESULTS
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 MANY = 30_000
 TOO_MANY = 60_000
@@ -30,7 +30,7 @@ def released(number: int) -> ob.Release:
         categories=tuple(f"c{i}" for i in range(number)),
         prior=(1.0,) * number,
         mechanism=ob.LaplaceParameters(1.0, total="private"),
-        promise=promise(None),
+        guarantee=guarantee(None),
     )
 
 
@@ -134,7 +134,7 @@ def test_pictures_draw_the_first(pictures: None) -> None:
         categories=cells,
         prior=(1.0,) * 220,
         mechanism=ob.LaplaceParameters(1.0, total="private"),
-        promise=promise(None),
+        guarantee=guarantee(None),
         axes=("a", "b"),
     ).plot()
     assert len(table.get_yticklabels()) == 100

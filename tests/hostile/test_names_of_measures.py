@@ -15,10 +15,10 @@ from opendp.mod import Measure
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
-from opendp_bayes.display.wording import guarantee, stated_loss
-from opendp_bayes.release_format.promise import MEASURES
+from opendp_bayes.display.wording import in_words, stated_loss
+from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.budget import as_entry, name_of, unit_in_words
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 LOSSES: dict[str, dict[str, float]] = {
     "MaxDivergence": {"epsilon": 1.0},
@@ -71,8 +71,8 @@ def test_a_release_under_other_names_says_the_same(name: str) -> None:
     assert json.loads(release.to_json())["measure"] == name
     assert ob.Release.from_json(release.to_json()) == release
     symbol = "ρ" if "rho" in LOSSES[name] else "ε"
-    assert stated_loss(release.promise).startswith(f"{symbol} = ")
-    assert f"{symbol} = " in guarantee(ob.Survey(("v",), (release,)).releases[0].promise)
+    assert stated_loss(release.guarantee).startswith(f"{symbol} = ")
+    assert f"{symbol} = " in in_words(ob.Survey(("v",), (release,)).releases[0].guarantee)
 
 
 @pytest.mark.usefixtures("_renamed")
@@ -115,15 +115,15 @@ def test_a_document_of_before_is_read_and_says_what_it_said() -> None:
     """A measure that is not in the table states ε, which every release has a bound for."""
     for name, loss in LOSSES.items():
         release = released(loss)
-        written = replace(release, promise=replace(release.promise, measure=name))
+        written = replace(release, guarantee=replace(release.guarantee, measure=name))
         again = ob.Release.from_json(written.to_json())
-        assert stated_loss(again.promise).startswith("ρ" if "rho" in loss else "ε")
-    other = promise(None, measure="NewMeasure")
+        assert stated_loss(again.guarantee).startswith("ρ" if "rho" in loss else "ε")
+    other = guarantee(None, measure="NewMeasure")
     assert stated_loss(other) == "ε = 1"
 
 
 def test_a_name_that_is_looked_for_in_a_text_is_noticed() -> None:
     """Negative control: what was done before, with the next names."""
     assert "ZeroConcentrated" not in "zCDP"
-    assert not promise(None, measure="zCDP").is_concentrated
-    assert promise(None, measure="ZeroConcentratedDivergence").is_concentrated
+    assert not guarantee(None, measure="zCDP").is_concentrated
+    assert guarantee(None, measure="ZeroConcentratedDivergence").is_concentrated

@@ -15,11 +15,11 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mathematics.telling import DEEPEST
 from opendp_bayes.release_format.document import format_of
-from opendp_bayes.trusted import plan_gate
+from opendp_bayes.trusted import plan_validation as plan_gate
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 #: Deeper than any interpreter follows; Python 3.14 goes by the size of its stack, others to 1000.
 DEEP = 1_000_000
@@ -28,7 +28,7 @@ RELEASE = ob.Release(
     categories=(("a", 1), ("a", 2), ("b", 1), ("b", 2)),
     prior=(1.0,) * 4,
     mechanism=ob.LaplaceParameters(1.0, total="private"),
-    promise=promise(None),
+    guarantee=guarantee(None),
     axes=("letter", "number"),
 )
 SURVEY = ob.Survey(("q",), (RELEASE,))

@@ -295,7 +295,7 @@ def release_with_rest(rest: int = 600, scale: float = 40.0) -> ob.DiscoveredRele
         listed=1,
         discovery=Discovery(LaplaceThreshold(4.0, 60), DiscreteLaplace(scale)),
         drawn_rest=rest,
-        promise=ob.Promise(None, 1, loss, "Approximate(MaxDivergence)"),
+        guarantee=ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
     )
 
 

@@ -11,7 +11,7 @@ import opendp.prelude as dp
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.release_format.promise import MEASURES
+from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted import budget
 from opendp_bayes.trusted.account import Loss
 from tests.helpers.asked_of_contexts import (
@@ -124,14 +124,14 @@ def test_what_is_entered_and_stated_is_what_the_map_says(
     said = (whole.epsilon if of_epsilon else whole.rho, whole.delta)
     assert said == pytest.approx(stated, rel=1e-12, abs=0)
     for row, release in zip(shown.iter_rows(named=True), each, strict=True):
-        promise = release.promise
-        assert promise.measure == measure
-        assert (promise.size, promise.truncated) == (unit.size, unit.truncated)
-        assert promise.distance.records == row["d_in"] == unit.d_in
-        assert promise.distance.largest == row["largest"]
+        guarantee = release.guarantee
+        assert guarantee.measure == measure
+        assert (guarantee.size, guarantee.truncated) == (unit.size, unit.truncated)
+        assert guarantee.distance.records == row["d_in"] == unit.d_in
+        assert guarantee.distance.largest == row["largest"]
         for number in ("epsilon", "rho", "delta"):
-            assert row[number] == getattr(promise, number)
-        assert promise.relation == row.get("neighbours", "add/remove")
+            assert row[number] == getattr(guarantee, number)
+        assert guarantee.relation == row.get("neighbours", "add/remove")
 
 
 def shown(release: Any) -> dict[str, int]:
@@ -160,7 +160,7 @@ def test_questions_of_the_same_rows_say_so_and_others_do_not(
         result = query.release()
         of_age = [result[of] for of, columns in zip(result.names, result.columns, strict=True)
                   if columns == ("age",)]  # fmt: skip
-        kept = {of.promise.kept for of in of_age}
+        kept = {of.guarantee.kept for of in of_age}
         counts = [shown(of) for of in of_age]
         if unit.kept or not unit.truncated:
             assert kept == {unit.kept}

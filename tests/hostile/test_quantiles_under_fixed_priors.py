@@ -15,7 +15,7 @@ from scipy import stats
 import opendp_bayes as ob
 from opendp_bayes.inference.answers import ordered
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 LEVELS = (0.1, 0.5, 0.9, 0.95)
 LAWS: Any = {
@@ -38,7 +38,7 @@ def released(counts: Any, scale: float, prior: float, rng: np.random.Generator) 
     mechanism = ob.LaplaceParameters(scale, total="private")
     k = len(counts)
     return ob.Release(
-        tuple(drawn.tolist()), tuple(range(k)), (prior,) * k, mechanism, promise(None)
+        tuple(drawn.tolist()), tuple(range(k)), (prior,) * k, mechanism, guarantee(None)
     )
 
 
@@ -131,7 +131,7 @@ def test_pulls_of_parts_are_in_the_order_of_their_categories() -> None:
             labels,
             prior,
             ob.LaplaceParameters(2.0, total="private"),
-            promise(None),
+            guarantee(None),
             axes,
         ).posterior
         for labels, axes in ((tuple(range(9)), ()), (cells, ("x", "y")))
@@ -162,7 +162,7 @@ def test_parts_of_a_posterior_have_it_too() -> None:
     drawn = np.tile([30, 8, 2, 1], 2) + DiscreteLaplace(8.0).simulate((8,), rng)
     mechanism = ob.LaplaceParameters(8.0, total="private")
     table: Any = ob.Release(
-        tuple(drawn.tolist()), cells, (1.0,) * 8, mechanism, promise(None), ("region", "age")
+        tuple(drawn.tolist()), cells, (1.0,) * 8, mechanism, guarantee(None), ("region", "age")
     ).posterior
     for one in (table.marginal("age"), table.conditional("age", region="n")):
         with pytest.warns(UserWarning, match=WARNING):

@@ -18,7 +18,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from tests.helpers.every_result import called, methods, plausible, properties
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 LOSS = ob.PrivacyLoss(2.0, 3.0, 3.0, 1e-6)
 
@@ -42,7 +42,7 @@ def table(rng: np.random.Generator, levels: dict[str, int], names: tuple[str, ..
     drawn, mechanism = counted(rng, shape, scale), ob.LaplaceParameters(scale, total="private")
     axes = names if len(names) > 1 else ()
     prior = (1.0,) * len(cells)
-    return ob.Release(drawn, cells, prior, mechanism, promise(None), axes, columns=names)
+    return ob.Release(drawn, cells, prior, mechanism, guarantee(None), axes, columns=names)
 
 
 def some_levels(rng: np.random.Generator, number: int) -> dict[str, int]:
@@ -59,7 +59,7 @@ def groups(rng: np.random.Generator) -> Any:
     names, labels = (tuple(f"{of}{at}" for at in range(n)) for of, n in (("g", number), ("x", k)))
     mechanism = ob.LaplaceParameters(2.0, total="private")
     rows = tuple(tuple(row) for row in drawn.tolist())
-    return GroupedRelease(names, rows, labels, (1.0,) * k, mechanism, promise(None))
+    return GroupedRelease(names, rows, labels, (1.0,) * k, mechanism, guarantee(None))
 
 
 def a_survey(rng: np.random.Generator) -> Any:
@@ -79,7 +79,7 @@ def some_nested(rng: np.random.Generator) -> Any:
     coarse = table(rng, {"a": 2}, ("a",))
     parts = labels[:cut], labels[cut:]
     merged = ob.Release(
-        coarse.drawn, ("m0", "m1"), (1.0,) * 2, coarse.mechanism, coarse.promise, parts=parts,
+        coarse.drawn, ("m0", "m1"), (1.0,) * 2, coarse.mechanism, coarse.guarantee, parts=parts,
         columns=("a",),
     )  # fmt: skip
     return ob.Survey(("fine", "coarse"), (fine, merged))
@@ -95,7 +95,7 @@ def a_discovery(rng: np.random.Generator) -> Any:
         listed=0,
         discovery=Discovery(law, DiscreteLaplace(2.0)),
         drawn_rest=int(rng.integers(-5, 500)),
-        promise=ob.Promise(None, 1, LOSS, "Approximate(MaxDivergence)"),
+        guarantee=ob.PrivacyGuarantee(None, 1, LOSS, "Approximate(MaxDivergence)"),
     )
 
 

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.remedies_of_files import FILES, NOT_DONE
 from tests.helpers.sources import ROOT
 
@@ -195,7 +195,7 @@ def seen_outside() -> str:
 
 def made(drawn: tuple[int, ...], mechanism: Any, size: int | None) -> ob.Release:
     labels = tuple("abcd"[: len(drawn)])
-    return ob.Release(drawn, labels, (1.0,) * len(drawn), mechanism, promise(size))
+    return ob.Release(drawn, labels, (1.0,) * len(drawn), mechanism, guarantee(size))
 
 
 def slow() -> ob.Release:

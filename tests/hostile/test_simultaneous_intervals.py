@@ -17,7 +17,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.simultaneous import pointwise_level
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from tests.helpers.by_chains import by_chains
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 #: Counts with Laplace noise, its scale, and the prior, which where it is sparse rounds many draws
 #: to 0 and to 1.
@@ -37,7 +37,7 @@ def private(counts: Any, scale: float, prior: float = 1.0, public: bool = False)
     labels = tuple("abcdefghij" if len(counts) <= 10 else range(len(counts)))[: len(counts)]
     size = sum(counts) if public else None
     drawn_by = ob.KNormParameters(scale / 2) if public else mechanism
-    return ob.Release(tuple(counts), labels, (prior,) * len(counts), drawn_by, promise(size))
+    return ob.Release(tuple(counts), labels, (prior,) * len(counts), drawn_by, guarantee(size))
 
 
 def depths(laws: BetaMixtures, draws: Any) -> Any:
@@ -187,9 +187,11 @@ def cells(*of: str) -> tuple[tuple[str, ...], ...]:
 def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
     """A posterior of each class, by the class's name and what it is of."""
     drawn, mechanism = (9, 4, 7, 12, 1, 5), ob.LaplaceParameters(3.0, total="private")
-    table = ob.Release(drawn, cells("ab", "uvw"), (1.0,) * 6, mechanism, promise(None), ("x", "y"))
+    table = ob.Release(
+        drawn, cells("ab", "uvw"), (1.0,) * 6, mechanism, guarantee(None), ("x", "y")
+    )
     other = ob.Release(
-        (11, 20, 4, 9, 3, 6), cells("uvw", "ps"), (1.0,) * 6, mechanism, promise(None), ("y", "z")
+        (11, 20, 4, 9, 3, 6), cells("uvw", "ps"), (1.0,) * 6, mechanism, guarantee(None), ("y", "z")
     )
     fine, coarse = (
         private((9, 4, 7, 12), 3.0),
@@ -202,7 +204,7 @@ def every_class(short_chains: None) -> dict[str, NoiseAwarePosterior]:
         ),
     )
     law = ob.KNormParameters(100.0)
-    chained = ob.Release((600, 390, 10), ("a", "b", "c"), (1.0,) * 3, law, promise(1000))
+    chained = ob.Release((600, 390, 10), ("a", "b", "c"), (1.0,) * 3, law, guarantee(1000))
     levels = ob.combine_tables({"fine": fine, "coarse": coarse})
     with pytest.warns(UserWarning, match="wide for the margins of x"):
         survey = ob.combine_tables({"first": table, "second": other})

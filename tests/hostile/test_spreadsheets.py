@@ -13,7 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from tests.helpers.command_line import run
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 LABELS = (
     "=1+1",
@@ -53,14 +53,14 @@ def survey() -> ob.Survey:
         categories=LABELS,
         prior=(1.0,) * len(LABELS),
         mechanism=ob.LaplaceParameters(1.0, total="private"),
-        promise=promise(None),
+        guarantee=guarantee(None),
     )
     numbers = ob.Release(
         drawn=(3, 4),
         categories=(-1, 1),
         prior=(1.0, 1.0),
         mechanism=ob.LaplaceParameters(1.0, total="private"),
-        promise=promise(None),
+        guarantee=guarantee(None),
     )
     return ob.Survey(("=A1", "-1+2"), (one, numbers))
 
@@ -87,7 +87,7 @@ def test_headings_of_a_table_of_csv_are_no_formulas(tmp_path: Path) -> None:
     noise = ob.LaplaceParameters(1.0, total="private")
     cells = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
     axes = ("=1+1", "@SUM(A1)")
-    table = ob.Release((9, 8, 7, 6), cells, (1.0,) * 4, noise, promise(None), axes)
+    table = ob.Release((9, 8, 7, 6), cells, (1.0,) * 4, noise, guarantee(None), axes)
     (tmp_path / "table.json").write_text(table.to_json())
     run("show", tmp_path / "table.json", "-o", tmp_path / "table.csv")
     text = (tmp_path / "table.csv").read_text()
@@ -130,7 +130,7 @@ def test_synthetic_records_are_data(tmp_path: Path) -> None:
         categories=labels,
         prior=(1.0,) * 3,
         mechanism=ob.LaplaceParameters(1.0, total="private"),
-        promise=promise(None),
+        guarantee=guarantee(None),
     )
     paths = ob.Survey(("a",), (one,)).posterior.write_synthetic(tmp_path, 1, format="csv")
     assert set(pl.read_csv(paths[0])["a"]) == set(labels)

@@ -91,12 +91,12 @@ def test_questions_of_an_identifier_count_people_and_the_others_keep_their_rows_
     assert answers["code"].people
     assert answers["town"].people
     assert answers["code"].d_in == answers["vote"].d_in == 1
-    assert all(one.promise.truncated for one in answers.values())
+    assert all(one.guarantee.truncated for one in answers.values())
     # Discovered values have rows of their own, and share no draw of them with anybody.
-    assert answers["code"].promise.kept == answers["town"].promise.kept == ""
-    kept = answers["vote"].promise.kept
+    assert answers["code"].guarantee.kept == answers["town"].guarantee.kept == ""
+    kept = answers["vote"].guarantee.kept
     assert kept.startswith("rows drawn at random, once for survey")
-    assert answers["again"].promise.kept == kept
+    assert answers["again"].guarantee.kept == kept
     assert abs(answers["code"].counts[0] - 200) < 40
     assert sum(answers["vote"].counts) == pytest.approx(500, abs=60)
 

@@ -174,27 +174,27 @@ def carried_out(kind: str, call: str, of: Any, again: Callable[..., Any]) -> Any
     )
 
 
-def check_numbers(text: str, promise: ob.Promise) -> None:
+def check_numbers(text: str, guarantee: ob.PrivacyGuarantee) -> None:
     """Every number of a sentence of the guarantee is that of its attribute."""
-    bounds = {"ε": promise.epsilon, "ρ": promise.rho, "δ": promise.delta}
+    bounds = {"ε": guarantee.epsilon, "ρ": guarantee.rho, "δ": guarantee.delta}
     for name, number in re.findall(r"([ερδ]) = (∞|[\d.e+-]*\d)", text):
         stated = math.inf if number == "∞" else float(number)
         assert bounds[name] <= stated * (1 + 1e-15), text
         assert stated <= bounds[name] * 1.001, text
     if re.search(r"[ερ] = ", text):
-        assert ("ρ = " in text) == promise.is_concentrated, text
-        assert ("δ = " in text) == bool(promise.delta), text
+        assert ("ρ = " in text) == guarantee.is_concentrated, text
+        assert ("δ = " in text) == bool(guarantee.delta), text
     if distance := re.search(r"differ by .*?(\d+) record", text):
-        assert int(distance[1]) == promise.d_in, text
+        assert int(distance[1]) == guarantee.d_in, text
     if "The number of records" in text:
         public = re.search(r"The number of records, (\d+), is public", text)
-        assert (int(public[1]) if public else None) == promise.size, text
+        assert (int(public[1]) if public else None) == guarantee.size, text
 
 
-def promise_of(result: Any) -> ob.Promise:
+def promise_of(result: Any) -> ob.PrivacyGuarantee:
     if isinstance(result, ob.Survey):  # of all its questions together
-        return replace(result.releases[0].promise, loss=result.loss)
-    found: ob.Promise = result.promise
+        return replace(result.releases[0].guarantee, loss=result.loss)
+    found: ob.PrivacyGuarantee = result.guarantee
     return found
 
 
@@ -268,10 +268,10 @@ def test_what_is_not_so_is_noticed() -> None:
     """Negative controls."""
     found = release({"epsilon": 1.0}, "laplace_parameters")
     (said, *_) = sentences(found, wait=False)
-    check_numbers(said.text, found.promise)
+    check_numbers(said.text, found.guarantee)
     for wrong in ({"size": SIZE + 1}, {"d_in": 2}, {"loss": replace(found.loss, epsilon=1.2)}):
         with pytest.raises(AssertionError):
-            check_numbers(said.text, replace(found.promise, **wrong))
+            check_numbers(said.text, replace(found.guarantee, **wrong))
     assert calls("call release.posterior, or to_frame(); rest= or --rest") == [
         *(("member", "release.posterior"), ("method", "to_frame()")),
         *(("argument", "rest="), ("option", "--rest")),

@@ -18,7 +18,7 @@ from tests.helpers import oracles
 from tests.helpers.combined_releases import brute, worst
 from tests.helpers.every_data_set import EveryDataSet
 from tests.helpers.noise_laws import DiscreteGaussian
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 PRIOR = (0.5, 1.0, 2.0)
 FLAT = (1.0, 1.0)
@@ -243,7 +243,7 @@ def simulated_ranks(records, rng, repeats, assumed=None, scale=3.0):
 def _release(drawn, mechanism):
     from opendp_bayes import Release
 
-    return Release(drawn, ("a", "b", "c"), (1.0,) * 3, mechanism, promise(40))
+    return Release(drawn, ("a", "b", "c"), (1.0,) * 3, mechanism, guarantee(40))
 
 
 @pytest.mark.slow
@@ -271,7 +271,7 @@ def test_refuses_releases_that_do_not_fit(made):
         r"releases\[1\]: has prior": ([first, replace(second, prior=(2.0, 1.0))], "same"),
         r"releases\[1\]: has categories": ([first, replace(second, categories=(1, 2))], "same"),
         "cannot be the same": (
-            [first, replace(second, drawn=(6, 3), promise=promise(9))],
+            [first, replace(second, drawn=(6, 3), guarantee=guarantee(9))],
             "same",
         ),
     }
@@ -279,14 +279,14 @@ def test_refuses_releases_that_do_not_fit(made):
         with pytest.raises((TypeError, ValueError), match=match):
             combine(releases, records=records)
     table = GroupedRelease(
-        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), promise(12), rest=2
+        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), guarantee(12), rest=2
     )
     with pytest.raises(ValueError, match=r"releases\[0\]: is one group"):
         combine([table["g"], table["h"]], records="different")
     again = replace(table.whole, drawn=(2, 2, 3, 3, 2))
     both = combine([table.whole, again], records="same")
     assert both.given(["'g': 'a'", "'g': 'b'"]).categories == ("'g': 'a'", "'g': 'b'")
-    groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, promise(None))
+    groups = GroupedRelease(("g",), ((1, 2),), ("a", "b"), FLAT, PRIVATE, guarantee(None))
     with pytest.raises(TypeError, match="of a grouped release combine"):
         combine([groups, groups], records="same")
 
@@ -309,7 +309,7 @@ def test_a_release_counts_once(made, records):
         "itself": first,
         "copy": replace(first),
         "JSON": type(first).from_json(first.to_json()),
-        "restated": first.with_promise(replace(first.promise, d_in=2)),
+        "restated": first.with_guarantee(replace(first.guarantee, d_in=2)),
     }
     for name, again in copies.items():
         with pytest.raises(ValueError, match=r"releases\[2\]: .*same release as releases\[0\]"):
@@ -319,11 +319,13 @@ def test_a_release_counts_once(made, records):
     with pytest.raises(ValueError, match="draws_may_agree='yes': must be one of"):
         combine([first, second], records=records, draws_may_agree="yes")
     table = GroupedRelease(
-        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), promise(12), rest=2
+        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), FLAT, KNormParameters(1.0), guarantee(12), rest=2
     )
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
         combine([table.whole, table.whole], records=records)
-    groups = GroupedRelease(("g", "h"), ((1, 2), (1, 2)), ("a", "b"), FLAT, PRIVATE, promise(None))
+    groups = GroupedRelease(
+        ("g", "h"), ((1, 2), (1, 2)), ("a", "b"), FLAT, PRIVATE, guarantee(None)
+    )
     with pytest.raises(ValueError, match=r"releases\[1\]: is the same release"):
         combine([groups["g"], groups["h"]], records=records)
     finer = replace(second, drawn=first.drawn)
@@ -333,7 +335,7 @@ def test_a_release_counts_once(made, records):
 def test_truncated_rows_are_not_the_same_records(made):
     """They are drawn anew for every release."""
     first, second = made(SAME["two categories"])
-    limited = replace(second, promise=replace(second.promise, truncated=True))
+    limited = replace(second, guarantee=replace(second.guarantee, truncated=True))
     with pytest.raises(ValueError, match=r"releases\[1\]: .*rows that were limited"):
         combine([first, limited], records="same")
     assert combine([first, limited], records="different").release.size == 2 * first.size
@@ -343,7 +345,7 @@ def test_rows_kept_by_one_fixed_rule_are_the_same_records(made):
     first, second = made(SAME["two categories"])
 
     def limited(release, kept):
-        return replace(release, promise=replace(release.promise, truncated=True, kept=kept))
+        return replace(release, guarantee=replace(release.guarantee, truncated=True, kept=kept))
 
     one, same, other = "the first row of each id", "the first row of each id", "the last row of id"
     together = combine([limited(first, one), limited(second, same)], records="same")

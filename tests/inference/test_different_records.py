@@ -16,7 +16,7 @@ from opendp_bayes import (
 from opendp_bayes.inference.convolution import parts_of_different_records
 from tests.helpers import different_records
 from tests.helpers.combined_releases import brute, worst
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 #: The stated error.
 ERROR = 1e-3
@@ -25,7 +25,7 @@ LAPLACE = LaplaceParameters(1.0, total="private")
 
 def released(drawn, mechanism, prior, size=None):
     labels = tuple("abcdef"[: len(drawn)])
-    return Release(tuple(drawn), labels, tuple(prior), mechanism, promise(size))
+    return Release(tuple(drawn), labels, tuple(prior), mechanism, guarantee(size))
 
 
 def gaussian(scale):

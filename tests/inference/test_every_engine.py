@@ -36,7 +36,7 @@ from tests.helpers.evidence import log_evidence
 from tests.helpers.noised_counts import Look, Setting
 from tests.helpers.pooled_ranks import KAPPA
 from tests.helpers.random_surveys import chains_for, deviations, listed, random_survey
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
 
 #: What is stated of means and deviations, in deviations, and of cumulative probabilities.
@@ -236,7 +236,7 @@ def off_pooled(wrong=1.0):
     mechanism = ob.LaplaceParameters(1.0, total="private")
     middle = (np.arange(points) + 0.5) / points
     groups = (0, 1, 2), tuple(map(tuple, drawn)), ("a", "b")
-    found = GroupedRelease(*groups, (1.0, 1.0), mechanism, promise(None)).pooled(
+    found = GroupedRelease(*groups, (1.0, 1.0), mechanism, guarantee(None)).pooled(
         kappa_prior=KAPPA, ess=400
     )
     grid = [(kappa, m) for kappa in KAPPA.ppf(middle) for m in middle]

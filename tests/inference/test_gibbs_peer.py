@@ -9,7 +9,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from tests.helpers import oracles
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 SCALE, RECORDS, DRAWN = 40.0, 1500, (790, 455, 320)
 PRIOR = np.array([1.0, 2.0, 0.5])
@@ -60,7 +60,7 @@ def standard_scores(posterior, means, squares):
 )
 def test_agrees_with_the_sampler_of_bernstein_and_sheldon(rows, sweeps):
     noise = ob.LaplaceParameters(SCALE, total="private")  # on every count, as in their papers
-    release = ob.Release(DRAWN, ("a", "b", "c"), tuple(PRIOR), noise, promise(RECORDS))
+    release = ob.Release(DRAWN, ("a", "b", "c"), tuple(PRIOR), noise, guarantee(RECORDS))
     rng = np.random.default_rng(0)
     found = gibbs(np.array(DRAWN), PRIOR, RECORDS, SCALE, rng, rows, sweeps)
     limit = stats.norm.isf(oracles.FALSE_ALARM / 2 / 6)

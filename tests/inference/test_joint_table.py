@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import opendp_bayes as ob
 from tests.helpers import brute_force
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
 
 AXES = ("region", "vote")
@@ -31,7 +31,7 @@ MECHANISMS = {
 
 def table(name):
     mechanism, drawn, size = MECHANISMS[name]
-    return ob.Release(drawn, CELLS, PRIOR, mechanism, promise(size), AXES)
+    return ob.Release(drawn, CELLS, PRIOR, mechanism, guarantee(size), AXES)
 
 
 @pytest.fixture(scope="module", params=some_of(MECHANISMS, 2))
@@ -121,14 +121,14 @@ def test_intervals_of_the_true_counts_of_a_table_cover_them():
     for _ in range(trials):
         counts = rng.multinomial(n, rng.dirichlet(prior))
         drawn = tuple(mechanism.draw(counts, prior)[0].tolist())
-        made = ob.Release(drawn, CELLS, PRIOR, mechanism, promise(n), AXES)
+        made = ob.Release(drawn, CELLS, PRIOR, mechanism, guarantee(n), AXES)
         votes = counts.reshape(2, 3).sum(axis=0)
         pairs = ((made.posterior, counts), (made.posterior.marginal("vote"), votes))
         for at, (found, true) in enumerate(pairs):
             lower, upper = found.counts.interval(0.9)
             covered[at] += np.mean((lower <= true) & (true <= upper))
         overconfident = ob.Release(
-            drawn, CELLS, PRIOR, ob.KNormParameters(0.4), promise(n), AXES
+            drawn, CELLS, PRIOR, ob.KNormParameters(0.4), guarantee(n), AXES
         ).posterior
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that prior and draws disagree, by noise so small
@@ -144,7 +144,7 @@ def test_a_table_of_three_variables():
     cells = tuple(product("ab", "cd", "ef"))
     drawn = (30, 12, 8, 25, 17, 9, 40, 3)
     made = ob.Release(
-        drawn, cells, (1.0,) * 8, ob.KNormParameters(2.0), promise(144), ("x", "y", "z")
+        drawn, cells, (1.0,) * 8, ob.KNormParameters(2.0), guarantee(144), ("x", "y", "z")
     )
     posterior = made.posterior
     pairs = posterior.marginal("z", "x")
@@ -177,7 +177,9 @@ def three_variables():
     cells = tuple(product(*VALUES_OF.values()))
     counts, prior = np.arange(12) * 5 % 12, 0.3 * 1.25 ** np.arange(12)
     drawn, mechanism = tuple(counts.tolist()), ob.LaplaceParameters(0.01)
-    made = ob.Release(drawn, cells, tuple(prior.tolist()), mechanism, promise(66), tuple(VALUES_OF))
+    made = ob.Release(
+        drawn, cells, tuple(prior.tolist()), mechanism, guarantee(66), tuple(VALUES_OF)
+    )
     return made.posterior, (counts + prior).reshape(2, 3, 2), prior.reshape(2, 3, 2)
 
 
@@ -228,7 +230,7 @@ def test_what_is_left_out_has_no_part_in_it():
     """Conditional on a region in which one cell was left out as impossible."""
     cells = (("n", "yes"), ("n", "no"), ("s", "no"), ("s", "maybe"))
     made = ob.Release(
-        (10, 20, 30, 40), cells, (1.0,) * 4, ob.KNormParameters(0.01), promise(100), AXES
+        (10, 20, 30, 40), cells, (1.0,) * 4, ob.KNormParameters(0.01), guarantee(100), AXES
     )
     assert made.posterior.marginal("vote").categories == ("yes", "no", "maybe")
     assert made.posterior.conditional("vote", region="s").categories == ("no", "maybe")
@@ -261,7 +263,7 @@ def test_what_is_no_part_of_the_table_is_refused(variables, given, match):
 
 
 def test_one_column_is_no_table():
-    release = ob.Release((3, 4), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(7))
+    release = ob.Release((3, 4), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(7))
     assert release.posterior.axes == ()
     with pytest.raises(ValueError, match=r"\['vote'\]: .*of a joint table"):
         release.posterior.marginal("vote")

@@ -11,8 +11,8 @@ import pytest
 
 from opendp_bayes import (
     LaplaceParameters,
+    PrivacyGuarantee,
     PrivacyLoss,
-    Promise,
     Release,
     combine,
     noise_aware_posterior,
@@ -26,7 +26,7 @@ from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_poster
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")  # they are short
 
 CELLS = tuple((a, b) for a in "xyz" for b in "pq")
-PROMISE = Promise(None, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+PROMISE = PrivacyGuarantee(None, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
 LAW = LaplaceParameters(2.0, total="private")
 
 

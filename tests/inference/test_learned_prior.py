@@ -25,7 +25,7 @@ from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.learned_model import by_chains, expected, ranks, table
 from tests.helpers.oracles import FALSE_ALARM
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 #: Largest difference of a mean, in standard errors of two simulations with few chains: a value of
 #: Student's t with 15 degrees of freedom is larger by chance with probability 2e-5.
@@ -51,7 +51,7 @@ CELLS = tuple((row, column) for row in "ab" for column in "uvw")
 
 
 def released(drawn, mechanism=LAPLACE, size=None, cells=CELLS, axes=("x", "y")):
-    return ob.Release(drawn, cells, (1.0,) * len(drawn), mechanism, promise(size), axes)
+    return ob.Release(drawn, cells, (1.0,) * len(drawn), mechanism, guarantee(size), axes)
 
 
 def learned(*arguments, **options):
@@ -562,7 +562,7 @@ def test_wrong_arguments():
         "must be one name, for there is one column", of=one, prior="learned", ordered=["a", "b"]
     )
     drawn = ob.Release(
-        (3, 5), ("a", "b"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1), promise(8)
+        (3, 5), ("a", "b"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1), guarantee(8)
     )
     refused("what 'hellinger_exponential' draws depends on the prior", of=drawn, prior="learned")
     refused("what 'hellinger_exponential' drew depends on the prior that", of=drawn, prior=2.0)

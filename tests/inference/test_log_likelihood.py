@@ -15,7 +15,7 @@ from opendp_bayes.inference.likelihood import normalisers_of_listed_data as tabl
 from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 THETAS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05], [0.002, 0.008, 0.99]])
 PUBLIC = {
@@ -37,7 +37,7 @@ PRIVATE = {
 
 def released(case, size):
     mechanism, drawn = case
-    return ob.Release(drawn, ("a", "b", "c"), (1.0, 0.5, 2.0), mechanism, promise(size))
+    return ob.Release(drawn, ("a", "b", "c"), (1.0, 0.5, 2.0), mechanism, guarantee(size))
 
 
 def by_definition(release, largest=16):
@@ -120,7 +120,7 @@ def test_impossible_counts_have_no_probability():
 def test_many_records_agree_with_the_normal_law(size):
     """Of 20 000 records with noise of scale 5, the law of the first share is normal within 1 %."""
     noise = ob.LaplaceParameters(5.0, total="private")
-    release = ob.Release((8_000, 12_000), ("a", "b"), (1.0, 1.0), noise, promise(size))
+    release = ob.Release((8_000, 12_000), ("a", "b"), (1.0, 1.0), noise, guarantee(size))
     theta = 0.4 + 0.0035 * np.array([-2, -1, 0, 1, 2.0])
     found = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
     variance = 0.24 / 20_000 + 2 * 5.0**2 * (0.52 if size is None else 0.5) / 20_000**2
@@ -176,7 +176,7 @@ MANY = {
 def test_many_records_against_arrays_of_all_counts(name):
     mechanism, drawn, size = MANY[name]
     k, rng = len(drawn), np.random.default_rng(0)
-    release = ob.Release(drawn, tuple("abcdef"[:k]), (1.0,) * k, mechanism, promise(size))
+    release = ob.Release(drawn, tuple("abcdef"[:k]), (1.0,) * k, mechanism, guarantee(size))
     of = ob.log_likelihood(release)
     share = np.maximum(drawn, 20) / np.maximum(drawn, 20).sum()
     thetas = np.stack([share, np.full(k, 1 / k), rng.dirichlet(np.ones(k))])
@@ -205,7 +205,7 @@ def test_a_private_number_against_an_integral_over_rates(mechanism, drawn):
     probabilities that do not fit.
     """
     k = len(drawn)
-    release = ob.Release(drawn, tuple("abcd"[:k]), (1.0,) * k, mechanism, promise(None))
+    release = ob.Release(drawn, tuple("abcd"[:k]), (1.0,) * k, mechanism, guarantee(None))
     noise, counts = mechanism.law(None, np.ones(k)).noise, np.arange(6_000)
     noises = np.exp([noise.log_mass(own - counts) for own in drawn])
     own = np.maximum(drawn, 5) / np.maximum(drawn, 5).sum()
@@ -246,7 +246,7 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
     monkeypatch.setattr(module, "PoissonCounts", Watched)
     drawn = (6 * 10**8, 3 * 10**8, 10**8)
     noise = ob.LaplaceParameters(scale, total="private")
-    release = ob.Release(drawn, ("a", "b", "c"), (1.0,) * 3, noise, promise(size))
+    release = ob.Release(drawn, ("a", "b", "c"), (1.0,) * 3, noise, guarantee(size))
     theta = np.array(drawn) / 10**9
     of = ob.log_likelihood(release)
     assert of(theta) > of(theta + np.array([1e-4, -1e-4, 0]))
@@ -257,7 +257,7 @@ def test_the_work_does_not_grow_with_the_records(size, scale, monkeypatch):
 def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
     """By quadrature over the probability of the first of two categories."""
     noise = ob.LaplaceParameters(3.0, total="private" if size is None else "remainder")
-    release = ob.Release((26, 14), ("a", "b"), (2.0, 3.0), noise, promise(size))
+    release = ob.Release((26, 14), ("a", "b"), (2.0, 3.0), noise, guarantee(size))
     theta = (np.arange(400) + 0.5) / 400
     log_likelihoods = ob.log_likelihood(release)(np.stack([theta, 1 - theta], axis=1))
     weights = np.exp(log_likelihoods - log_likelihoods.max()) * stats.beta.pdf(theta, 2, 3)
@@ -275,7 +275,7 @@ def test_with_a_dirichlet_prior_it_gives_the_posterior_of_the_package(size):
     ids=repr,
 )
 def test_listed_counts_of_many_records_give_the_posterior_of_the_package(mechanism):
-    release = ob.Release((3250, 1750), ("a", "b"), (1.0, 1.0), mechanism, promise(5000))
+    release = ob.Release((3250, 1750), ("a", "b"), (1.0, 1.0), mechanism, guarantee(5000))
     share = (np.arange(300) + 0.5) / 300
     of = ob.log_likelihood(release)
     weights = special.softmax(of(np.stack([share, 1 - share], axis=1)))
@@ -303,7 +303,12 @@ def test_listed_data_sets_are_those_of_the_posterior(monkeypatch):
 
 def test_what_is_no_release_is_refused():
     grouped = GroupedRelease(
-        ("g", "h"), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0), PRIVATE["discrete"][0], promise(None)
+        ("g", "h"),
+        ((1, 2), (3, 4)),
+        ("a", "b"),
+        (1.0, 1.0),
+        PRIVATE["discrete"][0],
+        guarantee(None),
     )
     for function in (ob.log_likelihood, ob.noise_aware_posterior):
         for given, kind in (
@@ -318,7 +323,7 @@ def test_what_is_no_release_is_refused():
 
 
 def test_without_records_every_probability_is_alike():
-    nothing = ob.Release((3, -3), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(2.0), promise(0))
+    nothing = ob.Release((3, -3), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(2.0), guarantee(0))
     assert np.ptp(ob.log_likelihood(nothing)([[0.5, 0.5], [0.1, 0.9]])) == 0
 
 
@@ -329,7 +334,7 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
         categories=("a", "b"),
         prior=(1.0, 1.0),
         mechanism=ob.KNormParameters(1.0),
-        promise=promise(20),
+        guarantee=guarantee(20),
         rest=2,
     )
     with pytest.raises(ValueError, match=r"one group .* release\.whole"):
@@ -340,7 +345,7 @@ def test_what_has_no_likelihood_of_its_own_is_refused():
         tuple("abcd"),
         (1.0,) * 4,
         ob.mechanisms.HellingerExponential(0.1),
-        promise(2000),
+        guarantee(2000),
     )
     with pytest.raises(ValueError, match="sum over all data sets"):
         ob.log_likelihood(many)

@@ -23,7 +23,7 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 from tests.helpers import brute_force
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 PRIOR = (0.7, 1.5, 2.0, 0.4)
 LEVELS = (0.05, 0.3, 0.5, 0.9)
@@ -103,7 +103,7 @@ def test_a_value_is_between_the_ends_of_bins_that_are_not_put_together(level):
     """Those before and after the quantile hold it with no probability."""
     edges = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
     mechanism = LaplaceParameters(1.0, total="private")
-    made = Release((300,) * 6, tuple("abcdef"), (1.0,) * 6, mechanism, promise(None)).posterior
+    made = Release((300,) * 6, tuple("abcdef"), (1.0,) * 6, mechanism, guarantee(None)).posterior
     value = made.quantile(level, edges=edges).value
     expected = np.interp(level, np.arange(7) / 6, edges)
     assert value.mean() == pytest.approx(expected, rel=0.1)
@@ -115,7 +115,7 @@ def test_of_many_categories_only_the_near_ones_are_computed(release):
     drawn = tuple((rng.poisson(20, 150) + rng.integers(-2, 3, 150)).tolist())
     labels = tuple(range(150))
     whole = Release(
-        drawn, labels, (0.5,) * 150, LaplaceParameters(1.0, total="private"), promise(None)
+        drawn, labels, (0.5,) * 150, LaplaceParameters(1.0, total="private"), guarantee(None)
     ).posterior
     found = whole.quantiles([0.1, 0.5, 0.97])
     upto = whole._engine.cumulative(np.arange(1, 150))
@@ -166,7 +166,7 @@ def test_of_one_variable_of_a_joint_table():
         cells,
         (0.5,) * 6,
         LaplaceParameters(1.0),
-        promise(13),
+        guarantee(13),
         ("region", "income"),
     ).posterior
     sets, weights = brute_force.data_sets(table.release)
@@ -201,7 +201,7 @@ def test_of_a_learned_prior_and_of_different_records(release):
     """
     noise, rng = LaplaceParameters(1.0, total="private"), np.random.default_rng(2)
     drawn = tuple(rng.poisson(30 * np.exp(-np.arange(12) / 4)).tolist())
-    one = Release(drawn, tuple(range(12)), (1.0,) * 12, noise, promise(None))
+    one = Release(drawn, tuple(range(12)), (1.0,) * 12, noise, guarantee(None))
     learned = noise_aware_posterior(one, prior="learned")
     different = combine(
         [
@@ -247,7 +247,9 @@ def test_calibration_by_simulation():
         counts = rng.multinomial(60, theta)
         drawn = counts + noise.simulate((6,), rng)
         mechanism = LaplaceParameters(3.0, total="private")
-        one = Release(tuple(drawn.tolist()), tuple("abcdef"), tuple(prior), mechanism, promise(60))
+        one = Release(
+            tuple(drawn.tolist()), tuple("abcdef"), tuple(prior), mechanism, guarantee(60)
+        )
         found = one.posterior.quantiles(levels.tolist())
         true = np.minimum((np.cumsum(theta) < levels[:, None]).sum(axis=1), 5)
         for place, each in zip(true.tolist(), found.values(), strict=True):
@@ -306,7 +308,7 @@ def test_refusals(made):
 def test_of_one_group_of_a_table_and_of_pooled_groups():
     noise = LaplaceParameters(1.0, total="private")
     counts = ((9, 1, 4), (2, 3, 5))
-    groups = GroupedRelease((1, 2), counts, ("a", "b", "c"), (1.0,) * 3, noise, promise(None))
+    groups = GroupedRelease((1, 2), counts, ("a", "b", "c"), (1.0,) * 3, noise, guarantee(None))
     of_group = groups[1].posterior
     alphas = np.random.default_rng(3).gamma(5.0, 1.0, (4, 500, 3))
     rows = np.zeros((4, 500, 3), dtype=np.int64)
@@ -323,7 +325,7 @@ def test_the_picture_shows_what_is_said():
     """Dots and bars are at the medians and intervals, the lowest level below."""
     drawn, noise = (210, 305, 290, 195), LaplaceParameters(4.0)
     labels = ("18-29", "30-44", "45-64", "65 or more")
-    posterior = Release(drawn, labels, (1.0,) * 4, noise, promise(1000)).posterior
+    posterior = Release(drawn, labels, (1.0,) * 4, noise, guarantee(1000)).posterior
     edges = [18, 30, 45, 65, 100]
     for found, expected in (
         (

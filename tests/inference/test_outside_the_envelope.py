@@ -15,7 +15,7 @@ from opendp_bayes import (
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.results.estimates import estimate_or_reason
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 OUTSIDE = {
     "a small entry": ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has the entry 9.9e-05.*from 0.0001"),
@@ -84,7 +84,7 @@ INSIDE = {
 def laplace(prior, scale, size, drawn):
     total = "bounded" if size else "private"
     labels = tuple(str(place) for place in range(len(prior)))
-    return Release(drawn, labels, prior, LaplaceParameters(scale, total=total), promise(size))
+    return Release(drawn, labels, prior, LaplaceParameters(scale, total=total), guarantee(size))
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -142,11 +142,11 @@ def test_releases_of_different_records_are_refused_as_well():
 
 @pytest.mark.parametrize("mechanism", [KNormParameters(6e5), GaussianParameters(1.1e6)])
 def test_the_scale_is_that_of_the_noise_on_a_count(mechanism):
-    release = Release((4, 6, 0), ("a", "b", "c"), (1.0,) * 3, mechanism, promise(10))
+    release = Release((4, 6, 0), ("a", "b", "c"), (1.0,) * 3, mechanism, guarantee(10))
     with pytest.raises(ValueError, match=r"scale: is 1\.[12]e\+06 records"):
         noise_aware_posterior(release)
 
 
 def test_mechanisms_without_noise_on_counts_have_no_such_bounds():
-    release = Release((4, 6), ("a", "b"), (1e-5, 2e6), HellingerExponential(0.3), promise(10))
+    release = Release((4, 6), ("a", "b"), (1e-5, 2e6), HellingerExponential(0.3), guarantee(10))
     assert np.sum(noise_aware_posterior(release).mean()) == pytest.approx(1)

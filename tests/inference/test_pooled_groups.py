@@ -18,7 +18,7 @@ from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 DRAWN = ((4, 0), (1, 6), (-1, 3))
 
@@ -28,7 +28,7 @@ def grouped(drawn, scale=1.0):
     mechanism = ob.LaplaceParameters(scale, total="private")
     groups = tuple(range(len(drawn)))
     prior = (1.0,) * len(labels)
-    return GroupedRelease(groups, drawn, labels, prior, mechanism, promise(None))
+    return GroupedRelease(groups, drawn, labels, prior, mechanism, guarantee(None))
 
 
 def exact(drawn, scale, kappa_prior, largest=26, points=30):

@@ -13,17 +13,17 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import oracles
 from tests.helpers.pooled_ranks import KAPPA, check_200_uniform, check_uniform, ranks, truth
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 from tests.helpers.shortened import shorten
 
 SIZE, DRAWN = 8, (3, 0, 1, 2, 1, 1)
 KNORM, LAPLACE = ob.KNormParameters(1.0), ob.LaplaceParameters(1.0)
 GAUSSIAN = ob.GaussianParameters(1.5)
 CELLS = tuple((region, vote) for region in ("n", "s", "w") for vote in ("yes", "no"))
-TABLE = ob.Release(DRAWN, CELLS, (1.0,) * 6, KNORM, promise(SIZE), ("region", "vote"))
+TABLE = ob.Release(DRAWN, CELLS, (1.0,) * 6, KNORM, guarantee(SIZE), ("region", "vote"))
 #: Two groups and, last, the records in none.
 GROUPS = GroupedRelease(
-    ("n", "s"), ((4, -1), (1, 3)), ("yes", "no"), (1.0, 1.0), KNORM, promise(SIZE), rest=1
+    ("n", "s"), ((4, -1), (1, 3)), ("yes", "no"), (1.0, 1.0), KNORM, guarantee(SIZE), rest=1
 )
 
 
@@ -142,7 +142,7 @@ def test_variables_make_the_groups_and_the_categories():
     cells = [(r, s, v) for v in ("yes", "no") for r in ("n", "s") for s in (1, 2)]
     drawn = (40, 30, 20, 10, 1, 2, 3, 4)
     release = ob.Release(
-        drawn, tuple(cells), (1.0,) * 8, KNORM, promise(110), ("region", "sex", "vote")
+        drawn, tuple(cells), (1.0,) * 8, KNORM, guarantee(110), ("region", "sex", "vote")
     )
     by_two = release.pooled(by=["region", "sex"])
     assert list(by_two) == [("n", 1), ("n", 2), ("s", 1), ("s", 2)]
@@ -156,7 +156,7 @@ def test_variables_make_the_groups_and_the_categories():
 
 
 def test_refuses_what_is_no_table_of_groups():
-    one = ob.Release((3, 9), ("a", "b"), (1.0, 1.0), KNORM, promise(12))
+    one = ob.Release((3, 9), ("a", "b"), (1.0, 1.0), KNORM, guarantee(12))
     for by in ("region", []):
         with pytest.raises(ValueError, match=r"by=.*not of a joint table"):
             one.pooled(by=by)
@@ -169,7 +169,7 @@ def test_refuses_what_is_no_table_of_groups():
     with pytest.raises(ValueError, match="needs noise on the counts"):
         with_mechanism(TABLE, ob.mechanisms.HellingerExponential(0.5)).pooled(by="region")
     part = GroupedRelease(
-        ("x", "y"), (DRAWN, DRAWN), CELLS, (1.0,) * 6, KNORM, promise(30), ("region", "vote"), 6
+        ("x", "y"), (DRAWN, DRAWN), CELLS, (1.0,) * 6, KNORM, guarantee(30), ("region", "vote"), 6
     )
     with pytest.raises(ValueError, match="the release of all"):
         part["x"].pooled(by="region")
@@ -234,7 +234,7 @@ def test_groups_and_variables_are_found_by_name_in_any_order():
     cells = tuple((vote, town, age) for vote in ("yes", "no") for town in "yx" for age in (3, 1))
     drawn = (400, 10, 20, 300, 10, 500, 200, 30)
     noise = ob.LaplaceParameters(0.1)
-    table = ob.Release(drawn, cells, (1.0,) * 8, noise, promise(sum(drawn)), axes)
+    table = ob.Release(drawn, cells, (1.0,) * 8, noise, guarantee(sum(drawn)), axes)
     counts = dict(zip(cells, drawn, strict=True))
     turned = table.pooled(by=["age", "town"])
     assert list(turned) == [(3, "y"), (3, "x"), (1, "y"), (1, "x")]

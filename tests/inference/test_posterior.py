@@ -17,7 +17,7 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from tests.helpers.by_chains import by_chains
 from tests.helpers.optional import arviz_or_skip
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
 
 #: Standard errors that an estimate from draws may be off; further with probability 6e-7.
@@ -32,7 +32,7 @@ def three(release):
 @pytest.fixture(scope="module")
 def chained():
     labels, prior, mechanism = ("a", "b", "c"), (1.0,) * 3, ob.KNormParameters(100.0)
-    return by_chains(ob.Release((600, 390, 10), labels, prior, mechanism, promise(1000)))
+    return by_chains(ob.Release((600, 390, 10), labels, prior, mechanism, guarantee(1000)))
 
 
 def test_the_posterior_of_a_release_is_computed_once_and_is_not_part_of_its_value(release):
@@ -335,7 +335,7 @@ def test_arviz_gets_the_draws(three, chained):
 def test_arviz_gets_the_variables_of_a_whole_joint_table(axes, cells, is_whole):
     arviz_or_skip()
     drawn, prior = tuple(range(1, len(cells) + 1)), (1.0,) * len(cells)
-    shared = tuple(cells), prior, LaplaceParameters(2.0), promise(sum(drawn)), axes
+    shared = tuple(cells), prior, LaplaceParameters(2.0), guarantee(sum(drawn)), axes
     table = ob.Release(drawn, *shared).posterior
     theta = table.to_arviz(draws=50).posterior["theta"]
     if not is_whole:
@@ -369,7 +369,7 @@ def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
 def test_neither_arviz_nor_opendp_is_loaded_for_a_posterior():
     code = (
         "import opendp_bayes as ob, sys\nrelease = ob.Release((3, 5), ('a', 'b'), (1.0, 1.0),"
-        " ob.LaplaceParameters(2.0), ob.Promise(8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0),"
+        " ob.LaplaceParameters(2.0), ob.PrivacyGuarantee(8, 1, ob.PrivacyLoss(0.5, 0.125, 1.0),"
         " ''))\nrelease.posterior.interval()\nprint(sorted({name.split('.')[0] for name in"
         " sys.modules} & {'arviz_base', 'opendp', 'polars'}))"
     )

@@ -8,7 +8,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 LAPLACE, GAUSSIAN = ob.LaplaceParameters(3.0, total="private"), ob.GaussianParameters(3.0)
 NOISE = {LAPLACE: DiscreteLaplace(3.0), GAUSSIAN: DiscreteGaussian(3.0)}
@@ -20,7 +20,7 @@ def released(drawn, mechanism, size=None, prior=1.0, columns=None):
     k = len(drawn)
     cells = tuple((i // columns, i % columns) for i in range(k)) if columns else tuple(range(k))
     axes = ("row", "column") if columns else ()
-    return ob.Release(tuple(map(int, drawn)), cells, (prior,) * k, mechanism, promise(size), axes)
+    return ob.Release(tuple(map(int, drawn)), cells, (prior,) * k, mechanism, guarantee(size), axes)
 
 
 def warned(release, **options):
@@ -113,7 +113,7 @@ def test_a_prior_that_says_more_than_the_noise_lets_through(mechanism, drawn, si
     prior = (4000.0, *[1000.0] * (len(drawn) - 1))
     cells = tuple("abc"[: len(drawn)])
     far, near = (
-        ob.Release(drawn, cells, own, mechanism, promise(size))
+        ob.Release(drawn, cells, own, mechanism, guarantee(size))
         for own in (prior, tuple(x / 1000 for x in prior))
     )
     (message,) = warned(far)
@@ -146,6 +146,6 @@ def test_the_bias_of_floored_noise_is_no_conflict():
 def test_other_priors_are_named_without_their_entries():
     release = sparse(k=400)
     uneven = ob.Release(
-        release.drawn, release.categories, (2.0, *[1.0] * 399), LAPLACE, release.promise
+        release.drawn, release.categories, (2.0, *[1.0] * 399), LAPLACE, release.guarantee
     )
     assert "prior: with this prior, the posterior's" in warned(uneven)[0]

@@ -240,10 +240,10 @@ def test_of_one_draw_there_is_no_deviation(made):
 
 
 def test_frames_have_the_numbers_of_the_answers() -> None:
-    promise = ob.Promise(910, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
+    guarantee = ob.PrivacyGuarantee(910, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
     cells = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
     noise, drawn = ob.KNormParameters(10.0), (156, 388, 356, 10)
-    table = ob.Release(drawn, cells, (1.0,) * 4, noise, promise, ("mean", "v")).posterior
+    table = ob.Release(drawn, cells, (1.0,) * 4, noise, guarantee, ("mean", "v")).posterior
     frame = table.to_frame(0.9)
     assert frame.columns == ["mean_", "v", "mean", "std", "lower", "upper"]
     assert frame["v"].to_list() == ["1", "2", "1", "2"]
@@ -261,9 +261,9 @@ def test_frames_have_the_numbers_of_the_answers() -> None:
 
 
 def test_what_is_no_function_or_has_no_order_is_refused() -> None:
-    promise = ob.Promise(10, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
+    guarantee = ob.PrivacyGuarantee(10, 1, ob.PrivacyLoss(0.1, 0.005, 0.2), "MaxDivergence")
     cells = (("a", 1), ("a", 2))
-    table = ob.Release((4, 6), cells, (1.0,) * 2, ob.LaplaceParameters(10.0), promise, ("x", "y"))
+    table = ob.Release((4, 6), cells, (1.0,) * 2, ob.LaplaceParameters(10.0), guarantee, ("x", "y"))
     with pytest.raises(TypeError, match=r"event='a > b': .*a function"):
         table.posterior.probability("a > b")
     with pytest.raises(TypeError, match="function=3: must be a function"):

@@ -23,7 +23,7 @@ from opendp_bayes.mechanisms import gaussian_parameters
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.mechanisms.protocol import default_options, noises_every_count
 from tests.helpers import oracles
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
 
 
@@ -233,7 +233,7 @@ def test_json() -> None:
             ("a", "b", "c"),
             (1.0,) * 3,
             GaussianParameters(2.5, total),
-            promise(12, PrivacyLoss(math.inf, 0.5, math.inf)),
+            guarantee(12, PrivacyLoss(math.inf, 0.5, math.inf)),
         )
         assert Release.from_json(made.to_json()) == made
 

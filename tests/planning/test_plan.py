@@ -36,7 +36,7 @@ from opendp_bayes.planning.automatic import choose, usual
 from opendp_bayes.planning.compare import Plan, PlanRow
 from opendp_bayes.planning.expected_error import errors_at, expected_error
 from opendp_bayes.planning.plan import default_mechanisms
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.sweeps import some_of
 
 #: Standard errors between an expectation and its simulation. Five are exceeded once in 1.7 million
@@ -215,7 +215,7 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
             ("a", "b"),
             (1.0, 1.0),
             mechanism,
-            promise(200),
+            guarantee(200),
         )
         lower, upper = release.posterior.interval(0.95)
         widths.append(upper[0] - lower[0])

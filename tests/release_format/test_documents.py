@@ -15,11 +15,11 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.combination import Combination, check_given_once
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.merging import merged_places, neighbours
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted import LaplaceThreshold
 from tests.helpers.documents import discovery
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 NOISE = ob.LaplaceParameters(4.0, total="private")
 TWICE = ob.PrivacyLoss(epsilon=0.75, rho=0.28125, range=1.5)
@@ -30,7 +30,7 @@ TABLE = ob.Release(
     categories=CELLS,
     prior=(1.0,) * 6,
     mechanism=NOISE,
-    promise=Promise(None, 3, TWICE, "MaxDivergence"),
+    guarantee=PrivacyGuarantee(None, 3, TWICE, "MaxDivergence"),
     axes=("w", "v"),
     learned_prior=True,
     ordered=("v",),
@@ -40,7 +40,7 @@ MERGED = ob.Release(
     categories=("late", "early", "between"),
     prior=(1.0, 2.0, 3.0),
     mechanism=NOISE,
-    promise=Promise(None, 3, TWICE, "MaxDivergence"),
+    guarantee=PrivacyGuarantee(None, 3, TWICE, "MaxDivergence"),
     parts=(("d",), ("a", "b"), ("c",)),
 )
 
@@ -67,23 +67,23 @@ def test_both_are_read_as_they_were(release: ob.Release) -> None:
 @pytest.mark.parametrize("kind", ["table", "merged", "groups", "discovered"])
 def test_every_norm_of_a_distance_is_read_as_it_was(kind: str, distance: Distance) -> None:
     groups = GroupedRelease(
-        ("x", "y"), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0), NOISE, TABLE.promise
+        ("x", "y"), ((1, 2), (3, 4)), ("a", "b"), (1.0, 1.0), NOISE, TABLE.guarantee
     )
     infinite = ob.PrivacyLoss(math.inf, math.inf, math.inf, delta=1e-8)
     discovered = discovery(LaplaceThreshold(4.0, 60), infinite)
     made: Any = {"table": TABLE, "merged": MERGED, "groups": groups, "discovered": discovered}[kind]
-    made = replace(made, promise=replace(made.promise, d_in=distance))
+    made = replace(made, guarantee=replace(made.guarantee, d_in=distance))
     kind_of = ob.DiscoveredRelease if kind == "discovered" else ob.Release
     again = kind_of.from_json(made.to_json())
     assert again == made
-    assert again.promise.distance == distance
+    assert again.guarantee.distance == distance
 
 
 def test_values_of_axes_are_those_of_each_column() -> None:
     """Of three columns, too, of which the first comes last in the alphabet."""
     assert TABLE.values_of_axes == {"w": ("x", "y") * 3, "v": ("p", "p", "q", "q", "r", "r")}
     cells = tuple((one, two, three) for one in "ab" for two in (1, 2, 3) for three in (True, False))
-    three = ob.Release((1,) * 12, cells, (1.0,) * 12, NOISE, promise(None), ("z", "b", "a"))
+    three = ob.Release((1,) * 12, cells, (1.0,) * 12, NOISE, guarantee(None), ("z", "b", "a"))
     assert three.values_of_axes == {
         "z": tuple("a" * 6 + "b" * 6),
         "b": (1, 1, 2, 2, 3, 3) * 2,
@@ -139,7 +139,11 @@ def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine(
 
 def test_a_learned_prior_needs_noise_on_the_counts() -> None:
     exponential = ob.Release(
-        (3, 1, 2), ("a", "b", "c"), (1.0,) * 3, ob.mechanisms.HellingerExponential(1.0), promise(6)
+        (3, 1, 2),
+        ("a", "b", "c"),
+        (1.0,) * 3,
+        ob.mechanisms.HellingerExponential(1.0),
+        guarantee(6),
     )
     assert ob.Release.from_json(exponential.to_json()) == exponential
     with pytest.raises(ValueError, match="prior"):
@@ -155,13 +159,13 @@ GROUPS = GroupedRelease(
     categories=("yes", "no"),
     prior=(1.0, 2.0),
     mechanism=NOISE,
-    promise=Promise(None, 1, LOSS, "MaxDivergence"),
+    guarantee=PrivacyGuarantee(None, 1, LOSS, "MaxDivergence"),
 )
 PUBLIC = replace(
     GROUPS,
     drawn=((3, 1), (0, 4), (2, 7)),
     mechanism=ob.mechanisms.HellingerExponential(1.0),
-    promise=Promise(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence"),
+    guarantee=PrivacyGuarantee(20, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence"),
     rest=3,
 )
 
@@ -187,8 +191,8 @@ def test_every_group_is_looked_at(
 
 def test_counts_of_a_group_of_one_table_are_its_part_of_them() -> None:
     """Of three groups of two categories, none of whose counts are those of another."""
-    of_28 = Promise(28, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence")
-    made = replace(PUBLIC, mechanism=ob.KNormParameters(1.0), promise=of_28, rest=11)
+    of_28 = PrivacyGuarantee(28, 1, ob.PrivacyLoss(9.0, 9.0, 9.0), "MaxDivergence")
+    made = replace(PUBLIC, mechanism=ob.KNormParameters(1.0), guarantee=of_28, rest=11)
     whole = made.whole
     assert len(set(whole.counts)) == len(whole.counts) == 7
     assert [made[group].counts for group in ("n", "m", "s")] == [
@@ -208,7 +212,7 @@ def test_groups_that_python_takes_for_equal_make_different_releases() -> None:
 # --- releases read together
 
 KNORM = ob.KNormParameters(2.0)
-FIRST = ob.Release((3, 5, 2), ("a", "b", "c"), (1.0, 2.0, 3.0), KNORM, promise(10))
+FIRST = ob.Release((3, 5, 2), ("a", "b", "c"), (1.0, 2.0, 3.0), KNORM, guarantee(10))
 SECOND = replace(FIRST, drawn=(4, 5, 1))
 
 
@@ -240,8 +244,8 @@ def test_releases_that_are_ordered_along_other_variables_are_not_combined() -> N
 
 
 def test_a_number_of_all_records_is_public_where_that_of_each_is() -> None:
-    private = replace(SECOND, mechanism=NOISE, promise=promise(None))
-    both = Combination.of((FIRST, replace(SECOND, promise=promise(10))), "different")
+    private = replace(SECOND, mechanism=NOISE, guarantee=guarantee(None))
+    both = Combination.of((FIRST, replace(SECOND, guarantee=guarantee(10))), "different")
     assert both.size == 20
     for releases in ((FIRST, private), (private, FIRST)):
         assert Combination.of(releases, "different").size is None
@@ -250,8 +254,8 @@ def test_a_number_of_all_records_is_public_where_that_of_each_is() -> None:
 
 def test_public_numbers_of_the_same_records_are_equal() -> None:
     """Of two releases, and of three of which one says nothing."""
-    private = replace(SECOND, mechanism=NOISE, promise=promise(None))
-    other = replace(SECOND, promise=promise(11))
+    private = replace(SECOND, mechanism=NOISE, guarantee=guarantee(None))
+    other = replace(SECOND, guarantee=guarantee(11))
     for releases in ((FIRST, other), (private, FIRST, other), (FIRST, private, other)):
         with pytest.raises(ValueError, match="their public numbers"):
             Combination.of(releases, "same")
@@ -259,7 +263,9 @@ def test_public_numbers_of_the_same_records_are_equal() -> None:
 
 
 def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None:
-    limited = replace(SECOND, promise=promise(10, truncated=True, kept="the first row of each id"))
+    limited = replace(
+        SECOND, guarantee=guarantee(10, truncated=True, kept="the first row of each id")
+    )
     for releases in ((FIRST, limited), (limited, FIRST)):
         with pytest.raises(ValueError, match=r"releases\[1\]: .*their true counts"):
             Combination.of(releases, "same")
@@ -271,24 +277,31 @@ def test_equal_draws_of_other_tables_are_not_one_release() -> None:
     records.
     """
     cells = tuple((one, two) for one in ("yes", "no") for two in ("yes", "no"))
-    one = ob.Release((3, 1, 4, 2), cells, (1.0,) * 4, KNORM, promise(10), ("a", "b"))
+    one = ob.Release((3, 1, 4, 2), cells, (1.0,) * 4, KNORM, guarantee(10), ("a", "b"))
     check_given_once({"one": one, "other": replace(one, axes=("b", "a"))})
-    check_given_once({"one": one, "other": replace(one, promise=promise(11))})
+    check_given_once({"one": one, "other": replace(one, guarantee=guarantee(11))})
     numbers, booleans = (
         tuple((a, b) for a in values for b in values) for values in ((0, 1), (False, True))
     )
     check_given_once(
         {"one": replace(one, categories=numbers), "other": replace(one, categories=booleans)}
     )
-    for same in (one, replace(one, prior=(2.0,) * 4), replace(one, promise=promise(10, d_in=2))):
+    for same in (
+        one,
+        replace(one, prior=(2.0,) * 4),
+        replace(one, guarantee=guarantee(10, d_in=2)),
+    ):
         with pytest.raises(ValueError, match=r"other: .*same release as one"):
             check_given_once({"one": one, "other": same})
 
 
 def test_a_promise_of_nothing_keeps_the_public_number() -> None:
     for size in (None, 7):
-        assert (Promise.none(size).size, Promise.none(size).is_stated) == (size, False)
-    assert Promise.none(7).relation == "change-one"
+        assert (PrivacyGuarantee.none(size).size, PrivacyGuarantee.none(size).is_stated) == (
+            size,
+            False,
+        )
+    assert PrivacyGuarantee.none(7).relation == "change-one"
 
 
 # --- merges of more than two labels

@@ -9,7 +9,7 @@ import opendp_bayes as ob
 from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 READERS = (ob.Release, ob.Survey, Report)
 DOCUMENTS = {
@@ -89,7 +89,7 @@ def test_show_names_the_file_beside_a_page(tmp_path):
 @pytest.mark.parametrize("read", ["release", "survey"])
 @pytest.mark.parametrize("mark", ["\ufeff", b"\xef\xbb\xbf"])
 def test_a_mark_before_utf_8_is_none_of_the_text(read: str, mark: str | bytes) -> None:
-    release = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
+    release = ob.Release((3, 5), ("a", "b"), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     whole: Any = release if read == "release" else ob.Survey(("q",), (release,))
     text = whole.to_json()
     marked = mark + (text if isinstance(mark, str) else text.encode())

@@ -27,7 +27,7 @@ from opendp_bayes.release_format.labels import (
 )
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.grouped import with_groups
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 
 class Answer(str, Enum):
@@ -54,7 +54,7 @@ NUMBERS = [(True, np.bool_(True)), (1, np.int64(1)), ("yes", np.str_("yes"))]
 NUMBERS += [("yes", Answer.YES), (1, Whole.ONE)]
 CELLS = ((1, "yes"), (1, "no"), (True, "yes"), (True, "no"))
 TABLE = ob.Release(
-    (40, 10, 3, 7), CELLS, (1.0,) * 4, ob.KNormParameters(0.01), promise(60), ("region", "vote")
+    (40, 10, 3, 7), CELLS, (1.0,) * 4, ob.KNormParameters(0.01), guarantee(60), ("region", "vote")
 )
 GROUPED = GroupedRelease(
     groups=(1, 2),
@@ -62,7 +62,7 @@ GROUPED = GroupedRelease(
     categories=("yes", "no"),
     prior=(1.0, 1.0),
     mechanism=ob.KNormParameters(2.0),
-    promise=promise(60),
+    guarantee=guarantee(60),
     rest=7,
 )
 
@@ -249,7 +249,7 @@ def test_a_document_may_have_groups_of_different_types():
 
 
 def test_a_category_is_found_by_its_own_label_only():
-    release = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
+    release = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     posterior = release.posterior
     assert posterior[np.int64(1)].mean() == posterior[1].mean()
     for label in (True, 1.0, "1", Answer.YES, "yes"):
@@ -263,7 +263,7 @@ def test_a_category_is_found_by_its_own_label_only():
 
 def test_functions_of_categories_get_each_by_its_own_label():
     release = ob.Release(
-        (30, 5, 2), (0, 1, True), (1.0,) * 3, ob.KNormParameters(0.01), promise(37)
+        (30, 5, 2), (0, 1, True), (1.0,) * 3, ob.KNormParameters(0.01), guarantee(37)
     )
     posterior = release.posterior
     mean = posterior.quantity(lambda p: p[1]).mean()
@@ -277,7 +277,7 @@ def test_functions_of_categories_get_each_by_its_own_label():
 
 
 def test_releases_of_labels_of_other_types_are_not_read_together():
-    numbers = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), promise(8))
+    numbers = ob.Release((3, 5), (0, 1), (1.0, 1.0), ob.LaplaceParameters(1.0), guarantee(8))
     booleans = replace(numbers, categories=(False, True))
     with pytest.raises(ValueError, match=r"release all .*same categories"):
         ob.combine([numbers, booleans], records="different")
@@ -286,7 +286,7 @@ def test_releases_of_labels_of_other_types_are_not_read_together():
 
 
 ONE, OTHER = ((0, 1), (False, True))
-NUMBERED = ob.Release((40, 20), ONE, (1.0, 1.0), ob.KNormParameters(0.01), promise(60))
+NUMBERED = ob.Release((40, 20), ONE, (1.0, 1.0), ob.KNormParameters(0.01), guarantee(60))
 #: Releases that differ by the types of labels alone.
 BY_TYPE = {
     "categories": (NUMBERED, replace(NUMBERED, categories=OTHER)),
@@ -328,7 +328,7 @@ def test_releases_are_equal_by_every_field():
         {"categories": (1, 0)},
         {"prior": (1.0, 2.0)},
         {"mechanism": ob.KNormParameters(0.02)},
-        {"promise": promise(61)},
+        {"guarantee": guarantee(61)},
         {"group_size": 60},
     ):
         assert replace(NUMBERED, **changed) != NUMBERED

@@ -17,14 +17,14 @@ from opendp_bayes.results.estimates import (
     plug_in_estimate,
     says_little,
 )
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 RELEASE = Release(
     (12, 3, 5),
     ("a", "b", "c"),
     (1.0, 0.5, 2.0),
     LaplaceParameters(2.0),
-    promise(20),
+    guarantee(20),
 )
 PAIR = changed(RELEASE, drawn=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
 SLOW = changed(RELEASE, mechanism=HellingerExponential(0.5))

@@ -12,14 +12,14 @@ from matplotlib.lines import Line2D
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.results.figures import plot_posterior
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 PAIR = Release(
     (120, 80),
     ("$yes_$", "no"),
     (1.0, 1.0),
     LaplaceParameters(10.0),
-    promise(200, PrivacyLoss(0.1, 0.005, 0.2)),
+    guarantee(200, PrivacyLoss(0.1, 0.005, 0.2)),
 )
 PARTIES = changed(PAIR, drawn=(60, 30, 80, 30), categories=("a", "$b^$", 3, "d"), prior=(1.0,) * 4)
 BLUE, VERMILION = "#0072b2", "#d55e00"

@@ -17,7 +17,7 @@ from rich.console import Console
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 LOSS = ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
 ADDED = GroupedRelease(
@@ -26,10 +26,10 @@ ADDED = GroupedRelease(
     categories=("yes", "no"),
     prior=(1.0, 0.5),
     mechanism=ob.LaplaceParameters(2.0, total="private"),
-    promise=promise(None, LOSS),
+    guarantee=guarantee(None, LOSS),
 )
 CHANGED = replace(
-    ADDED, mechanism=ob.KNormParameters(2.0), promise=promise(40, LOSS), rest=13
+    ADDED, mechanism=ob.KNormParameters(2.0), guarantee=guarantee(40, LOSS), rest=13
 )  # one draw for all groups and the rest
 
 
@@ -58,7 +58,7 @@ def test_without_a_public_number_of_records_a_group_stands_for_itself():
         ("yes", "no"),
         (1.0, 0.5),
         ob.LaplaceParameters(2.0, total="private"),
-        promise(None, LOSS),
+        guarantee(None, LOSS),
     )
     assert ADDED.whole is None
 
@@ -72,7 +72,7 @@ def test_with_a_public_number_of_records_the_groups_are_parts_of_one_table():
     for at, one in enumerate(CHANGED.values()):
         assert one.whole is whole, "so that its posterior is computed once"
         assert one.counts == whole.counts[2 * at : 2 * at + 2]
-        assert one.promise == CHANGED.promise
+        assert one.guarantee == CHANGED.guarantee
         with pytest.raises(ValueError, match=r"to_json: .*one group of a table"):
             one.to_json()
 

@@ -9,7 +9,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 PRIVATE, PUBLIC = ob.LaplaceParameters(2.0, total="private"), ob.KNormParameters(2.0)
 REGIONS, VOTES = ("north", "south"), ("yes", "no", "none")
@@ -19,15 +19,15 @@ TABLE = ob.Release(
     tuple(product(REGIONS, VOTES)),
     (1.0, 2.0, 0.5) * 2,
     PRIVATE,
-    promise(None),
+    guarantee(None),
     axes=("region", "vote"),
 )
-OF_15 = replace(TABLE, mechanism=PUBLIC, promise=promise(15))
+OF_15 = replace(TABLE, mechanism=PUBLIC, guarantee=guarantee(15))
 
 
 def test_a_group_of_a_private_number_is_what_a_query_by_groups_makes_of_the_same_draws() -> None:
     asked = GroupedRelease(
-        REGIONS, (DRAWN[:3], DRAWN[3:]), VOTES, (1.0, 2.0, 0.5), PRIVATE, promise(None)
+        REGIONS, (DRAWN[:3], DRAWN[3:]), VOTES, (1.0, 2.0, 0.5), PRIVATE, guarantee(None)
     )
     found = TABLE.by("region")
     assert dict(found) == dict(asked)
@@ -79,7 +79,7 @@ def test_a_learned_prior_is_that_of_the_table() -> None:
 
 def test_several_columns_make_tuples_and_several_others_a_table() -> None:
     cells = tuple(product("ab", (1, 2, 3), (True, False)))
-    three = ob.Release(tuple(range(12)), cells, (1.0,) * 12, PRIVATE, promise(None), tuple("zyx"))
+    three = ob.Release(tuple(range(12)), cells, (1.0,) * 12, PRIVATE, guarantee(None), tuple("zyx"))
     by_two = three.by("x", "z")
     assert list(by_two) == list(product((True, False), "ab"))
     assert by_two[True, "b"].drawn == (6, 8, 10)
@@ -101,7 +101,7 @@ def test_what_is_said_of_the_other_columns_stays_theirs(
         tuple(product("ab", (1, 2, 3), (True, False))),
         (1.0,) * 12,
         PRIVATE if size is None else PUBLIC,
-        promise(size),
+        guarantee(size),
         tuple("zyx"),
         ordered=tuple("zy"),
         columns=tuple("zyx"),
@@ -133,7 +133,7 @@ def test_tables_that_leave_out_cells_and_releases_of_one_column_are_refused() ->
     some = replace(TABLE, drawn=DRAWN[:5], categories=TABLE.categories[:5], prior=TABLE.prior[:5])
     with pytest.raises(ValueError, match="cell for every combination"):
         some.by("region")
-    one = ob.Release((1, 2), ("a", "b"), (1.0, 1.0), PRIVATE, promise(None))
+    one = ob.Release((1, 2), ("a", "b"), (1.0, 1.0), PRIVATE, guarantee(None))
     with pytest.raises(ValueError, match=r"none, .*not of a joint table"):
         one.by("a")
 
@@ -145,7 +145,7 @@ def test_the_columns_of_a_query_by_groups_are_in_its_document() -> None:
         VOTES,
         (1.0,) * 3,
         PRIVATE,
-        promise(None),
+        guarantee(None),
         grouped_by=("region",),
     )
     assert json.loads(made.to_json())["by"] == ["region"]

@@ -10,11 +10,11 @@ import pytest
 from matplotlib.collections import QuadMesh
 
 import opendp_bayes as ob
-from tests.helpers.releases import changed, promise
+from tests.helpers.releases import changed, guarantee
 
 CELLS = tuple(product(["north", "so$_uth$"], ["yes", "no", 3]))
 TABLE = ob.Release(
-    (30, 20, 10, 15, 22, 3), CELLS, (1.0,) * 6, ob.KNormParameters(1.0), promise(100),
+    (30, 20, 10, 15, 22, 3), CELLS, (1.0,) * 6, ob.KNormParameters(1.0), guarantee(100),
     ("region", "vote"),
 )  # fmt: skip
 SOME = changed(TABLE, drawn=(40, 20, 40), categories=(*CELLS[1:3], CELLS[3]), prior=(1.0,) * 3)
@@ -122,7 +122,7 @@ def test_the_variables_of_a_heat_map_can_be_turned_and_chosen() -> None:
     assert mesh(turned) == pytest.approx(100 * TABLE.posterior.mean().reshape(2, 3).T.reshape(-1))
     three = ob.Release(
         tuple(range(5, 13)), tuple(product("ab", "cd", "ef")), (1.0,) * 8,
-        ob.KNormParameters(1.0), promise(68), ("x", "y", "z"),
+        ob.KNormParameters(1.0), guarantee(68), ("x", "y", "z"),
     )  # fmt: skip
     chosen = three.plot(variables=["x", "z"])
     assert mesh(chosen) == pytest.approx(100 * three.posterior.marginal("x", "z").mean())
@@ -141,7 +141,7 @@ def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() ->
     assert len(ax.patches) == 3
     cells = tuple(product(range(12), range(11)))
     wide = ob.Release(
-        (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), promise(660), ("x", "y")
+        (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), guarantee(660), ("x", "y")
     )
     lower, upper = wide.posterior.interval(0.9)
     (text,) = wide.plot(level=0.9).texts
@@ -154,7 +154,7 @@ def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() ->
 def test_a_word_that_is_a_little_longer_than_a_line_of_a_label_stays_whole() -> None:
     labels = ["administrator", "extremely conservative", "incomprehensibilities"]
     table = ob.Release(
-        (5,) * 6, tuple(product("ab", labels)), (1.0,) * 6, ob.KNormParameters(1.0), promise(30),
+        (5,) * 6, tuple(product("ab", labels)), (1.0,) * 6, ob.KNormParameters(1.0), guarantee(30),
         ("x", "y"),
     )  # fmt: skip
     shown = [label.get_text() for label in table.plot().get_xticklabels()]
@@ -166,7 +166,7 @@ def test_axes_have_the_order_of_the_question() -> None:
     axes = ("vote", "town", "age")
     cells = tuple(product(["yes", "no"], ["y", "x"], [3, 1]))
     drawn = (80, 70, 60, 50, 40, 30, 20, 10)
-    made = ob.Release(drawn, cells, (1.0,) * 8, ob.LaplaceParameters(0.01), promise(360), axes)
+    made = ob.Release(drawn, cells, (1.0,) * 8, ob.LaplaceParameters(0.01), guarantee(360), axes)
     values = [[str(cell[at]) for cell in cells] for at in range(3)]
     assert {name: list(map(str, of)) for name, of in made.values_of_axes.items()} == dict(
         zip(axes, values, strict=True)

@@ -15,11 +15,11 @@ from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.pooled_release import Pooled
 from opendp_bayes.results.release import GroupedRelease
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
 
 #: Of the release that is pooled.
-PROMISE = promise(None)
+PROMISE = guarantee(None)
 PRIVATE = LaplaceParameters(1.0, total="private")
 
 
@@ -65,7 +65,7 @@ def test_the_table_has_the_promise_of_the_release(
     truncated: bool, kept: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shorten(monkeypatch)
-    made = promise(None, d_in=2, truncated=truncated, kept=kept)
+    made = guarantee(None, d_in=2, truncated=truncated, kept=kept)
     shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
     text = " ".join(plain.rendered(shown).split())
     whole = "whole identifiers, with at most " if truncated else ""
@@ -76,7 +76,7 @@ def test_the_table_has_the_promise_of_the_release(
     grouped = GroupedRelease(
         ("n", "s"), ((40, 10), (10, 30)), ("a", "b"), (1.0, 1.0), PRIVATE, made
     )
-    assert grouped.pooled(ess=1).promise == made
+    assert grouped.pooled(ess=1).guarantee == made
 
 
 def test_refuses_what_is_no_group() -> None:

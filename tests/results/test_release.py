@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes import KNormParameters, LaplaceParameters, Promise, Release
+from opendp_bayes import KNormParameters, LaplaceParameters, PrivacyGuarantee, Release
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.release_format.data import ReleasedData
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 
 MECHANISMS = [
     LaplaceParameters(0.1),
@@ -48,7 +48,7 @@ def release(
 ):
     if loss is None:
         loss = mechanism.proven_loss(1, size=size, prior=np.array(prior))
-    return Release(drawn, categories, prior, mechanism, promise(size, loss))
+    return Release(drawn, categories, prior, mechanism, guarantee(size, loss))
 
 
 # --- the object
@@ -91,18 +91,20 @@ def test_what_it_says_of_itself():
     private = repr(release(LaplaceParameters(4.0, total="private"), size=None))
     assert "relation='add/remove', d_in=1, epsilon=0.25" in private
     assert "size" not in private
-    limited = release().with_promise(promise(5, truncated=True))
+    limited = release().with_guarantee(guarantee(5, truncated=True))
     assert repr(limited).endswith("measure='MaxDivergence', truncated=True)")
     differ = "differ by whole identifiers, with at most 1 record changed among the rows kept."
     assert differ in " ".join(str(limited).split())
-    assert "differ by 1 record changed." in str(release().with_promise(promise(5)))
-    kept = release().with_promise(promise(5, truncated=True, kept="the first row of each id"))
+    assert "differ by 1 record changed." in str(release().with_guarantee(guarantee(5)))
+    kept = release().with_guarantee(guarantee(5, truncated=True, kept="the first row of each id"))
     assert repr(kept).endswith(", truncated=True, kept='the first row of each id')")
 
 
 def test_json_has_the_rule_by_which_rows_were_kept_and_may_be_without():
     def limited(kept):
-        return release(LaplaceParameters(4.0)).with_promise(promise(5, truncated=True, kept=kept))
+        return release(LaplaceParameters(4.0)).with_guarantee(
+            guarantee(5, truncated=True, kept=kept)
+        )
 
     by_rule, drawn = limited("the first row of each id"), limited("")
     assert Release.from_json(by_rule.to_json()) == by_rule != drawn
@@ -118,7 +120,7 @@ def test_derived_values():
     assert made.relation == "change-one"
     assert release(LaplaceParameters(4.0, total="private"), size=None).relation == "add/remove"
     loss = ob.PrivacyLoss(epsilon=3.0, rho=2.0, range=1.0, delta=0.1)
-    other = made.with_promise(Promise(5, d_in=7, loss=loss, measure="other"))
+    other = made.with_guarantee(PrivacyGuarantee(5, d_in=7, loss=loss, measure="other"))
     assert (other.d_in, other.loss, other.measure, other.counts) == (7, loss, "other", made.counts)
     assert made.d_in == 1
 
@@ -245,7 +247,7 @@ def test_json_loses_nothing(drawn, scale, prior, d_in, loss, size):
         categories=tuple(range(len(drawn))),
         prior=(prior,) * len(drawn),
         mechanism=mechanism,
-        promise=Promise(
+        guarantee=PrivacyGuarantee(
             size=size,
             d_in=d_in,
             loss=ob.PrivacyLoss(*loss, delta=1e-9, method="m"),

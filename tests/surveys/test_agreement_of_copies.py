@@ -13,7 +13,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.surveys import agreement_of_copies as module
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
 
 pytestmark = pytest.mark.usefixtures("computed_once")
@@ -35,7 +35,7 @@ def posterior() -> SurveyPosterior:
         drawn = rng.multinomial(3000, rng.dirichlet(np.ones(len(cells))))
         noise = ob.GaussianParameters(4.0)
         releases[str(names)] = ob.Release(
-            tuple(map(int, drawn)), cells, (1.0,) * len(cells), noise, promise(3000), names
+            tuple(map(int, drawn)), cells, (1.0,) * len(cells), noise, guarantee(3000), names
         )
     return ob.combine_tables(releases)
 

@@ -51,7 +51,7 @@ def release(drawn: Any, labels: Any, scale: float, size: int | None = None) -> o
         tuple(labels),
         (1.0,) * len(labels),
         ob.LaplaceParameters(scale, total="private"),
-        ob.Promise(size, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
+        ob.PrivacyGuarantee(size, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence"),
     )
 
 
@@ -453,7 +453,7 @@ def test_other_mechanisms_are_refused() -> None:
     given: dict[str, Any] = tables(900)
     given["region"] = ob.Release(
         (400, 500), ("north", "south"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.1),
-        given["state"].promise,
+        given["state"].guarantee,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"tables\['region'\]: .* noise on the counts"):
         LevelsPosterior(given, PARTS)

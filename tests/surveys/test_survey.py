@@ -13,7 +13,7 @@ from opendp_bayes.results.release import GroupedRelease
 pytestmark = pytest.mark.usefixtures("computed_once")
 
 LOSS = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
-PROMISE = ob.Promise(None, 1, LOSS, "MaxDivergence")
+PROMISE = ob.PrivacyGuarantee(None, 1, LOSS, "MaxDivergence")
 NOISE = ob.LaplaceParameters(10.0, total="private")
 VOTE = ob.Release((60, 40), ("yes", "no"), (1.0, 1.0), NOISE, PROMISE)
 TABLE = ob.Release(
@@ -53,7 +53,7 @@ def test_the_total_is_rounded_up():
     loss = SURVEY.loss
     assert loss.epsilon == pytest.approx(0.4, rel=1e-15)
     assert (loss.rho, loss.range) == (pytest.approx(0.015), pytest.approx(0.6))
-    unbounded = VOTE.with_promise(replace(PROMISE, loss=replace(LOSS, epsilon=math.inf)))
+    unbounded = VOTE.with_guarantee(replace(PROMISE, loss=replace(LOSS, epsilon=math.inf)))
     assert ob.Survey(("a", "b"), (VOTE, unbounded)).loss.epsilon == math.inf
 
 
@@ -148,7 +148,7 @@ def test_refusals():
         ob.Survey(("a", "a"), (VOTE, TABLE))
     with pytest.raises(ValueError, match="as many as releases, 1"):
         ob.Survey(("a", "b"), (VOTE,))
-    other = VOTE.with_promise(replace(PROMISE, measure="ZeroConcentratedDivergence"))
+    other = VOTE.with_guarantee(replace(PROMISE, measure="ZeroConcentratedDivergence"))
     with pytest.raises(ValueError, match="be of one privacy measure"):
         ob.Survey(("a", "b"), (VOTE, other))
 
@@ -156,7 +156,7 @@ def test_refusals():
 def test_every_part_of_the_total_is_a_sum():
     """Of losses that differ in all of their parts, the last being the largest."""
     losses = [ob.PrivacyLoss(0.1 * i, 0.005 * i**2, 0.3 * i, 1e-7 * i, "exact") for i in (1, 2, 4)]
-    releases = [VOTE.with_promise(replace(PROMISE, loss=loss)) for loss in losses]
+    releases = [VOTE.with_guarantee(replace(PROMISE, loss=loss)) for loss in losses]
     total = ob.Survey(("a", "b", "c"), tuple(releases)).loss
     for name in ("epsilon", "rho", "range", "delta"):
         exact = sum(Fraction(getattr(loss, name)) for loss in losses)

@@ -60,7 +60,7 @@ def test_no_dot_of_a_row_hides_another_and_long_names_break_between_values():
         (a, b, c) for a in ("self-employed", "retired") for b in ("very low", "low") for c in "xyz"
     )
     table = ob.Release(
-        tuple(range(10, 22)), cells, (1.0,) * 12, TABLE.mechanism, TABLE.promise, ("a", "b", "c")
+        tuple(range(10, 22)), cells, (1.0,) * 12, TABLE.mechanism, TABLE.guarantee, ("a", "b", "c")
     )
     (ax,) = ob.Survey(("table",), (table,)).plot().axes
     heights = np.array([series.lines[0].get_ydata() for series in ax.containers])
@@ -114,7 +114,7 @@ def test_of_many_discovered_categories_the_most_frequent_are_drawn_and_everythin
         listed=0,
         discovery=Discovery(OptimalThreshold(1.0, 1e-8, 0.75), DiscreteLaplace(5.0)),
         drawn_rest=800,
-        promise=ob.Promise(None, 1, loss, "Approximate(MaxDivergence)"),
+        guarantee=ob.PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
     )
     (ax,) = ob.Survey(("code",), (release,)).plot(columns=1).axes
     labels = [text.get_text() for text in ax.get_yticklabels()]

@@ -10,7 +10,7 @@ import opendp_bayes as ob
 pytestmark = pytest.mark.usefixtures("computed_once")
 
 PARTS = ("epsilon", "rho", "range", "delta")
-PROMISE = ob.Promise(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
+PROMISE = ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
 VOTE = ob.Release(
     (60, 40), ("yes", "no"), (1.0, 1.0), ob.LaplaceParameters(10.0, total="private"), PROMISE
 )
@@ -23,7 +23,7 @@ def test_a_sum_that_floats_round_down_is_rounded_up(part: str, order: int) -> No
     loss = ob.PrivacyLoss(epsilon=0.5, rho=0.5, range=0.5, delta=0.5)
     losses = [loss, replace(loss, **{part: 2.0**-60})][::order]
     assert 0.5 + 2.0**-60 == 0.5
-    releases = tuple(VOTE.with_promise(replace(PROMISE, loss=one)) for one in losses)
+    releases = tuple(VOTE.with_guarantee(replace(PROMISE, loss=one)) for one in losses)
     total = ob.Survey(("one", "other"), releases).loss
     for name in PARTS:
         exact = sum(Fraction(getattr(one, name)) for one in losses)

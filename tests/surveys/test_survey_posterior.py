@@ -18,7 +18,7 @@ from opendp_bayes.surveys.survey_tables import consistent_draws
 from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from tests.helpers.optional import arviz_or_skip
-from tests.helpers.releases import promise
+from tests.helpers.releases import guarantee
 from tests.helpers.shortened import shorten
 
 LABELS: dict[str, tuple[Any, ...]] = {
@@ -52,7 +52,7 @@ def release(*variables: str, size: int | None = SIZE, **labels: Any) -> Any:
         cells = [cell[0] for cell in cells]
     axes = variables if len(variables) > 1 else ()
     ones = (1.0,) * len(cells)
-    return ob.Release(tuple(drawn), tuple(cells), ones, mechanism, promise(size), axes)
+    return ob.Release(tuple(drawn), tuple(cells), ones, mechanism, guarantee(size), axes)
 
 
 def tables(size: int | None = SIZE) -> dict[str, Any]:
@@ -421,7 +421,7 @@ def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.cliques == right.cliques
     np.testing.assert_array_equal(found.marginal("vote").mean(), right.marginal("vote").mean())
     grouped = GroupedRelease(
-        ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, promise(None)
+        ("n", None), ((30, 20), (30, 20)), ("yes", "no"), (1.0, 1.0), OPEN, guarantee(None)
     )
     with pytest.raises(ValueError, match=r"releases\['g'\]: is of groups"):
         _ = ob.Survey(("g",), (grouped,)).posterior
@@ -430,8 +430,8 @@ def test_a_survey_has_one_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_json_holds_what_the_posterior_rests_on(monkeypatch: pytest.MonkeyPatch) -> None:
     shorten(monkeypatch)
     right: SurveyPosterior = ob.combine_tables(tables())
-    stated = promise(SIZE, ob.PrivacyLoss(math.inf, 1.0, math.inf))
-    releases = tuple(replace(one, promise=stated) for one in tables().values())
+    stated = guarantee(SIZE, ob.PrivacyLoss(math.inf, 1.0, math.inf))
+    releases = tuple(replace(one, guarantee=stated) for one in tables().values())
     again = ob.Survey.from_json(ob.Survey(tuple(tables()), releases).to_json()).posterior
     assert again.cliques == right.cliques
     for names in again.cliques:
@@ -449,7 +449,7 @@ def test_json_holds_what_the_posterior_rests_on(monkeypatch: pytest.MonkeyPatch)
 )
 def test_one_table_has_the_posterior_of_its_release(mechanism: Any, drawn: Any, size: Any) -> None:
     ones = (1.0,) * len(drawn)
-    one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, promise(size))
+    one = ob.Release(drawn, tuple("xyz"[: len(drawn)]), ones, mechanism, guarantee(size))
     found = survey_posterior({"v": one}, concentration=sum(ones), ess=1000)
     exact = one.posterior.counts
     error = exact.std() / math.sqrt(found.ess["v",])
@@ -483,12 +483,14 @@ WIDE: Any = {f"w{at}": tuple(range(50)) for at in range(3)}
 def wide(*variables: str) -> Any:
     cells = tuple(itertools.product(*(WIDE[v] for v in variables)))
     drawn = tuple(range(len(cells)))
-    return ob.Release(drawn, cells, (1.0,) * len(cells), OPEN, promise(None), variables)
+    return ob.Release(drawn, cells, (1.0,) * len(cells), OPEN, guarantee(None), variables)
 
 
-GROUP = GroupedRelease(("n",), ((3, 2),), ("yes", "no"), (1.0, 1.0), NOISE, promise(9), rest=4)["n"]
+GROUP = GroupedRelease(("n",), ((3, 2),), ("yes", "no"), (1.0, 1.0), NOISE, guarantee(9), rest=4)[
+    "n"
+]
 EXPONENTIAL = ob.Release(
-    (3, 5), ("x", "y"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.5), promise(8)
+    (3, 5), ("x", "y"), (1.0, 1.0), ob.mechanisms.HellingerExponential(0.5), guarantee(8)
 )  # fmt: skip
 
 
@@ -497,15 +499,18 @@ EXPONENTIAL = ob.Release(
     [
         ({"a": wide("w0", "w1"), "b": wide("w1", "w2")}, "a table of 2500 cells"),
         ({"x": release("vote"), "y": release("age", size=None)}, None),
-        ({"x": release("vote"), "y": replace(release("age"), promise=promise(7))}, "300, .* 7"),
+        ({"x": release("vote"), "y": replace(release("age"), guarantee=guarantee(7))}, "300, .* 7"),
         ({"vote": release("vote"), "a": release("age", "vote", vote=("left", "right"))},
          r"tables\['a'\]: .*'right'\] of 'vote', another"),
         ({"vote": release("vote"), "again": release("vote")}, "is the same release as tables"),
-        ({"x": replace(release("vote"), promise=promise(SIZE, truncated=True))}, "rows that were"),
+        (
+            {"x": replace(release("vote"), guarantee=guarantee(SIZE, truncated=True))},
+            "rows that were",
+        ),
         ({"x": GROUP}, r"tables\['x'\]: is one group"),
         ({"x": EXPONENTIAL}, "'hellinger_exponential'; needs noise on the counts"),
         ({"x": ob.Release((3, 4, 5), (("a", 1), ("a", 2), ("b", 1)), (1.0,) * 3, OPEN,
-                          promise(None), ("u", "v"))}, "3 cells of 4 combinations"),
+                          guarantee(None), ("u", "v"))}, "3 cells of 4 combinations"),
     ],
 )  # fmt: skip
 def test_refuses_what_does_not_fit(given: Any, message: str | None) -> None:
@@ -524,7 +529,7 @@ def test_names_the_table_to_leave_out() -> None:
         axes = (f"w{one}", f"w{other}")
         cells = tuple(itertools.product(*(labels[v] for v in axes)))
         drawn = tuple(range(one, one + len(cells)))
-        return ob.Release(drawn, cells, (1.0,) * 144, OPEN, promise(None), axes)
+        return ob.Release(drawn, cells, (1.0,) * 144, OPEN, guarantee(None), axes)
 
     with pytest.raises(ValueError, match=r"20736 cells.*leave out 'w01'"):
         survey_posterior({f"w{a}{b}": table(a, b) for a, b in pairs})

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.questions.counts_of_frame import counts_of_frame
-from opendp_bayes.questions.question import Question
-from opendp_bayes.trusted import plan_kinds, stable_plans as query_plan
+from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.question import Question
+from opendp_bayes.trusted import plan_allowlist as plan_kinds, stable_plans as query_plan
 from opendp_bayes.trusted.stable_plans import stable_plan
 
 C = pl.col
@@ -157,6 +157,6 @@ def test_rows_by_a_column_are_not_those_with_the_least_values():
     query = of.query().truncate_per_group(1, keep=dp.polars.SortBy(["x"]))
     release = ob.posterior(query, "x", categories=[10, 20, 30], nulls=10, unknown=10).release()
     assert release.drawn == (0, 1, 0)
-    assert release.promise.kept == ""
+    assert release.guarantee.kept == ""
     page = (DOCS / "guarantee.md").read_text(encoding="utf-8")
     assert "of a person with 30, 10 and 20 it keeps 20" in page

@@ -16,8 +16,8 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
-from opendp_bayes.questions.categorical_counts import cells_in_frame
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries.categorical_counts import cells_in_frame
+from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of, plan_of
@@ -279,7 +279,7 @@ def test_every_spelling_of_a_unit_has_the_same_noise(query: Any) -> None:
     assert asked.distance == APART
     assert asked.fitted(0.015).mechanism.scale == pytest.approx(math.sqrt(10 / 0.03), rel=1e-8)
     found = ob.posterior(query(), "page", **OF_TWENTY).release()
-    assert found.d_in == found.promise.distance == APART
+    assert found.d_in == found.guarantee.distance == APART
     assert ob.Release.from_json(found.to_json()) == found
     assert "at most 1 in one count" in " ".join(str(found).split())
 
@@ -329,7 +329,7 @@ def test_groups_joint_tables_surveys_levels_and_discoveries_have_the_same_distan
     measurement = survey.resolve()
     assert measurement.map(PAGE_OF_TEN) <= 0.015
     released = survey.release()
-    assert [one.promise.distance for one in released.values()] == [days, APART, APART]
+    assert [one.guarantee.distance for one in released.values()] == [days, APART, APART]
     discovered = ob.discover(query_of(unit, rho=0.015, delta=1e-6), "page", nulls=ob.DROP)
     assert discovered._asked.distance == APART
     assert discovered.resolve().map(PAGE_OF_TEN)[0] <= 0.015

@@ -12,9 +12,9 @@ import pytest
 
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells, make_counts_of_groups
-from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame, kind_of, kinds_in
 from opendp_bayes.trusted.spaces import CountsSpace
+from opendp_bayes.trusted.truncation import Truncation
 
 
 class Answer(str, Enum):
@@ -123,11 +123,11 @@ def ways_to_count(domain: Any, metric: Any, made: Cells) -> list[Any]:
     kinds = {"vote": ColumnKind("text", "String")}
     fit = Cells((), np.array(0), SPACE)  # everything in one cell
     return [
-        lambda: make_counts_of_cells(domain, metric, made, RowLimits(), "test"),
+        lambda: make_counts_of_cells(domain, metric, made, Truncation(), "test"),
         lambda: make_counts_of_groups(domain, metric, made, kinds, lambda *_: None, "test"),
-        lambda: in_one_pass(domain, dp.frame_distance(metric), [made], RowLimits(), frozenset()),
+        lambda: in_one_pass(domain, dp.frame_distance(metric), [made], Truncation(), frozenset()),
         lambda: in_one_pass(
-            domain, dp.frame_distance(metric), [fit, made], RowLimits(), frozenset()
+            domain, dp.frame_distance(metric), [fit, made], Truncation(), frozenset()
         ),
     ]
 

@@ -148,9 +148,9 @@ def loses_more(case: Case, question: Question, query, released, random, stated):
 
 
 def promising_less(released, part: float):
-    loss = released.promise.loss
+    loss = released.guarantee.loss
     smaller = replace(loss, epsilon=loss.epsilon * part, rho=loss.rho * part)
-    return released.with_promise(replace(released.promise, loss=smaller))
+    return released.with_guarantee(replace(released.guarantee, loss=smaller))
 
 
 @pytest.mark.parametrize("seed", range(10))

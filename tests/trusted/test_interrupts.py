@@ -24,7 +24,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.questions import asked, posterior_query as context_module
+from opendp_bayes.queries import bound_query as asked, posterior_query as context_module
 from opendp_bayes.surveys import survey_query as survey_module
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import _action_below, deferred_interrupts, interruptible
@@ -330,10 +330,10 @@ QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
     [
         (context_module, "ask", lambda query: ob.posterior(query, **QUESTION)),
         (survey_module, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
-        (asked.Asked, "fitted", lambda query: ob.posterior(query, **QUESTION).summarize()),
-        (asked.Asked, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
+        (asked.BoundQuery, "fitted", lambda query: ob.posterior(query, **QUESTION).summarize()),
+        (asked.BoundQuery, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
         (
-            asked.Asked,
+            asked.BoundQuery,
             "fitted",
             lambda query: ob.survey(query, {"votes": QUESTION}).summarize(),
         ),

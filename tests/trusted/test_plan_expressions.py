@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from opendp_bayes.trusted import plan_gate, plan_values
-from opendp_bayes.trusted.plan_gate import check_plan
+from opendp_bayes.trusted import plan_validation as plan_gate, plan_values
+from opendp_bayes.trusted.plan_validation import check_plan
 from tests.helpers import every_expression as every, every_function
 
 

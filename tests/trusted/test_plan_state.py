@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.kept_rows import RowLimits, require_order
+from opendp_bayes.trusted.truncation import Truncation, require_order
 from tests.helpers.leaking_plans import CUT, C
 from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
 
@@ -35,7 +35,7 @@ def test_a_limit_stands_on_the_greater_side_of_every_comparison(operator: str) -
     limited = query(of_persons()).filter(THREE[operator])
     assert ob.posterior(limited, **OF_I).release().d_in == 3
     plan = object.__getattribute__(limited, "polars_plan")
-    assert RowLimits.of(plan).kept == "the first 3 rows of each p"
+    assert Truncation.of(plan).kept == "the first 3 rows of each p"
     with pytest.raises(ValueError, match="filter: over looks at other"):
         ob.posterior(query(of_persons()).filter(THE_REST[operator]), **OF_I)
 
@@ -171,7 +171,7 @@ def test_no_rule_is_said_of_a_key_that_is_computed_beside_a_named_one() -> None:
     for by in (["s", C("i") % 2], [C("i") % 2, "s"]):
         limited = query(of_persons()).truncate_per_group(2, by=by, keep="first")
         plan = object.__getattribute__(limited, "polars_plan")
-        assert RowLimits.of(plan).kept == ""
+        assert Truncation.of(plan).kept == ""
 
 
 @pytest.mark.parametrize("order", [None, "none", "left", "right"])

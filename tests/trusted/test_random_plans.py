@@ -11,8 +11,8 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 
-from opendp_bayes.questions.counts_of_frame import counts_of_frame
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.question import Question
 from tests.helpers.leaking_plans import CUT, SCHEMA, C
 
 Row = tuple[Any, ...]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import opening
+from opendp_bayes.trusted import contexts as opening
 from tests.helpers.grouped import with_groups
 from tests.helpers.sources import ROOT
 

@@ -11,13 +11,13 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.exponential.scores import score_change
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.questions import summary as summary_module
-from opendp_bayes.questions.asked import frames_of_the_same_rows
-from opendp_bayes.questions.columns import LabelledColumn, labelled_column
+from opendp_bayes.queries import summary as summary_module
+from opendp_bayes.queries.bound_query import frames_of_the_same_rows
+from opendp_bayes.queries.columns import LabelledColumn, labelled_column
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.cells import Axis, Cells
+from opendp_bayes.trusted.contexts import check_identifier
 from opendp_bayes.trusted.kinds import kind_of
-from opendp_bayes.trusted.opening import check_identifier
 from opendp_bayes.trusted.scanned_frames import scanned
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 from tests.helpers.grouped import with_groups

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.handed_out import lock_of
+from opendp_bayes.trusted.queryable_proxy import lock_of
 
 THREADS = 8
 DATA = pl.LazyFrame({"x": [True] * 60_000 + [False] * 40_000})

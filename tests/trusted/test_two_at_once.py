@@ -13,12 +13,12 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.questions import fitting
+from opendp_bayes.queries import mechanism_choice as fitting
 from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import measurements, measurements as pacing
 from opendp_bayes.trusted.budget import loss_in, unit_in_words
+from opendp_bayes.trusted.contexts import opening_arguments
 from opendp_bayes.trusted.measurements import measured_sampler
-from opendp_bayes.trusted.opening import opening_arguments
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 
 AGES = ["30", "20", "10", "40"]
@@ -156,13 +156,13 @@ def test_a_fixed_rule_stays_the_rule_in_a_survey(unit: dict[str, int]) -> None:
     drawn = query(**by_person).truncate_per_group(2)
     for made, start in ((limited, "the first 2 rows of each who"), (drawn, "rows drawn at random")):
         for release in ob.survey(made, {"age": AGE, "vote": VOTE}).release().values():
-            assert release.promise.truncated
-            assert release.promise.kept.startswith(start)
+            assert release.guarantee.truncated
+            assert release.guarantee.kept.startswith(start)
             assert release.d_in == 4 if "contributions" in unit else release.d_in in (4, 8)
     size = {"size": 60} if "changes" in unit else {}
     asked = {"age": {**AGE, **size}, "vote": {**VOTE, **size}}
     for release in ob.survey(query(**unit), asked).release().values():
-        assert (release.promise.truncated, release.promise.kept) == (False, "")
+        assert (release.guarantee.truncated, release.guarantee.kept) == (False, "")
 
 
 @pytest.mark.usefixtures("short_chains")

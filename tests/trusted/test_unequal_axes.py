@@ -11,11 +11,10 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.questions import joint_tables
-from opendp_bayes.questions.cells_of import cells_of
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries import joint_tables
+from opendp_bayes.queries.cells_of import cells_of
+from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import counted
-from opendp_bayes.trusted.kept_rows import RowLimits
 from opendp_bayes.trusted.kinds import kinds_in
 from opendp_bayes.trusted.spaces import (
     CountsOfSeveral,
@@ -23,6 +22,7 @@ from opendp_bayes.trusted.spaces import (
     GroupedCountsSpace,
     groups_and_labels,
 )
+from opendp_bayes.trusted.truncation import Truncation
 
 SCHEMA = {"size": pl.String, "age": pl.Int64, "in_town": pl.Boolean, "home": pl.String}
 SIZES, AGES, HOMES = ["small", "large", "huge"], [30, 20, 10, 40], ["z", "a"]
@@ -40,7 +40,7 @@ ROWS = [
 def counts(question: Question) -> dict[Any, int]:
     frame = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
-    (found,) = counted([cells], frame, frame.collect_schema(), RowLimits())
+    (found,) = counted([cells], frame, frame.collect_schema(), Truncation())
     return dict(zip(cells.space.labels, found.tolist(), strict=True))
 
 
@@ -89,7 +89,7 @@ def test_groups_of_several_columns_of_different_lengths(by: tuple[str, ...]) -> 
     cells = cells_of(question, kinds_in(pl.LazyFrame(schema=SCHEMA)), None)
     assert groups_and_labels(cells.space.categories) == (tuple(keys), (True, False))
     rows = pl.DataFrame(ROWS, schema=SCHEMA, orient="row").lazy()
-    (found,) = counted([cells], rows, rows.collect_schema(), RowLimits())
+    (found,) = counted([cells], rows, rows.collect_schema(), Truncation())
     expected = Counter(
         (key if (key := tuple(value(row, name) for name in by)) in keys else None, row[2])
         for row in ROWS

@@ -8,8 +8,8 @@ import pytest
 
 from opendp_bayes import (
     DiscoveredRelease,
+    PrivacyGuarantee,
     PrivacyLoss,
-    Promise,
     Release,
     combine,
     noise_aware_posterior,
@@ -20,7 +20,9 @@ from opendp_bayes.unlisted import Discovery, GaussianThreshold, OptimalThreshold
 pytestmark = pytest.mark.usefixtures("computed_once")
 
 LAW = OptimalThreshold(1.0, 1e-8, 0.7999)
-PROMISE = Promise(None, 1, PrivacyLoss(1.0, np.inf, np.inf, 1e-8), "Approximate(MaxDivergence)")
+PROMISE = PrivacyGuarantee(
+    None, 1, PrivacyLoss(1.0, np.inf, np.inf, 1e-8), "Approximate(MaxDivergence)"
+)
 
 
 def release(**changed: Any) -> DiscoveredRelease:
@@ -31,7 +33,7 @@ def release(**changed: Any) -> DiscoveredRelease:
         "listed": 1,
         "discovery": Discovery(LAW, DiscreteLaplace(5.0)),
         "drawn_rest": 77,
-        "promise": PROMISE,
+        "guarantee": PROMISE,
     }
     return DiscoveredRelease(**given | changed)
 
@@ -91,7 +93,7 @@ def test_the_rest_has_its_proved_interval() -> None:
         release(drawn_rest=None, discovery=Discovery(OptimalThreshold(1.0, 1e-8)), people=True),
         release(
             discovery=Discovery(GaussianThreshold(4.0, 25), DiscreteGaussian(20.0)),
-            promise=Promise(
+            guarantee=PrivacyGuarantee(
                 None,
                 1,
                 PrivacyLoss(np.inf, 0.0325, np.inf, 1e-8),

@@ -18,7 +18,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
-from opendp_bayes.trusted.kept_rows import RowLimits
+from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
 from opendp_bayes.unlisted.thresholds import (
     Discovery,
@@ -52,7 +52,7 @@ def asked(frame: pl.LazyFrame, column: str = "key", **arguments: Any) -> Any:
 
 
 def counted(frame: pl.DataFrame, keys: Keys) -> CountedKeys:
-    return counted_in_frames(keys, RowLimits())(frame.lazy())
+    return counted_in_frames(keys, Truncation())(frame.lazy())
 
 
 # --- the law that is drawn is the law that is accounted for
@@ -315,7 +315,7 @@ def test_people_are_counted_where_the_records_say_who_they_are() -> None:
     release = found.release()
     assert release.people
     assert abs(release.drawn[0] - 300) < 150  # noise of 12, and 1500 records
-    assert found.summarize()["d_in"].item() == release.promise.distance.records == 5
+    assert found.summarize()["d_in"].item() == release.guarantee.distance.records == 5
 
 
 def test_records_are_counted_where_the_plan_has_changed_who_they_are_of() -> None:

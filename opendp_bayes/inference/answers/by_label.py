@@ -12,7 +12,13 @@ CATEGORIES = "category", "categories"
 
 
 def position_of(label: Label, categories: tuple[Label, ...]) -> int:
-    """Raises `KeyError` for what is no category."""
+    """Raises `KeyError` for what is no category.
+
+    Raises
+    ------
+    KeyError
+        For what is no category.
+    """
     position = place_of(label, categories)
     if position is None:
         raise absent(label, categories, CATEGORIES)
@@ -22,6 +28,11 @@ def position_of(label: Label, categories: tuple[Label, ...]) -> int:
 def positions_of(labels: Iterable[Label], categories: tuple[Label, ...], name: str) -> list[int]:
     """Raises `ValueError`/`TypeError` that names the argument for a label that is no category, or
     there twice.
+
+    Raises
+    ------
+    ValueError, TypeError
+        That names the argument for a label that is no category, or there twice.
     """
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise TypeError(f"{name}={told(labels)}: must be a list of categories.")
@@ -40,8 +51,11 @@ def grouped_positions(
 ) -> tuple[tuple[Label, ...], list[list[int]]]:
     """Labels and positions of groups, then those of the categories in no group.
 
-    Raises `ValueError`/`TypeError` where a group is empty or holds all categories, where a category
-    is in two groups, or where two labels are the same.
+    Raises
+    ------
+    ValueError, TypeError
+        Where a group is empty or holds all categories, where a category is in two groups, or where
+        two labels are the same.
     """
     if not isinstance(groups, Mapping):
         raise TypeError(

@@ -54,7 +54,8 @@ class Comparison(Shown):
 
     Attributes
     ----------
-    categories : the labels, in whose order all arrays of shape `(k,)` are.
+    categories : tuple[str or int or bool or tuple, ...]
+        The labels, in whose order all arrays of shape `(k,)` are.
     """
 
     def __init__(

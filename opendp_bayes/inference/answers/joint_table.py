@@ -12,7 +12,13 @@ from opendp_bayes.release_format.labels import are_same, distinct, identity, pla
 
 
 def positions_among(axes: tuple[str, ...], names: Any, argument: str = "variables") -> list[int]:
-    """Positions of variables among the axes of a table. Raises `ValueError` for what is none."""
+    """Positions of variables among the axes of a table.
+
+    Raises
+    ------
+    ValueError
+        For what is none.
+    """
     names = as_names(names, argument)
     if not axes:
         raise ValueError(
@@ -37,7 +43,13 @@ def check_others(given: Mapping[str, Value], variables: Sequence[str]) -> None:
 
 
 def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
-    """Find a value among those of a variable. Raises `ValueError` for what is none."""
+    """Find a value among those of a variable.
+
+    Raises
+    ------
+    ValueError
+        For what is none.
+    """
     known = distinct(values)
     place = place_of(value, known)
     if place is None:
@@ -51,8 +63,12 @@ def place_among(variable: str, value: Value, values: Iterable[Label]) -> int:
 def cells_given(
     axes: tuple[str, ...], cells: tuple[Any, ...], given: Mapping[str, Value]
 ) -> list[int]:
-    """Positions of the cells with the given values. Raises `ValueError` for what is no variable, or
-    no value of it.
+    """Positions of the cells with the given values.
+
+    Raises
+    ------
+    ValueError
+        For what is no variable, or no value of it.
     """
     found = list(range(len(cells)))
     places = positions_among(axes, given, "given")
@@ -76,7 +92,12 @@ def collapsed(
     axes: tuple[str, ...], cells: tuple[Any, ...], kept: Sequence[int], inside: Sequence[int]
 ) -> tuple[tuple[Label, ...], list[list[int]]]:
     """Labels of the table of the variables at `kept`, and for each the cells among those at
-    `inside` that it is of. Raises `ValueError` where less than two values remain.
+    `inside` that it is of.
+
+    Raises
+    ------
+    ValueError
+        Where less than two values remain.
     """
     order = [places_of(cell[place] for cell in cells) for place in kept]
     members: dict[tuple[int, ...], list[int]] = {}

@@ -44,11 +44,16 @@ class QuantilePosterior(Shown):
 
     Attributes
     ----------
-    level : the part of the records at or below the quantile, 0.5 for the median.
-    categories : the labels in order.
-    probabilities : the posterior probability of each category to hold the quantile, shape `(k,)`.
-    edges : the `k + 1` ends of the bins; None where none were given.
-    left_out : the categories without an order, whose records are not among those of `categories`.
+    level : float
+        The part of the records at or below the quantile, 0.5 for the median.
+    categories : tuple[str or int or bool or tuple, ...]
+        The labels in order.
+    probabilities : ndarray
+        The posterior probability of each category to hold the quantile, shape `(k,)`.
+    edges : ndarray or None
+        The `k + 1` ends of the bins; None where none were given.
+    left_out : tuple[str or int or bool or tuple, ...], optional
+        The categories without an order, whose records are not among those of `categories`.
     """
 
     def __init__(
@@ -74,7 +79,10 @@ class QuantilePosterior(Shown):
         """The first and the last category of the equal-tailed credible interval of probability
         `level` or more: not more than `(1 - level) / 2` is before it, and not more after.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         first, last = self.places(level)
         return self.categories[first], self.categories[last]
@@ -82,7 +90,10 @@ class QuantilePosterior(Shown):
     def places(self, level: float = 0.95) -> tuple[int, int]:
         """The places of both ends of `interval` among the categories, the first being 0.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         tail = (1 - as_level(level)) / 2
         before, after = (
@@ -96,7 +107,10 @@ class QuantilePosterior(Shown):
         """The quantile in the units of `edges`: where the distribution function reaches the level
         if records are spread evenly within each bin, so that it is linear there. By draws.
 
-        Raises `ValueError` where no edges were given.
+        Raises
+        ------
+        ValueError
+            Where no edges were given.
         """
         if self.edges is None:
             raise ValueError(
@@ -132,7 +146,8 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
 
     Attributes
     ----------
-    warning : a sentence on those that a fixed prior may have moved; empty where there are none.
+    warning
+        A sentence on those that a fixed prior may have moved; empty where there are none.
     """
 
     def __init__(self, quantiles: Iterable[QuantilePosterior]) -> None:
@@ -143,9 +158,14 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
         """Draw the quantiles with their intervals of probability `level` on `ax`, by default on new
         axes, and return them.
 
-        With edges, dots are the medians of the values, else the most probable categories. Raises
-        `ImportError` without matplotlib, which the extra `plot` installs, and `ValueError` unless
-        `0 < level < 1`.
+        With edges, dots are the medians of the values, else the most probable categories.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib, which the extra `plot` installs.
+        ValueError
+            Unless `0 < level < 1`.
         """
         chosen = sorted(self.values(), key=lambda each: each.level)
         sentence = f"Intervals of probability {as_level(level):g}."
@@ -179,8 +199,11 @@ def quantiles_of(
 ) -> Quantiles:
     """The posteriors of quantiles of categories in order, without those that are `left_out`.
 
-    Raises `ValueError`/`TypeError` for levels that are not between 0 and 1 or there twice, and for
-    edges that do not rise or are not one more than the categories.
+    Raises
+    ------
+    ValueError, TypeError
+        For levels that are not between 0 and 1 or there twice, and for edges that do not rise or
+        are not one more than the categories.
     """
     if isinstance(levels, (str, bytes)) or not np.iterable(levels) or not len(levels):
         raise TypeError(f"levels={told(levels)}: must be a list of numbers between 0 and 1.")

@@ -90,16 +90,21 @@ class NoiseAwarePosterior(UnderflowIsZero):
     `merged` and `given` of another. Arrays over categories have shape `(k,)`, in the order of
     `categories`.
 
+    Source: `docs/research/computation.md`.
+
     Attributes
     ----------
-    release : the release, or the `Combination` of several.
-    categories : the labels of the categories: the release's, unless `merged` or `given` made it.
-    prior : concentration of the prior of their probabilities.
-    axes : the variables of a joint table (`marginal`, `conditional`); empty otherwise.
-    unordered : the categories that stand for no value, or for values that are no category: labels
-        of `nulls=` and `unknown=` that are not listed. Ordered answers leave them out.
-
-    Source: `docs/research/computation.md`.
+    release : Release or Combination
+        The release, or the `Combination` of several.
+    categories : tuple[str or int or bool or tuple, ...], optional
+        The labels of the categories: the release's, unless `merged` or `given` made it.
+    prior : tuple[float, ...]
+        Concentration of the prior of their probabilities.
+    axes : tuple[str, ...], optional
+        The variables of a joint table (`marginal`, `conditional`); empty otherwise.
+    unordered : tuple[str or int or bool or tuple, ...], optional
+        The categories that stand for no value, or for values that are no category: labels of
+        `nulls=` and `unknown=` that are not listed. Ordered answers leave them out.
     """
 
     def __init__(
@@ -184,12 +189,17 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         Parameters
         ----------
-        level : between 0 and 1.
-        kind : `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
-            equal-tailed intervals widened until all of them hold together with probability
-            `level` (by simulation).
+        level : float, default 0.95
+            Between 0 and 1.
+        kind : Interval, default "equal-tailed"
+            `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
+            equal-tailed intervals widened until all of them hold together with probability `level`
+            (by simulation).
 
-        Raises `ValueError` for another level or kind.
+        Raises
+        ------
+        ValueError
+            For another level or kind.
         """
         level = as_level(level)
         as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
@@ -203,7 +213,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         Columns: `category`, or one for each of `axes` (with `_` at the end of a name that is that
         of another column), as text; `mean`, `std`, and `lower` and `upper` end of the equal-tailed
-        interval of probability `level`. Raises `ValueError` unless `0 < level < 1`.
+        interval of probability `level`.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         lower, upper = self.interval(level)
         numbers = {"mean": self.mean(), "std": self.std(), "lower": lower, "upper": upper}
@@ -235,11 +250,15 @@ class NoiseAwarePosterior(UnderflowIsZero):
         stay what they are and come last. The probabilities of groups are Dirichlet given the
         counts as those of categories are, so nothing is lost.
 
-        Raises `ValueError`/`TypeError` for groups that are empty or overlap, or leave less than
-        two categories.
+        Raises
+        ------
+        ValueError, TypeError
+            For groups that are empty or overlap, or leave less than two categories.
 
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        Examples
+        --------
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
+        >>> promise = PrivacyGuarantee(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
         >>> labels = ("left", "green", "right")
         >>> release = Release((3, 2, 4), labels, (1.0,) * 3, LaplaceParameters(2.0), promise)
         >>> release.posterior.merged({"coalition": ["left", "green"]}).categories
@@ -261,8 +280,10 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         The posterior is a mixture of Dirichlets, which this is not: use `sample` where it matters.
 
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-        >>> promise = Promise(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        Examples
+        --------
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
+        >>> promise = PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
         >>> release = Release((3, 5), ("a", "b"), (1.0, 1.0), LaplaceParameters(0.01), promise)
         >>> release.posterior.dirichlet().round(6).tolist()
         [4.0, 6.0]
@@ -274,7 +295,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         all of these.
 
         Its `counts` are those of the categories, and `records` their number.
-        Raises `ValueError`/`TypeError` for less than two categories, or what is none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For less than two categories, or what is none.
         """
         places = positions_of(categories, self.categories, "categories")
         if len(places) < 2:
@@ -293,8 +318,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
         table of all combinations has its variables in place of `category`.
 
         The draws of the Markov chains, or where there are none, four chains of `draws` independent
-        draws each. Raises `ImportError` without arviz-base, which is for Python 3.11 and later;
-        `sample` needs no more than this package.
+        draws each.
+
+        Raises
+        ------
+        ImportError
+            Without arviz-base, which is for Python 3.11 and later; `sample` needs no more than this
+            package.
         """
         try:
             from arviz_base import from_dict
@@ -328,8 +358,14 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         `event` is a function of the probabilities, an array of shape `(k, draws)` so that
         `theta[0]` is the first category in every draw; it returns booleans of shape `(draws,)`, as
-        `lambda theta: theta[0] > theta[1]` does. Raises `ValueError` if it returns anything else,
-        and `TypeError` for what is no function.
+        `lambda theta: theta[0] > theta[1]` does.
+
+        Raises
+        ------
+        ValueError
+            If it returns anything else.
+        TypeError
+            For what is no function.
         """
         check_function(event, "event", "lambda theta: theta[0] > theta[1]")
         as_generator(seed)
@@ -349,9 +385,15 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def difference(self, first: Label, second: Label, seed: int | None = 0) -> Quantity:
         """The probability of one category minus that of another, for instance of two parties.
 
-        Its mean, its standard deviation and the probability of its sign are computed; intervals
-        are of draws of these two and the rest. Raises `KeyError` for what is no category, and
-        `ValueError` for the same one twice.
+        Its mean, its standard deviation and the probability of its sign are computed; intervals are
+        of draws of these two and the rest.
+
+        Raises
+        ------
+        KeyError
+            For what is no category.
+        ValueError
+            For the same one twice.
         """
         places, _ = self._two(first, second), as_generator(seed)
         rest = [place for place in range(len(self.categories)) if place not in places]
@@ -364,8 +406,14 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def ratio(self, first: Label, second: Label) -> Quantity:
         """The probability of one category over that of another, by the mixture of Betas that it
         follows from. Its mean is infinite where the prior of the second is at most 1, and its
-        standard deviation where that is at most 2: the second may have no records. Raises
-        `KeyError` for what is no category, and `ValueError` for the same one twice.
+        standard deviation where that is at most 2: the second may have no records.
+
+        Raises
+        ------
+        KeyError
+            For what is no category.
+        ValueError
+            For the same one twice.
         """
         places = self._two(first, second)
         among = self._engine.given(places)
@@ -374,8 +422,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return Quantity(f"{first} / {second}", law, 1.0)
 
     def odds(self, label: Label) -> Quantity:
-        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together. Raises
-        `KeyError` for what is none.
+        """The odds of one category, `θ / (1 - θ)`, as the `ratio` to all others together.
+
+        Raises
+        ------
+        KeyError
+            For what is none.
         """
         place = position_of(label, self.categories)
         others = [other for other in range(len(self.categories)) if other != place]
@@ -387,7 +439,10 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """For ordered categories, the probability of each or one before it, among those that have
         an order (`unordered`). The last one's is 1 and left out.
 
-        Raises `ValueError` for the cells of a joint table.
+        Raises
+        ------
+        ValueError
+            For the cells of a joint table.
         """
         return self._cumulative
 
@@ -426,16 +481,23 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         Parameters
         ----------
-        level : between 0 and 1.
-        edges : the ends of the bins that the ordered categories are, one more than these, rising;
-            the quantile then has a `value` in their units, with the records of a bin spread evenly
+        level : float
+            Between 0 and 1.
+        edges : array_like, optional
+            The ends of the bins that the ordered categories are, one more than these, rising; the
+            quantile then has a `value` in their units, with the records of a bin spread evenly
             within it.
 
-        Raises `ValueError`/`TypeError` for another level, for edges that do not rise or are not one
-        more than the categories, and for the cells of a joint table.
+        Raises
+        ------
+        ValueError, TypeError
+            For another level, for edges that do not rise or are not one more than the categories,
+            and for the cells of a joint table.
 
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-        >>> promise = Promise(90, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        Examples
+        --------
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
+        >>> promise = PrivacyGuarantee(90, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
         >>> ages, noise = ("18-39", "40-64", "65-89"), LaplaceParameters(2.0)
         >>> posterior = Release((30, 33, 27), ages, (1.0,) * 3, noise, promise).posterior
         >>> median = posterior.quantile(0.5, edges=[18, 40, 65, 90])
@@ -452,8 +514,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         `edges`, the rising ends of the bins, each has a `value` in their units. Warns of those that
         a fixed prior may have moved by more than half a standard deviation.
 
-        Raises `ValueError`/`TypeError` for other levels, for edges that do not rise or are not one
-        more than the categories, and for the cells of a joint table.
+        Raises
+        ------
+        ValueError, TypeError
+            For other levels, for edges that do not rise or are not one more than the categories,
+            and for the cells of a joint table.
         """
         ordered = self._in_order
         at_least = ordered._engine.at_least
@@ -481,9 +546,15 @@ class NoiseAwarePosterior(UnderflowIsZero):
         a table of a survey, unless others are asked for.
 
         `function` takes a mapping from each category to its draws, shape `(draws,)`, and returns a
-        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few
-        draws first. Raises `ValueError` if it returns anything else or `draws` is 1, and `KeyError`
-        if it asks for what is no category; `TypeError` for what is no function.
+        number for each draw, as `lambda p: p["yes"] - 2 * p["no"]` does. It is tried on a few draws
+        first.
+
+        Raises
+        ------
+        ValueError
+            If it returns anything else or `draws` is 1.
+        KeyError
+            If it asks for what is no category; `TypeError` for what is no function.
         """
         check_function(function, "function", "lambda p: p['yes'] - 2 * p['no']")
         label, _ = as_text(label, "label"), as_generator(seed)
@@ -504,11 +575,16 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
         The probability of a value is the sum of those of its cells, which is Dirichlet given the
         counts as they are, so nothing is lost. Values are in the order of the cells.
-        Raises `ValueError`/`TypeError` for what is no table or no variable of it, and where less
-        than two values remain.
 
-        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, Promise, Release
-        >>> promise = Promise(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
+        Raises
+        ------
+        ValueError, TypeError
+            For what is no table or no variable of it, and where less than two values remain.
+
+        Examples
+        --------
+        >>> from opendp_bayes import LaplaceParameters, PrivacyLoss, PrivacyGuarantee, Release
+        >>> promise = PrivacyGuarantee(9, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence")
         >>> cells = (("n", "yes"), ("n", "no"), ("s", "yes"), ("s", "no"))
         >>> axes = ("region", "vote")
         >>> drawn, mechanism = (3, 2, 1, 3), LaplaceParameters(2.0)
@@ -526,8 +602,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
         records for which other variables have the values `given`.
 
         It is a mixture of Dirichlets too: probabilities within some cells are Dirichlet given their
-        counts. Without `variables`, of all that are not given. Raises `ValueError`/`TypeError` for
-        what is no table, no variable or no value of it, and where less than two values remain.
+        counts. Without `variables`, of all that are not given.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what is no table, no variable or no value of it, and where less than two values
+            remain.
         """
         names = variables or [name for name in self.axes if name not in given]
         kept = positions_among(self.axes, names)
@@ -577,8 +658,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """The difference of the probabilities of each category, this posterior's minus the other's,
         for two independent data sets. Nothing is drawn.
 
-        Raises `TypeError` for what is no posterior, and `ValueError` if the two do not have the
-        same categories in the same order.
+        Raises
+        ------
+        TypeError
+            For what is no posterior.
+        ValueError
+            If the two do not have the same categories in the same order.
         """
         self._check_alike(other)
         behind = [each._engine.independent for each in (self, other)]

@@ -36,8 +36,10 @@ class Quantity(Shown):
 
     Attributes
     ----------
-    label : what it is.
-    above : the number that `probability` compares it with: 1 of a ratio or of odds, 0.5 of a
+    label : Any
+        What it is.
+    above : float or None, default 0.0
+        The number that `probability` compares it with: 1 of a ratio or of odds, 0.5 of a
         probability, 0 of others; None where no number divides it.
     """
 
@@ -140,7 +142,10 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,
         and `lower` and `upper` end of the equal-tailed interval of probability `level`.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         every = self.values()
         rows = [(one.mean(), one.std(), one.median(), *one.interval(level)) for one in every]
@@ -154,7 +159,8 @@ class CategoryPosterior(Quantity):
 
     Attributes
     ----------
-    label : the category.
+    label : Any
+        The category.
     """
 
     _law: "OfMixture"
@@ -167,7 +173,10 @@ class CategoryPosterior(Quantity):
     ) -> tuple[float, float]:
         """Lower and upper end of the credible interval of probability `level`.
 
-        Raises `ValueError` for another level or kind.
+        Raises
+        ------
+        ValueError
+            For another level or kind.
         """
         level, mixture = as_level(level), self._law.mixture
         as_choice(kind, "kind", ("equal-tailed", "highest density"))
@@ -330,7 +339,13 @@ class OfDifference(OfDraws):
 
 
 def check_function(given: object, name: str, such_as: str) -> None:
-    """Raises `TypeError` for what cannot be called."""
+    """Raises `TypeError` for what cannot be called.
+
+    Raises
+    ------
+    TypeError
+        For what cannot be called.
+    """
     if not callable(given):
         raise TypeError(f"{name}={told(given)}: must be a function, such as {such_as}.")
 

@@ -28,7 +28,8 @@ class NumberPosterior(UnderflowIsZero):
 
     Attributes
     ----------
-    label : what it is the number of.
+    label : str or int or bool or tuple
+        What it is the number of.
     """
 
     def __init__(self, label: Label, law: CountLaws, draw: Draw, places: list[int]) -> None:
@@ -76,7 +77,8 @@ class CountsPosterior(UnderflowIsZero):
 
     Attributes
     ----------
-    categories : the labels.
+    categories : tuple[str or int or bool or tuple, ...]
+        The labels.
     """
 
     def __init__(self, categories: tuple[Label, ...], laws: CountLaws, draw: Draw) -> None:

@@ -63,17 +63,20 @@ class CountsGivenNoise(ByLaws):
 
     The prior of the probabilities is Dirichlet, and the counts are multinomial.
 
-    Parameters
-    ----------
-    categories : what was drawn of the counts, and their prior.
-    total : the number of records, with its weights.
-    flat : whether it is private and every number equally probable.
-
     Raises `ValueError` before any sum is computed where one would take more than 1000 tilts.
 
     Every mean and standard deviation is within 1e-3 of the standard deviation, and every cumulative
     probability within 1e-3; mostly much nearer. Where the weights of all categories, each from
     other sums, do not agree to 1e-3, a `UserWarning` says so with the first answer.
+
+    Parameters
+    ----------
+    categories : NoisedCategories
+        What was drawn of the counts, and their prior.
+    total : {"remainder", "private", "bounded"}
+        The number of records, with its weights.
+    flat : bool, default False
+        Whether it is private and every number equally probable.
     """
 
     def __init__(self, categories: NoisedCategories, total: Total, flat: bool = False) -> None:
@@ -108,14 +111,20 @@ class CountsGivenNoise(ByLaws):
 
         Parameters
         ----------
-        looks : the counts as they were drawn, once or several times, each time with noise of its
-            own.
-        prior : concentration of the Dirichlet prior, shape `(k,)`.
-        size : the public number of records, which the true counts sum to; None if it is private.
-        records_prior : of a private number, a frozen discrete distribution of scipy; by default
-            every number is equally probable.
+        looks : Sequence[DrawnCounts]
+            The counts as they were drawn, once or several times, each time with noise of its own.
+        prior : array_like
+            Concentration of the Dirichlet prior, shape `(k,)`.
+        size : int, optional
+            The public number of records, which the true counts sum to; None if it is private.
+        records_prior : Any, optional
+            Of a private number, a frozen discrete distribution of scipy; by default every number is
+            equally probable.
 
-        Raises `ValueError` where nothing bounds a private number of records.
+        Raises
+        ------
+        ValueError
+            Where nothing bounds a private number of records.
         """
         # What was drawn without noise says nothing, and is alike.
         known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]

@@ -52,13 +52,16 @@ class TooWideError(Exception):
 class CountsGivenQ:
     """Laws of the counts of different categories, one by one in each row.
 
+    Raises `TooWideError` for counts whose laws are spread over too many numbers.
+
     Parameters
     ----------
-    leaves : the looks at the categories, and their priors.
-    times : how many categories each row stands for.
-    others : the priors of all categories but one of the row.
-
-    Raises `TooWideError` for counts whose laws are spread over too many numbers.
+    leaves : NoisedCategories
+        The looks at the categories, and their priors.
+    times : ndarray of int
+        How many categories each row stands for.
+    others : ndarray
+        The priors of all categories but one of the row.
     """
 
     def __init__(self, leaves: NoisedCategories, times: Integers, others: Floats) -> None:

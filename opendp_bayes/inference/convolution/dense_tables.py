@@ -88,15 +88,20 @@ def _along(axes: Axes, tilt: Floats) -> Floats:
 class Convolved:
     """Counts of every category in every data set.
 
+    Raises `ValueError` where tables are too large, or the sums beyond floating point.
+
     Parameters
     ----------
-    axes : for every category the counts in each data set, the axes of its table.
-    logs : the tables, logarithms.
-    tilt : a rate for each data set with which its counts sum to their number on average.
-    concentration : that of the prior, beside which the numbers of records are large or small.
-    log_weight : logarithms of the weights of numbers of records, which are given as a grid.
-
-    Raises `ValueError` where tables are too large, or the sums beyond floating point.
+    axes : Sequence[Axes]
+        For every category the counts in each data set, the axes of its table.
+    logs : Sequence[ndarray]
+        The tables, logarithms.
+    tilt : ndarray
+        A rate for each data set with which its counts sum to their number on average.
+    concentration : float
+        That of the prior, beside which the numbers of records are large or small.
+    log_weight : Callable[[Axes], ndarray]
+        Logarithms of the weights of numbers of records, which are given as a grid.
     """
 
     def __init__(

@@ -72,7 +72,10 @@ def widened(
     `exp(rate x)` of the count x in each: a strong prior moves counts far from what was drawn. Also
     the sum of the counts where they weigh most.
 
-    Raises `ValueError` where that takes too large a table.
+    Raises
+    ------
+    ValueError
+        Where that takes too large a table.
     """
     found = list(windows)
     while True:

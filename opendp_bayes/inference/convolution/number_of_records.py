@@ -151,8 +151,11 @@ def private(categories: NoisedCategories, records_prior: Any) -> Total:
     """A private number with a prior, a frozen discrete distribution of scipy or None for every
     number being equally probable.
 
-    Raises `ValueError` where nothing bounds the number, or only beyond 1e15, and for a prior with
-    gaps, or far above what was drawn.
+    Raises
+    ------
+    ValueError
+        Where nothing bounds the number, or only beyond 1e15, and for a prior with gaps, or far
+        above what was drawn.
     """
     log_weight = OfPrior(float(categories.prior.sum()), records_prior)
     highest = max(_highest(categories, records_prior), 0)

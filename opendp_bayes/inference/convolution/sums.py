@@ -103,11 +103,16 @@ class SumLaws:
 
     Attributes
     ----------
-    whole : each on a lattice; nothing for counts whose law is read from `counts`.
-    near : finer lattices near 0, finest first, with the place of each row in them, or -1.
-    leaf : the row of `counts` that a sum of one is, or -1.
-    counts : the laws of single counts.
-    outline : moments and ends.
+    whole : Lattices
+        Each on a lattice; nothing for counts whose law is read from `counts`.
+    near : list[tuple[ndarray of int, Lattices]]
+        Finer lattices near 0, finest first, with the place of each row in them, or -1.
+    leaf : ndarray of int
+        The row of `counts` that a sum of one is, or -1.
+    counts : TiltedCounts
+        The laws of single counts.
+    outline : Outline
+        Moments and ends.
     """
 
     whole: Lattices
@@ -183,9 +188,12 @@ class Sums:
 
     Parameters
     ----------
-    counts : the laws of different counts, which are cut where nothing of them is needed.
-    times : how often each is there.
-    lowest, highest : of the sum of all that matters.
+    counts : TiltedCounts
+        The laws of different counts, which are cut where nothing of them is needed.
+    times : ndarray of int
+        How often each is there.
+    lowest, highest : float
+        Of the sum of all that matters.
     """
 
     def __init__(

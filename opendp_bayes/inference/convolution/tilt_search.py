@@ -116,10 +116,14 @@ class TiltSearch:
 
     Attributes
     ----------
-    categories : those that are different.
-    times : how often each of them is there.
-    origin : a count of each, whose weight is 1: logarithms of weights are relative to it.
-    total : the number of records.
+    categories : NoisedCategories
+        Those that are different.
+    times : ndarray of int
+        How often each of them is there.
+    origin : ndarray of int
+        A count of each, whose weight is 1: logarithms of weights are relative to it.
+    total : {"remainder", "private", "bounded"}
+        The number of records.
     """
 
     categories: NoisedCategories
@@ -131,7 +135,10 @@ class TiltSearch:
     def all(self) -> list[tuple[TiltedCounts, Fade]]:
         """The counts under all tilts that are needed, each with where it is used.
 
-        Raises `ValueError` where they are too many, or a number is not reached.
+        Raises
+        ------
+        ValueError
+            Where they are too many, or a number is not reached.
         """
         best = self._of(balanced(self.categories, self.times, self.total))
         if not self.total.is_point:

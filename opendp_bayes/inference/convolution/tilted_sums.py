@@ -23,11 +23,16 @@ class TiltedSums:
 
     Parameters
     ----------
-    tilted : the laws of the counts of different categories.
-    times : how many categories each stands for.
-    total : the number of records, with its weights.
-    origin : a count of each, whose weight is 1: logarithms are relative to it.
-    fade : a factor of the weight of each number of records, to share it with neighbouring tilts.
+    tilted : TiltedCounts
+        The laws of the counts of different categories.
+    times : ndarray of int
+        How many categories each stands for.
+    total : {"remainder", "private", "bounded"}
+        The number of records, with its weights.
+    origin : ndarray of int
+        A count of each, whose weight is 1: logarithms are relative to it.
+    fade : Fade
+        A factor of the weight of each number of records, to share it with neighbouring tilts.
     """
 
     def __init__(

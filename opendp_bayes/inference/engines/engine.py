@@ -36,11 +36,15 @@ class Engine(ABC):
 
     Attributes
     ----------
-    prior : concentration of the prior of the probabilities, shape `(k,)`.
-    draws_shares : True where a prior was learned: draws are then of the probabilities themselves,
-        up to a factor, in place of counts and prior, and `counted` has the counts.
-    diagnostics : of the draws that it rests on; None where it rests on none.
-    independent : independent draws that it rests on; infinite where it is computed.
+    prior : ndarray
+        Concentration of the prior of the probabilities, shape `(k,)`.
+    draws_shares
+        True where a prior was learned: draws are then of the probabilities themselves, up to a
+        factor, in place of counts and prior, and `counted` has the counts.
+    diagnostics : Any
+        Of the draws that it rests on; None where it rests on none.
+    independent : float
+        Independent draws that it rests on; infinite where it is computed.
     """
 
     prior: Floats
@@ -117,10 +121,14 @@ class Listed(Engine):
 
     Parameters
     ----------
-    counts : the data sets; or draws of probabilities, up to a factor, in place of counts and prior.
-    log_weights : logarithms of their weights; by default all weigh the same.
-    prior : of the probabilities; by default there is none beside what is drawn.
-    counted : the counts alone, in the same rows, where there are probabilities.
+    counts : Any
+        The data sets; or draws of probabilities, up to a factor, in place of counts and prior.
+    log_weights : ndarray, optional
+        Logarithms of their weights; by default all weigh the same.
+    prior : ndarray, optional
+        Of the probabilities; by default there is none beside what is drawn.
+    counted : Listed, optional
+        The counts alone, in the same rows, where there are probabilities.
     """
 
     _counted: "Listed | None" = None

@@ -282,6 +282,8 @@ def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> 
     A part without weight can decide a standard deviation: where all but a hundred-millionth of a
     posterior is one count, the rest is what its deviation is made of.
 
+    Examples
+    --------
     >>> weights, squares = np.array([1.0, 1e-9, 1e-9]), np.array([1e-3, 1e6, 1e-3])
     >>> matters(weights, squares, np.zeros(3, dtype=int), 1e-6).tolist()
     [True, True, False]

@@ -32,6 +32,8 @@ def graded_edges(last: int, around: Iterable[int]) -> Integers:
     Cells within `_GROWTH` of 0, of `last` or of a point of `around` hold one number each, and
     further away no more than `1 / _GROWTH` of the distance.
 
+    Examples
+    --------
     >>> graded_edges(5, around=[2]).tolist()
     [0, 1, 2, 3, 4, 5, 6]
     """

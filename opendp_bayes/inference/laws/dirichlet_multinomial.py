@@ -16,6 +16,8 @@ def log_rising(counts: ArrayLike, alpha: ArrayLike) -> Floats:
     """`ln Γ(x + alpha) - ln x!`, elementwise, for real `x >= 0`: what one category contributes to
     the Dirichlet-multinomial probability of the counts.
 
+    Examples
+    --------
     >>> log_rising([0, 1, 2], 3.0).round(6).tolist()
     [0.693147, 1.791759, 2.484907]
     """

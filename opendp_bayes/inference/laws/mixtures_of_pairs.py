@@ -28,9 +28,12 @@ class Side:
 
     Attributes
     ----------
-    numbers, masses : the numbers and their probabilities, which sum to 1 in each row.
-    log_tilts : logarithms of what the other side multiplies the weights of the numbers by.
-    deviation : that of the numbers given q, shape `(rows,)`.
+    numbers, masses : ndarray
+        The numbers and their probabilities, which sum to 1 in each row.
+    log_tilts : ndarray
+        Logarithms of what the other side multiplies the weights of the numbers by.
+    deviation : ndarray
+        That of the numbers given q, shape `(rows,)`.
     """
 
     numbers: Floats
@@ -81,10 +84,13 @@ def mixtures_of_pairs(
 
     Parameters
     ----------
-    own, rest : the records in the category and in all others.
-    alpha, others : the priors of the category and of all others, shape `(rows,)`.
-    sizes : numbers of records, one after the other, and logarithms of their weights; the weight of
-        a pair is that of its sum times those of its sides.
+    own, rest : Side
+        The records in the category and in all others.
+    alpha, others : ndarray
+        The priors of the category and of all others, shape `(rows,)`.
+    sizes : tuple[ndarray, ndarray]
+        Numbers of records, one after the other, and logarithms of their weights; the weight of a
+        pair is that of its sum times those of its sides.
     """
     (mean, std), (beside, spread) = own.mean_and_std(), rest.mean_and_std()
     a, b = alpha + mean, others + beside

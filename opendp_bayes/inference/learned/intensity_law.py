@@ -63,14 +63,16 @@ class Evidence:
 class IntensityLaw:
     """Intensities on a lattice, the components of their law, and the probabilities of counts.
 
-    Parameters
-    ----------
-    origin : logarithm of a typical intensity.
-    largest : the largest count that is possible.
-
     Counts fall into classes: one for each small count, then one for every 2 %, with `values`.
     `kernels`, shape `(j, g)`, are the components but the empty one on the lattice of ln γ, of which
     `first` is the first point in steps; `base`, shape `(j + 1,)`, begins with the empty one.
+
+    Parameters
+    ----------
+    origin : float
+        Logarithm of a typical intensity.
+    largest : int
+        The largest count that is possible.
     """
 
     def __init__(self, origin: float, largest: int) -> None:

@@ -53,10 +53,14 @@ class LearnedCounts(Chains):
 
     Parameters
     ----------
-    intensities : the draws.
-    means, variances : of the Gamma laws that they are drawn from, likewise shaped.
-    counted : the true counts of the same draws.
-    learned : draws of what describes the prior, shape `(chains * draws,)`, by what it is.
+    intensities : Any
+        The draws.
+    means, variances : Any
+        Of the Gamma laws that they are drawn from, likewise shaped.
+    counted : Listed
+        The true counts of the same draws.
+    learned : dict[str, ndarray]
+        Draws of what describes the prior, shape `(chains * draws,)`, by what it is.
     """
 
     draws_shares = True

@@ -23,11 +23,15 @@ class NoisedTable:
 
     Attributes
     ----------
-    looks : each draw with its noise, for the same counts.
-    size : the public number of records; None if it is private.
-    variables : of every variable, in which of its values each cell is, as numbers from 0 on, shape
-        `(k,)`; one variable for a table of one column. Values that are in no order come last.
-    apart : of every variable, how many of its values are in no order.
+    looks : Sequence[DrawnCounts]
+        Each draw with its noise, for the same counts.
+    size : int or None
+        The public number of records; None if it is private.
+    variables : dict[str, ndarray of int]
+        Of every variable, in which of its values each cell is, as numbers from 0 on, shape `(k,)`;
+        one variable for a table of one column. Values that are in no order come last.
+    apart : dict[str, int]
+        Of every variable, how many of its values are in no order.
     """
 
     looks: Sequence[DrawnCounts]
@@ -79,8 +83,11 @@ class NoisedTable:
 def table_of(releases: Sequence[ReleasedData], size: int | None) -> NoisedTable:
     """The table of `size` records that releases were drawn from.
 
-    Raises `ValueError` where a draw is not noise on counts, is out of the bounds of
-    `docs/limits.md`, or contradicts another.
+    Raises
+    ------
+    ValueError
+        Where a draw is not noise on counts, is out of the bounds of `docs/limits.md`, or
+        contradicts another.
     """
     looks = []
     for release in releases:

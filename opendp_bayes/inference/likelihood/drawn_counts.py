@@ -17,9 +17,12 @@ class DrawnCounts:
 
     Attributes
     ----------
-    drawn : what was drawn of each count, an array of integers; most often of shape `(k,)`.
-    noise : law of the noise.
-    noised : which of them were drawn with this noise, shaped as `drawn`; the others say nothing.
+    drawn : ndarray of int
+        What was drawn of each count, an array of integers; most often of shape `(k,)`.
+    noise : IntegerNoise
+        Law of the noise.
+    noised : NDArray[bool_]
+        Which of them were drawn with this noise, shaped as `drawn`; the others say nothing.
     """
 
     drawn: Integers

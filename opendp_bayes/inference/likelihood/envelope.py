@@ -25,14 +25,21 @@ _REMAINS = "the plug_in of a release takes its counts as they are"
 def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:
     """Check that a posterior given noise on counts is within its bounds, before it is computed.
 
+    A release outside of them is as private as any other, and its plug-in estimates remain.
+
     Parameters
     ----------
-    noisy : what was drawn, and the noise.
-    prior : concentration of the Dirichlet prior, shape `(k,)`.
-    size : the public number of records; None if it is private.
+    noisy : DrawnCounts
+        What was drawn, and the noise.
+    prior : ndarray
+        Concentration of the Dirichlet prior, shape `(k,)`.
+    size : int or None
+        The public number of records; None if it is private.
 
-    Raises `ValueError` with the argument that is out of its bounds. A release outside of them is as
-    private as any other, and its plug-in estimates remain.
+    Raises
+    ------
+    ValueError
+        With the argument that is out of its bounds.
     """
     for entry in (float(prior.min()), float(prior.max())):
         if not SMALLEST_PRIOR <= entry <= LARGEST_PRIOR:
@@ -74,7 +81,10 @@ def check_drawn(noisy: DrawnCounts, size: int | None) -> None:
 def check_same_records(noisy: Sequence[DrawnCounts]) -> None:
     """Check that draws of the same counts do not contradict each other.
 
-    Raises `ValueError` where no count is within reach of the noise of two draws of it.
+    Raises
+    ------
+    ValueError
+        Where no count is within reach of the noise of two draws of it.
     """
     for first, second in combinations(noisy, 2):
         both = first.noised & second.noised

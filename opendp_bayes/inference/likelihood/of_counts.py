@@ -153,8 +153,11 @@ Likelihood = DrawnCounts | Weighing | Flipping | Tabulated
 def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
     """The likelihood of what a mechanism has `drawn`, shape `(k,)`, in its setting.
 
-    Raises `ValueError` for noise of a scale beyond 10^12, and where a mechanism that does not state
-    its law has no other way to a likelihood (`_tabulated_likelihood`).
+    Raises
+    ------
+    ValueError
+        For noise of a scale beyond 10^12, and where a mechanism that does not state its law has no
+        other way to a likelihood (`_tabulated_likelihood`).
     """
     drawn = np.asarray(drawn, dtype=np.int64)
     if setting.law is None:
@@ -163,8 +166,12 @@ def likelihood_of(setting: Setting, drawn: ArrayLike) -> Likelihood:
 
 
 def noise_of(argument: str, release: ReleasedData) -> DrawnCounts:
-    """Read what was drawn for a release, which an argument names, with its noise. Raises
-    `ValueError` where that is not noise on each count.
+    """Read what was drawn for a release, which an argument names, with its noise.
+
+    Raises
+    ------
+    ValueError
+        Where that is not noise on each count.
     """
     found = likelihood_of(release.setting, release.drawn)
     if not isinstance(found, DrawnCounts):

@@ -24,9 +24,11 @@ class GivenSizes:
 
     Parameters
     ----------
-    noisy : what was drawn of the counts, shape `(G, k)`, whose last category alone may not have
-        been noised.
-    start : counts with these sums.
+    noisy : DrawnCounts
+        What was drawn of the counts, shape `(G, k)`, whose last category alone may not have been
+        noised.
+    start : ndarray of int
+        Counts with these sums.
     """
 
     def __init__(self, noisy: DrawnCounts, start: Integers) -> None:

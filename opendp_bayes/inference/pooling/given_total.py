@@ -38,12 +38,17 @@ class GivenTotal:
 
     Parameters
     ----------
-    noisy : what was drawn of the counts, shape `(G, k)`, one of which may not have been noised.
-    start : counts with the public sum.
-    total : the number of all records.
-    rest : what was drawn for those in no group, and a possible number of them; None where there
-        are none.
-    a : typical concentrations κ m, shape `(k,)`, at which counts are tilted to the public sum.
+    noisy : DrawnCounts
+        What was drawn of the counts, shape `(G, k)`, one of which may not have been noised.
+    start : ndarray of int
+        Counts with the public sum.
+    total : int
+        The number of all records.
+    rest : tuple[DrawnCounts, int] or None
+        What was drawn for those in no group, and a possible number of them; None where there are
+        none.
+    a : ndarray
+        Typical concentrations κ m, shape `(k,)`, at which counts are tilted to the public sum.
     """
 
     def __init__(
@@ -117,10 +122,13 @@ class Remainder:
 
     Attributes
     ----------
-    tilt : all counts weigh `exp(tilt x)` times as much.
-    rest : the cell of the records in no group; None where there are none, or where nothing was
-        drawn of it.
-    free : True where any number of records may be in no group.
+    tilt : float
+        All counts weigh `exp(tilt x)` times as much.
+    rest : CountedCells or None
+        The cell of the records in no group; None where there are none, or where nothing was drawn
+        of it.
+    free : bool
+        True where any number of records may be in no group.
     """
 
     tilt: float
@@ -197,8 +205,10 @@ class _Walk:
 
     Attributes
     ----------
-    left : records that are yet to be drawn, shape `(draws,)`.
-    log_weight : logarithm of the exact law of what was drawn divided by that of these draws.
+    left
+        Records that are yet to be drawn, shape `(draws,)`.
+    log_weight
+        Logarithm of the exact law of what was drawn divided by that of these draws.
     """
 
     def __init__(

@@ -63,10 +63,13 @@ class Proposals:
 
     Parameters
     ----------
-    grid : the points, equally spaced, shape `(points,)`.
-    shares : of the points in the draws, likewise.
-    centres, factors : of the laws of m, shapes `(points, k - 1)` and `(points, k - 1, k - 1)`; a
-        factor times its transpose is about the covariance.
+    grid : ndarray
+        The points, equally spaced, shape `(points,)`.
+    shares : ndarray
+        Of the points in the draws, likewise.
+    centres, factors : ndarray
+        Of the laws of m, shapes `(points, k - 1)` and `(points, k - 1, k - 1)`; a factor times its
+        transpose is about the covariance.
     """
 
     def __init__(self, grid: Floats, shares: Floats, centres: Floats, factors: Floats) -> None:

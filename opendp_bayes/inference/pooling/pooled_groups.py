@@ -31,11 +31,16 @@ class PooledGroups:
 
     Attributes
     ----------
-    noisy : the counts as they were drawn, shape `(G, k)`.
-    sizes : the public numbers of records of the groups, or None.
-    size : the public number of all records, or None.
-    rest : what was drawn for those in no group; None where there are none.
-    unordered : the categories that are in no order.
+    noisy : DrawnCounts
+        The counts as they were drawn, shape `(G, k)`.
+    sizes : tuple[int, ...] or None
+        The public numbers of records of the groups, or None.
+    size : int or None
+        The public number of all records, or None.
+    rest : DrawnCounts or None
+        What was drawn for those in no group; None where there are none.
+    unordered : tuple[str or int or bool or tuple, ...]
+        The categories that are in no order.
     """
 
     keys: tuple[Key, ...]
@@ -127,8 +132,10 @@ def cells_by(
     """The groups that some variables of a joint table make, the labels of the others, and the place
     of the cell of each group and label, shape `(G, k)`.
 
-    Raises `ValueError`/`TypeError` for other names, and for a table that is not of every
-    combination.
+    Raises
+    ------
+    ValueError, TypeError
+        For other names, and for a table that is not of every combination.
     """
     if release.whole is not None:
         raise ValueError(

@@ -42,10 +42,12 @@ class PooledPosterior(NoiseAwarePosterior):
 
     Attributes
     ----------
-    categories : the labels of the categories, in whose order all arrays of shape `(k,)` are.
-    concentration : of the Dirichlets, shape `(draws, k)`: κ m and the true counts.
-    diagnostics : of the parts of the draws (`Diagnostics`), as of chains, for the expected
-        probabilities.
+    categories : tuple[str or int or bool or tuple, ...]
+        The labels of the categories, in whose order all arrays of shape `(k,)` are.
+    concentration : ndarray
+        Of the Dirichlets, shape `(draws, k)`: κ m and the true counts.
+    diagnostics
+        Of the parts of the draws (`Diagnostics`), as of chains, for the expected probabilities.
     """
 
     _engine: Concentrations

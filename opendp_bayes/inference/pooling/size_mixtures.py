@@ -32,11 +32,16 @@ class Mixture:
 
     Attributes
     ----------
-    log_weights : of the nodes of the counts, shape `(G, k, m)`, for q = 1.
-    log_q : the values of ln q, and of any tilt, shape `(G, q)`.
-    log_mass : logarithms of their shares, whose sum is the probability of what was drawn.
-    means, variances : of counts given q without the factor, `(G, k, q)`.
-    sizes, spreads : means and variances of the groups' numbers of records given q, `(G, q)`.
+    log_weights : ndarray
+        Of the nodes of the counts, shape `(G, k, m)`, for q = 1.
+    log_q : ndarray
+        The values of ln q, and of any tilt, shape `(G, q)`.
+    log_mass : ndarray
+        Logarithms of their shares, whose sum is the probability of what was drawn.
+    means, variances : ndarray
+        Of counts given q without the factor, `(G, k, q)`.
+    sizes, spreads : ndarray
+        Means and variances of the groups' numbers of records given q, `(G, q)`.
     """
 
     log_weights: Floats
@@ -64,8 +69,10 @@ class SizeMixtures:
 
     Parameters
     ----------
-    noisy : what was drawn of the counts, shape `(G, k)`.
-    start : possible counts.
+    noisy : DrawnCounts
+        What was drawn of the counts, shape `(G, k)`.
+    start : ndarray of int
+        Possible counts.
     """
 
     def __init__(self, noisy: DrawnCounts, start: Integers) -> None:

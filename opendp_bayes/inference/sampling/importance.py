@@ -48,12 +48,17 @@ class WeightDiagnostics(Shown):
 
     Attributes
     ----------
-    ess : effective sample size, `1 / sum weights^2`, the same for each category, shape `(k,)`.
-    draws : number of draws.
-    log_error : standard deviation of the error of the log-likelihood over the posterior; 0 where it
-        is not interpolated.
-    categories : the labels.
-    disagreement : as of Markov chains (`Diagnostics`).
+    ess : ndarray
+        Effective sample size, `1 / sum weights^2`, the same for each category, shape `(k,)`.
+    draws : int
+        Number of draws.
+    log_error : float
+        Standard deviation of the error of the log-likelihood over the posterior; 0 where it is not
+        interpolated.
+    categories : tuple[str or int or bool or tuple, ...]
+        The labels.
+    disagreement : float
+        As of Markov chains (`Diagnostics`).
     """
 
     ess: Floats

@@ -35,15 +35,21 @@ class Diagnostics(Shown):
 
     Attributes
     ----------
-    r_hat : rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have
-        not met.
-    ess : bulk effective sample size of each category, shape `(k,)`.
-    chains : number of chains, or of parts of weighted draws that were resampled one by one.
-    draws : draws kept of each chain, after as many as a quarter of all were dropped.
-    categories : the labels.
-    disagreement : by how many standard errors the mean of a category differs, at most, from that of
-        other draws, from laws about the highest point of the posterior that was found; None where
-        there were no others.
+    r_hat : ndarray
+        Rank-normalised split R-hat of each category, shape `(k,)`; above 1.01 the chains have not
+        met.
+    ess : ndarray
+        Bulk effective sample size of each category, shape `(k,)`.
+    chains : int
+        Number of chains, or of parts of weighted draws that were resampled one by one.
+    draws : int
+        Draws kept of each chain, after as many as a quarter of all were dropped.
+    categories : tuple[str or int or bool or tuple, ...]
+        The labels.
+    disagreement : float or None
+        By how many standard errors the mean of a category differs, at most, from that of other
+        draws, from laws about the highest point of the posterior that was found; None where there
+        were no others.
     """
 
     r_hat: Floats
@@ -86,11 +92,16 @@ def run_until(
 
     Parameters
     ----------
-    sweep : makes so many sweeps, and returns a draw.
-    look : makes the result of the draws and the number of all sweeps, and says if it has settled.
-    length, doublings : sweeps of the first run, and how often it may be doubled.
-    most : draws that are kept; of more every other one.
-    apart : sweeps between two draws, to begin with.
+    sweep : Callable[[int], D]
+        Makes so many sweeps, and returns a draw.
+    look : Callable[[list[D], int], tuple[Any, bool]]
+        Makes the result of the draws and the number of all sweeps, and says if it has settled.
+    length, doublings : int
+        Sweeps of the first run, and how often it may be doubled.
+    most : int
+        Draws that are kept; of more every other one.
+    apart : int, default 1
+        Sweeps between two draws, to begin with.
     """
     drawn: list[D] = []
     for doubling in range(doublings + 1):

@@ -51,19 +51,27 @@ def hellinger_distance(a: ArrayLike, b: ArrayLike) -> Floats:
     """Hellinger distance `sqrt(1 - BC)` between the Dirichlet distributions with concentrations `a`
     and `b`.
 
-    Parameters
-    ----------
-    a, b : positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2`
-        is the Beta distribution.
-
-    Returns an array of shape `(...)` with values in `[0, 1]`.
-
-    Raises `ValueError` if the arrays have different numbers of categories or an entry is not from
-    1e-100 to 1e13.
-
     Source: tailoring paper, section 4.2; `docs/research/numerics.md` for the form used and its
     error.
 
+    Parameters
+    ----------
+    a, b : array_like
+        Positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2` is
+        the Beta distribution.
+
+    Returns
+    -------
+    ndarray
+        An array of shape `(...)` with values in `[0, 1]`.
+
+    Raises
+    ------
+    ValueError
+        If the arrays have different numbers of categories or an entry is not from 1e-100 to 1e13.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import hellinger_distance
     >>> float(hellinger_distance([2, 1], [1, 2]).round(6))
     0.463251
@@ -75,18 +83,27 @@ def bhattacharyya_angle(a: ArrayLike, b: ArrayLike) -> Floats:
     """Bhattacharyya angle `arccos(BC)` between the Dirichlet distributions with concentrations `a`
     and `b`.
 
+    The angle is a metric too, the length of the shortest arc between the square roots of the
+    densities, and an increasing function of the Hellinger distance, `2 arcsin(H / sqrt(2))`.
+
     Parameters
     ----------
-    a, b : positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2`
-        is the Beta distribution.
+    a, b : array_like
+        Positive numbers, shape `(..., k)`, category axis last; leading axes broadcast. `k = 2` is
+        the Beta distribution.
 
-    Returns an array of shape `(...)` with values in `[0, pi/2]`. The angle is a metric too, the
-    length of the shortest arc between the square roots of the densities, and an increasing function
-    of the Hellinger distance, `2 arcsin(H / sqrt(2))`.
+    Returns
+    -------
+    ndarray
+        An array of shape `(...)` with values in `[0, pi/2]`.
 
-    Raises `ValueError` if the arrays have different numbers of categories or an entry is not from
-    1e-100 to 1e13.
+    Raises
+    ------
+    ValueError
+        If the arrays have different numbers of categories or an entry is not from 1e-100 to 1e13.
 
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import bhattacharyya_angle
     >>> float(bhattacharyya_angle([2, 1], [1, 2]).round(6))
     0.667457

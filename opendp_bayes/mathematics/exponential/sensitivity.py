@@ -47,17 +47,25 @@ def local_sensitivity(
     """Local sensitivity `LS(x) = max over neighbours x' of H(posterior(x), posterior(x'))`; 0 for
     an empty data set, which has no neighbour.
 
-    Parameters
-    ----------
-    counts : non-negative whole numbers, shape `(k,)`.
-    prior : the prior concentration, a positive number or an array of shape `(k,)`.
-    distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
-        package uses.
-
-    Raises `ValueError`/`TypeError` for arguments that are not valid.
-
     Source: tailoring paper, section 4.2.2; `docs/research/proofs.md`, "Sensitivities".
 
+    Parameters
+    ----------
+    counts : array_like
+        Non-negative whole numbers, shape `(k,)`.
+    prior : array_like
+        The prior concentration, a positive number or an array of shape `(k,)`.
+    distance : Distance, default "hellinger"
+        `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this package
+        uses.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import local_sensitivity
     >>> round(local_sensitivity([5, 5], 1.0), 6)
     0.21151
@@ -73,18 +81,26 @@ def local_sensitivity(
 def global_sensitivity(size: int, prior: ArrayLike, *, distance: Distance = "hellinger") -> float:
     """Global sensitivity: the largest local sensitivity over data sets of `size` records.
 
-    Parameters
-    ----------
-    size : the number of records, at least 1.
-    prior : the prior concentration, shape `(k,)`.
-    distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
-        package uses.
-
-    Raises `ValueError`/`TypeError` for arguments that are not valid.
-
     Source: `docs/research/proofs.md`, "Sensitivities". The papers' constant `sqrt(1 - pi/4)` is the
     case of an all-ones prior with `k >= 3` or `size = 1`.
 
+    Parameters
+    ----------
+    size : int
+        The number of records, at least 1.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
+    distance : Distance, default "hellinger"
+        `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this package
+        uses.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import global_sensitivity
     >>> round(global_sensitivity(100, [1.0, 1.0]), 6)
     0.33894
@@ -114,19 +130,32 @@ def smooth_sensitivity(
     * `gamma`: `1/S(x) = min over x' of 1/LS(x') + gamma d(x, x')` (tailoring paper, Definition 3);
     * `beta`: `S(x) = max over x' of LS(x') exp(-beta d(x, x'))` (notes, section 3.2).
 
+    Found without enumerating data sets (`docs/research/proofs.md`, "Smooth sensitivity" and "Smooth
+    sensitivity by search"); 0 for an empty data set.
+
     Parameters
     ----------
-    counts : non-negative whole numbers, shape `(k,)`.
-    prior : the prior concentration, a positive number or an array of shape `(k,)`.
-    gamma : positive number; S is γ-smooth.
-    beta : positive number; S is β-smooth. Exactly one of `gamma` and `beta` is given.
-    distance : `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this
-        package uses.
+    counts : array_like
+        Non-negative whole numbers, shape `(k,)`.
+    prior : array_like
+        The prior concentration, a positive number or an array of shape `(k,)`.
+    gamma : float, optional
+        Positive number; S is γ-smooth.
+    beta : float, optional
+        Positive number; S is β-smooth. Exactly one of `gamma` and `beta` is given.
+    distance : Distance, default "hellinger"
+        `"hellinger"`, or `"angle"` for `bhattacharyya_angle`, which no mechanism of this package
+        uses.
 
-    Found without enumerating data sets (`docs/research/proofs.md`, "Smooth sensitivity" and "Smooth
-    sensitivity by search"); 0 for an empty data set. Raises `ValueError` when neither or both of
-    `gamma` and `beta` are given, and `ValueError`/`TypeError` for arguments that are not valid.
+    Raises
+    ------
+    ValueError
+        When neither or both of `gamma` and `beta` are given.
+    ValueError, TypeError
+        For arguments that are not valid.
 
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import smooth_sensitivity
     >>> round(smooth_sensitivity([50, 50], 1.0, gamma=1.0), 6)
     0.070276

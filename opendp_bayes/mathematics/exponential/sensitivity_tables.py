@@ -29,10 +29,14 @@ class SensitivityCurves:
 
     Attributes
     ----------
-    counts : the data sets, in lexicographic order, shape `(c, k)`.
-    local : LS(x), shape `(c,)`.
-    smooth : S(x), shape `(c,)`.
-    largest : the global sensitivity.
+    counts : ndarray of int
+        The data sets, in lexicographic order, shape `(c, k)`.
+    local : ndarray
+        LS(x), shape `(c,)`.
+    smooth : ndarray
+        S(x), shape `(c,)`.
+    largest : float
+        The global sensitivity.
     """
 
     counts: Integers
@@ -46,20 +50,29 @@ def sensitivity_curves(
 ) -> SensitivityCurves:
     """Local, smooth and global sensitivity at every data set of `size` records.
 
-    Parameters
-    ----------
-    size : the number of records, at least 1.
-    prior : the prior concentration, shape `(k,)`.
-    gamma : positive number for a smooth sensitivity with `1/S(x) = min over x' of 1/LS(x') + gamma
-        d(x, x')`.
-    beta : positive number for one with `S(x) = max over x' of LS(x') exp(-beta d(x, x'))`. Exactly
-        one of `gamma` and `beta` is given.
-
-    Raises `ValueError`/`TypeError` for arguments that are not valid or if there are too many data
-    sets to list; for three or more categories also if there are more than about 8e6 / `size`.
-
     Source: tailoring paper, section 3 and Figure 1.
 
+    Parameters
+    ----------
+    size : int
+        The number of records, at least 1.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
+    gamma : float, optional
+        Positive number for a smooth sensitivity with `1/S(x) = min over x' of 1/LS(x') + gamma d(x,
+        x')`.
+    beta : float, optional
+        Positive number for one with `S(x) = max over x' of LS(x') exp(-beta d(x, x'))`. Exactly one
+        of `gamma` and `beta` is given.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or if there are too many data sets to list; for three or
+        more categories also if there are more than about 8e6 / `size`.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import sensitivity_curves
     >>> curves = sensitivity_curves(100, [1.0, 1.0], gamma=1.0)
     >>> round(curves.largest, 4), round(curves.local[50], 4), round(curves.local[0], 4)

@@ -37,15 +37,19 @@ class HellingerExponential(PosteriorExponential):
     """Release a posterior `r` with probability proportional to `exp(-H / scale)` or `exp(-H /
     (scale LS(x)))`, `H = H(posterior(x), r)`.
 
-    Parameters
-    ----------
-    scale : positive number. The papers' ε is `2 GS / scale` (EHD) or nominally `2 / scale` (EHDL).
-    sensitivity : `"global"` (EHD), which is private, or `"local"` (EHDL), whose width depends on
-        the data and for which no closed-form bound holds: its loss is reported as infinite.
-
     Needs a public number of records. Source: tailoring paper, sections 4.2.1 and 4.2.2 (Algorithms
     4 and 5 of "Private mechanisms").
 
+    Parameters
+    ----------
+    scale : float
+        Positive number. The papers' ε is `2 GS / scale` (EHD) or nominally `2 / scale` (EHDL).
+    sensitivity : {"global", "local"}
+        `"global"` (EHD), which is private, or `"local"` (EHDL), whose width depends on the data and
+        for which no closed-form bound holds: its loss is reported as infinite.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> candidates, log_p = HellingerExponential(scale=0.5).log_pmf([1, 1], 1.0)
     >>> candidates.tolist()

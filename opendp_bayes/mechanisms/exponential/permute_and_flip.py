@@ -52,13 +52,16 @@ class PermuteAndFlip(Chosen):
     the distribution of `H` is stochastically smaller (`docs/research/proofs.md`,
     "Permute-and-flip").
 
-    Parameters
-    ----------
-    scale : positive number. ε is `2 GS / scale`.
-
     Needs a public number of records. Source: McKenna and Sheldon, "Permute-and-Flip: A new
     mechanism for differentially private selection", 2020.
 
+    Parameters
+    ----------
+    scale : float
+        Positive number. ε is `2 GS / scale`.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import PermuteAndFlip
     >>> candidates, log_p = PermuteAndFlip(scale=0.5).log_pmf([1, 1], 1.0)
     >>> dict(zip(map(tuple, candidates.tolist()), (2.718281828459045**log_p).round(4).tolist()))
@@ -82,7 +85,10 @@ class PermuteAndFlip(Chosen):
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given
         `counts`, shape `(c,)`, in time linear in c.
 
-        Raises `ValueError` if there are too many candidates to enumerate.
+        Raises
+        ------
+        ValueError
+            If there are too many candidates to enumerate.
         """
         counts, prior = self._checked(counts, prior)
         return candidates(int(counts.sum()), counts.size), log_permute_and_flip(

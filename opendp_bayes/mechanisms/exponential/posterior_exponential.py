@@ -89,7 +89,10 @@ class PosteriorExponential(Chosen, Widths):
         """Candidates, shape `(c, k)`, in lexicographic order, and their log-probabilities given
         `counts`, shape `(c,)`.
 
-        Raises `ValueError` if there are too many candidates to enumerate.
+        Raises
+        ------
+        ValueError
+            If there are too many candidates to enumerate.
         """
         counts, prior = _checked(counts, prior)
         size, k = int(counts.sum()), counts.size

@@ -45,13 +45,6 @@ class SmoothHellingerExponential(PosteriorExponential):
     """Release a posterior `r` with probability proportional to `exp(-H(posterior(x), r) / (scale
     S(x)))` for a smooth sensitivity S.
 
-    Parameters
-    ----------
-    scale : positive number. The papers' ε is `2 (1 + gamma) / scale`; what is proved here is `(1 +
-        sqrt(1 + gamma^2)) / scale`.
-    gamma : positive number; S is γ-smooth (EHDS). 1 unless `beta` is given.
-    beta : positive number; S is β-smooth (the notes' variant). Exactly one of the two is used.
-
     Needs a public number of records. Near the edge of the simplex (a rare category) S is as large
     as the global sensitivity and the release is little better than a uniform one; see
     `docs/research/mechanisms.md`, "The edge of the simplex".
@@ -59,6 +52,18 @@ class SmoothHellingerExponential(PosteriorExponential):
     Source: tailoring paper, Definitions 3 and 4 (Algorithm 6 of "Private mechanisms"); notes,
     section 3.
 
+    Parameters
+    ----------
+    scale : float
+        Positive number. The papers' ε is `2 (1 + gamma) / scale`; what is proved here is `(1 +
+        sqrt(1 + gamma^2)) / scale`.
+    gamma : float or None
+        Positive number; S is γ-smooth (EHDS). 1 unless `beta` is given.
+    beta : float or None
+        Positive number; S is β-smooth (the notes' variant). Exactly one of the two is used.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import SmoothHellingerExponential
     >>> SmoothHellingerExponential(scale=4.0)
     SmoothHellingerExponential(scale=4.0, gamma=1.0, beta=None)

@@ -27,6 +27,8 @@ def chords(largest: float, log_candidates: float) -> tuple[Floats, Floats]:
     step)`, for which all chords are at nearly the same distance below it; the last is a constant
     from where all candidates together weigh less than `exp(-_NEGLIGIBLE)`.
 
+    Examples
+    --------
     >>> log_weights, slopes = chords(2.0, 100.0)
     >>> log_weights.round(3).tolist(), slopes.round(3).tolist()
     ([0.0, -0.415, -1.5], [7.747, 1.312, 0.0])
@@ -48,6 +50,8 @@ def blocks(largest: int, precision: int) -> tuple[Integers, Integers]:
     They widen as the spacing of floating-point numbers of `precision` bits does, so that a block is
     short beside its distance from 0.
 
+    Examples
+    --------
     >>> start, bits = blocks(20, 1)
     >>> start.tolist(), bits.tolist()
     ([1, 2, 3, 4, 6, 8, 12, 16], [0, 0, 0, 1, 1, 2, 2, 3])

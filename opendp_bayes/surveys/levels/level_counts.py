@@ -36,10 +36,14 @@ class LevelCounts(ByDraws):
 
     Parameters
     ----------
-    whole : the counts of all levels.
-    parent : the count that each count is a part of; -1 of the root, the last.
-    levels : numbers of the counts of each level, the root's first, this level last.
-    order : of the categories among the counts of this level.
+    whole : TreeCounts
+        The counts of all levels.
+    parent : ndarray of int
+        The count that each count is a part of; -1 of the root, the last.
+    levels : Sequence[ndarray of int]
+        Numbers of the counts of each level, the root's first, this level last.
+    order : ndarray of int
+        Of the categories among the counts of this level.
     """
 
     draws_shares = True

@@ -81,21 +81,25 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
     Every level agrees with every other, in the means and in each draw. Made by `Survey.posterior`
     where questions are nested.
 
+    Raises `TypeError` unless both are mappings by name.
+
+    Source: `docs/levels.md`.
+
     Parameters
     ----------
-    releases : of the same records, of which each one's categories are sums of those of the finest.
-    parts : by name, for each cell of the finest, the place of the category of the release that the
-        cell is a part of, shape `(cells,)`.
-
-    Raises `TypeError` unless both are mappings by name.
+    releases : Mapping[str, Release]
+        Of the same records, of which each one's categories are sums of those of the finest.
+    parts : Mapping[str, ndarray of int]
+        By name, for each cell of the finest, the place of the category of the release that the cell
+        is a part of, shape `(cells,)`.
 
     Attributes
     ----------
-    names : of the levels, as the releases were named.
-    concentrations : by name, the concentration of the Dirichlet prior of each category among those
-        that are parts of the same one, or of the same half of one, which was learned.
-
-    Source: `docs/levels.md`.
+    names
+        Of the levels, as the releases were named.
+    concentrations
+        By name, the concentration of the Dirichlet prior of each category among those that are
+        parts of the same one, or of the same half of one, which was learned.
     """
 
     def __init__(
@@ -183,7 +187,10 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         """One table of all levels: below each category, indented, those that are parts of it, with
         the posterior mean and the interval of probability `level` of their true counts.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         level = as_level(level)
         rows = self.rows()

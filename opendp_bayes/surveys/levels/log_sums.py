@@ -18,17 +18,20 @@ _AT_A_TIME = 1 << 20
 def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Floats) -> Floats:
     """Logarithms of `sum_i exp(one[i] + other[s - i])` for `number` sums s from `first` on.
 
-    Parameters
-    ----------
-    one, other : logarithms of weights, shapes `(rows, m)` and `(rows, n)`; -inf only at the ends.
-    first : the first sum of each row, shape `(rows,)`.
-    tilt : about the tilt at which the sums are in the middle, shape `(rows,)`; a starting point.
-
     Shape `(rows, number)`, -inf for impossible sums. A Fourier transform of weights that are
     multiplied by `exp(t i)` knows the sums near its tilted mean to most digits; as many tilts t are
     taken as it needs to have every sum near one of them (Wilson and Keich, "Accurate pairwise
     convolutions of non-negative vectors via FFT", 2016). Sums in a valley between others are near
     none, and their terms are added up.
+
+    Parameters
+    ----------
+    one, other : ndarray
+        Logarithms of weights, shapes `(rows, m)` and `(rows, n)`; -inf only at the ends.
+    first : ndarray of int
+        The first sum of each row, shape `(rows,)`.
+    tilt : ndarray
+        About the tilt at which the sums are in the middle, shape `(rows,)`; a starting point.
     """
     lowest, highest = (_end(one, at) + _end(other, at) for at in (0, -1))
     sums = first[:, None] + np.arange(number)

@@ -24,14 +24,20 @@ class NestedTables:
 
     Attributes
     ----------
-    parent : the count that each count is a part of, a larger number; -1 of the last, the root.
-    levels : numbers of the counts of each level from the root's down to the finest, halves that no
+    parent : ndarray of int
+        The count that each count is a part of, a larger number; -1 of the last, the root.
+    levels : tuple[ndarray of int, ...]
+        Numbers of the counts of each level from the root's down to the finest, halves that no
         release has among them.
-    places : by name of each release the level, and the place of each category among its counts.
-    looks : of the releases.
-    size : the public number of records; None where it is private.
-    members : how many categories of the next level that was asked for each half stands for, and 1
-        for what was asked for, of all counts but the root.
+    places : dict[str, tuple[int, ndarray of int]]
+        By name of each release the level, and the place of each category among its counts.
+    looks : tuple[Look, ...]
+        Of the releases.
+    size : int or None
+        The public number of records; None where it is private.
+    members : ndarray
+        How many categories of the next level that was asked for each half stands for, and 1 for
+        what was asked for, of all counts but the root.
     """
 
     parent: Integers

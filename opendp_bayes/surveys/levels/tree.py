@@ -16,11 +16,14 @@ class Tree:
 
     Attributes
     ----------
-    left, right : the two nodes of each sum, shape `(nodes,)`; -1 for leaves. Children come before
-        their parents, and the root is last.
-    place : the node of every count that was asked for; an only child is its parent's node.
-    family : the count asked for whose children a node sums up, all of them or some, shape
-        `(nodes,)`; -1 for leaves.
+    left, right : ndarray of int
+        The two nodes of each sum, shape `(nodes,)`; -1 for leaves. Children come before their
+        parents, and the root is last.
+    place : ndarray of int
+        The node of every count that was asked for; an only child is its parent's node.
+    family : ndarray of int
+        The count asked for whose children a node sums up, all of them or some, shape `(nodes,)`; -1
+        for leaves.
     """
 
     left: Integers

@@ -25,13 +25,18 @@ class Weights:
 
     Parameters
     ----------
-    tree : of the counts.
-    parent : number of the count that each count is a part of, as for `Tree.of`.
-    prior : concentration of each count among those with the same parent, shape `(m,)`; that of the
-        root is not used. Where the concentration of a count is the sum of those of its parts, the
-        prior is one Dirichlet distribution.
-    looks : noisy counts.
-    size : the public number of records; None for a private one, of which all are equally probable.
+    tree : Tree
+        Of the counts.
+    parent : ndarray of int
+        Number of the count that each count is a part of, as for `Tree.of`.
+    prior : ndarray
+        Concentration of each count among those with the same parent, shape `(m,)`; that of the root
+        is not used. Where the concentration of a count is the sum of those of its parts, the prior
+        is one Dirichlet distribution.
+    looks : Sequence[Look]
+        Noisy counts.
+    size : int or None
+        The public number of records; None for a private one, of which all are equally probable.
     """
 
     def __init__(

@@ -26,9 +26,12 @@ class CombinedEstimate(UnderflowIsZero):
 
     Attributes
     ----------
-    estimate : the mean of the estimates, a number or an array.
-    variance : of the estimate.
-    degrees_of_freedom : of the t distribution that intervals are of.
+    estimate : ndarray
+        The mean of the estimates, a number or an array.
+    variance : ndarray
+        Of the estimate.
+    degrees_of_freedom : ndarray
+        Of the t distribution that intervals are of.
     """
 
     estimate: Floats
@@ -41,8 +44,12 @@ class CombinedEstimate(UnderflowIsZero):
         return np.sqrt(self.variance)
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Both ends of the confidence intervals of probability `level`. Raises `ValueError` unless
-        `0 < level < 1`.
+        """Both ends of the confidence intervals of probability `level`.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         reach = scipy.stats.t.ppf((1 + as_level(level)) / 2, self.degrees_of_freedom) * self.std
         return self.estimate - reach, self.estimate + reach
@@ -56,23 +63,33 @@ def combine_estimates(
 ) -> CombinedEstimate:
     """Put together the estimates that the same analysis gives for several synthetic data sets.
 
-    Parameters
-    ----------
-    estimates : one for each data set, shape `(copies,)`, or rows of several, `(copies, ...)`.
-    variances : the squares of their standard errors, as the analysis states them, of that shape.
-    kind : of `SurveyPosterior.synthetic`. Let v be the mean of the variances and b the variance of
-        the m estimates. `"population"` has the variance `v + (1 + 1/m) b`, as missing data have.
-        `"predictive"` has `(1 + 1/m) b - v`, because new records vary once more, and at least v:
-        near 0 that difference is mostly chance, and has hardly any degrees of freedom.
-
-    Raises `ValueError` for less than two copies, shapes that differ, numbers that are not finite
-    and negative variances. Warns where the variance of one copy is far above those of the others,
-    as if its analysis had failed.
+    Warns where the variance of one copy is far above those of the others, as if its analysis had
+    failed.
 
     Source: Rubin, "Multiple imputation for nonresponse in surveys" (1987), eqs. 3.1.2 to 3.1.6;
     Raghunathan, Reiter and Rubin, "Multiple imputation for statistical disclosure limitation"
     (2003), section 2.
 
+    Parameters
+    ----------
+    estimates : array_like
+        One for each data set, shape `(copies,)`, or rows of several, `(copies, ...)`.
+    variances : array_like
+        The squares of their standard errors, as the analysis states them, of that shape.
+    kind : {"population", "predictive"}
+        Of `SurveyPosterior.synthetic`. Let v be the mean of the variances and b the variance of the
+        m estimates. `"population"` has the variance `v + (1 + 1/m) b`, as missing data have.
+        `"predictive"` has `(1 + 1/m) b - v`, because new records vary once more, and at least v:
+        near 0 that difference is mostly chance, and has hardly any degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        For less than two copies, shapes that differ, numbers that are not finite and negative
+        variances.
+
+    Examples
+    --------
     >>> combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="population").variance.round(4)
     np.float64(1.8333)
     >>> combine_estimates([1.0, 2.0, 3.0], [0.5, 0.5, 0.5], kind="predictive").variance.round(4)

@@ -67,14 +67,18 @@ class JunctionTree:
 def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:
     """Triangulate the graph in which variables of one scope are joined, and join its cliques.
 
-    Parameters
-    ----------
-    levels : the number of levels of each variable.
-    scopes : the sets of variables that some clique must hold.
-
     The next variable to eliminate is the one that adds the fewest edges, then the smallest clique;
     the tree is a spanning tree of the largest separators.
 
+    Parameters
+    ----------
+    levels : Sequence[int]
+        The number of levels of each variable.
+    scopes : Sequence[Scope]
+        The sets of variables that some clique must hold.
+
+    Examples
+    --------
     >>> tree = junction_tree([2, 3, 2, 2], [(0, 1), (1, 2), (2, 3)])
     >>> tree.cliques, [edge.separator for edge in tree.edges]
     (((0, 1), (1, 2), (2, 3)), [(1,), (2,)])

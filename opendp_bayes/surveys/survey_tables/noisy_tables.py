@@ -26,11 +26,16 @@ class NoisyTables:
 
     Attributes
     ----------
-    variables : their names.
-    labels : those of each variable.
-    looks : one for each release.
-    size : the public number of records; None where it is private.
-    unordered : of variables by name, the labels that are in no order.
+    variables : tuple[str, ...]
+        Their names.
+    labels : tuple[tuple[str or int or bool or tuple, ...], ...]
+        Those of each variable.
+    looks : tuple[NoisyTable, ...]
+        One for each release.
+    size : int or None
+        The public number of records; None where it is private.
+    unordered : dict[str, tuple[str or int or bool or tuple, ...]]
+        Of variables by name, the labels that are in no order.
     """
 
     variables: tuple[str, ...]
@@ -46,8 +51,11 @@ class NoisyTables:
         """Read releases by name. Where one column was asked that is the variable, or the name is
         where the column is not known.
 
-        Raises `ValueError` for releases that are not whole tables of the same records with
-        independent noise on their counts, or whose model is too large for chains.
+        Raises
+        ------
+        ValueError
+            For releases that are not whole tables of the same records with independent noise on
+            their counts, or whose model is too large for chains.
         """
         releases = list(named)
         check_tables(releases, draws_may_agree)

@@ -25,29 +25,38 @@ def survey_posterior(
 ) -> SurveyPosterior:
     """The posterior given releases of tables of the same records, whatever variables they share.
 
-    Parameters
-    ----------
-    tables : releases by name, with independent noise on the counts of whole tables. A release of
-        one column is a table of one variable, its column, or of that name where the release does
-        not say its `columns`; the axes of a joint table are its variables. Variables of one name
-        are the same, and so must their labels be.
-    concentration : the sum of the Dirichlet prior of every table, spread evenly over its cells; by
-        default it is learned. The releases' own `prior`, each of which is for a table alone, is
-        not used.
-    ess : those of each margin of one variable, unless long chains do not suffice.
-    interactions : whether pairs of variables that no clique holds have random interactions; without
-        them they are taken for independent, given the variables between them.
-    draws_may_agree : whether two releases of one table that drew the same are two draws; otherwise
-        they are taken for one, given twice, and refused.
-    seed : of the chains; None for another at each call.
-
     Nothing is drawn from data. What is said of variables that no table ties rests on an interaction
     that is assumed (`docs/surveys.md`).
 
-    Raises `ValueError`/`TypeError` for releases that do not fit each other, and for tables that tie
-    too many variables together, with the one to leave out. Warns where chains have not met, by the
-    names of the tables, and where noise is so wide that intervals of margins hold the truth too
-    rarely, by the names of the variables.
+    Warns where chains have not met, by the names of the tables, and where noise is so wide that
+    intervals of margins hold the truth too rarely, by the names of the variables.
+
+    Parameters
+    ----------
+    tables : Mapping[str, Release]
+        Releases by name, with independent noise on the counts of whole tables. A release of one
+        column is a table of one variable, its column, or of that name where the release does not
+        say its `columns`; the axes of a joint table are its variables. Variables of one name are
+        the same, and so must their labels be.
+    concentration : float, optional
+        The sum of the Dirichlet prior of every table, spread evenly over its cells; by default it
+        is learned. The releases' own `prior`, each of which is for a table alone, is not used.
+    ess : int, default 400
+        Those of each margin of one variable, unless long chains do not suffice.
+    interactions : bool, default True
+        Whether pairs of variables that no clique holds have random interactions; without them they
+        are taken for independent, given the variables between them.
+    draws_may_agree : bool, default False
+        Whether two releases of one table that drew the same are two draws; otherwise they are taken
+        for one, given twice, and refused.
+    seed : int or None, default 0
+        Of the chains; None for another at each call.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For releases that do not fit each other, and for tables that tie too many variables
+        together, with the one to leave out.
     """
     if not isinstance(tables, Mapping) or not tables:
         raise TypeError("tables: must be a mapping from names to at least one release.")

@@ -56,19 +56,24 @@ class SurveyPosterior(UnderflowIsZero):
     """The posterior of all tables of a survey at once. Every answer comes from the same draws, so
     that any two agree on what they share.
 
+    Source: `docs/surveys.md`.
+
     Attributes
     ----------
-    variables : the names of the variables.
-    categories : the labels of each variable, by name.
-    tables : the variables of every measured table.
-    cliques : the sets of variables whose tables the model has. Variables of different ones are
+    variables
+        The names of the variables.
+    categories
+        The labels of each variable, by name.
+    tables
+        The variables of every measured table.
+    cliques
+        The sets of variables whose tables the model has. Variables of different ones are
         independent given those between them in the centre of the prior, from which a random
         interaction of each pair departs.
-    ess, r_hat : by measured table and single variable, as tuples of names: the fewest
-        effective draws and the largest R-hat of the count in a cell; a private number of records is
-        the table of no variable.
-
-    Source: `docs/surveys.md`.
+    ess, r_hat
+        By measured table and single variable, as tuples of names: the fewest effective draws and
+        the largest R-hat of the count in a cell; a private number of records is the table of no
+        variable.
     """
 
     def __init__(
@@ -161,7 +166,10 @@ class SurveyPosterior(UnderflowIsZero):
         """The posterior of one variable, or of a table of several in the order given, whether they
         were measured together or not (`TablePosterior.measured`).
 
-        Raises `ValueError` for what is no variable, or given twice.
+        Raises
+        ------
+        ValueError
+            For what is no variable, or given twice.
         """
         return self._table(variables, {})
 
@@ -169,14 +177,20 @@ class SurveyPosterior(UnderflowIsZero):
         """A polars frame with a row for every pair of variables that no clique holds, the widest
         first: what is known of it from an assumed interaction alone, and what a table would tell.
 
-        Parameters
-        ----------
-        level : the probability of the intervals.
-
         The columns are `pair`, a list of two names; its number of `cells`; `width`, that of the
         intervals of its shares, in the mean over the cells; and `width_with_table`, about what it
         would be if a table of the pair had been released with noise as wide as that of the others,
-        in the median. Raises `ValueError` unless `0 < level < 1`.
+        in the median.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            The probability of the intervals.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         import polars as pl
 
@@ -202,7 +216,10 @@ class SurveyPosterior(UnderflowIsZero):
         """Posterior means of tables of sets of variables, in the order given, rounded so that they
         add up to 1 and agree with each other to the last of so many `decimals`.
 
-        Raises `ValueError` for a set that no clique holds, and for what is no variable.
+        Raises
+        ------
+        ValueError
+            For a set that no clique holds, and for what is no variable.
         """
         units = 10 ** as_size(decimals, "decimals", "decimals")
         tree = self._model.tree
@@ -220,8 +237,10 @@ class SurveyPosterior(UnderflowIsZero):
         """The posterior of one variable, or of a table of several, among the records for which
         other variables have the values `given`.
 
-        Raises `ValueError` for what is no variable or no value of one, and for variables that are
-        given themselves.
+        Raises
+        ------
+        ValueError
+            For what is no variable or no value of one, and for variables that are given themselves.
         """
         check_others(given, variables)
         return self._table(variables, given)
@@ -271,17 +290,25 @@ class SurveyPosterior(UnderflowIsZero):
         """Synthetic records: polars frames with a column for each variable, of the type of its
         labels, an Enum where they are text.
 
+        Estimates from all copies are put together by `combine_estimates` with the same kind.
+
         Parameters
         ----------
-        copies : the number of frames, each from another draw of the posterior.
-        kind : `"population"`: completions, each a set of records that those behind the releases may
+        copies : int, default 20
+            The number of frames, each from another draw of the posterior.
+        kind : Kind, default "population"
+            `"population"`: completions, each a set of records that those behind the releases may
             have been, whose tables are those of its draw; or `"predictive"`: new records, drawn
             with the probabilities of its draw.
-        records : the number of new records in each copy; by default that of the draw.
-        seed : None for other records at each call.
+        records : int, optional
+            The number of new records in each copy; by default that of the draw.
+        seed : int, optional
+            None for other records at each call.
 
-        Estimates from all copies are put together by `combine_estimates` with the same kind.
-        Raises `ValueError` for a number of a population, and for more copies than draws.
+        Raises
+        ------
+        ValueError
+            For a number of a population, and for more copies than draws.
         """
         return [self._frame(*one) for one in self._copies(copies, kind, records, seed)]
 
@@ -297,8 +324,12 @@ class SurveyPosterior(UnderflowIsZero):
     ) -> list[Path]:
         """Write the frames of `synthetic` to files of a `format` in a folder, one at a time, so
         that no more than one is held; returns the paths. Files of CSV hold every label as it is,
-        also one that a spreadsheet would take for a formula. Raises `FileExistsError` for a file
-        that is there already.
+        also one that a spreadsheet would take for a formula.
+
+        Raises
+        ------
+        FileExistsError
+            For a file that is there already.
         """
         return [path for path, _ in self._written(folder, copies, kind, records, format, seed)]
 
@@ -333,8 +364,12 @@ class SurveyPosterior(UnderflowIsZero):
         """Draw the graph of the model on `ax`, by default on new axes, and return them.
 
         A line joins variables that a released table has together, and a dashed one others of one
-        clique. All others share no table. Raises `ImportError` without
-        matplotlib, which the extra `plot` installs.
+        clique. All others share no table.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib, which the extra `plot` installs.
         """
         return plot_graph(self.variables, self.tables, self.cliques, ax)
 

@@ -26,11 +26,15 @@ class TablePosterior(NoiseAwarePosterior):
 
     Attributes
     ----------
-    axes : the variables; empty where `merged` or `given` made it.
-    unordered : of one variable, the values that ordered answers leave out, as of a release.
-    categories : the values of the variable, or tuples with a value of each of several.
-    measured : True where a released table holds all variables that are asked for, those given
-        included; False where the answer follows from what the model assumes besides.
+    axes : tuple[str, ...]
+        The variables; empty where `merged` or `given` made it.
+    unordered : tuple[str or int or bool or tuple, ...]
+        Of one variable, the values that ordered answers leave out, as of a release.
+    categories : tuple[str or int or bool or tuple, ...]
+        The values of the variable, or tuples with a value of each of several.
+    measured : bool
+        True where a released table holds all variables that are asked for, those given included;
+        False where the answer follows from what the model assumes besides.
     """
 
     _engine: "TableDraws"
@@ -80,8 +84,12 @@ class TablePosterior(NoiseAwarePosterior):
         """The difference of the probabilities of each category, this table's minus the other's.
 
         Of one `SurveyPosterior`, as votes given one party and given another, they are drawn
-        together; any others are taken for those of independent data. Raises `ValueError` if the
-        two do not have the same categories in the same order.
+        together; any others are taken for those of independent data.
+
+        Raises
+        ------
+        ValueError
+            If the two do not have the same categories in the same order.
         """
         if not isinstance(other, TablePosterior) or other._survey is not self._survey:
             return super().compare(other)
@@ -139,7 +147,13 @@ class TableDraws(Chains):
 
     @property
     def counted(self) -> "TableDraws":
-        """The counts alone. Raises `ValueError` where they are not known."""
+        """The counts alone.
+
+        Raises
+        ------
+        ValueError
+            Where they are not known.
+        """
         if self._counts is None:
             raise ValueError(
                 f"variables={list(self._variables)!r}: no clique of the model holds them together,"

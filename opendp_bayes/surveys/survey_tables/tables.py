@@ -48,16 +48,20 @@ class Table:
 class Model:
     """Tables that agree on what they share, under a hyper-Dirichlet prior, given looks at them.
 
+    Cell c of every table has the prior `concentration / cells`, so that the tables' priors agree.
+
     Parameters
     ----------
-    levels : the number of levels of each variable.
-    looks : what was measured.
-    size : the public number of records; None where it is private, when every one is equally
-        probable before.
-    concentration : the sum of the prior of every table; None to learn it, each of `LEARNED` per
-        cell of the largest clique being possible.
-
-    Cell c of every table has the prior `concentration / cells`, so that the tables' priors agree.
+    levels : Sequence[int]
+        The number of levels of each variable.
+    looks : Sequence[NoisyTable]
+        What was measured.
+    size : int or None
+        The public number of records; None where it is private, when every one is equally probable
+        before.
+    concentration : float or None
+        The sum of the prior of every table; None to learn it, each of `LEARNED` per cell of the
+        largest clique being possible.
     """
 
     def __init__(

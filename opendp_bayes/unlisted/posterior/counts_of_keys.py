@@ -29,12 +29,14 @@ _NEAR = 4
 def counts_of_keys(keys: NoisyKeys, *, seed: int | None = 0) -> "CountsOfKeys":
     """Posterior of the counts of keys that were shown, then of those that are listed.
 
+    Source: `docs/research/computation.md`, "Values that nobody listed".
+
     Parameters
     ----------
-    keys : their noisy counts.
-    seed : of the Markov chains that learn the law of all keys; None for other draws each time.
-
-    Source: `docs/research/computation.md`, "Values that nobody listed".
+    keys : NoisyKeys
+        Their noisy counts.
+    seed : int or None, default 0
+        Of the Markov chains that learn the law of all keys; None for other draws each time.
     """
     lattice = Lattice.of(keys.law)
     near = bool((lattice.units(keys.drawn) <= lattice.end).any())
@@ -49,9 +51,12 @@ class CountsOfKeys:
 
     Attributes
     ----------
-    keys : the noisy counts.
-    law : draws of the law of all keys; None where no key needs it.
-    mean, std : of the true counts, shape `(s + l,)`.
+    keys : NoisyKeys
+        The noisy counts.
+    law : LawOfKeys or None
+        Draws of the law of all keys; None where no key needs it.
+    mean, std
+        Of the true counts, shape `(s + l,)`.
     """
 
     def __init__(self, keys: NoisyKeys, law: LawOfKeys | None) -> None:
@@ -97,7 +102,10 @@ class CountsOfKeys:
         """Both ends, which belong to it, of the equal-tailed credible interval of each count, shape
         `(s + l, 2)`: not more than `(1 - level) / 2` is below, and not more above.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         level, unit = as_level(level), self._lattice.unit
         found = np.empty((self._std.size, 2))

@@ -57,11 +57,16 @@ class Lattice:
 
     Attributes
     ----------
-    unit : in records.
-    threshold : the unit that begins with the threshold.
-    start : the first record of unit 0, of noise and of noisy counts.
-    first, masses : the first unit of the noise, and the probabilities of it and of those after it.
-    std : of the noise, in units.
+    unit : int
+        In records.
+    threshold : int
+        The unit that begins with the threshold.
+    start : int
+        The first record of unit 0, of noise and of noisy counts.
+    first, masses : int, ndarray
+        The first unit of the noise, and the probabilities of it and of those after it.
+    std : float
+        Of the noise, in units.
     """
 
     unit: int
@@ -109,14 +114,21 @@ class LawOfKeys:
 
     Attributes
     ----------
-    intensities : `λ_j`, shape `(j,)`.
-    shapes : of the Gamma laws about them, shape `(j,)`.
-    pmf : `P(n | j)` for n from 0 on, shape `(j, n)`; 0 for n = 0, since an empty key is none.
-    weights : draws of the expected numbers of keys, shape `(draws, j)`.
-    groups : which of the draws have the same smoothness, shape `(draws,)`, chain by chain.
-    kept : draws of each chain.
-    everything_else : mean and standard deviation of the intensities of all hidden keys together,
-        given each draw and the rest, shape `(2, draws)`; none without the rest.
+    intensities : ndarray
+        `λ_j`, shape `(j,)`.
+    shapes : ndarray
+        Of the Gamma laws about them, shape `(j,)`.
+    pmf : ndarray
+        `P(n | j)` for n from 0 on, shape `(j, n)`; 0 for n = 0, since an empty key is none.
+    weights : ndarray
+        Draws of the expected numbers of keys, shape `(draws, j)`.
+    groups : ndarray of int
+        Which of the draws have the same smoothness, shape `(draws,)`, chain by chain.
+    kept : int
+        Draws of each chain.
+    everything_else : ndarray or None
+        Mean and standard deviation of the intensities of all hidden keys together, given each draw
+        and the rest, shape `(2, draws)`; none without the rest.
     """
 
     intensities: Floats

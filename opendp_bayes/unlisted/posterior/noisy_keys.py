@@ -16,16 +16,21 @@ from opendp_bayes.unlisted.thresholds import Threshold
 class NoisyKeys:
     """Noisy counts of one release, all public.
 
-    Parameters
-    ----------
-    law : noise of each key, and the least noisy count that is shown.
-    drawn : noisy counts of the keys that were shown, shape `(s,)`.
-    listed : noisy counts of keys that are shown whatever their count, shape `(l,)`.
-    rest : noisy number of records of all hidden keys together, in records; None if not released.
-    rest_noise : noise of `rest`.
-
     Raises `TypeError` for what is no whole number, and `ValueError` for a count that the law cannot
     give, or for `rest` without its noise.
+
+    Parameters
+    ----------
+    law : Threshold
+        Noise of each key, and the least noisy count that is shown.
+    drawn : ndarray of int
+        Noisy counts of the keys that were shown, shape `(s,)`.
+    listed : ndarray of int
+        Noisy counts of keys that are shown whatever their count, shape `(l,)`.
+    rest : int or None
+        Noisy number of records of all hidden keys together, in records; None if not released.
+    rest_noise : IntegerNoise or None
+        Noise of `rest`.
     """
 
     law: Threshold
@@ -45,9 +50,12 @@ class NoisyKeys:
         """Both ends, which belong to it, of the interval of the records of all hidden keys: it
         holds them with at least the probability `level`, whatever their number.
 
-        Raises `ValueError` unless `0 < level < 1`, or without `rest`.
-
         Source: `docs/unlisted.md`.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`, or without `rest`.
         """
         rest, noise = self._bought()
         away = farthest_noise(noise, (1 - as_level(level)) / 2)
@@ -56,7 +64,10 @@ class NoisyKeys:
     def rest_draws(self, number: int, rng: np.random.Generator) -> Integers:
         """Draws of the records of all hidden keys under a flat prior, shape `(number,)`.
 
-        Raises `ValueError` without `rest`.
+        Raises
+        ------
+        ValueError
+            Without `rest`.
         """
         rest, noise = self._bought()
         reach = noise.reach(40.0)
@@ -94,17 +105,25 @@ def hidden_bound(
     That is promised for so many `labels` together, fixed before the output is seen. For one that
     is picked after looking nothing is promised.
 
+    Source: `docs/unlisted.md`.
+
     Parameters
     ----------
-    law : noise of each key, and the least noisy count that is shown.
-    level : a probability.
-    labels : number of labels that bounds are asked for.
-    rest : noisy number of records of all hidden keys, none of which has more than all have.
-    rest_noise : noise of `rest`.
+    law : Threshold
+        Noise of each key, and the least noisy count that is shown.
+    level : float, default 0.95
+        A probability.
+    labels : int, default 1
+        Number of labels that bounds are asked for.
+    rest : int, optional
+        Noisy number of records of all hidden keys, none of which has more than all have.
+    rest_noise : IntegerNoise, optional
+        Noise of `rest`.
 
-    Raises `ValueError` unless `0 < level < 1` and `labels >= 1`.
-
-    Source: `docs/unlisted.md`.
+    Raises
+    ------
+    ValueError
+        Unless `0 < level < 1` and `labels >= 1`.
     """
     wrong, labels = 1 - as_level(level), as_size(labels, "labels", "labels")
     if rest is None or rest_noise is None:

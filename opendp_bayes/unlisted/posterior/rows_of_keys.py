@@ -22,10 +22,14 @@ class Block:
 
     Attributes
     ----------
-    rows : their places.
-    lowest : the first of the true counts.
-    density : of the true counts before any is seen, for each law of keys, shape `(draws, n)`.
-    noise : the probability of the noisy count of each row given each true count, shape `(n, rows)`.
+    rows : slice
+        Their places.
+    lowest : int
+        The first of the true counts.
+    density : ndarray
+        Of the true counts before any is seen, for each law of keys, shape `(draws, n)`.
+    noise : ndarray
+        The probability of the noisy count of each row given each true count, shape `(n, rows)`.
     """
 
     rows: slice
@@ -63,11 +67,16 @@ class Windows:
 
     Attributes
     ----------
-    rows : their places.
-    least : the first true count of each, shape `(rows,)`.
-    start : the place of each in `density`, shape `(rows,)`.
-    density : before any is seen, for each law of keys, shape `(draws, places, n)`.
-    noise : the probability of the noisy count given each true count, shape `(n,)`.
+    rows : slice
+        Their places.
+    least : ndarray of int
+        The first true count of each, shape `(rows,)`.
+    start : ndarray of int
+        The place of each in `density`, shape `(rows,)`.
+    density : ndarray
+        Before any is seen, for each law of keys, shape `(draws, places, n)`.
+    noise : ndarray
+        The probability of the noisy count given each true count, shape `(n,)`.
     """
 
     rows: slice
@@ -88,11 +97,16 @@ class Rows:
 
     Attributes
     ----------
-    noisy : the noisy counts in units of a lattice, ascending.
-    first : the place of the first row among all.
-    lowest : the first of the true counts.
-    density : of true counts before any is seen, for each law of keys, shape `(draws, n)`.
-    lattice : of the noise.
+    noisy : ndarray of int
+        The noisy counts in units of a lattice, ascending.
+    first : int
+        The place of the first row among all.
+    lowest : int
+        The first of the true counts.
+    density : ndarray
+        Of true counts before any is seen, for each law of keys, shape `(draws, n)`.
+    lattice : Lattice
+        Of the noise.
     """
 
     noisy: Integers

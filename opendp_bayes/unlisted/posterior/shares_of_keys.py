@@ -21,8 +21,10 @@ class SharesOfKeys:
 
     Parameters
     ----------
-    intensities : draws so many of the means, shape `(number, k)`.
-    kinds : which keys have the same posterior, shape `(k,)`.
+    intensities : Callable[[int, Generator], ndarray]
+        Draws so many of the means, shape `(number, k)`.
+    kinds : ndarray of int
+        Which keys have the same posterior, shape `(k,)`.
     """
 
     def __init__(
@@ -67,7 +69,10 @@ class SharesOfKeys:
     def interval(self, level: float = 0.95) -> Floats:
         """Both ends of the equal-tailed credible intervals, shape `(k, 2)`.
 
-        Raises `ValueError` unless `0 < level < 1`.
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
         """
         level = as_level(level)
         ends = np.array([(1 - level) / 2, (1 + level) / 2])

@@ -16,7 +16,7 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.promise import Promise
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.trusted.boundary import (
     ContractError,
     checked_map,
@@ -89,7 +89,7 @@ def make_discovery(
     name = type(discovery.law).__name__
     with interruptible():
         privacy_map = checked_map(losses, name)
-        promise = Promise(None, 1, loss(1), name_of(output_measure))
+        guarantee = PrivacyGuarantee(None, 1, loss(1), name_of(output_measure))
     held = deepcopy(discovery)
 
     def release(keys: Any) -> DiscoveredData:
@@ -104,7 +104,7 @@ def make_discovery(
             listed=len(space.listed),
             discovery=deepcopy(held),
             drawn_rest=rest,
-            promise=deepcopy(promise),
+            guarantee=deepcopy(guarantee),
             people=space.people,
         )
 
@@ -115,7 +115,7 @@ def make_discovery(
         guarded(release, f"{name}: sampling"),
         guarded_map(privacy_map, f"{name}: privacy map"),
     )
-    measurement.accounting = promise.loss.method
+    measurement.accounting = guarantee.loss.method
     return measurement
 
 

@@ -27,11 +27,11 @@ from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.counting import counted_distance
 from opendp_bayes.trusted.interrupts import interruptible
-from opendp_bayes.trusted.kept_rows import RowLimits, require_order
 from opendp_bayes.trusted.kinds import Kind, column_named, kind_of
 from opendp_bayes.trusted.scanned_frames import collected, on_disk, require_file
 from opendp_bayes.trusted.spaces import UserSpace
-from opendp_bayes.trusted.stable_plans import Gate
+from opendp_bayes.trusted.stable_plans import StablePlan
+from opendp_bayes.trusted.truncation import Truncation, require_order
 
 #: Beyond so many values, about, they are counted in parts, by a hash with a key.
 MOST_AT_ONCE = 10_000_000
@@ -48,15 +48,18 @@ _PERSON = "person"
 class KeysSpace(UserSpace):
     """Numbers of records, or of people, of every value of a column that occurs.
 
+    A distance says how far the numbers of all values move, in any directions.
+
     Attributes
     ----------
-    column : its name.
-    kind : of its values.
-    listed : values that are shown whatever their number; those that nulls are counted under among
-        them.
-    people : whether people are counted, rather than records.
-
-    A distance says how far the numbers of all values move, in any directions.
+    column : str
+        Its name.
+    kind : Kind
+        Of its values.
+    listed : tuple[str or int or bool, ...]
+        Values that are shown whatever their number; those that nulls are counted under among them.
+    people : bool
+        Whether people are counted, rather than records.
     """
 
     column: str
@@ -105,10 +108,14 @@ class Keys:
 
     Attributes
     ----------
-    column, kind : as in `KeysSpace`.
-    listed : the same.
-    nulls : the value under which nulls are counted, one of `listed`; None where they are left out.
-    person : the column by which people are told apart; None where records are counted.
+    column, kind : str, Kind
+        As in `KeysSpace`.
+    listed : tuple[str or int or bool, ...]
+        The same.
+    nulls : str or int or bool or None
+        The value under which nulls are counted, one of `listed`; None where they are left out.
+    person : str or None
+        The column by which people are told apart; None where records are counted.
     """
 
     column: str
@@ -123,7 +130,7 @@ class Keys:
         return KeysSpace(self.column, self.kind, self.listed, self.person is not None)
 
 
-def counted_in_frames(keys: Keys, limits: RowLimits) -> Count:
+def counted_in_frames(keys: Keys, limits: Truncation) -> Count:
     """The function from a frame to its counts, which are made when batches are asked for.
 
     It raises `ContractError` where the file of the frame is gone, or it has no fixed order and rows
@@ -197,7 +204,10 @@ def normal_batches(batches: Batches, keys: Keys) -> Iterator[pl.DataFrame]:
     """Batches of another's counts, whose keys may be dates, and null where nulls are: as text, and
     under their label or left out.
 
-    Raises `TypeError` for keys of another kind.
+    Raises
+    ------
+    TypeError
+        For keys of another kind.
     """
     with closing(batches):
         for batch in batches:
@@ -225,15 +235,23 @@ def make_counts_of_keys(
 
     Parameters
     ----------
-    domain, metric : of what is counted.
-    keys, count : what is counted, and how.
-    made_by : the name that messages give.
-    is_kept : whether the column is what it was where Bounds name it.
-    plan : where people are counted, the transformation before, with which what is made begins. Its
+    domain, metric : Domain, Metric
+        Of what is counted.
+    keys, count : Keys, Count
+        What is counted, and how.
+    made_by : str
+        The name that messages give.
+    is_kept : bool, default False
+        Whether the column is what it was where Bounds name it.
+    plan : Transformation, optional
+        Where people are counted, the transformation before, with which what is made begins. Its
         distance is of identifiers.
 
-    Raises `ValueError` for a metric that does not bound a number of records, and where people are
-    counted without such a plan.
+    Raises
+    ------
+    ValueError
+        For a metric that does not bound a number of records, and where people are counted without
+        such a plan.
     """
     bounds_of = counted_distance(domain, metric)
     # A changed record leaves one value and comes to another.
@@ -281,7 +299,7 @@ def _counting(
     )
 
 
-def counts_in_plan(gate: Gate, keys: Keys, made_by: str) -> Transformation:
+def counts_in_plan(gate: StablePlan, keys: Keys, made_by: str) -> Transformation:
     """Chain a plan and the counts of all values of a column, of people where the privacy unit is a
     number of them.
     """

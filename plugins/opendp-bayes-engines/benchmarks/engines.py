@@ -101,7 +101,7 @@ def ours(engine: str, frame: Any, k: int, limit: int) -> Callable[[], int]:
     import opendp.prelude as dp
 
     import opendp_bayes as ob
-    from opendp_bayes.questions.question import Question, Variable
+    from opendp_bayes.queries.question import Question, Variable
     from opendp_bayes_engines import context
     from opendp_bayes_engines.opening import table_of
     from opendp_bayes_engines.tables import Rows

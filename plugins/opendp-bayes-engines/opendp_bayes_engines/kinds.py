@@ -30,9 +30,10 @@ class Column:
     Attributes
     ----------
     type : str
-        The engine's name of its type, without what the type holds: labels of an Enum may be data.
-    dtype : a type of polars, or None
-        In which polars has the same values; None where it has none.
+        Str The engine's name of its type, without what the type holds: labels of an Enum may be
+        data.
+    dtype : Any
+        A type of polars, or None In which polars has the same values; None where it has none.
     """
 
     type: str
@@ -82,8 +83,11 @@ def check_columns(schema: Schema, names: Sequence[str], *, counted: bool) -> Non
 def as_carried(value: Any, column: Column) -> Any:
     """A constant as it is within an engine.
 
-    Raises `TypeError` for one of another type than the column, `ValueError` for an integer beyond
-    64 bits or text that is not Unicode.
+    Raises
+    ------
+    TypeError
+        For one of another type than the column, `ValueError` for an integer beyond 64 bits or text
+        that is not Unicode.
     """
     kinds = {pl.Boolean: bool, pl.Int64: int, pl.String: str, pl.Date: date}
     if type(value) is not kinds[column.dtype]:

@@ -9,7 +9,10 @@ from opendp_bayes_engines.tables import PolarsTable, Table
 def table_of(data: Any) -> Table:
     """The table, without reading any of its rows.
 
-    Raises `TypeError` for a frame in memory, or of an engine whose values are not known.
+    Raises
+    ------
+    TypeError
+        For a frame in memory, or of an engine whose values are not known.
     """
     if type(data).__module__.startswith("narwhals."):
         data = data.to_native()

@@ -192,8 +192,10 @@ class EngineQuery:
 def identifier_of(metric: Metric, schema: Schema) -> str | None:
     """The column that identifies the privacy unit, None where it is a number of rows.
 
-    Raises `ValueError`/`TypeError` for a metric that no plan is proved for, or a column that cannot
-    identify.
+    Raises
+    ------
+    ValueError, TypeError
+        For a metric that no plan is proved for, or a column that cannot identify.
     """
     if metric in (symmetric_distance(), change_one_distance()):
         return None
@@ -222,10 +224,14 @@ class EngineContext(CheckedContext):
 
         Parameters
         ----------
-        kwargs : the loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
+        kwargs : Any
+            The loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
             divide its budget itself; otherwise none.
 
-        Raises `ValueError`/`TypeError` for a loss that buys nothing, and where the budget is spent.
+        Raises
+        ------
+        ValueError, TypeError
+            For a loss that buys nothing, and where the budget is spent.
         """
         base: Any = super().query(**kwargs)
         accountant = self.accountant

@@ -35,9 +35,12 @@ class Condition:
 
     Attributes
     ----------
-    column : its name.
-    op : one of `_OPERATORS`.
-    constant : a value as it is within an engine; a list of them for `is_in`; a bool for `is_null`.
+    column : str
+        Its name.
+    op : str
+        One of `_OPERATORS`.
+    constant : Any
+        A value as it is within an engine; a list of them for `is_in`; a bool for `is_null`.
     """
 
     column: str
@@ -48,7 +51,10 @@ class Condition:
     def checked(cls, condition: Any, schema: Schema) -> "Condition":
         """The condition, checked against the type of its column.
 
-        Raises `ValueError`/`TypeError` for anything else.
+        Raises
+        ------
+        ValueError, TypeError
+            For anything else.
         """
         if not (isinstance(condition, tuple) and len(condition) == 3):
             raise TypeError(

@@ -4,7 +4,7 @@ from typing import Any
 
 import opendp.prelude as dp
 
-from opendp_bayes.questions.question import Question, Variable
+from opendp_bayes.queries.question import Question, Variable
 from opendp_bayes_engines import EngineContext, EngineQuery, context
 from opendp_bayes_engines.opening import table_of
 from opendp_bayes_engines.tables import Rows

@@ -49,7 +49,7 @@ def test_a_release_through_each_engine_debits_equally(in_an_engine: Any) -> None
     for _ in range(2):
         released = ob.posterior(query, "vote", **VOTES).release()
         assert released.categories == ("no", "yes", "none", "other")
-        assert released.promise.relation == "add/remove"
+        assert released.guarantee.relation == "add/remove"
         assert 0.999 < released.epsilon <= 1.0
     with pytest.raises(ValueError, match="is spent; nothing is left"):
         of.query()
@@ -186,12 +186,12 @@ def test_under_changes_the_number_of_records_is_public_until_a_filter() -> None:
     with pytest.raises(ValueError, match="size=None"):
         ob.posterior(of.query(), "vote", **VOTES)
     release = ob.posterior(of.query(), "vote", **VOTES, size=7).release()
-    assert (release.promise.relation, release.d_in) == ("change-one", 1)
+    assert (release.guarantee.relation, release.d_in) == ("change-one", 1)
     filtered = of.query().filter(("age", ">=", 18))
     with pytest.raises(ValueError, match="number of records is private"):
         ob.posterior(filtered, "vote", **VOTES, size=7)
     release = ob.posterior(filtered, "vote", **VOTES).release()
-    assert (release.promise.relation, release.d_in) == ("add/remove", 2)
+    assert (release.guarantee.relation, release.d_in) == ("add/remove", 2)
 
 
 def test_people_are_counted_by_one_identifier_alone() -> None:

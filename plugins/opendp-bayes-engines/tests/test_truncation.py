@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tables import ENGINES
 
 import opendp_bayes as ob
-from opendp_bayes.questions.question import Question, Variable
+from opendp_bayes.queries.question import Question, Variable
 from opendp_bayes_engines import EngineQuery, steps
 from opendp_bayes_engines.steps import Limit
 

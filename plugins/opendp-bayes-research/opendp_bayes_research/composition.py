@@ -28,25 +28,32 @@ def privacy_loss_distribution(
     """Return a `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution` that dominates
     the mechanism; it composes with others by `compose`.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value.
-    size : the public number of records, or None where it is private (add/remove neighbours).
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed; a whole number of at least 0.
-    interval : spacing of the privacy losses, positive; a smaller one is tighter and takes more
-        time.
-
     No single pair of neighbours need be the worst at every ε. So the distribution is not that of a
     pair, but one whose δ is at least the certified profile at every ε. That profile is the largest
     over all pairs. Through it at multiples of `interval` runs a convex function of `exp(ε)`, and
     every such function is the profile of a pair of distributions. The numbers of dp-accounting are
     floats: a δ of its own, and the δ of an ε that it finds, are off by up to about 1e-15.
 
-    Raises `ValueError` for a mechanism whose loss has no finite bound, pure or with δ = 1e-20.
-
     Source: `docs/research/proofs.md`, "Exact composition"; Zhu, Dong and Wang, "Optimal accounting
     of differential privacy via characteristic function"; Doroshenko et al., "Connect the dots".
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value.
+    size : int or None
+        The public number of records, or None where it is private (add/remove neighbours).
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : int, default 1
+        Records changed, or added and removed; a whole number of at least 0.
+    interval : float, default 0.005
+        Spacing of the privacy losses, positive; a smaller one is tighter and takes more time.
+
+    Raises
+    ------
+    ValueError
+        For a mechanism whose loss has no finite bound, pure or with δ = 1e-20.
     """
     from dp_accounting.pld import pld_pmf
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

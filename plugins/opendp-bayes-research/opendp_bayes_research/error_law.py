@@ -30,10 +30,13 @@ class ErrorLaw:
 
     Attributes
     ----------
-    values : the errors, ascending, shape `(c,)`.
-    probabilities : their probabilities, shape `(c,)`.
-    simulated : whether they are of simulated releases, with a fixed seed, because there are too
-        many to list.
+    values : ndarray
+        The errors, ascending, shape `(c,)`.
+    probabilities : ndarray
+        Their probabilities, shape `(c,)`.
+    simulated : bool
+        Whether they are of simulated releases, with a fixed seed, because there are too many to
+        list.
     """
 
     values: Floats
@@ -63,20 +66,31 @@ def error_law(
     """The law of the error of a mechanism where the true counts are `counts`: public or made up,
     never data.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value.
-    counts : the true counts, shape `(k,)`.
-    prior : the prior concentration, a number or shape `(k,)`.
-    error : `"hellinger"`, the Hellinger distance between the true and the released (plug-in)
-        posterior; `"kl"`, the Kullback-Leibler divergence of the true posterior from the released
-        one; `"total_variation"` between the two, for two categories.
-
     A sum over all releases where they can be listed (noise up to a tail below 1e-7), otherwise from
-    simulated ones. Raises `ValueError`/`TypeError` for arguments that are not valid.
+    simulated ones.
 
     Source: `docs/research/papers.md`, "The law of the error".
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value.
+    counts : array_like
+        The true counts, shape `(k,)`.
+    prior : array_like
+        The prior concentration, a number or shape `(k,)`.
+    error : Error, default "hellinger"
+        `"hellinger"`, the Hellinger distance between the true and the released (plug-in) posterior;
+        `"kl"`, the Kullback-Leibler divergence of the true posterior from the released one;
+        `"total_variation"` between the two, for two categories.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes import LaplaceParameters
     >>> from opendp_bayes_research import error_law
     >>> law = error_law(LaplaceParameters(1.0, noise="floored"), [50, 50], 1.0)

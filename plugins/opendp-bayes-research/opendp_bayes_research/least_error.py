@@ -33,10 +33,14 @@ class Standing:
 
     Attributes
     ----------
-    error : its expected Hellinger error, averaged as the least error is.
-    remapped : the same after the best remapping of its releases, which is post-processing.
-    worst_case : the largest expected error of any data set, without a remapping.
-    ratio, remapped_ratio : `error` and `remapped` over the least error.
+    error : float
+        Its expected Hellinger error, averaged as the least error is.
+    remapped : float
+        The same after the best remapping of its releases, which is post-processing.
+    worst_case : float
+        The largest expected error of any data set, without a remapping.
+    ratio, remapped_ratio : float
+        `error` and `remapped` over the least error.
     """
 
     error: float
@@ -53,10 +57,14 @@ class LeastError:
 
     Attributes
     ----------
-    value : the average error of a mechanism that was found, which is ε-private.
-    certified : a lower bound on the average error of every ε-private mechanism.
-    worst_case, certified_worst_case : the same for the largest error of any data set.
-    size, prior, epsilon, average : what was asked.
+    value : float
+        The average error of a mechanism that was found, which is ε-private.
+    certified : float
+        A lower bound on the average error of every ε-private mechanism.
+    worst_case, certified_worst_case : float
+        The same for the largest error of any data set.
+    size, prior, epsilon, average : int, tuple[float, ...], float, str
+        What was asked.
     """
 
     size: int
@@ -105,18 +113,27 @@ def least_error(
     """The smallest expected Hellinger error of any ε-private mechanism that releases posteriors of
     `size` records, change-one neighbours.
 
-    Parameters
-    ----------
-    size : the public number of records; together with k such that there are at most 80 data sets.
-    prior : the prior concentration, shape `(k,)`.
-    epsilon : the loss for one record changed.
-    average : over the data sets, `"uniform"`, each counting the same, or `"prior"`, as often as the
-        prior expects it.
-
-    Raises `ValueError` for more data sets, or for arguments that are not valid.
-
     Source: `docs/research/optimality.md`.
 
+    Parameters
+    ----------
+    size : int
+        The public number of records; together with k such that there are at most 80 data sets.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
+    epsilon : float
+        The loss for one record changed.
+    average : {"uniform", "prior"}, default "uniform"
+        Over the data sets, `"uniform"`, each counting the same, or `"prior"`, as often as the prior
+        expects it.
+
+    Raises
+    ------
+    ValueError
+        For more data sets, or for arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes import LaplaceParameters
     >>> from opendp_bayes_research import least_error
     >>> least = least_error(size=20, prior=[1.0, 1.0], epsilon=1.0)

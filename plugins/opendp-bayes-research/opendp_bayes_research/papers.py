@@ -25,14 +25,22 @@ def lap(epsilon: float, k: int) -> LaplaceParameters:
     """lapMech, LSDim: floored Laplace noise of scale `k / epsilon` on all but the last of `k`
     categories.
 
-    Parameters
-    ----------
-    epsilon : the papers' ε, positive.
-    k : number of categories, at least 2.
-
-    Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
     Source: tailoring paper, section 4.1.1; Algorithm 2 of "Private mechanisms".
 
+    Parameters
+    ----------
+    epsilon : float
+        The papers' ε, positive.
+    k : int
+        Number of categories, at least 2.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an ε that is not positive or less than two categories.
+
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> papers.lap(epsilon=1.0, k=3)
     LaplaceParameters(scale=3.0, noise='floored', total='remainder')
@@ -44,15 +52,23 @@ def lap_truncated(epsilon: float, k: int) -> LaplaceParameters:
     """The variation of lapMech that the tailoring paper's boxes show: where the noised counts sum
     to more than the number of records, they are truncated so that they sum to it.
 
+    The paper does not say in which way; here each count keeps at most what those before it leave.
+    For two categories the release is that of `lap`. Source: tailoring paper, section 7.2.2.
+
     Parameters
     ----------
-    epsilon : the papers' ε, positive.
-    k : number of categories, at least 2.
+    epsilon : float
+        The papers' ε, positive.
+    k : int
+        Number of categories, at least 2.
 
-    The paper does not say in which way; here each count keeps at most what those before it leave.
-    For two categories the release is that of `lap`. Raises `ValueError`/`TypeError` for an ε that
-    is not positive or less than two categories. Source: tailoring paper, section 7.2.2.
+    Raises
+    ------
+    ValueError, TypeError
+        For an ε that is not positive or less than two categories.
 
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> candidates, log_p = papers.lap_truncated(epsilon=1.0, k=3).log_pmf([1, 1, 0], 1.0)
     >>> dict(zip(map(tuple, candidates.tolist()), (2.718281828459045**log_p).round(3).tolist()))
@@ -67,14 +83,22 @@ def ilap(epsilon: float, k: int) -> LaplaceParameters:
     """ilapMech, LSHist: floored Laplace noise on all but the last of `k` categories, of scale `1 /
     epsilon` for two categories and `2 / epsilon` for more.
 
-    Parameters
-    ----------
-    epsilon : the papers' ε, positive.
-    k : number of categories, at least 2.
-
-    Raises `ValueError`/`TypeError` for an ε that is not positive or less than two categories.
     Source: tailoring paper, section 4.1.2; Algorithm 3 of "Private mechanisms".
 
+    Parameters
+    ----------
+    epsilon : float
+        The papers' ε, positive.
+    k : int
+        Number of categories, at least 2.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an ε that is not positive or less than two categories.
+
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> papers.ilap(epsilon=1.0, k=3).scale
     2.0
@@ -85,16 +109,26 @@ def ilap(epsilon: float, k: int) -> LaplaceParameters:
 def ehd(epsilon: float, size: int, prior: ArrayLike) -> HellingerExponential:
     """expMech, EHD: the exponential mechanism with the global sensitivity.
 
+    The papers' constant for the sensitivity, `sqrt(1 - pi/4)`, is that of a prior of ones with
+    three or more categories or one record. Source: tailoring paper, section 4.2.1; Algorithm 4 of
+    "Private mechanisms".
+
     Parameters
     ----------
-    epsilon : the papers' ε, positive.
-    size : the public number of records, at least 1.
-    prior : the prior concentration, shape `(k,)`.
+    epsilon : float
+        The papers' ε, positive.
+    size : int
+        The public number of records, at least 1.
+    prior : array_like
+        The prior concentration, shape `(k,)`.
 
-    The papers' constant for the sensitivity, `sqrt(1 - pi/4)`, is that of a prior of ones with
-    three or more categories or one record. Raises `ValueError`/`TypeError` for arguments that are
-    not valid. Source: tailoring paper, section 4.2.1; Algorithm 4 of "Private mechanisms".
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
 
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> round(papers.ehd(epsilon=1.0, size=100, prior=[1.0, 1.0]).scale, 5)
     0.67788
@@ -107,13 +141,20 @@ def ehdl(epsilon: float) -> HellingerExponential:
     """expMech^local, EHDL: the exponential mechanism with the local sensitivity of the data, which
     no proof makes private.
 
+    Source: tailoring paper, section 4.2.2; Algorithm 5 of "Private mechanisms".
+
     Parameters
     ----------
-    epsilon : the papers' ε, positive.
+    epsilon : float
+        The papers' ε, positive.
 
-    Raises `ValueError`/`TypeError` for an ε that is not positive. Source: tailoring paper, section
-    4.2.2; Algorithm 5 of "Private mechanisms".
+    Raises
+    ------
+    ValueError, TypeError
+        For an ε that is not positive.
 
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> papers.ehdl(epsilon=1.0)
     HellingerExponential(scale=2.0, sensitivity='local')
@@ -125,14 +166,22 @@ def ehds(epsilon: float, gamma: float = 1.0) -> SmoothHellingerExponential:
     """expMech^smoo, EHDS: the exponential mechanism with the γ-smooth sensitivity and scale `2 (1 +
     gamma) / epsilon`.
 
+    Source: tailoring paper, Definition 4 (γ = 1); Algorithm 6 of "Private mechanisms".
+
     Parameters
     ----------
-    epsilon : the papers' ε, positive.
-    gamma : the γ of the smooth sensitivity, positive.
+    epsilon : float
+        The papers' ε, positive.
+    gamma : float, default 1.0
+        The γ of the smooth sensitivity, positive.
 
-    Raises `ValueError`/`TypeError` for an ε or γ that is not positive. Source: tailoring paper,
-    Definition 4 (γ = 1); Algorithm 6 of "Private mechanisms".
+    Raises
+    ------
+    ValueError, TypeError
+        For an ε or γ that is not positive.
 
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> papers.ehds(epsilon=1.0)
     SmoothHellingerExponential(scale=4.0, gamma=1.0, beta=None)
@@ -145,16 +194,25 @@ def beta(epsilon: float, delta: float, size: int) -> SmoothHellingerExponential:
     """The (ε, δ) mechanism of the notes: scale `2 / epsilon` and the β-smooth sensitivity with `β =
     ln(1 - ε / (2 ln(δ / (2 (size + 1)))))`, for two categories.
 
+    Its proof there does not hold; the tailoring paper's figures can have shown no other mechanism
+    as EHDS (`docs/research/papers.md`). Source: notes, sections 3.2 and 3.3.
+
     Parameters
     ----------
-    epsilon : the papers' ε, positive.
-    delta : the notes' δ, between 0 and 1.
-    size : the public number of records, at least 1.
+    epsilon : float
+        The papers' ε, positive.
+    delta : float
+        The notes' δ, between 0 and 1.
+    size : int
+        The public number of records, at least 1.
 
-    Its proof there does not hold; the tailoring paper's figures can have shown no other mechanism
-    as EHDS (`docs/research/papers.md`). Raises `ValueError`/`TypeError` for arguments that are not
-    valid. Source: notes, sections 3.2 and 3.3.
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid.
 
+    Examples
+    --------
     >>> from opendp_bayes_research import papers
     >>> round(papers.beta(epsilon=1.0, delta=1e-8, size=100).beta, 6)
     0.020852

@@ -44,22 +44,34 @@ def smallest_epsilon(
 
     Parameters
     ----------
-    error : the expected error asked for, between 0 and 1.
-    size : the public number of records, or None where it is private (add/remove neighbours). Then
+    error : float
+        The expected error asked for, between 0 and 1.
+    size : int, optional
+        The public number of records, or None where it is private (add/remove neighbours). Then
         `guess_size` is needed.
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
-        the counts.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
-        error is to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows,
-        or the error of another kind at balanced proportions.
-    guess_size : a public guess of a private number of records.
-    kind : the error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the
-        width of the 95 % intervals.
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : int or Distance, default 1
+        Records changed, or added and removed, a whole number of at least 1; or a `Distance` of the
+        counts.
+    proportions : array_like, optional
+        The analyst's public guess of the category proportions, shape `(k,)`, at which the error is
+        to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows, or the
+        error of another kind at balanced proportions.
+    guess_size : int, optional
+        A public guess of a private number of records.
+    kind : PartError, default "hellinger"
+        The error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the width
+        of the 95 % intervals.
 
-    Raises `ValueError` unless `0 < error < 1`, and where it takes more than ε = 1000;
-    `ValueError`/`TypeError` for other arguments that are not valid.
+    Raises
+    ------
+    ValueError
+        Unless `0 < error < 1`, and where it takes more than ε = 1000; `ValueError`/`TypeError` for
+        other arguments that are not valid.
 
+    Examples
+    --------
     >>> from opendp_bayes_research import smallest_epsilon
     >>> round(smallest_epsilon(0.05, size=1000, prior=[1.0, 1.0]), 2)
     0.92
@@ -115,26 +127,38 @@ def smallest_size(
     """Return the smallest number of records from which on `mechanism="auto"` has an expected error
     of at most `error`.
 
-    Parameters
-    ----------
-    error : the expected error asked for, between 0 and 1.
-    epsilon : the budget, positive.
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    d_in : records changed, or added and removed, a whole number of at least 1; or a `Distance` of
-        the counts.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`, at which the
-        error is to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows,
-        or the error of another kind at balanced proportions.
-    private : True if the number of records is private (add/remove neighbours).
-    kind : the error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the
-        width of the 95 % intervals.
-
     With very few records the prior outweighs them and the error is small too; that is passed over.
     Beyond, the error decreases up to the rounding of counts, within which the result is smallest.
 
-    Raises `ValueError` unless `0 < error < 1`, and where it takes more than 10^12 records;
-    `ValueError`/`TypeError` for other arguments that are not valid.
+    Parameters
+    ----------
+    error : float
+        The expected error asked for, between 0 and 1.
+    epsilon : float
+        The budget, positive.
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    d_in : int or Distance, default 1
+        Records changed, or added and removed, a whole number of at least 1; or a `Distance` of the
+        counts.
+    proportions : array_like, optional
+        The analyst's public guess of the category proportions, shape `(k,)`, at which the error is
+        to be had. Otherwise that is the mean of the Hellinger distances that `plan` shows, or the
+        error of another kind at balanced proportions.
+    private : bool, default False
+        True if the number of records is private (add/remove neighbours).
+    kind : PartError, default "hellinger"
+        The error that is meant: `"hellinger"`, `"total_variation"` or `"interval_width"`, the width
+        of the 95 % intervals.
 
+    Raises
+    ------
+    ValueError
+        Unless `0 < error < 1`, and where it takes more than 10^12 records; `ValueError`/`TypeError`
+        for other arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes_research import smallest_size
     >>> smallest_size(0.05, epsilon=1.0, prior=[1.0, 1.0])
     798

@@ -43,22 +43,34 @@ def calibrate_thoroughly(
     """Return the mechanism with the smallest scale whose exact loss, for neighbours that differ by
     one record, is at most `epsilon`, also where that takes minutes.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value; its scale does not matter.
-    size : the public number of records, or None where it is private (add/remove neighbours).
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    epsilon : the privacy loss, positive.
-    proportions : the analyst's public guess of the category proportions, shape `(k,)`; equal ones
-        unless given.
-    tune : True chooses the γ or β of `SmoothHellingerExponential` too, so that the expected
-        Hellinger error at `proportions` is smallest. False keeps that of `mechanism`.
-
-    Raises `ValueError` where there are too many probabilities to compare or no scale is private
-    enough, and `ValueError`/`TypeError` for arguments that are not valid.
-
     Source: `docs/research/mechanisms.md`, "Calibration".
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value; its scale does not matter.
+    size : int or None
+        The public number of records, or None where it is private (add/remove neighbours).
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    epsilon : float
+        The privacy loss, positive.
+    proportions : array_like, optional
+        The analyst's public guess of the category proportions, shape `(k,)`; equal ones unless
+        given.
+    tune : bool, default True
+        True chooses the γ or β of `SmoothHellingerExponential` too, so that the expected Hellinger
+        error at `proportions` is smallest. False keeps that of `mechanism`.
+
+    Raises
+    ------
+    ValueError
+        Where there are too many probabilities to compare or no scale is private enough.
+    ValueError, TypeError
+        For arguments that are not valid.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> from opendp_bayes_research import calibrate_thoroughly
     >>> found = calibrate_thoroughly(
@@ -87,7 +99,12 @@ def thorough(
     """The mechanism that `solved` finds for the exact loss of all pairs at distance 1.
 
     `solved` takes a mechanism, its loss relative to the one asked for, and whether it may choose
-    the smoothness too. Raises `ValueError` where there are too many probabilities to compare.
+    the smoothness too.
+
+    Raises
+    ------
+    ValueError
+        Where there are too many probabilities to compare.
     """
     size, prior = setting.size, setting.prior
     work = work_of(size, prior)

@@ -173,9 +173,9 @@ class NoisySamplingHistogram(_OfASample):
     Parameters
     ----------
     scale : float
-        Positive number, in records.
+        Float Positive number, in records.
     rate : float
-        Share of the records that is drawn, in `(0, 1]`.
+        Float Share of the records that is drawn, in `(0, 1]`.
     """
 
     scale: float

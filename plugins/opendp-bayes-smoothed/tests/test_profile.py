@@ -491,6 +491,6 @@ def test_memory_is_linear_in_the_number_of_databases() -> None:
 
 
 def test_more_than_two_categories_are_refused_beyond_what_is_summed() -> None:
-    with pytest.raises(ValueError, match=r"counts: hold 100001 records of 3 categories; at most"):
+    with pytest.raises(ValueError, match=r"counts: hold 100001 records .* at most"):
         database_profile([100_000, 1, 0], 0.5, 0.3)
     assert database_profile([10**6 - 1, 1], 0.5, 0.3) == pytest.approx(0.5)

@@ -12,9 +12,9 @@ from opendp.mod import OpenDPException, enable_features
 
 from opendp_bayes import DROP as LEFT_OUT, context
 from opendp_bayes.display.wording import listed
-from opendp_bayes.questions.asked import Asked, ask
-from opendp_bayes.questions.columns import DIFFER, check_new, covers, public_values
-from opendp_bayes.questions.question import Question
+from opendp_bayes.queries.bound_query import BoundQuery, ask
+from opendp_bayes.queries.columns import DIFFER, check_new, covers, public_values
+from opendp_bayes.queries.question import Question
 from opendp_bayes.release_format.data import Value as Label
 from opendp_bayes.release_format.labels import distinct, place_of, twins
 from opendp_bayes.release_format.merging import neighbours
@@ -55,7 +55,10 @@ _ARGUMENT = re.compile(r"(\w+)(=.*?)?: (.*)", re.DOTALL)
 def frame_of(found: Source, asked: Specification) -> pl.LazyFrame:
     """The columns of a file that a specification reads. Reads their names and types alone.
 
-    Raises `FieldError` for a column that is not there or is of another type.
+    Raises
+    ------
+    FieldError
+        For a column that is not there or is of another type.
     """
 
     def refuse(column: str, problem: str) -> NoReturn:
@@ -78,7 +81,10 @@ def as_in(found: Source, asked: Specification) -> Specification:
     are texts, too, codes that the file describes are its value labels, and columns with value
     labels have these as their categories, unless given.
 
-    Raises `FieldError` for a code that is the label of another one, and for what is one value.
+    Raises
+    ------
+    FieldError
+        For a code that is the label of another one, and for what is one value.
     """
     if not found.is_text:
         return asked
@@ -145,7 +151,10 @@ def _understood(found: Source, name: str, value: Label, path: tuple[str | int, .
 def frame_without_data(asked: Specification) -> pl.LazyFrame:
     """Columns without records, whose types are those of their categories.
 
-    Raises `FieldError` for a column whose categories are not listed.
+    Raises
+    ------
+    FieldError
+        For a column whose categories are not listed.
     """
     types: dict[str, Any] = {}
     for name in _columns(asked):
@@ -166,7 +175,10 @@ def typed(asked: Specification, frame: pl.LazyFrame) -> Specification:
     """The specification with its labels in the types of the columns: of integers and Booleans they
     may be written as text, and so may nulls and unknown, where they name a category.
 
-    Raises `FieldError` for a label that is none of such a column.
+    Raises
+    ------
+    FieldError
+        For a label that is none of such a column.
     """
     columns = dict(asked.columns)
     for name, known in kinds_in(frame).items():
@@ -249,7 +261,10 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> SurveyQuery:
     """All results as one survey, by their headings, in a Context of a frame that has their columns,
     whose whole budget it is.
 
-    Raises `FieldError` for what does not fit the columns.
+    Raises
+    ------
+    FieldError
+        For what does not fit the columns.
     """
     enable_features("contrib", "honest-but-curious")
     privacy = asked.privacy
@@ -398,7 +413,7 @@ def unit(privacy: Privacy | OwnersPrivacy) -> Any:
 
 def _asked(
     plan: Any, kinds: Mapping[str, ColumnKind], asked: Specification, result: Result
-) -> Asked | Discovering:
+) -> BoundQuery | Discovering:
     """One result as a question."""
     if asked.columns[result.columns[0]].discovered:
         return _discovering(plan, asked, result)

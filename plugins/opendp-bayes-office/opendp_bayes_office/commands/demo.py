@@ -128,8 +128,8 @@ def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: 
     from opendp.context import loss_of
     from opendp.domains import enum_domain, lazyframe_domain, series_domain
 
+    from opendp_bayes.trusted.contexts import CheckedContext
     from opendp_bayes.trusted.kinds import kind_of
-    from opendp_bayes.trusted.opening import CheckedContext
 
     declared = {name: kind_of(dtype).declared for name, dtype in schema.items()}
     columns = [

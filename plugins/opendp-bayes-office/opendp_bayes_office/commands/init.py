@@ -246,7 +246,7 @@ def _lines(
     """Write the specification, without the facts of the data where they are `owned`; decisions that
     are left to the user are comments.
     """
-    from opendp_bayes.questions.columns import covers
+    from opendp_bayes.queries.columns import covers
 
     yield from (
         f"title = {_text(f'Report on {title}')}",

@@ -167,8 +167,12 @@ def copy_records(
     kept, without a character.
 
     Raises `_QuotesError` where lines end between quotes that do not begin and end a value: one
-    would let thousands of lines be read as part of its own. Raises `UnicodeError` for bytes that do
-    not fit.
+    would let thousands of lines be read as part of its own.
+
+    Raises
+    ------
+    UnicodeError
+        For bytes that do not fit.
     """
     blank = re.compile(rf"^[^\S\n{re.escape(separator)}]+$", re.MULTILINE)
     for lines in _whole_records(text):

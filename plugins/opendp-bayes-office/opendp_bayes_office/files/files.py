@@ -87,12 +87,17 @@ class Cleaning:
 
     Attributes
     ----------
-    trim : leave out blanks around every text, and around the names of CSV.
-    null_values : texts and whole numbers that stand for no value, in columns of their type.
-    of_columns : the same for columns by name.
-    keep_blank : whether an empty line of CSV is a record without a value.
-    labels : whether codes of SPSS and Stata become their value labels; of SAS, the catalogue that
-        has them, from the folder of the file.
+    trim : bool
+        Leave out blanks around every text, and around the names of CSV.
+    null_values : tuple[str or int or bool, ...]
+        Texts and whole numbers that stand for no value, in columns of their type.
+    of_columns : Mapping[str, tuple[str or int or bool, ...]]
+        The same for columns by name.
+    keep_blank : bool
+        Whether an empty line of CSV is a record without a value.
+    labels : bool or str
+        Whether codes of SPSS and Stata become their value labels; of SAS, the catalogue that has
+        them, from the folder of the file.
     """
 
     trim: bool = False
@@ -108,17 +113,28 @@ class Source:
 
     Attributes
     ----------
-    path : where it is; of text, in `scannable`, where its records are copied to.
-    frame : of Parquet and Arrow, their columns.
-    name : what messages call it.
-    extension : in `EXTENSIONS`.
-    separator : between the values of a line of CSV; None for that of the file.
-    encoding : of its text; "" for what a file of SPSS, Stata or SAS says.
-    header : of text, the names of its columns in their order.
-    rest : of CSV that is being read, what follows the header.
-    table : of what else is read as text, its table.
-    cleaning : what is done to each value.
-    sheet : of a workbook, the name of the sheet; None for the only one.
+    path : Path
+        Where it is; of text, in `scannable`, where its records are copied to.
+    frame : LazyFrame or None
+        Of Parquet and Arrow, their columns.
+    name : str
+        What messages call it.
+    extension : str
+        In `EXTENSIONS`.
+    separator : str or None
+        Between the values of a line of CSV; None for that of the file.
+    encoding : str
+        Of its text; "" for what a file of SPSS, Stata or SAS says.
+    header : tuple[str, ...]
+        Of text, the names of its columns in their order.
+    rest : TextIO or None
+        Of CSV that is being read, what follows the header.
+    table : Table or None
+        Of what else is read as text, its table.
+    cleaning : Cleaning
+        What is done to each value.
+    sheet : str or None
+        Of a workbook, the name of the sheet; None for the only one.
     """
 
     path: Path
@@ -181,8 +197,11 @@ class Source:
     def complete(self) -> None:
         """Copy the records of text before anything is released.
 
-        Raises `FileError` for what is no text in its encoding: what stands for an invalid
-        character would be a value that no category has.
+        Raises
+        ------
+        FileError
+            For what is no text in its encoding: what stands for an invalid character would be a
+            value that no category has.
         """
         if self.table is None and self.rest is None:
             return
@@ -209,8 +228,11 @@ def source(
     """Choose how to read FILE by its extension; standard input is CSV, and a folder is Parquet, as
     are all files whose paths match FILE where it is a `glob`.
 
-    Raises `FileError` for an unknown extension and a path that is no file, and raises
-    `ValueError` for what does not go with such a file.
+    Raises
+    ------
+    FileError
+        For an unknown extension and a path that is no file, and raises `ValueError` for what does
+        not go with such a file.
     """
     several = glob or path.is_dir()
     name = ".parquet" if several else path.name.lower()
@@ -340,7 +362,10 @@ def understood(found: Source, column: str, value: Value) -> Value:
     """A value that somebody names, as the records have it: where all values are text, a whole
     number is text, too, and a code that the file describes is its label.
 
-    Raises `ValueError` for a text that is a code, and the label of another one.
+    Raises
+    ------
+    ValueError
+        For a text that is a code, and the label of another one.
     """
     if not found.is_text or isinstance(value, bool):
         return value
@@ -422,8 +447,12 @@ def scan_columns(
     """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
 
     An identifier of integers that need not fit in Int64 becomes text: all beyond it would be null,
-    and so one person. `refuse` is told of a column that is not there or is of another type. Raises
-    `FileError` for a file that cannot be read.
+    and so one person. `refuse` is told of a column that is not there or is of another type.
+
+    Raises
+    ------
+    FileError
+        For a file that cannot be read.
     """
     schema = schema_of(found)
     types = {column: _plain_type(found, schema, column, refuse) for column in columns}

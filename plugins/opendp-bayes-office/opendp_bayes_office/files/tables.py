@@ -83,12 +83,17 @@ class Table:
 
     Attributes
     ----------
-    header : the names of its columns in their order; "" for one without a name.
-    batches : reads the records, all values as text.
-    types : of columns by name, as the file describes them; all others are text.
-    labels : of columns by name, the value labels by their codes, as text and in order, without
-        those of codes that stand for no value.
-    forms : of columns by name whose values are no texts, the pattern that each value matches.
+    header : tuple[str, ...]
+        The names of its columns in their order; "" for one without a name.
+    batches : Callable[[], Iterator[DataFrame]]
+        Reads the records, all values as text.
+    types : Mapping[str, DataType]
+        Of columns by name, as the file describes them; all others are text.
+    labels : Mapping[str, Mapping[str, str]]
+        Of columns by name, the value labels by their codes, as text and in order, without those of
+        codes that stand for no value.
+    forms : Mapping[str, str]
+        Of columns by name whose values are no texts, the pattern that each value matches.
     """
 
     header: tuple[str, ...]
@@ -142,15 +147,23 @@ def statistical_table(
 
     Parameters
     ----------
-    path : of the file.
-    file : what messages call it.
-    kind : in `STATISTICAL`.
-    encoding : of its texts, as Python calls it; "" for what the file says.
-    labels : whether a code becomes its value label; of SAS, the catalogue that has them, from the
-        folder of the file. A code without a label stays as it is.
+    path : Path
+        Of the file.
+    file : str
+        What messages call it.
+    kind : str
+        In `STATISTICAL`.
+    encoding : str, default ""
+        Of its texts, as Python calls it; "" for what the file says.
+    labels : bool or str, default False
+        Whether a code becomes its value label; of SAS, the catalogue that has them, from the folder
+        of the file. A code without a label stays as it is.
 
-    Raises `FileError` for a file that cannot be read, one of SPSS's portable ones with an encoding,
-    and a catalogue that has no labels of the columns.
+    Raises
+    ------
+    FileError
+        For a file that cannot be read, one of SPSS's portable ones with an encoding, and a
+        catalogue that has no labels of the columns.
     """
     import pyreadstat
 
@@ -216,11 +229,16 @@ class _Column:
 
     Attributes
     ----------
-    name : of the column.
-    kind : of the file.
-    type : of its values.
-    bits : of its numbers.
-    labels : of the codes that stand for a value.
+    name : str
+        Of the column.
+    kind : str
+        Of the file.
+    type : DataType
+        Of its values.
+    bits : int
+        Of its numbers.
+    labels : Mapping[Any, str]
+        Of the codes that stand for a value.
     """
 
     name: str
@@ -295,16 +313,22 @@ class _Column:
 def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
     """The table of a sheet of a workbook, whose first row that is not empty names the columns.
 
-    Parameters
-    ----------
-    path : of the workbook.
-    file : what messages call it.
-    sheet : its name; None for the only one.
-
     An empty row is no record: a sheet ends with its last cell, so that one record there decides how
     many empty rows stand before it.
 
-    Raises `FileError` for a file that cannot be read and a sheet that is not there.
+    Parameters
+    ----------
+    path : Path
+        Of the workbook.
+    file : str
+        What messages call it.
+    sheet : str or None
+        Its name; None for the only one.
+
+    Raises
+    ------
+    FileError
+        For a file that cannot be read and a sheet that is not there.
     """
     book = _withheld(lambda: opened_workbook(path), file, WORKBOOK)
     names = book.sheets

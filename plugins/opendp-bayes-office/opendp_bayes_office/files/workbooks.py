@@ -34,8 +34,10 @@ class Workbook:
 
     Attributes
     ----------
-    sheets : their names.
-    rows : the rows of the sheet of a name that have a cell which is not blank.
+    sheets : tuple[str, ...]
+        Their names.
+    rows : Callable[[str], Iterator[Row]]
+        The rows of the sheet of a name that have a cell which is not blank.
     """
 
     sheets: tuple[str, ...]

@@ -38,11 +38,16 @@ class Discovered:
 
     Attributes
     ----------
-    unit : what is counted.
-    rows : the categories, the largest first.
-    rest : everything else; None where that was not asked.
-    ticks : of the scale, as text and in per cent.
-    left : the number of categories that have no row.
+    unit : str
+        What is counted.
+    rows : tuple[DiscoveredRow, ...]
+        The categories, the largest first.
+    rest : DiscoveredRow or None
+        Everything else; None where that was not asked.
+    ticks : tuple[tuple[str, float], ...]
+        Of the scale, as text and in per cent.
+    left : int
+        The number of categories that have no row.
     """
 
     unit: str
@@ -100,7 +105,7 @@ def notes_of(release: DiscoveredRelease, level: float) -> Iterator[str]:
         f" category is shown in half of all releases, with {law.least_shown(0.95)} in 95 of 100,"
         f" with {law.least_shown(0.99)} in 99."
     )
-    if release.people and (most := release.promise.distance.records) > 1:
+    if release.people and (most := release.guarantee.distance.records) > 1:
         yield (
             f"Each person is counted once in each of up to {most} categories; shares, and"
             " everything else, are of such counts and not of people."

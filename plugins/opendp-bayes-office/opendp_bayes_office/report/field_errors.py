@@ -10,6 +10,8 @@ class SpecificationError(ValueError):
 class FieldError(SpecificationError):
     """A field of a specification is wrong; `path` gives the steps to it, and `problem` says how.
 
+    Examples
+    --------
     >>> print(FieldError(("results", 1, "share"), "must be a number."))
     results[1].share: must be a number.
     """

@@ -135,7 +135,10 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
     """The document of a question, of a `Specification`'s fields and types, with the owner's facts
     in it.
 
-    Raises `FieldError` for what only the owner may state, or allows nobody.
+    Raises
+    ------
+    FieldError
+        For what only the owner may state, or allows nobody.
     """
     made: dict[str, Any] = {**document, "privacy": dict(document["privacy"])}
     privacy, columns = made["privacy"], dict(document.get("columns", {}))

@@ -21,11 +21,11 @@ from opendp_bayes_office.report.quantiles import Quantiles, quantiles
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result, Specification
 from opendp_bayes_office.report.statements import (
+    guarantee,
     limits,
     methods,
     named,
     prior_of,
-    promise,
     total,
 )
 from opendp_bayes_office.report.unmatched import unmatched
@@ -134,7 +134,7 @@ def rendered(report: Report, agreement: Sequence[Mapping[str, Any]] = ()) -> str
         costs=sections,
         copies=copies_section(agreement),
         unmatched=unmatched(report, list(map(_shares, report.releases, estimates))),
-        promise=promise(report),
+        guarantee=guarantee(report),
         loss=total(report.releases),
         methods=methods(report, LEVEL),
         level=f"{100 * LEVEL:.6g} %",

@@ -64,7 +64,7 @@ class Report(msgspec.Struct, frozen=True, dict=True):
         columns: dict[str, Column] = {}
         results = []
         for heading, release in named.items():
-            if not release.promise.is_stated:
+            if not release.guarantee.is_stated:
                 raise ValueError(
                     f"{heading}: is of noisy counts whose privacy is not stated, and a page states"
                     " it. Show them with `opendp-bayes show`, or make the page of a release."
@@ -77,7 +77,7 @@ class Report(msgspec.Struct, frozen=True, dict=True):
                 Result(
                     column=next(iter(own)) if len(own) == 1 else list(own),
                     title=heading,
-                    text=" ".join(limited(release.promise)),
+                    text=" ".join(limited(release.guarantee)),
                     by=by if grouped else None,
                     ordered=list(getattr(release, "ordered", ())) or None,
                 )
@@ -92,7 +92,10 @@ class Report(msgspec.Struct, frozen=True, dict=True):
     def read(cls, text: str | bytes, title: str) -> "Report":
         """Read a report, or make one of the JSON of a release or a survey, under a title.
 
-        Raises `ValueError` for anything else.
+        Raises
+        ------
+        ValueError
+            For anything else.
         """
         if format_of(text) == NAME:
             return cls.from_json(text)
@@ -104,8 +107,12 @@ class Report(msgspec.Struct, frozen=True, dict=True):
         """One posterior of all results, as tables of the same records; its variables are columns,
         or where categories are merged, its levels are the results by `names`.
 
-        Computed when first asked for. Raises `ValueError` where they cannot be estimated together,
-        such as results by groups.
+        Computed when first asked for.
+
+        Raises
+        ------
+        ValueError
+            Where they cannot be estimated together, such as results by groups.
         """
         return self._posterior
 
@@ -197,22 +204,22 @@ def _columns_of(release: SurveyResult, heading: str) -> dict[str, Column]:
 
 def _privacy_of(releases: Sequence[SurveyResult]) -> Privacy:
     """The privacy unit and the loss of some releases together."""
-    promise = releases[0].promise
-    records = promise.distance.records
+    guarantee = releases[0].guarantee
+    records = guarantee.distance.records
     loss = {name: sum_up([getattr(one, name) for one in releases]) for name in LOSSES}
     return Privacy(
         unit="one record" if records == 1 else f"{records} records",
-        rho=loss["rho"] if promise.is_concentrated else None,
-        epsilon=None if promise.is_concentrated else loss["epsilon"],
+        rho=loss["rho"] if guarantee.is_concentrated else None,
+        epsilon=None if guarantee.is_concentrated else loss["epsilon"],
         delta=loss["delta"] or None,
-        size=promise.size,
+        size=guarantee.size,
         contributions=records,
     )
 
 
 def _disagreement(asked: Specification, result: Result, release: SurveyResult) -> str:
     """Say where a release differs from what the page would say of it by its specification."""
-    privacy, promise = asked.privacy, release.promise
+    privacy, guarantee = asked.privacy, release.guarantee
     d_in = privacy.contributions * (privacy.rows_per_identifier or 1)
     truncated = privacy.rows_per_identifier is not None
     if isinstance(release, GroupedRelease) != (result.by is not None):
@@ -220,12 +227,12 @@ def _disagreement(asked: Specification, result: Result, release: SurveyResult) -
     discovered = [name for name in result.columns if asked.columns[name].discovered]
     if discovered != ([release.column] if isinstance(release, DiscoveredRelease) else []):
         return f"column={result.column!r} is asked for, of which {discovered} is to be discovered"
-    if promise.size != privacy.size:
-        return f"size={promise.size}, and {privacy.size} is asked for"
-    if promise.distance.records != d_in:
-        return f"d_in={promise.d_in}, and {d_in} is asked for"
-    if promise.truncated != truncated:
-        return f"truncated={promise.truncated}, and {truncated} is asked for"
+    if guarantee.size != privacy.size:
+        return f"size={guarantee.size}, and {privacy.size} is asked for"
+    if guarantee.distance.records != d_in:
+        return f"d_in={guarantee.d_in}, and {d_in} is asked for"
+    if guarantee.truncated != truncated:
+        return f"truncated={guarantee.truncated}, and {truncated} is asked for"
     return ""
 
 

@@ -91,7 +91,10 @@ def read_specification(
     """The specification in a text of TOML, or of JSON with the same fields; `joint` in any case
     where that is to be, and with the facts of an `owner` where there is one.
 
-    Raises `SpecificationError` that says which field, and what it must be.
+    Raises
+    ------
+    SpecificationError
+        That says which field, and what it must be.
     """
     document = _document(text)
     if str(document.get("format", "")).startswith("opendp-bayes "):
@@ -116,7 +119,10 @@ def read_specification(
 def specification_of(document: Any, *, owner: OwnerFile | None = None) -> Specification:
     """The specification in a table of its fields, with the facts of an `owner` where there is one.
 
-    Raises `FieldError` that says which field, and what it must be.
+    Raises
+    ------
+    FieldError
+        That says which field, and what it must be.
     """
     found: Specification = _converted(document, Specification)
     if owner is not None:

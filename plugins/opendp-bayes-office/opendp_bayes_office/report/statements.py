@@ -188,7 +188,7 @@ def _sum(releases: Sequence[Any], name: str) -> float:
     return float(sum(map(Fraction, losses))) if finite else math.inf
 
 
-def promise(report: Report) -> dict[str, str]:
+def guarantee(report: Report) -> dict[str, str]:
     """State the promise in words, with the `factor` of ε, or with the `epsilon` that ρ implies with
     `delta`.
     """
@@ -196,7 +196,7 @@ def promise(report: Report) -> dict[str, str]:
     said = {
         "loss": f"ε = {sums['epsilon']}" if privacy.rho is None else f"ρ = {sums['rho']}",
         "unit": privacy.unit,
-        "change": difference(first.promise),
+        "change": difference(first.guarantee),
         "otherwise": "left out" if first.size is None else "different",
         "factor": "",
         "epsilon": "",
@@ -220,7 +220,7 @@ def promise(report: Report) -> dict[str, str]:
 
 def methods(report: Report, level: float) -> str:
     """A paragraph for a publication."""
-    said, specification = promise(report), report.specification
+    said, specification = guarantee(report), report.specification
     versions = " and ".join(f"{name} {version}" for name, version in report.software.items())
     versions = f" with {versions}" if versions else ""
     concentrated = "zero-concentrated " if specification.privacy.rho is not None else ""

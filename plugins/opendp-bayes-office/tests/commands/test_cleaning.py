@@ -30,7 +30,7 @@ total = {{ epsilon = 300000.0 }}
 """
 
 
-class Asked:
+class BoundQuery:
     """A file, and how it is asked for, with the facts of its reading where they are stated."""
 
     def __init__(self, path: Path, column: str = "vote") -> None:
@@ -48,10 +48,10 @@ class Asked:
         return dict(zip(release.categories, release.counts, strict=True))
 
 
-def csv_of(path: Path, *lines: str) -> Asked:
+def csv_of(path: Path, *lines: str) -> BoundQuery:
     file = path / "votes.csv"
     file.write_text("\n".join([*lines, ""]))
-    return Asked(file)
+    return BoundQuery(file)
 
 
 LABELS = 'categories = ["yes", "no"]\nnulls = "none"'
@@ -107,7 +107,7 @@ def test_columns_of_other_types_have_codes_of_their_type(tmp_path: Path) -> None
     path = tmp_path / "votes.parquet"
     frame.write_parquet(path)
     file = 'trim = true\nnull_values = ["NA", -99, "2026-05-02"]'
-    codes, votes, kinds, dates = (Asked(path, name) for name in frame.columns)
+    codes, votes, kinds, dates = (BoundQuery(path, name) for name in frame.columns)
     labels = "categories = [1, 2]\nnulls = 0"
     assert codes.counts(file, labels) == {1: 1, 2: 1, 0: 2, "other": 0}
     assert codes.counts("", labels) == {1: 1, 2: 1, 0: 1, "other": 1}
@@ -239,7 +239,7 @@ def test_other_spellings_are_counted_where_the_specification_says(tmp_path: Path
 
 def test_whole_numbers_are_recoded_in_a_typed_column(tmp_path: Path) -> None:
     pl.DataFrame({"vote": [1, 2, 3, -9, None, 7]}).write_parquet(tmp_path / "votes.parquet")
-    asked = Asked(tmp_path / "votes.parquet")
+    asked = BoundQuery(tmp_path / "votes.parquet")
     of = 'categories = [1, 2]\nnulls = "none"\nrecode = { 3 = 2, "-9" = "none" }'
     assert asked.counts("", of) == {1: 1, 2: 2, "none": 2, "other": 1}
 

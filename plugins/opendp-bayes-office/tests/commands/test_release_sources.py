@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import opendp_bayes as ob
-from opendp_bayes.questions.posterior_query import PosteriorQuery
+from opendp_bayes.queries.posterior_query import PosteriorQuery
 from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import Source
 from tests.helpers.command_line import run
@@ -117,7 +117,7 @@ def test_rows_of_an_identifier_are_limited_after_those_that_are_not_counted_are_
     release = ob.Release.from_json(run("release", votes, *COLUMN, *limit, 3, *EXACT))
     assert release.counts == (8, 4), "three rows of each count, and none takes their place"
     assert (release.relation, release.d_in) == ("add/remove", 3)
-    assert release.promise.truncated
+    assert release.guarantee.truncated
     release = ob.Release.from_json(
         run("release", votes, *COLUMN, *limit, 2, "--contributions", 2, *EXACT)
     )

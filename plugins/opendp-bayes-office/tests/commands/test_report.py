@@ -120,7 +120,7 @@ def test_identifiers_are_limited_and_said(place: Path) -> None:
     Path("votes.toml").write_text(SPECIFICATION.replace("epsilon = 20000.0", limited))
     run(*MAKE)
     vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
-    assert (sum(vote.counts), vote.d_in, vote.promise.truncated) == (31, 2, True)
+    assert (sum(vote.counts), vote.d_in, vote.guarantee.truncated) == (31, 2, True)
     page = Path("votes.html").read_text()
     assert "At most 2 records of each person are counted" in page
     differ = "whole identifiers, with at most 2 records added or removed among the rows kept"

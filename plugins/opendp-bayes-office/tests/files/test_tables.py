@@ -17,7 +17,7 @@ import pytest
 import xlsxwriter
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.opening import CheckedContext
+from opendp_bayes.trusted.contexts import CheckedContext
 from opendp_bayes_office.files import tables
 from opendp_bayes_office.files.csv_text import FileError
 from opendp_bayes_office.files.files import EXTENSIONS, Cleaning, read, scannable, source

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from opendp_bayes import PrivacyLoss, Promise
+from opendp_bayes import PrivacyGuarantee, PrivacyLoss
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
@@ -51,7 +51,7 @@ def made(counts, rest=None, listed=0, people=False):
         listed=listed,
         discovery=Discovery(LAW if noise else OptimalThreshold(1.0, 1e-8), noise),
         drawn_rest=rest,
-        promise=Promise(None, 1, loss, "Approximate(MaxDivergence)"),
+        guarantee=PrivacyGuarantee(None, 1, loss, "Approximate(MaxDivergence)"),
         people=people,
     )
 
@@ -139,7 +139,7 @@ def test_the_notes_say_what_the_threshold_is_and_what_hidden_categories_may_have
     assert f"A category that is not shown has at most {most} records" in said
     assert "together that are not shown was not asked" not in said
     several = made({"A01": 60}, people=True)
-    several = several.with_promise(replace(several.promise, d_in=3))
+    several = several.with_guarantee(replace(several.guarantee, d_in=3))
     assert "once in each of up to 3 categories" in " ".join(notes_of(several, 0.95))
     of_people = " ".join(notes_of(made({"A01": 60}, people=True), 0.95))
     assert "once in each of up to" not in of_people

@@ -16,7 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes_office.report.page import _scale, rendered
 from opendp_bayes_office.report.report_document import Report
-from opendp_bayes_office.report.statements import promise
+from opendp_bayes_office.report.statements import guarantee
 from tests.helpers.pages_of_reports import (
     VOTES,
     Page,
@@ -162,9 +162,9 @@ def test_no_other_number_is_in_the_text(report: Report) -> None:
     """
     page = Page(rendered(report))
     document, (*_, total) = json.loads(page.document), page.tables[-1]
-    known = {"0", "1", "2", "95", total[2], total[3], promise(report)["factor"]}
+    known = {"0", "1", "2", "95", total[2], total[3], guarantee(report)["factor"]}
     known |= {f"{part.mechanism.scale:.4g}" for part in parts(page)}
-    known |= {promise(report)["epsilon"], "06"}  # δ = 1e-06
+    known |= {guarantee(report)["epsilon"], "06"}  # δ = 1e-06
     known |= {"944"} if report.specification.privacy.size else set()
     for section in ("promise", "methods", "reading", "cost", "data"):
         text = page.text[section]

@@ -14,12 +14,12 @@ from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column
 from opendp_bayes_office.report.specification_text import read_specification
 from opendp_bayes_office.report.statements import (
+    guarantee,
     methods,
     named,
     naming,
     notes,
     prior_of,
-    promise,
     total,
 )
 
@@ -143,7 +143,7 @@ def test_the_notes_say_where_every_record_is_counted(
 def release(mechanism: Any, prior: tuple[float, float] = (1.0, 1.0), **losses: Any) -> ob.Release:
     size = losses.pop("size", None)
     loss = replace(ob.PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0), **losses)
-    promised = ob.Promise(size, 1, loss, "MaxDivergence")
+    promised = ob.PrivacyGuarantee(size, 1, loss, "MaxDivergence")
     return ob.Release((3, -1), ("a", "b"), prior, mechanism, promised)
 
 
@@ -233,8 +233,8 @@ def test_the_promise_is_that_of_its_neighbours() -> None:
         ),
         release(replace(NOISE, total="remainder"), size=9),
     )
-    assert promise(public)["otherwise"] == "different"
-    assert promise(public)["change"] == "1 record changed"
+    assert guarantee(public)["otherwise"] == "different"
+    assert guarantee(public)["change"] == "1 record changed"
 
 
 def test_the_promise_says_what_each_loss_is() -> None:
@@ -287,28 +287,28 @@ def of_two(privacy: str, first: dict[str, float], second: dict[str, float]) -> R
 def test_the_promise_of_two_results_is_that_of_both_together() -> None:
     """Their sums everywhere, under every budget; that of the second alone is larger."""
     pure = of_two("epsilon = 1.0", {"epsilon": 0.25}, {"epsilon": 0.5})
-    assert promise(pure)["loss"] == "ε = 0.75"
-    assert math.exp(0.75) <= float(promise(pure)["factor"]) <= math.exp(0.75) + 1e-3
+    assert guarantee(pure)["loss"] == "ε = 0.75"
+    assert math.exp(0.75) <= float(guarantee(pure)["factor"]) <= math.exp(0.75) + 1e-3
     assert total(pure.releases)["epsilon"] == "0.75"
     both = of_two("rho = 1.0", {"rho": 0.25}, {"rho": 0.5})
-    assert promise(both)["loss"] == "ρ = 0.75"
+    assert guarantee(both)["loss"] == "ρ = 0.75"
     implied = 0.75 + 2 * math.sqrt(0.75 * math.log(1e6))
-    assert implied <= float(promise(both)["epsilon"]) <= implied + 1e-2
-    assert promise(both)["delta"] == "1e-06"
+    assert implied <= float(guarantee(both)["epsilon"]) <= implied + 1e-2
+    assert guarantee(both)["delta"] == "1e-06"
     assert total(both.releases)["rho"] == "0.75"
     assert "a privacy loss of at most ρ = 0.75; bounds" in methods(both, 0.95)
     box = rendered(both)
     assert "ρ = 0.75" in box[box.index('<div class="promise">') :].partition("</div>")[0]
     shared = of_two("rho = 1.0\ndelta = 1e-5", {"rho": 0.25, "delta": 1e-6}, {"delta": 3e-6})
-    assert promise(shared)["loss"] == "ρ = 0.375, δ = 4e-06"
-    assert promise(shared)["delta"] == "5e-06", "and the 1e-06 of the ε that ρ implies"
+    assert guarantee(shared)["loss"] == "ρ = 0.375, δ = 4e-06"
+    assert guarantee(shared)["delta"] == "5e-06", "and the 1e-06 of the ε that ρ implies"
 
 
 def test_neighbours_and_priors_are_said_as_they_are() -> None:
     """A unit of three records, and a prior that begins and ends alike."""
     plain = release(NOISE)
-    three = plain.with_promise(replace(plain.promise, d_in=3))
-    assert promise(report(TEXT, three))["change"] == "3 records added or removed"
+    three = plain.with_guarantee(replace(plain.guarantee, d_in=3))
+    assert guarantee(report(TEXT, three))["change"] == "3 records added or removed"
     prior = replace(plain, drawn=(3, -1, 2), categories=("a", "b", "c"), prior=(1.0, 2.0, 1.0))
     assert prior_of(prior) == "(1, 2, 1)"
 

@@ -52,26 +52,40 @@ def audit(
       from the claim is refuted.
     * *Fit*: those draws follow `log_pmf`.
 
-    Parameters
-    ----------
-    mechanism : a mechanism value. Neighbours differ by one record.
-    size : the public number of records, or None where it is private (add/remove neighbours).
-    prior : the prior concentration, a positive number for every category, shape `(k,)`.
-    epsilon : the claim; unless given, the bound of `exact_loss`.
-    deltas : further values of δ, between 0 and 1; the claim there is the smaller of `epsilon` and
-        the certified profile.
-    draws : number of draws for each data set.
-    confidence : a mechanism that keeps its claims and draws from its law fails with probability at
-        most `1 - confidence` (half of it for *draws*, by Clopper-Pearson bounds; half for *fit*, by
-        the chi-square approximation).
-    sample : a sampler to use in place of `mechanism.sample`: called with counts, prior and a
-        number, it returns so many independent releases, shape `(number, k)`.
-
-    Uses no data: data sets are made up. Raises `ValueError`/`TypeError` for arguments that are not
-    valid or do not fit the mechanism.
+    Uses no data: data sets are made up.
 
     Source: `docs/research/audit.md`.
 
+    Parameters
+    ----------
+    mechanism : Mechanism
+        A mechanism value. Neighbours differ by one record.
+    size : int or None
+        The public number of records, or None where it is private (add/remove neighbours).
+    prior : array_like
+        The prior concentration, a positive number for every category, shape `(k,)`.
+    epsilon : float, optional
+        The claim; unless given, the bound of `exact_loss`.
+    deltas : Sequence[float], optional
+        Further values of δ, between 0 and 1; the claim there is the smaller of `epsilon` and the
+        certified profile.
+    draws : int, default 100000
+        Number of draws for each data set.
+    confidence : float, default 0.999
+        A mechanism that keeps its claims and draws from its law fails with probability at most `1 -
+        confidence` (half of it for *draws*, by Clopper-Pearson bounds; half for *fit*, by the
+        chi-square approximation).
+    sample : Sampler, optional
+        A sampler to use in place of `mechanism.sample`: called with counts, prior and a number, it
+        returns so many independent releases, shape `(number, k)`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that are not valid or do not fit the mechanism.
+
+    Examples
+    --------
     >>> from opendp_bayes.mechanisms import HellingerExponential
     >>> from opendp_bayes_research import audit
     >>> found = audit(HellingerExponential(scale=0.5), size=10, prior=[1.0, 1.0], draws=2000)

@@ -23,11 +23,14 @@ class Claim:
 
     Attributes
     ----------
-    delta, epsilon : the claim.
-    refuted : the ε below which the draws refute every claim at that δ; 0 if they refute none.
-    refutable : what `refuted` comes to for a sampler that follows the stated law; None where that
-        law cannot be enumerated. It says how much the draws can tell: the further below `epsilon`
-        it is, the more a sampler can lose beyond the claim without failing.
+    delta, epsilon : float
+        The claim.
+    refuted : float
+        The ε below which the draws refute every claim at that δ; 0 if they refute none.
+    refutable : float or None
+        What `refuted` comes to for a sampler that follows the stated law; None where that law
+        cannot be enumerated. It says how much the draws can tell: the further below `epsilon` it
+        is, the more a sampler can lose beyond the claim without failing.
     """
 
     delta: float
@@ -43,9 +46,12 @@ class LawCheck:
 
     Attributes
     ----------
-    first, second : the counts of the pair that attains it.
-    epsilon, error : the log-ratio, which is within `error` of what exact arithmetic gives.
-    pairs, complete : how many pairs were compared, and whether these were all.
+    first, second : Counts
+        The counts of the pair that attains it.
+    epsilon, error : float
+        The log-ratio, which is within `error` of what exact arithmetic gives.
+    pairs, complete : int, bool
+        How many pairs were compared, and whether these were all.
     """
 
     first: Counts
@@ -62,8 +68,10 @@ class Fit:
 
     Attributes
     ----------
-    counts : the data set.
-    p_value : of a chi-square test; 0 if an impossible outcome was drawn.
+    counts : Counts
+        The data set.
+    p_value : float
+        Of a chi-square test; 0 if an impossible outcome was drawn.
     """
 
     counts: Counts
@@ -76,17 +84,26 @@ class Audit:
 
     Attributes
     ----------
-    mechanism, size, prior, draws, confidence : what was audited, and how.
-    epsilon : the claimed pure ε.
-    nominal : the ε that the papers state for this scale; None for a mechanism that is not theirs.
-    proven, exact : the closed-form bound and `exact_loss`.
-    computed : the ε that the accounting finds from the probabilities alone, whatever `proven_loss`
-        says; None if it cannot.
-    law : the check of the stated probabilities; None where they cannot be enumerated.
-    claims : for δ = 0 and each δ asked for, the claimed ε and the largest ε refuted.
-    drawn : the pairs of neighbours from which draws were taken.
-    fits : the tests of the draws against the stated law, one for each data set drawn from; empty
-        where it cannot be enumerated.
+    mechanism, size, prior, draws, confidence : Mechanism, int or None, tuple, int, float
+        What was audited, and how.
+    epsilon : float
+        The claimed pure ε.
+    nominal : float or None
+        The ε that the papers state for this scale; None for a mechanism that is not theirs.
+    proven, exact : PrivacyLoss
+        The closed-form bound and `exact_loss`.
+    computed : float or None
+        The ε that the accounting finds from the probabilities alone, whatever `proven_loss` says;
+        None if it cannot.
+    law : LawCheck or None
+        The check of the stated probabilities; None where they cannot be enumerated.
+    claims : tuple[Claim, ...]
+        For δ = 0 and each δ asked for, the claimed ε and the largest ε refuted.
+    drawn : tuple[Pair, ...]
+        The pairs of neighbours from which draws were taken.
+    fits : tuple[Fit, ...]
+        The tests of the draws against the stated law, one for each data set drawn from; empty where
+        it cannot be enumerated.
     """
 
     mechanism: Mechanism

@@ -1,0 +1,149 @@
+"""Post-processing, outside of what is trusted: from what a measurement drew to what users get, and
+the queries that they ask for it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.core import new_function
+from opendp.mod import Measurement
+
+from opendp_bayes.mechanisms.neighbours import Distance
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.results.release import Release
+from opendp_bayes.trusted.boundary import ReleaseError, guarded
+from opendp_bayes.trusted.budget import check_query_budget
+from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.measurements import restated
+from opendp_bayes.trusted.opendp_internals import parts_of
+from opendp_bayes.trusted.queryable_proxy import released_by, submitted
+
+R = TypeVar("R")
+
+
+def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Measurement:
+    """The measurement with a step behind it that makes a `Release`, or another `result`, of the
+    data that it draws. Its attribute `accounting` stays.
+    """
+    made: Any = measurement >> new_function(guarded(result, "release"), TO="ExtrinsicObject")
+    made.accounting = measurement.accounting
+    return made
+
+
+def promising(
+    result: Callable[[Any], R], loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str
+) -> Callable[[Any], R]:
+    """The function that makes a `result` of what was drawn for one record, with the promise to one
+    privacy unit (`restated`). It holds nothing of a query.
+    """
+    of_unit: Any = {"distance": distance, "truncated": truncated, "kept": kept}
+    return lambda drawn: result(restated(drawn, loss, **of_unit))
+
+
+class Fitting(Protocol):
+    """A question, other than of listed categories, whose law fits a part of a budget."""
+
+    @property
+    def base(self) -> Query: ...
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+    @property
+    def number_listed(self) -> int: ...
+    @property
+    def settled(self) -> Callable[[Any], Any]: ...
+    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement: ...
+    def restated(self, drawn: Any, budget: Any, once: str = "") -> Any: ...
+    def summary_in_survey(self, budget: Any) -> pl.DataFrame: ...
+    def described(self, budget: Any) -> str: ...
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """A query that a survey takes as a question, for a part of its budget."""
+
+    def within(self, query: Any) -> Fitting:
+        """The question, for a part of the budget of another query of the same Context; `ValueError`
+        where that is of another Context.
+        """
+        ...
+
+
+class ReleasedQuery(Query, ABC, Generic[R]):
+    """A query whose release is made of what one measurement draws."""
+
+    @deferred_interrupts()
+    def resolve(
+        self, allow_transformations: bool = False, bounds: Any = None, T: Any = None
+    ) -> Measurement:
+        """Return the measurement, with the smallest scale, or the least threshold, whose loss is
+        within the budget of the query; of a survey the composition of the measurements of all
+        questions, each within its share.
+
+        The arguments are there because OpenDP's queries have them, and change nothing.
+
+        Raises
+        ------
+        ValueError
+            If the query has no budget, or nothing is within it or a share.
+        """
+        return self._measurement(drawn=False)
+
+    def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
+        """Make the release and debit the Context, after checking that its remaining budget
+        suffices; of a survey all releases in one measurement, with one debit.
+
+        A failure is debited like the release. Ctrl-C stops the search for a scale at once, with
+        nothing debited, and the counting, which is debited. Later it waits for the release, and
+        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
+
+        Raises
+        ------
+        ReleaseError
+            A `RuntimeError`, if reading the data fails, with a message that does not depend on
+            them.
+        """
+        return released_by(self, data, self._released)
+
+    def _released(self, context: Context) -> R:
+        drawn = submitted(context, self._measurement(drawn=True), parts_of(self).d_in)
+        try:
+            return self._made_of(drawn)
+        except Exception as error:
+            failed = ReleaseError(
+                "the release was made and debited, but nothing could be made of it; what was drawn"
+                " is the attribute drawn of this exception."
+            )
+            failed.drawn = drawn
+            raise failed from error
+
+    @abstractmethod
+    def _measurement(self, *, drawn: bool) -> Measurement:
+        """The measurement, of what users get or of what is `drawn`."""
+
+    @abstractmethod
+    def _made_of(self, drawn: Any) -> R:
+        """What the user gets, of what was drawn."""
+
+
+class AskedQuery(ReleasedQuery[R]):
+    """A query with one question: an `Asked`, or one that is `Fitting`."""
+
+    def __init__(self, asked: Any) -> None:
+        super().__init__(*parts_of(asked.base)._replace(chain=asked.chain))
+        self._asked = asked
+
+    @deferred_interrupts()
+    def _settle(self) -> None:
+        """Raise `ValueError` where the budget of the query buys nothing."""
+        check_query_budget(parts_of(self).d_out)
+        self._asked.settled(parts_of(self).d_out)
+
+    def _measurement(self, *, drawn: bool) -> Measurement:
+        self._settle()
+        return self._asked.measurement(parts_of(self).d_out, drawn=drawn)
+
+    def _made_of(self, drawn: Any) -> R:
+        return self._asked.restated(drawn, parts_of(self).d_out)

@@ -1,0 +1,194 @@
+"""Frames and vectors to counts: `make_categorical_counts`, and `counting` for data of any kind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import polars as pl
+from opendp.mod import (
+    Domain,
+    LazyFrameDomain,
+    Metric,
+    Transformation,
+    VectorDomain,
+)
+
+from opendp_bayes.queries.cells_of import cells_of
+from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Recode, Unknown
+from opendp_bayes.release_format.data import Value
+from opendp_bayes.trusted.boundary import require_features, to_then
+from opendp_bayes.trusted.cells import Axis, Cells
+from opendp_bayes.trusted.counting import (
+    checked_size,
+    counted_distance,
+    make_counts_of_cells,
+    make_counts_of_groups,
+    make_counts_of_vector,
+)
+from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
+from opendp_bayes.trusted.truncation import Truncation
+
+
+def make_categorical_counts(
+    input_domain: Domain,
+    input_metric: Metric,
+    *,
+    column: Columns | None = None,
+    categories: Categories | None = None,
+    recode: Recode | None = None,
+    size: int | None = None,
+    nulls: Policy | None = None,
+    unknown: Unknown | None = None,
+    cells: Sequence[Sequence[Value]] | None = None,
+) -> Transformation:
+    """Count the records of each category of one column, or of each cell of a joint table.
+
+    The output is an int64 array of shape `(k,)` in a space whose identity includes categories, size
+    and neighbour relation. The stability map returns the number of records changed, or added and
+    removed (`docs/research/proofs.md`, "Counts").
+
+    Parameters
+    ----------
+    input_domain : Domain
+        A `LazyFrameDomain`; or a `VectorDomain` of text, integers or booleans, each of which is a
+        record.
+    input_metric : Metric
+        `symmetric_distance()`, `change_one_distance()`, or `frame_distance(symmetric_distance())`
+        with Bounds; `make_stable_lazyframe` gives the latter after a plan, after truncation by
+        identifier included. For a vector, `insert_delete_distance()` and `hamming_distance()` too.
+    column : Columns, optional
+        The column whose categories are counted, Enum, String, Categorical, integer or Boolean; or a
+        list of them, whose joint table is. Left out for a vector.
+    categories : Categories, optional
+        The public labels, in the order of the counts, for a joint table by column. Not needed for
+        an Enum column, which carries its own, or a Boolean one.
+    recode : Recode, optional
+        From values to the label that each is counted under, as in `{"Nord": "north"}`: a spelling,
+        or a code, that is no category itself. For several columns, a mapping from each to its own.
+    size : int, optional
+        The number of records, where it is public: required under `change_one_distance()` (and
+        wherever a margin says `invariant="lengths"`), refused otherwise. With it, neighbours are
+        change-one; without it, add/remove. A `VectorDomain` with a size brings it along.
+    nulls, unknown : Policy, Unknown
+        Labels under which nulls, and values outside the categories, are counted, for all columns or
+        by name: a category, or a new one, which is appended; or `DROP`, which leaves such records
+        out where their number is private. Required where they may occur.
+    cells : Sequence[Sequence[str or int or bool]], optional
+        For a joint table, the tuples of labels that are counted, by default all; `unknown` is the
+        cell for the others then, a tuple, or `DROP`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a column, metric or policy that does not fit.
+    """
+    require_features("make_categorical_counts")
+    is_vector = isinstance(input_domain, VectorDomain)
+    if (column is None) != is_vector:
+        raise TypeError(
+            f"column={column!r}: must be left out, because a vector has no columns."
+            if is_vector
+            else "column=None: must be the name of a column of the frame, or a list of names."
+        )
+    question = Question.of(
+        VALUES if column is None else column,
+        categories=categories,
+        recode=recode,
+        nulls=nulls,
+        unknown=unknown,
+        size=size,
+        cells=cells,
+    )
+    make = _make_counts_of_vector if is_vector else make_counts
+    return make(input_domain, input_metric, question, "make_categorical_counts")
+
+
+def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str) -> Transformation:
+    """The transformation from a frame to the counts that a question asks for, with the stability
+    map of `make_categorical_counts`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a question that does not fit the space.
+    """
+    cells = cells_in_frame(domain, metric, question)
+    return make_counts_of_cells(domain, metric, cells, Truncation(), made_by)
+
+
+def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:
+    """The cells in which a question counts the records of a frame.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a question that does not fit the space.
+    """
+    if not isinstance(domain, LazyFrameDomain):
+        raise TypeError(
+            f"input_domain={domain}: must be a LazyFrameDomain, as `dp.domain_of(frame,"
+            " infer=True)` makes."
+        )
+    counted_distance(domain, metric)
+    size = checked_size(question.size, domain, metric)
+    return cells_of(question, KindsOfFrame(domain), size)
+
+
+def counting(
+    domain: Domain,
+    metric: Metric,
+    question: Question,
+    kinds: Mapping[str, ColumnKind],
+    groups: Callable[[Any, Sequence[Axis]], pl.DataFrame],
+    made_by: str,
+) -> Transformation:
+    """Make the transformation from data of your own to the counts that a question asks for, guarded
+    and with its stability map (`docs/research/proofs.md`, "Counts").
+
+    Parameters
+    ----------
+    domain : Domain
+        The domain of the data, whatever holds them.
+    metric : Metric
+        One that bounds a number of records: `symmetric_distance()`, under which that number is
+        private, or `change_one_distance()`, under which it is public.
+    question : Question
+        As the user put it.
+    kinds : Mapping[str, ColumnKind]
+        By name, what is known of each column.
+    groups : Callable[[Any, Sequence[Axis]], DataFrame]
+        From the data and the columns to group by, each with its `column` and the `values` that are
+        told apart, to a polars frame with a row for every combination that occurs: the values in
+        the order of the columns, of any type that can be cast to theirs, and last the number of
+        records. A record belongs to the combination of its own values.
+    made_by : str
+        The name that messages give.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a question or a metric that does not fit.
+    """
+    size = checked_size(question.size, domain, metric)
+    cells = cells_of(question, kinds, size)
+    return make_counts_of_groups(domain, metric, cells, kinds, groups, made_by)
+
+
+def _make_counts_of_vector(
+    domain: Domain, metric: Metric, question: Question, made_by: str
+) -> Transformation:
+    """Count the categories of a vector, whose elements are the records."""
+    kinds = kinds_of_vector(domain)
+    counted_distance(domain, metric)
+    public_size = cast(VectorDomain, domain).size
+    if public_size is not None:
+        if question.size not in (None, public_size):
+            raise ValueError(
+                f"size={question.size!r}: must be {public_size}, that of the input domain."
+            )
+        question = replace(question, size=public_size)
+    size = checked_size(question.size, domain, metric)
+    return make_counts_of_vector(domain, metric, cells_of(question, kinds, size), made_by)
+
+
+then_categorical_counts = to_then(make_categorical_counts)

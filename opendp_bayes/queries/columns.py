@@ -1,0 +1,286 @@
+"""A categorical column: which values it can hold, and in which category each is counted."""
+
+from collections.abc import KeysView, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from enum import EnumMeta
+from typing import Any
+
+import polars as pl
+
+from opendp_bayes.mathematics.telling import told, warn
+from opendp_bayes.mathematics.validation import check_cells
+from opendp_bayes.queries.sentinels import LeftOut
+from opendp_bayes.release_format.casts import how_to_cast
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import distinct, look_alike, place_of, plain, twins
+from opendp_bayes.trusted.cells import Axis
+from opendp_bayes.trusted.kinds import TYPE_OF, ColumnKind
+
+#: In place of the categories: those that private counts show.
+DISCOVER = "discover"
+
+
+@dataclass(frozen=True)
+class LabelledColumn:
+    """A column with its labels: the categories, then what nulls and other values are counted under.
+
+    `number` has for each place of the axis that of its label, or -1 where records are left out.
+    `nulls` and `unknown` are the labels of nulls and other values where these are no categories.
+    """
+
+    axis: Axis
+    labels: tuple[Value, ...]
+    number: tuple[int, ...]
+    nulls: Value | None = None
+    unknown: Value | None = None
+
+
+def labelled_column(
+    column: str,
+    known: ColumnKind,
+    *,
+    categories: Sequence[Value] | None,
+    nulls: Value | LeftOut | None,
+    unknown: Value | LeftOut | None,
+    recode: Mapping[Value, Value] | None = None,
+    of_groups: bool = False,
+) -> LabelledColumn:
+    """Give a column its categories, after checking the policy against what is known of it. Those
+    `of_groups` may be fewer than two.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For labels or a policy that do not fit.
+    """
+    own = public_values(column, known, categories, of_groups=of_groups)
+    covered = covers(known, (*own, *map(plain, recode or ())))
+    if known.nullable and nulls is None:
+        raise ValueError(
+            f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
+            " them under: one of the categories, or a new one, such as nulls='missing';"
+            f" {_or_drop('nulls')}"
+            " (OpenDP calls every column nullable when it infers the domain. Filling nulls in"
+            " the plan, with fill_null, settles it too.)"
+        )
+    if not covered and unknown is None:
+        raise ValueError(
+            f"unknown=None: column {column!r} of type {known.type} may hold values outside the"
+            " categories. Pass unknown= with the label to count them under: one of the"
+            f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
+        )
+    labels = list(own)
+    numbers = []
+    for name, label in (("nulls", nulls), ("unknown", unknown)):
+        if label is not None and not isinstance(label, LeftOut):
+            if type(label) not in (str, int, bool):  # a subclass could print as another label does
+                raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
+            if place_of(label, labels) is None:
+                check_new(name, label, labels)
+                labels.append(label)
+        # A value that the domain excludes, but a plan made all the same, is counted too, in the
+        # first category: failing would tell that it is there.
+        is_out = isinstance(label, LeftOut)
+        numbers.append(-1 if is_out else 0 if label is None else place_of(label, labels) or 0)
+    if len(labels) < 2 and not of_groups:
+        raise ValueError(
+            f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
+            " unknown values."
+        )
+    values = dict(zip(own, range(len(own)), strict=True))
+    values |= {
+        plain(value): _recoded(column, known, value, label, labels)
+        for value, label in (recode or {}).items()
+    }
+    # What reads like the label of nulls is counted there, too: one label means one thing.
+    if nulls is not None and not isinstance(nulls, LeftOut) and _may_hold(nulls, known):
+        values.setdefault(nulls, numbers[0])
+    number = list(values.values())
+    number += [each for each in dict.fromkeys(numbers) if each not in number]
+    axis = Axis(column, known.kind, tuple(values), *map(number.index, numbers))
+    places = (place_of(label, labels[len(own) :]) for label in (nulls, unknown))
+    new = (None if place is None else labels[len(own) + place] for place in places)
+    return LabelledColumn(axis, tuple(labels), tuple(number), *new)
+
+
+def _recoded(
+    column: str, known: ColumnKind, value: Any, label: Any, labels: Sequence[Value]
+) -> int:
+    """The number of the label under which a value is counted that is none itself."""
+    value, label = plain(value), plain(label)
+    shown = f"recode={{{told(value)}: {told(label)}}}"
+    _check_fits(value, known, column, shown)
+    _check_declared([value], known, column, shown)
+    if place_of(value, labels) is not None:
+        raise ValueError(
+            f"{shown}: {value!r} is a label of column {column!r} itself; leave it out of recode, or"
+            " of the labels."
+        )
+    number = place_of(label, labels)
+    if number is None:
+        raise ValueError(
+            f"{shown}: {told(label)} must be one of the labels of column {column!r}, which are"
+            f" {told(list(labels))}."
+        )
+    return number
+
+
+def _may_hold(label: Value, known: ColumnKind) -> bool:
+    """True if a column may hold a value that is this label."""
+    fits = type(label) is TYPE_OF[known.kind]
+    if fits and isinstance(label, int):
+        return -(2**63) <= label < 2**63
+    return fits and (known.declared is None or label in known.declared)
+
+
+def public_values(
+    column: str,
+    known: ColumnKind,
+    categories: Any,
+    *,
+    of_groups: bool = False,
+    argument: str = "categories",
+) -> tuple[Value, ...]:
+    """The categories before any bucket, or the values of a column that makes groups, checked
+    against the type of the column.
+    """
+    name, argument = ("by", f"categories[{column!r}]") if of_groups else ("column", argument)
+    if known.kind not in TYPE_OF:
+        raise TypeError(
+            f"{name}={told(column)}: has type {known.type}; must be Enum, String, Categorical,"
+            f" integer or Boolean. {how_to_cast(known.type, column)}"
+        )
+    labels = _labels(column, known, categories, argument, of_groups=of_groups)
+    shown = f"{argument}={told(labels)}"
+    for label in labels:
+        _check_fits(label, known, column, shown)
+    _check_declared(labels, known, column, shown)
+    if len(distinct(labels)) < len(labels):
+        raise ValueError(f"{shown}: must not repeat a label.")
+    if alike := twins(labels):
+        warn(f"{argument}: {alike[0]!a} and {alike[1]!a} {DIFFER}; they are counted apart.")
+    return tuple(labels)
+
+
+#: What is said of two names.
+DIFFER = "differ in nothing but blanks around them or the form of Unicode"
+
+
+#: A margin says that they are public, not what they are; OpenDP reads them.
+_FROM_A_MARGIN = (
+    " Where a margin makes them public, OpenDP's own query for group lengths says what they are"
+    " (docs/groups.md, 'Groups and sizes from a margin')."
+)
+
+
+def _labels(
+    column: str, known: ColumnKind, categories: Any, argument: str, *, of_groups: bool
+) -> list[Any]:
+    """Categories of a column, at least one: those given, or those that the type of the column makes
+    public.
+    """
+    if categories is None and known.kind == "boolean":
+        return [True, False]
+    if categories is None:
+        if known.declared is None:
+            raise ValueError(
+                f"{argument}=None: column {column!r} of type {known.type} does not say publicly"
+                f" which {'groups' if of_groups else 'categories'} there are. Pass categories="
+                f"{f'{{{column!r}: [...]}}' if of_groups else ''}, or cast the column to pl.Enum in"
+                f" the plan.{_FROM_A_MARGIN if of_groups else ''}"
+            )
+        categories = known.declared
+    if hasattr(categories, "tolist"):  # of numpy and pandas
+        categories = categories.tolist()
+    elif isinstance(categories, (pl.Series, KeysView, EnumMeta)):
+        categories = list(categories)
+    if isinstance(categories, str) and categories == DISCOVER:
+        raise ValueError(
+            f"{argument}={DISCOVER!r}: column {column!r} must have its categories listed in this"
+            f" query. Discover them by one of their own, ob.discover(query, {column!r}), and list"
+            " those that its release shows."
+        )
+    if isinstance(categories, str) or not isinstance(categories, Sequence):
+        raise TypeError(
+            f"{argument}={told(categories)}: must be a sequence of labels, as in ['yes', 'no']."
+        )
+    if not categories:
+        raise ValueError(
+            f"{argument}=[]: must name at least one"
+            f" {'group that is not None' if of_groups else 'category'}."
+        )
+    check_cells(argument, len(categories))
+    labels = list(map(plain, categories))
+    if labels == [DISCOVER]:
+        raise ValueError(
+            f"{argument}={labels!r}: is one category of that name. Ask ob.discover(query,"
+            f" {column!r}), or give the category another name with recode=."
+        )
+    return labels
+
+
+def _check_fits(label: Any, known: ColumnKind, column: str, shown: str) -> None:
+    expected = TYPE_OF[known.kind]
+    if type(label) is not expected:
+        plain = label is None or isinstance(label, (str, int, float))
+        found = repr(label) if plain else type(label).__name__
+        raise TypeError(
+            f"{shown}: {found} does not fit a column of type {known.type}; each must be"
+            f" {expected.__name__}.{_to_write(label, expected, column)}"
+        )
+    if isinstance(label, int) and not -(2**63) <= label < 2**63:
+        raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
+
+
+def _check_declared(labels: Sequence[Any], known: ColumnKind, column: str, shown: str) -> None:
+    possible = set(labels if known.declared is None else known.declared)
+    if absent := [label for label in labels if label not in possible]:
+        raise ValueError(
+            f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
+        )
+
+
+def _to_write(label: Any, expected: type, column: str) -> str:
+    """A sentence on what to write instead of a label of another type."""
+    if isinstance(label, float) and label.is_integer():
+        return f" Write {expected(int(label))!r}."
+    if expected is str and isinstance(label, int):
+        kind = "Boolean" if isinstance(label, bool) else "Int64, strict=False"
+        return (
+            f" Write it as text, as the data do, such as {str(label)!r}, or cast the column, as in"
+            f" pl.col({column!r}).cast(pl.{kind})."
+        )
+    if expected is str and isinstance(label, date):
+        return f" Write it as text, such as {str(label)!r}."
+    if expected is int and isinstance(label, str) and label.strip().lstrip("-").isdecimal():
+        return f" Write {int(label)} without quotes."
+    return ""
+
+
+def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:
+    """True if the column cannot hold values outside the categories."""
+    if known.declared is not None:
+        return set(known.declared) <= set(categories)
+    return known.kind == "boolean" and len(categories) == 2
+
+
+def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
+    """Refuse a bucket, which would be a new category beside `labels`, that is meant to be one of
+    these, or to be `DROP`.
+    """
+    meant = look_alike(label, labels)
+    if meant is not None:
+        raise ValueError(
+            f"{name}={label!r}: would be a new category beside {meant!r}, which reads the same."
+            f" Write {name}={meant!r} to count them there, or give the new one another name."
+        )
+    if isinstance(label, str) and label.upper() == "DROP":
+        raise ValueError(
+            f"{name}={told(label)}: would be a new category of that name. Give it another name, or"
+            f" one of the categories; {_or_drop(name)}"
+        )
+
+
+def _or_drop(name: str) -> str:
+    return f"or {name}=ob.DROP to leave them out, where the number of records is private."

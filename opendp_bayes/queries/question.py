@@ -1,0 +1,297 @@
+"""The question put to the records, and the protocol for everything that can count its answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from opendp.context import Query
+from opendp.mod import Transformation
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.queries.sentinels import LeftOut
+from opendp_bayes.release_format.data import Key, Label, Value
+from opendp_bayes.release_format.labels import plain
+from opendp_bayes.release_format.merging import merged_parts
+from opendp_bayes.trusted.spaces import Prior
+
+#: One column, or several whose joint table is asked for.
+Columns = str | Sequence[str]
+#: The categories of the column asked, or of several columns by name. Of columns that make groups
+#: None may be among them, and all of them may have one entry, combinations under a tuple of names.
+Categories = Sequence[Value] | Mapping[Any, Sequence[Key]]
+#: A label for every column, or for some by name; or `DROP`.
+Policy = Value | LeftOut | Mapping[str, Value | LeftOut]
+#: The same, or the cell for every combination of labels that is no cell of a joint table.
+Unknown = Policy | Sequence[Value] | Mapping[Any, Any]
+#: From values to the labels they are counted under, for every column or for some by name.
+Recode = Mapping[Value, Value] | Mapping[str, Mapping[Any, Any]]
+#: The arguments of `Question.of`, of one column, and of tables and groups.
+_OF_A_COLUMN = ("column", "categories", "recode", "nulls", "unknown")
+ARGUMENTS = (*_OF_A_COLUMN, "prior", "ordered", "size", "merge", "by", "cells")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A column that is asked about or makes groups, and where its nulls and unknown values are
+    counted, as in `make_categorical_counts`.
+    """
+
+    column: str
+    categories: Sequence[Any] | None = None
+    nulls: Value | LeftOut | None = None
+    unknown: Value | LeftOut | None = None
+    recode: Mapping[Value, Value] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("nulls", "unknown"):
+            object.__setattr__(self, name, plain(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Question:
+    """The question as the user put it, whoever counts the answer; not checked against any data yet.
+
+    Attributes
+    ----------
+    variables : tuple[Variable, ...]
+        The columns whose categories are counted.
+    joint : bool
+        Whether the labels are tuples, one entry for each column, as those of a joint table.
+    prior : Prior or {"auto", "learned"}
+        A positive number for every category, or one for each in their order or as a mapping from
+        their labels; `"learned"`, for a posterior that learns it from the release; or `"auto"`,
+        until it is put to a query (`priors`).
+    ordered : Sequence[str] or None
+        The columns whose values are in order, for a prior that is learned.
+    size : int or None
+        The number of records, where it is public.
+    cells : Sequence[Sequence[str or int or bool]] or None
+        Of a joint table, those that are counted; None for all.
+    unknown : Sequence[str or int or bool] or LeftOut or None
+        Of a joint table with `cells`, that in which the records of all others are counted; or
+        `DROP`, which leaves them out.
+    groups : tuple[Variable, ...]
+        The columns that say which group a record is in; empty without groups.
+    combinations : Sequence[Key] or None
+        Of several such columns, the public groups; None for all that their values make.
+    merge : Mapping[str or int or bool, Sequence[str or int or bool or tuple]] or None
+        From each merged category's label to the labels that are counted in it.
+    """
+
+    variables: tuple[Variable, ...]
+    joint: bool = False
+    prior: Prior | Literal["auto", "learned"] = "auto"
+    ordered: Sequence[str] | None = None
+    size: int | None = None
+    cells: Sequence[Sequence[Value]] | None = None
+    unknown: Sequence[Value] | LeftOut | None = None
+    groups: tuple[Variable, ...] = ()
+    combinations: Sequence[Key] | None = None
+    merge: Mapping[Value, Sequence[Label]] | None = None
+
+    @property
+    def learned(self) -> bool:
+        """True where the posterior learns its prior."""
+        return isinstance(self.prior, str) and self.prior == "learned"
+
+    @property
+    def parts(self) -> tuple[tuple[Label, ...], ...]:
+        """The labels that each merged category stands for, cells as tuples; empty where none are
+        merged.
+        """
+        return merged_parts(self.merge or {})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(variable.column for variable in self.variables)
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The names of the columns that make groups."""
+        return tuple(variable.column for variable in self.groups)
+
+    @classmethod
+    def of(
+        cls,
+        column: Columns,
+        *,
+        by: Columns | None = None,
+        categories: Categories | None = None,
+        recode: Recode | None = None,
+        nulls: Policy | None = None,
+        unknown: Unknown | None = None,
+        cells: Sequence[Sequence[Value]] | None = None,
+        **others: Any,
+    ) -> "Question":
+        """Make a question of the arguments of `posterior`; `others` are the other attributes.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where they do not fit each other.
+        """
+        names, joint = _as_names(column, "column"), not isinstance(column, str)
+        of_groups = [] if by is None else _as_names(by, "by")
+        for name in (name for name in names if name in of_groups):
+            raise ValueError(
+                f"by={name!r}: is a column that is asked for, so every group would have one"
+                " category alone. Group by another column."
+            )
+        if joint and categories is not None and not isinstance(categories, Mapping):
+            raise TypeError(
+                f"categories={told(categories)}: of several columns, must be a mapping from the"
+                f" name of each to its labels, as in categories={{{names[0]!r}: [...]}}."
+            )
+        if not (cells is None or isinstance(cells, Sequence)):
+            raise TypeError(f"cells={told(cells)}: must be a list of tuples of labels.")
+        if cells is not None and not joint:
+            raise ValueError(
+                f"cells={told(cells)}: belongs to a joint table; pass several columns, as in"
+                " ['region', 'vote']."
+            )
+        rest, combinations = _apart(categories, of_groups)
+        unknown, cell = _with_cell(unknown, names, cells) if joint else (unknown, None)
+        if not isinstance(recode, Mapping | None):
+            raise TypeError(
+                f"recode={told(recode)}: must be a mapping from values to labels, as in"
+                " recode={'Nord': 'north'}, or from columns to such mappings."
+            )
+        recoded: Any = recode
+        if recode and not any(isinstance(of, Mapping) for of in recode.values()):
+            recoded = dict.fromkeys(names, recode)
+        given = {"categories": rest, "nulls": nulls, "unknown": unknown, "recode": recoded}
+        spread = [_of_columns(of, names, of_groups, argument) for argument, of in given.items()]
+        every = tuple(map(Variable, [*names, *of_groups], *spread))
+        groups = every[len(names) :]
+        if combinations is not None:
+            _check_alone(tuple(of_groups), groups)
+        own = {"cells": cells, "unknown": cell, "groups": groups, "combinations": combinations}
+        return cls(every[: len(names)], joint, **own, **others)
+
+
+def _as_names(columns: Any, argument: str) -> list[str]:
+    """The names of one column or several."""
+    if isinstance(columns, str):
+        return [columns]
+    if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(
+            f"{argument}={told(columns)}: must be the name of a column, a str, or a list of names;"
+            " compute it in the plan first."
+        )
+    if not columns or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"{argument}={told(columns)}: must name at least one column, and each once."
+        )
+    return list(columns)
+
+
+def _of_columns(given: Any, names: list[str], of_groups: list[str], argument: str) -> list[Any]:
+    """Spread an argument over the columns asked for and those of groups: a mapping gives each its
+    own, None where it names none; any other value holds for every column asked for.
+    """
+    if not isinstance(given, Mapping):
+        return [given] * len(names) + [None] * len(of_groups)
+    every = [*names, *of_groups]
+    unknown = [name for name in given if name not in every]
+    if unknown:
+        groups = " or grouped by" if of_groups else ""
+        remedy = "" if of_groups else "; columns that make groups are named by by=['region']"
+        raise ValueError(
+            f"{argument}={told(given)}: {unknown[0]!r} is not among the columns asked for{groups},"
+            f" which are {', '.join(map(repr, every))}{remedy}."
+        )
+    return [given.get(name) for name in every]
+
+
+def _apart(given: Any, columns: list[str]) -> tuple[Any, Any]:
+    """A mapping without what it has under the tuple of several columns, and that, or None."""
+    together = tuple(columns)
+    if len(together) < 2 or not isinstance(given, Mapping) or together not in given:
+        return given, None
+    return {name: of for name, of in given.items() if name != together}, given[together]
+
+
+def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
+    """Take apart what is given for unknown values of the columns of a joint table, and the cell for
+    what is in none, or `DROP`.
+    """
+    rest, cell = _apart(unknown, names)
+    if isinstance(unknown, LeftOut) and cells is not None:
+        cell = unknown
+    elif isinstance(unknown, Sequence) and not isinstance(unknown, str):
+        cell = as_cell(unknown, len(names), "unknown")
+        rest = dict(zip(names, cell, strict=True))
+    if cell is None or isinstance(cell, LeftOut):
+        return rest, cell
+    return rest, as_cell(cell, len(names), "unknown")
+
+
+def as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
+    """A cell as a tuple of labels, one for each column."""
+    if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
+        raise TypeError(
+            f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
+        )
+    if any(type(label) not in (str, int, bool) for label in cell):
+        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int or bool).")
+    return tuple(cell)
+
+
+def _check_alone(together: tuple[str, ...], groups: tuple[Variable, ...]) -> None:
+    """Raise `ValueError` where more is said of the columns of combinations."""
+    for of in groups:
+        for name in ("categories", "nulls", "unknown", "recode"):
+            if getattr(of, name) is not None:
+                raise ValueError(
+                    f"{name}[{of.column!r}]={told(getattr(of, name))}: the groups are the"
+                    f" combinations that categories has under {together!r}, and records of any"
+                    " other are in no group; leave it out, or give the categories of each column."
+                )
+
+
+@runtime_checkable
+class Countable(Protocol):
+    """A query that can count, whatever its data are in: the door for other kinds than OpenDP's
+    polars queries. Where it limits the rows of each identifier by a fixed rule, its attribute
+    `kept` may say so in words, as `PrivacyGuarantee.kept` does. Where it was grouped itself, its
+    attribute `by` has the names of the columns.
+    """
+
+    def counts_of(self, question: Question) -> tuple[Transformation, Query]:
+        """The transformation from the space of the base query to a `CountsSpace`, and the base
+        query, which has the budget and the Context.
+
+        Reads none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a question that does not fit the data.
+        """
+        ...
+
+
+@runtime_checkable
+class Discoverable(Protocol):
+    """A query that can count values which nobody listed, as `Countable` counts listed ones."""
+
+    @property
+    def base(self) -> Query:
+        """The base query, which has the budget and the Context."""
+        ...
+
+    def counts_of_values(
+        self, column: Any, *, always: Sequence[Any], nulls: Any
+    ) -> tuple[Transformation, Query]:
+        """The transformation from the space of the base query to the counts of all values of a
+        column (`extend.framework.counting_values`), and the base query.
+
+        Reads no data.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a column or arguments that do not fit.
+        """
+        ...

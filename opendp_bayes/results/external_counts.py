@@ -1,0 +1,344 @@
+"""Noisy counts that another program has drawn, as releases: of OpenDP's own measurements, and of
+the measurements of mbi (private-pgm).
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from opendp_bayes.mathematics.telling import told, warn
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_choice,
+    as_numbers,
+    as_prior,
+    as_scale,
+    as_size,
+)
+from opendp_bayes.mechanisms.gaussian_parameters import GaussianParameters
+from opendp_bayes.mechanisms.laplace_parameters import LaplaceParameters
+from opendp_bayes.mechanisms.laws import AdditiveNoise
+from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.release_format.data import Label, Value
+from opendp_bayes.release_format.labels import distinct, in_order, spare
+from opendp_bayes.release_format.merging import merged_parts, merged_places
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
+from opendp_bayes.results.release import Release
+
+#: The mechanisms by name whose noise others draw.
+Named = Literal["laplace_parameters", "gaussian_parameters"]
+#: Noise of whole numbers, and of numbers with a fraction by what it becomes.
+Noise = Literal["discrete", "floored", "rounded"]
+#: Below this scale rounded Gaussian noise is not nearly discrete Gaussian.
+_SMALLEST_ROUNDED = 1.0
+#: Larger numbers are no counts, and their sums would not fit machine integers.
+_LARGEST = 2.0**53
+_KINDS = (str, bool, int)
+#: Counts are taken for clamped whose zeros are less probable than `exp(_UNLIKELY)`, 1e-6.
+_UNLIKELY = -13.8
+
+
+def noisy_counts(
+    counts: ArrayLike | Mapping[Any, float],
+    categories: Sequence[Label] | Mapping[str, Sequence[Value]],
+    *,
+    mechanism: Named,
+    scale: float,
+    noise: Noise = "discrete",
+    size: int | None = None,
+    prior: ArrayLike | Literal["learned"] = 1.0,
+    merge: Mapping[Value, Sequence[Label]] | None = None,
+) -> Release:
+    """Noisy counts that another program has drawn as a release, which has a posterior, and which
+    `combine` and `noise_aware_posterior` accept.
+
+    No privacy is promised by it: what drew the counts knows its loss, and this does not
+    (`PrivacyGuarantee.none`).
+
+    The `floor` of Laplace noise on floats has an exact law of its own. Rounded Gaussian noise is
+    taken for discrete Gaussian noise with a variance larger by 1/12; the law of either then differs
+    from the other's by less than 1e-3 in any cumulative probability.
+
+    Refuses fractions where the noise has none, their absence where it has, and Gaussian noise on
+    floats of a scale below 1. Warns where counts look clamped at 0.
+
+    Parameters
+    ----------
+    counts : array_like or Mapping[Any, float]
+        A number for each category, in the order of `categories`; for a table an array with an axis
+        for each column, or its cells in C order. A mapping from category to count, or from a tuple
+        of values, has no order to mistake. Negative ones are as welcome as others: do not clamp,
+        round or scale what was drawn; of polars' `dp.len` ask `signed=True`.
+    categories : Sequence[str or int or bool or tuple] or Mapping[str, Sequence[str or int or bool]]
+        The labels, all that were counted, and known without the data. For a table of several
+        columns, a mapping from each to its labels.
+    mechanism : Named
+        `"laplace_parameters"` or `"gaussian_parameters"`, the mechanism whose noise was drawn,
+        independently for each count.
+    scale : float
+        The scale as OpenDP has it, in records: b of Laplace noise, whose standard deviation is `b
+        √2`, and the standard deviation of Gaussian noise.
+    noise : Noise, default "discrete"
+        `"discrete"`, which OpenDP adds to integers; or where it was added to floats, `"floored"`
+        for Laplace noise, a value of `LaplaceParameters` too, and `"rounded"` for Gaussian.
+    size : int, optional
+        The public number of records, all of which are in the categories; None where it is private.
+    prior : array_like or {"learned"}, default 1.0
+        Concentration of the prior, one number or one for each category; or `"learned"`.
+    merge : Mapping[str or int or bool, Sequence[str or int or bool or tuple]], optional
+        Where merged categories were counted, a mapping from the label of each to the `categories`
+        in it, every one once; `counts` are in its order then. With the counts of other levels it
+        has one posterior, by `combine_tables({...})`; a noisy total, `{"all": [...]}` of every
+        category, has one with them only.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For counts that do not fit the categories or are no finite numbers.
+
+    Examples
+    --------
+    >>> import opendp_bayes as ob
+    >>> release = ob.noisy_counts(
+    ...     [52, -1, 49],
+    ...     ["yes", "unsure", "no"],
+    ...     mechanism="laplace_parameters",
+    ...     scale=2.0,
+    ...     size=100,
+    ... )
+    >>> release.posterior.mean().round(2).tolist()
+    [0.51, 0.02, 0.48]
+    """
+    axes, labels, shape = _cells(categories)
+    parts: tuple[tuple[Label, ...], ...] = ()
+    if merge is not None:
+        merged_places(merge, labels)
+        parts, axes, labels, shape = merged_parts(merge), (), tuple(merge), (len(merge),)
+    numbers = _in_order(counts, labels, shape)
+    found, drawn = as_drawn(numbers, mechanism, noise, as_scale(scale))
+    warn_of_clamped(np.array(drawn), found, len(labels))
+    public = None if size is None else as_size(size)
+    learned = isinstance(prior, str)
+    if learned:
+        as_choice(prior, "prior", ("learned",))
+    concentration = as_prior(1.0 if learned else prior, len(labels))
+    return Release(
+        drawn=drawn,
+        categories=labels,
+        prior=tuple(concentration.tolist()),
+        mechanism=found,
+        guarantee=PrivacyGuarantee.none(public),
+        axes=axes,
+        learned_prior=learned,
+        parts=parts,
+    )
+
+
+def noisy_tables(
+    measured: Any,
+    *,
+    mechanism: Named,
+    noise: Noise = "discrete",
+    keys: Mapping[str, Sequence[Value | None]] | None = None,
+    size: int | None = None,
+) -> dict[str, Release]:
+    """Noisy marginals of OpenDP's `ContingencyTable`, or of mbi, as releases by name, which
+    `combine(..., records="same")` makes one posterior of.
+
+    A table is called by its columns, as in `"vote × party"`, and a second one of them `"vote (2)"`.
+    Totals alone are left out.
+
+    Source: `docs/budgets.md`, "From OpenDP's own noisy counts to a posterior".
+
+    Parameters
+    ----------
+    measured : Any
+        A `ContingencyTable`, or a list of mbi's `LinearMeasurement`s. Each states the standard
+        deviation of its noise; the scale follows from that.
+    mechanism : Named
+        `"laplace_parameters"` where OpenDP's table was made under pure differential privacy, and
+        `"gaussian_parameters"` under zero-concentrated.
+    noise : Noise, default "discrete"
+        `"discrete"`, as OpenDP's; for measurements of mbi with noise on floats `"floored"` of
+        Laplace noise, and `"rounded"` of Gaussian.
+    keys : Mapping[str, Sequence[str or int or bool or None]], optional
+        The labels of each column, in the order of the cells; None takes those of the
+        `ContingencyTable`. The key of nulls is called `"(null)"`.
+    size : int, optional
+        The public number of records; None where it is private.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a measurement that is not of all cells of its columns, as where keys were found in the
+        data, for columns without keys, and where nothing is left.
+    """
+    as_choice(mechanism, "mechanism", get_args(Named))
+    known = getattr(measured, "keys", None) if keys is None else keys
+    if not isinstance(known, Mapping):
+        raise TypeError(
+            f"keys={told(known)}: must be a mapping from columns to labels; a list of measurements"
+            " does not hold them."
+        )
+    labels = {column: as_labels(column, values) for column, values in known.items()}
+    marginals = getattr(measured, "marginals", measured)
+    each = marginals.flatten() if hasattr(marginals, "flatten") else marginals
+    each = list(each) if isinstance(each, Iterable) else [each]
+    if not all(hasattr(one, "clique") for one in each):
+        raise TypeError(
+            f"measured={told(measured)}: must be measurements of private-pgm, or a table of them."
+        )
+    found: dict[str, Release] = {}
+    for place, one in enumerate(each):
+        columns = tuple(one.clique)
+        if not columns:
+            continue
+        _check_whole(place, one, columns, labels)
+        name, number = " × ".join(columns), 1
+        while name in found:
+            number += 1
+            name = f"{' × '.join(columns)} ({number})"
+        found[name] = noisy_counts(
+            np.asarray(one.noisy_measurement, dtype=np.float64),
+            labels[name] if name in columns else {column: labels[column] for column in columns},
+            mechanism=mechanism,
+            noise=noise,
+            scale=float(one.stddev) / (math.sqrt(2) if "laplace" in mechanism else 1.0),
+            size=size,
+        )
+    if not found:
+        raise ValueError("measured: holds no marginal of a column.")
+    return found
+
+
+def _cells(
+    categories: Sequence[Label] | Mapping[str, Sequence[Value]],
+) -> tuple[tuple[str, ...], tuple[Label, ...], tuple[int, ...]]:
+    """The axes, the labels of the cells and the shape of a table, or of one column."""
+    if isinstance(categories, (str, bytes)) or not isinstance(categories, (Mapping, Iterable)):
+        raise TypeError(
+            f"categories={told(categories)}: must be a list of labels, or a mapping from columns to"
+            " them."
+        )
+    if isinstance(categories, Mapping):
+        columns = {name: as_labels(name, values) for name, values in categories.items()}
+        shape = tuple(map(len, columns.values()))
+        return tuple(columns), tuple(product(*columns.values())), shape
+    labels = as_labels("categories", categories)
+    return (), labels, (len(labels),)
+
+
+def as_labels(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """Different labels of one column, with a name for nulls."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name}={told(values)}: must be a list of labels.")
+    given = list(values)
+    null = spare("(null)", [label for label in given if label is not None])
+    labels = tuple(null if label is None else label for label in given)
+    if len(labels) < 2 or len(distinct(labels)) < len(labels):
+        raise ValueError(f"{name}={told(values)}: must be at least 2 different labels.")
+    if not all(isinstance(label, _KINDS) for label in labels):
+        raise TypeError(f"{name}={told(values)}: every label must be a str, bool or int.")
+    return labels
+
+
+def _in_order(counts: Any, labels: tuple[Label, ...], shape: tuple[int, ...]) -> Floats:
+    """Numbers in the order of the labels; errors for what are none, or not one for each."""
+    if isinstance(counts, Mapping):
+        values = in_order(counts, labels)
+        if values is None:
+            raise ValueError(
+                f"counts={told(counts)}: must have a number for each of the {len(labels)}"
+                " categories and for nothing else. A category that is absent was left out for"
+                " its count, which is not a count of 0: count known categories."
+            )
+        counts = values
+    found = as_numbers(counts, "counts")
+    if found.shape not in (shape, (len(labels),)):
+        raise ValueError(
+            f"counts: has shape {found.shape}; must have {shape}, a number for each category."
+            " OpenDP's make_count_by_categories adds one for all other values unless"
+            " null_category=False; it needs a label too."
+        )
+    return found.ravel()
+
+
+def as_drawn(
+    counts: Floats, mechanism: Named, noise: Noise, scale: float
+) -> tuple[Mechanism, tuple[int, ...]]:
+    """The mechanism with the law of the noise, and whole numbers as if it had drawn them.
+
+    Raises
+    ------
+    ValueError
+        For counts that such noise does not draw, or that are too large for any.
+    """
+    as_choice(mechanism, "mechanism", get_args(Named))
+    on_floats: Noise = "floored" if mechanism == LaplaceParameters.name else "rounded"
+    as_choice(noise, "noise", ("discrete", on_floats))
+    if not np.all(np.isfinite(counts)) or np.any(np.abs(counts) > _LARGEST):
+        raise ValueError(
+            f"counts={told(counts.tolist())}: must be finite, and at most 2^53 in size."
+        )
+    discrete, whole = noise == "discrete", bool(np.all(counts == np.rint(counts)))
+    if discrete and not whole:
+        raise ValueError(
+            f"counts: have fractions, which {noise!r} noise does not draw; give"
+            f" noise={on_floats!r} where it was added to floats. Counts that were scaled or"
+            " averaged are no noisy counts."
+        )
+    if whole and not discrete:
+        raise ValueError(
+            "counts: are all whole, which noise on floats does not draw; give noise='discrete'"
+            " where it was added to integers, or the numbers as they were before rounding."
+        )
+    if noise != "rounded" and mechanism == LaplaceParameters.name:
+        made = LaplaceParameters(scale, noise=noise, total="private")
+        return made, _integers(np.floor(counts))
+    if not discrete and scale < _SMALLEST_ROUNDED:
+        raise ValueError(
+            f"scale={scale!r}: must be at least {_SMALLEST_ROUNDED:g} for noise='rounded', whose"
+            " law is not nearly discrete Gaussian below."
+        )
+    width = scale if discrete else math.sqrt(scale**2 + 1 / 12)
+    return GaussianParameters(width, total="private"), _integers(np.rint(counts))
+
+
+def warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
+    """Warn where so many counts are 0 and none is negative, as noise hardly draws them."""
+    noise = cast(AdditiveNoise, Setting(mechanism, None, (1.0,) * k).law).noise
+    zeros = int(np.count_nonzero(drawn == 0))
+    log_share = float(noise.log_mass(0) - noise.log_at_most(0))  # of 0 among what is at most 0
+    if drawn.min() >= 0 and zeros * log_share < _UNLIKELY:
+        warn(
+            f"counts: {zeros} are 0 and none is negative, which noise of scale"
+            f" {mechanism.scale:g} hardly draws: were they clamped? Then small counts are taken for"
+            " larger ones. OpenDP's dp.len() clamps unless it is given signed=True."
+        )
+
+
+def _integers(numbers: Floats) -> tuple[int, ...]:
+    return tuple(numbers.astype(np.int64).tolist())
+
+
+def _check_whole(
+    place: int, one: Any, columns: tuple[str, ...], labels: Mapping[str, tuple[Any, ...]]
+) -> None:
+    """Raise `ValueError` for what is not a measurement of all cells of known columns."""
+    missing = [column for column in columns if column not in labels]
+    if missing:
+        raise ValueError(f"keys: have no labels of {missing[0]!r}; give those of every column.")
+    cells = math.prod(len(labels[column]) for column in columns)
+    query = getattr(one.query, "__name__", type(one.query).__name__)
+    if query != "datavector" or np.size(one.noisy_measurement) != cells:
+        raise ValueError(
+            f"measured[{place}]: of {' × '.join(columns)} has {np.size(one.noisy_measurement)}"
+            f" numbers of the query {query!r}; must be the counts of all {cells} cells. Give keys"
+            " or cuts of every column to OpenDP, so that none are found in the data."
+        )

@@ -1,0 +1,501 @@
+"""`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.metadata import entry_points
+from numbers import Number
+from os import PathLike
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import polars as pl
+from opendp.context import Context, Query
+from opendp.domains import lazyframe_domain
+from opendp.extras.polars import Bound, LazyFrameQuery, Margin
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
+from opendp.mod import (
+    ChangeOneIdDistance,
+    Domain,
+    FrameDistance,
+    Measure,
+    Metric,
+    OpenDPException,
+    SymmetricIdDistance,
+)
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_positive, as_size
+from opendp_bayes.release_format.casts import how_to_cast
+from opendp_bayes.release_format.privacy_guarantee import MEASURES
+from opendp_bayes.trusted.boundary import Unchanging, require_features
+from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, name_of
+from opendp_bayes.trusted.kinds import column_named, kind_of
+from opendp_bayes.trusted.ledger import Ledger
+from opendp_bayes.trusted.opendp_internals import domain_of_column
+from opendp_bayes.trusted.queryable_proxy import handed_out_queryable
+from opendp_bayes.trusted.scanned_files import KINDS, scan_files
+from opendp_bayes.trusted.scanned_frames import Scanned, scanned
+
+#: OpenDP counts rows, two for each change, in 32 bits.
+_MOST_ROWS = 2**31 - 1
+C = TypeVar("C", bound="CheckedContext")
+
+
+class CheckedContext(Unchanging, Context):
+    """An OpenDP Context made by `context`. Its releases, of OpenDP's own queries too, are entered
+    in its `ledger`, if any, before they are handed out, whichever of its methods makes them.
+
+    Its attributes stay as they are. It is neither copied nor pickled, and a process that is forked
+    from the one that opened it gets no answer from it, because the budget is counted in one place.
+    """
+
+    ledger: Ledger | None
+    #: Columns by name that were left out of the frame, and why; nobody can ask for them.
+    left_out: Mapping[str, str] = MappingProxyType({})
+
+    @classmethod
+    def over(
+        cls: type[C],
+        made: Context,
+        ledger: Ledger | None = None,
+        alive: Any = None,
+        **attributes: Any,
+    ) -> C:
+        """Take over a Context that OpenDP made, and that nobody else has.
+
+        Parameters
+        ----------
+        made : Context
+            The Context.
+        ledger : Ledger, optional
+            In which every release is entered.
+        alive : Any, optional
+            An object to keep for as long as anybody has the Context or an answer of it.
+        attributes : Any
+            Further attributes, by name.
+        """
+        ours = cls.__new__(cls)
+        queryable = handed_out_queryable(made, ledger, alive)
+        vars(ours).update(vars(made), queryable=queryable, ledger=ledger, **attributes)
+        return ours
+
+    @classmethod
+    def opened(
+        cls: type[C],
+        data: Any,
+        domain: Domain,
+        columns: Collection[str],
+        arguments: Mapping[str, Any],
+        *,
+        check: Callable[[Metric], object] | None = None,
+        margins: Sequence[Margin] | None = None,
+        ledger: Ledger | None = None,
+        alive: Any = None,
+        **attributes: Any,
+    ) -> C:
+        """Open a Context over data of your own, with the same messages as those of `context`.
+
+        Parameters
+        ----------
+        data : Any
+            A member of the domain.
+        domain : Domain
+            Of the data.
+        columns : Collection[str]
+            Names of the columns, of which an identifier is one.
+        arguments : Mapping[str, Any]
+            `privacy_unit`, `privacy_loss`, `split_evenly_over` and `split_by_weights`.
+        check : Callable[[Metric], object], optional
+            Called with the metric of the unit; raises `ValueError` for one that the data cannot
+            have.
+        margins : Sequence[Margin], optional
+            What is publicly known of the data.
+        ledger : Ledger, optional
+            In which every release is entered.
+        alive : Any, optional
+            An object to keep for as long as anybody has the Context or an answer of it.
+        attributes : Any
+            Further attributes of the Context, by name.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For arguments that are no unit, loss, split or ledger.
+        """
+        checked = cls.checked(arguments, ledger)
+        metric = checked["privacy_unit"][0]
+        check_identifier(metric, columns, attributes.get("left_out", {}))
+        if check is not None:
+            check(metric)
+        made = Context.compositor(data, **checked, domain=domain, margins=margins)
+        return cls.over(made, ledger, alive, **attributes)
+
+    @staticmethod
+    def checked(arguments: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, Any]:
+        """The arguments of `opened`, checked before any data are looked at.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For what is no unit, loss, split or ledger.
+        """
+        if not (ledger is None or isinstance(ledger, Ledger)):
+            raise TypeError(
+                f"ledger={told(ledger)}: must be a Ledger, as in"
+                " ob.Ledger('budget.ledger', epsilon=3)."
+            )
+        return opening_arguments(**arguments)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "context: cannot be copied or pickled, because its budget is counted in one place. Open"
+            " a Context where it is needed, with one ledger for all."
+        )
+
+    def query(self, **kwargs: Any) -> Query | LazyFrameQuery:
+        """Return a query with the next share of the budget, or with the loss given.
+
+        Parameters
+        ----------
+        kwargs : Any
+            The loss of this query, by `epsilon`, `delta` and `rho`, where the Context does not
+            divide its budget itself; otherwise none.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a loss that buys nothing, and where the budget is spent.
+        """
+        if self.d_mids is None:
+            given = {name: value for name, value in kwargs.items() if value is not None}
+            kwargs = {name: _at_least_0(value, name) for name, value in given.items()}
+        elif kwargs:
+            raise ValueError(
+                f"query: takes no {', '.join(kwargs)}, because the Context divides its budget"
+                " itself. Leave it out, or open the Context without split_evenly_over and"
+                " split_by_weights."
+            )
+        elif not self.d_mids:
+            number = len(self.d_mids_consumed)
+            queries = f"{number} {'query' if number == 1 else 'queries'}"
+            raise ValueError(
+                f"query: the budget of the Context, which was divided for {queries}"
+                f" ({_listed(self.d_mids_consumed)}), is spent; nothing is left for another. Keep"
+                " the releases that were made, or divide the next Context's budget by more queries,"
+                f" as in split_evenly_over={number + 1}."
+            )
+        return super().query(**kwargs)
+
+
+def context(
+    data: Any,
+    *,
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None = None,
+    split_by_weights: Sequence[float] | None = None,
+    margins: Sequence[Margin] | None = None,
+    ledger: Ledger | None = None,
+    labels: bool | str | PathLike[str] = False,
+    sheet: str | None = None,
+    glob: bool = False,
+) -> CheckedContext:
+    """An OpenDP Context, as `dp.Context.compositor` makes it, with every argument checked first.
+
+    Reads no rows of a LazyFrame.
+
+    Parameters
+    ----------
+    data : Any
+        A polars LazyFrame, which is read when something is released; the path of a file of Parquet
+        or Arrow, or, with the package `opendp-bayes-office`, of any that its command reads, such as
+        "survey.sav" (`docs/files.md`, "Files"); or data in memory, a polars DataFrame, or, with the
+        extra `frames`, a frame of pandas, a table of pyarrow or what else narwhals reads, its own
+        frames too. Those of DuckDB, Spark, Dask and Ibis are for `opendp_bayes_engines.columns`.
+        Data in memory are written to a private temporary file (`on_disk`), which is there for as
+        long as the Context. Integers of 8 and 16 bits are widened, and what pandas and Arrow take
+        for categories becomes text, because it may be read off the data. Columns of types that
+        OpenDP does not know are left out; `left_out` of the Context has their names, and why.
+    privacy_unit : tuple[Metric, Any]
+        `dp.unit_of(contributions=)` or `dp.unit_of(changes=)`, at least 1, with `identifier=` where
+        people own several rows.
+    privacy_loss : tuple[Measure, Any]
+        `dp.loss_of(epsilon=)` or `dp.loss_of(rho=)`, finite and greater than 0, with or without
+        `delta=`, at least 0 and below 1.
+    split_evenly_over : int, optional
+        The number of queries that share the budget equally.
+    split_by_weights : Sequence[float], optional
+        A positive weight for each query, in their order. Without either, each query says what it
+        spends, `context.query(epsilon=0.5)`.
+    margins : Sequence[Margin], optional
+        What is publicly known of the data, as in OpenDP (`docs/guarantee.md`, "Margins and
+        invariants").
+    ledger : Ledger, optional
+        A `Ledger`, in which every release of the Context, also of OpenDP's own queries, is entered
+        before it is handed out, and every one that fails while data are read. It refuses, before
+        data are read, what it has no room for.
+    labels : bool or str or PathLike[str], default False
+        Of a file of SPSS or Stata, whether codes become their value labels, as text; of SAS, the
+        path of the catalogue that has them. A value label is a public fact of the code book; one
+        that was made from the data is the data.
+    sheet : str, optional
+        Of a workbook, the name of the sheet; it may be left out where there is one.
+    glob : bool, default False
+        Whether a path stands for all files of Parquet that match it, as in "data/*.parquet". The
+        path of a folder stands for all that are in it. No column is made of their paths.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For anything else, `ImportError` where narwhals is missing, and `RuntimeError`, without a
+        cause, for a frame that cannot be read.
+
+    Examples
+    --------
+    >>> import opendp.prelude as dp
+    >>> import polars as pl
+    >>> import opendp_bayes as ob
+    >>> dp.enable_features("contrib", "honest-but-curious")
+    >>> votes = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
+    >>> context = ob.context(
+    ...     votes,
+    ...     privacy_unit=dp.unit_of(contributions=1),
+    ...     privacy_loss=dp.loss_of(epsilon=1.0),
+    ...     split_evenly_over=2,
+    ... )
+    >>> ob.posterior(context.query(), "vote", nulls=False).release().epsilon
+    0.5
+    """
+    require_features("context")
+    arguments = {
+        "privacy_unit": privacy_unit,
+        "privacy_loss": privacy_loss,
+        "split_evenly_over": split_evenly_over,
+        "split_by_weights": split_by_weights,
+    }
+    CheckedContext.checked(arguments, ledger)  # before the frame is looked at
+    if margins is not None and not _is_sequence_of(Margin, margins):
+        raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
+    found = _frame(data, labels, sheet, glob)
+    schema, domains, left_out = found.frame.collect_schema(), {}, dict(found.left_out)
+    for name, dtype in schema.items():
+        try:
+            domains[name] = domain_of_column(name, dtype)
+        except (OpenDPException, ValueError):
+            of = kind_of(dtype).type
+            left_out[name] = (
+                f"has type {of}, for which OpenDP has no domain, so it is left out of the Context."
+                f" {how_to_cast(of, name, 'in the frame')}"
+            )
+    frame = found.frame
+    if len(domains) < len(schema):
+        frame = frame.select(column_named(name) for name in domains)
+    return CheckedContext.opened(
+        frame,
+        lazyframe_domain(list(domains.values())),
+        domains,
+        arguments,
+        margins=margins,
+        ledger=ledger,
+        alive=found.file,
+        left_out=MappingProxyType(left_out),
+    )
+
+
+def _frame(given: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
+    """The frame, or that of a file."""
+    if isinstance(given, (str, PathLike)):
+        if not isinstance(labels, (bool, str, PathLike)):
+            raise TypeError(
+                f"labels={told(labels)}: must be True, False, or the path of a catalogue of SAS."
+            )
+        if not isinstance(sheet, str | None):
+            raise TypeError(f"sheet={told(sheet)}: must be the name of a sheet, or None.")
+        if not isinstance(glob, bool):
+            raise TypeError(f"glob={told(glob)}: must be True or False.")
+        return scanned(_read(Path(given), labels, sheet, glob))
+    for name, value in (("labels", labels or None), ("sheet", sheet), ("glob", glob or None)):
+        if value is not None:
+            raise ValueError(f"{name}={told(value)}: is for files; leave it out for a frame.")
+    return scanned(given)
+
+
+def _read(path: Path, labels: Any, sheet: Any, glob: Any) -> Any:
+    """The frame of a file: of Parquet and Arrow here, of others by the package that reads them."""
+    if glob or path.is_dir() or path.suffix.lower() in KINDS:
+        for name, value, others in (
+            ("labels", labels or None, "SPSS, Stata and SAS"),
+            ("sheet", sheet, "workbooks"),
+        ):
+            if value is not None:
+                raise ValueError(
+                    f"{name}={told(value)}: is for {others}, and {path.name} is a file of Parquet"
+                    " or Arrow; leave it out."
+                )
+        return scan_files(path, glob=glob)
+    readers = entry_points(group="opendp_bayes.files")
+    if not readers:
+        raise ValueError(
+            f"data={told(str(path))}: is no file of Parquet or Arrow; others are read by a package"
+            " of its own: pip install opendp-bayes-office."
+        )
+    if len(readers) > 1:
+        raise ValueError(
+            f"data={told(str(path))}: {len(readers)} packages read files"
+            f" ({', '.join(sorted(reader.value for reader in readers))}); uninstall all but one."
+        )
+    (reader,) = readers
+    return reader.load()(path, labels=labels, sheet=sheet)
+
+
+def opening_arguments(
+    privacy_unit: tuple[Metric, Any],
+    privacy_loss: tuple[Measure, Any],
+    split_evenly_over: int | None,
+    split_by_weights: Sequence[float] | None,
+) -> dict[str, Any]:
+    """Check the arguments of `context` other than its frame, and return them by name, as
+    `dp.Context.compositor` takes them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For what is no privacy unit, no loss or no split.
+    """
+    unit, loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
+    _check_split(split_evenly_over, split_by_weights)
+    return {
+        "privacy_unit": unit,
+        "privacy_loss": loss,
+        "split_evenly_over": split_evenly_over,
+        "split_by_weights": split_by_weights,
+    }
+
+
+def check_identifier(
+    metric: Metric, columns: Collection[str], left_out: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise `ValueError` where the identifier of a privacy unit is not among the columns, with the
+    reason for one that was left out.
+    """
+    identifier = identifier_of(metric)
+    if identifier is None:
+        return
+    _check_by_name(identifier, "privacy_unit: its identifier")
+    for name in identifier.meta.root_names():
+        if name in left_out:
+            raise ValueError(f"privacy_unit: identifier={name!r}: {left_out[name]}")
+        if name not in columns:
+            raise ValueError(
+                # Not which there are: of a file without a header, they are somebody's record.
+                f"privacy_unit: identifier={name!r} is not a column of the frame, which has"
+                f" {len(columns)}; its schema names them."
+            )
+
+
+def _check_by_name(key: Any, name: str) -> None:
+    """Raise `ValueError` for what polars takes for a pattern: OpenDP cannot mean the column."""
+    if (pl.col(key) if isinstance(key, str) else key).meta.has_multiple_outputs():
+        raise ValueError(
+            f"{name} must be one column by name, and polars takes '*' and '^...$' for patterns."
+            " Rename the column that is called so."
+        )
+
+
+def _as_unit(given: Any) -> tuple[Metric, Any]:
+    """The unit, if it is at least one row or identifier."""
+    metric, distance = _as_pair(given, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
+    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
+    if inner in (change_one_distance(), hamming_distance()) or isinstance(
+        inner, ChangeOneIdDistance
+    ):
+        return metric, _as_rows(distance, "changes")
+    if inner not in (symmetric_distance(), insert_delete_distance()) and not isinstance(
+        inner, SymmetricIdDistance
+    ):
+        raise ValueError(
+            f"privacy_unit={metric}: must be dp.unit_of(contributions=...) or"
+            " dp.unit_of(changes=...)."
+        )
+    if not isinstance(metric, FrameDistance):
+        return metric, _as_rows(distance, "contributions")
+    for bound in distance:
+        if not isinstance(bound, Bound):
+            raise TypeError(f"contributions: {told(bound)} must be a number or a dp.polars.Bound.")
+        for key in bound.by:
+            _check_by_name(key, "contributions: Bound.by")
+        for limit in ("per_group", "num_groups"):
+            if getattr(bound, limit) is not None:
+                _as_rows(getattr(bound, limit), f"contributions: Bound.{limit}")
+    return metric, distance
+
+
+def _as_rows(value: Any, name: str) -> int:
+    if (isinstance(value, int) and value < 1) or not as_size(value, name) <= _MOST_ROWS:
+        raise ValueError(f"{name}={value!r}: must be between 1 and {_MOST_ROWS}.")
+    return int(value)
+
+
+def _as_loss(given: Any) -> tuple[Measure, Any]:
+    """The loss, if it is one that can be spent."""
+    measure, loss = _as_pair(given, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
+    name = name_of(measure)
+    if name.startswith("Approximate"):
+        value, delta = as_positive(loss[0], MEASURES[name]), _at_least_0(loss[1], "delta", 1.0)
+        return measure, (value, delta)
+    if name in MEASURES and name != SMOOTHED:
+        return measure, as_positive(loss, MEASURES[name])
+    raise ValueError(
+        f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"
+        " or without delta=."
+    )
+
+
+def _at_least_0(value: Any, name: str, below: float = math.inf) -> float:
+    """Check a number from 0 on: OpenDP's own queries for public facts take a loss of 0."""
+    if type(value) in (int, float) and value == 0:
+        return 0.0
+    if not (isinstance(value, (int, float)) and (math.isnan(value) or value < 0)):
+        number = as_positive(value, name)
+        if number < below:
+            return number
+    limit = "finite" if below == math.inf else f"less than {below:g}"
+    raise ValueError(f"{name}={value!r}: must be at least 0 and {limit}.")
+
+
+def _check_split(evenly: Any, weights: Any) -> None:
+    if evenly is not None and weights is not None:
+        raise ValueError(
+            "split_evenly_over, split_by_weights: both are given; give one, or neither."
+        )
+    if evenly is not None:
+        as_size(evenly, "split_evenly_over", "queries")
+    if weights is not None:
+        if not (_is_sequence_of(Number, weights) and weights):
+            raise TypeError(
+                f"split_by_weights={told(weights)}: must be a sequence of numbers, one for each"
+                " query."
+            )
+        for at, weight in enumerate(weights):
+            as_positive(weight, f"split_by_weights[{at}]")
+
+
+def _is_sequence_of(kind: type, given: Any) -> bool:
+    return isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
+
+
+def _as_pair(given: Any, name: str, example: str, kind: type) -> tuple[Any, Any]:
+    is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], kind)
+    if not is_pair:
+        raise TypeError(f"{name}={told(given)}: must be what OpenDP makes, as in {example}.")
+    return given[0], given[1]
+
+
+def _listed(losses: Sequence[Any]) -> str:
+    return ", ".join(map(str, losses[:3])) + (", ..." if len(losses) > 3 else "")

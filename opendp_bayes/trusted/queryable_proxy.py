@@ -1,0 +1,380 @@
+"""Hand out a Context's queryable, through which every release goes, and its answers. A measurement
+is submitted to it with one debit, and one entry in its ledger, both before data are read: whatever
+fails afterwards is paid for.
+
+OpenDP's objects remember what made them: a queryable the frame, an answer the queryable. They are
+handed out without, so that no public name leads from a Context to its data, or around its ledger.
+"""
+
+import os
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
+from threading import Lock, RLock
+from typing import Any, TypeVar
+
+import polars as pl
+from opendp.combinators import make_adaptive_composition
+from opendp.context import Context, Query
+from opendp.extras.polars import OnceFrame
+from opendp.measurements import make_user_measurement
+from opendp.mod import (
+    Measurement,
+    OdometerQueryable,
+    OpenDPException,
+    Queryable,
+)
+
+from opendp_bayes.mathematics.telling import told
+from opendp_bayes.trusted.account import Loss
+from opendp_bayes.trusted.boundary import ReleaseError, withheld
+from opendp_bayes.trusted.budget import (
+    as_entry,
+    as_tuple,
+    check_remaining,
+    name_of,
+    shown,
+    unit_in_words,
+)
+from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.ledger import Intent, Ledger
+from opendp_bayes.trusted.opendp_internals import (
+    BUSY,
+    RAISED_BY_CALLBACK,
+    TOO_SMALL,
+    USED_UP,
+    forget_origin,
+    parts_of,
+)
+
+_LOCKS: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+_LOCKING = Lock()
+
+
+def lock_of(queryable: Any) -> Any:
+    """The lock of everything that asks a queryable, whichever Contexts have it."""
+    with _LOCKING:
+        return _LOCKS.setdefault(queryable, RLock())
+
+
+def debit_of(context: Context) -> Callable[[Measurement], tuple[Loss, str]]:
+    """The function from a measurement to its loss and the privacy unit that it is for, which nobody
+    can change afterwards.
+    """
+    accountant, d_in = context.accountant, deepcopy(context.d_in)
+    measure, unit = accountant.output_measure, unit_in_words(accountant.input_metric, d_in)
+    return lambda query: (as_entry(measure, query.map(d_in)), unit)
+
+
+def handed_out_queryable(context: Context, ledger: Ledger | None, alive: Any = None) -> Any:
+    """The queryable of a Context that was just made, which enters each release in the ledger before
+    data are read. `alive` is kept for as long as anybody has it or an answer of it.
+    """
+    shares, consumed = context.d_mids, context.d_mids_consumed
+
+    def spent() -> None:
+        if shares:  # which a Context counts after its queryable has answered
+            consumed.append(shares.pop(0))  # type: ignore[arg-type]
+
+    queryable: Any = context.queryable
+    if not isinstance(queryable, _Asked):  # as that of a Context within another is
+        queryable = _asked(queryable, alive, deepcopy(context.d_in))
+    if ledger is not None:
+        debit = debit_of(context)
+        queryable._entered = lambda query: ledger.entered(*debit(query))
+    queryable._spent = spent
+    return queryable
+
+
+def handed_out(answer: Any, alive: Any = None, lock: Any = None) -> Any:
+    """An answer of OpenDP's as it may be handed out: without the queryable that gave it, a frame to
+    be collected once, and a queryable that answers in like manner, under the lock of that one.
+
+    Raises
+    ------
+    ValueError
+        For a LazyFrame, and for frames and queryables in collections.
+    """
+    forget_origin(answer)
+    if isinstance(answer, OnceFrame):
+        return _keeping(alive, AnsweredFrame(answer))
+    if isinstance(answer, (Queryable, OdometerQueryable)):
+        return _asked(answer, alive, lock=lock)
+    _check_answer(answer)
+    return answer
+
+
+def _check_answer(answer: Any) -> None:
+    if isinstance(answer, pl.LazyFrame):
+        raise ValueError(
+            "query: its answer is a LazyFrame, of which every collect is another draw, so it is"
+            " debited and not handed out. Let the measurement end in OpenDP's OnceFrame or in what"
+            " its collect() gives."
+        )
+    items: Any = answer.values() if type(answer) is dict else answer
+    for item in items if type(answer) in (list, tuple, dict) else ():
+        if isinstance(item, (OnceFrame, Queryable, OdometerQueryable)):
+            raise ValueError(
+                f"query: its answer has a {type(item).__name__} within, which OpenDP has freed by"
+                " now, so it is debited and not handed out. Ask for each on its own, or for a"
+                " Context within, by `query.compositor(...)`."
+            )
+        _check_answer(item)
+
+
+_COLLECTING = "query: collecting its answer, which was debited when it was released,"
+
+
+class AnsweredFrame(OnceFrame):
+    """The answer to a query of OpenDP's own on a frame, which is collected once."""
+
+    def __init__(self, frame: OnceFrame) -> None:
+        collect: Callable[[], pl.DataFrame] = lambda: frame.collect()  # noqa: E731 - tells no frame
+        self._collect: Callable[[], pl.DataFrame] | None = collect
+
+    def collect(self) -> pl.DataFrame:
+        """Draw the answer and return it.
+
+        Raises
+        ------
+        ValueError
+            From the second time on, and `RuntimeError`, without a cause, where reading the data
+            fails.
+        """
+        if self._collect is None:
+            raise ValueError("query: its answer was collected already; keep what collect() gave.")
+        answer: pl.DataFrame = handed_out(withheld(self._collect, _COLLECTING))
+        self._collect = None
+        return answer
+
+    def lazy(self) -> pl.LazyFrame:
+        """Raise `ValueError`: every collect of a LazyFrame is another draw, for one debit."""
+        raise ValueError(
+            "query: lazy() would draw anew in every collect, for one debit. Use collect(), and"
+            " collect().lazy() to go on with what was drawn."
+        )
+
+
+class _Asked:
+    """A queryable of the class that OpenDP looks for, which answers one question at a time. It is
+    debited before data are read, and answers within the block `_entered`; `_spent` is told of what
+    is debited and not handed out.
+    """
+
+    _answer: Callable[[Any, Any], Any]
+    _entered: Callable[[Measurement], AbstractContextManager[Intent]] = staticmethod(
+        lambda query: nullcontext(Intent(Loss()))
+    )
+    _spent: Callable[[], None] = staticmethod(lambda: None)
+
+    def __call__(self, query: Any) -> Any:
+        with lock_of(self):
+            return self._answer(self, query)
+
+
+class _AskedQueryable(_Asked, Queryable):
+    def __init__(self, queryable: Queryable, answer: Callable[[Any, Any], Any]) -> None:
+        self.query_type, self._answer = queryable.query_type, answer
+
+
+class _AskedOdometer(_Asked, OdometerQueryable):
+    def __init__(self, queryable: OdometerQueryable, answer: Callable[[Any, Any], Any]) -> None:
+        of: Any = queryable
+        self._shown, self._answer = repr(queryable), answer
+        self._loss: Any = lambda d_in: of.privacy_loss(d_in)  # a bound method tells its object
+
+    def invoke(self, query: Any) -> Any:
+        return self(query)
+
+    def privacy_loss(self, d_in: Any) -> Any:
+        return self._loss(d_in)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+def _asked(
+    queryable: Queryable | OdometerQueryable, alive: Any, distance: Any = None, lock: Any = None
+) -> Any:
+    """A queryable as it may be handed out; `distance` is that of its Context, if it has one."""
+    process = os.getpid()
+    forget_origin(queryable)
+
+    def answer(asked: _Asked, query: Any) -> Any:
+        _check_question(query, process)
+        is_debited = False
+        try:
+            with deferred_interrupts(), asked._entered(query) as intent:
+                run = debited(queryable, query, distance)
+                is_debited = True
+                intent.is_reading = True
+                released = run()
+            return handed_out(released, alive, lock_of(asked))
+        except BaseException:
+            if is_debited:
+                asked._spent()
+            raise
+
+    handed = (
+        _AskedOdometer(queryable, answer)
+        if isinstance(queryable, OdometerQueryable)
+        else _AskedQueryable(queryable, answer)
+    )
+    if lock is not None:
+        _LOCKS[handed] = lock
+    return _keeping(alive, handed)
+
+
+#: A filter of OpenDP's in this measure fails at every queryable that it gives.
+_NOT_NESTED = "Approximate(ZeroConcentratedDivergence)"
+
+
+def debited(ask: Callable[[Any], Any], query: Measurement, d_in: Any) -> Callable[[], Any]:
+    """Debit a measurement, and return the function that gives its answer, or raises `ReleaseError`
+    for whatever failed.
+
+    OpenDP debits a measurement after it has run, and a filter refuses one after it has run. So what
+    is asked for first is a compositor of this measurement alone, at the distance `d_in`, which
+    reads nothing. Where there can be none, what is asked for is a measurement that never fails, but
+    answers that this one has: so it is debited or refused alike.
+    """
+    cost = "It is paid for all the same, as the release would have been"
+    if d_in is not None:
+        loss = query.map(d_in)
+        cost += f": {shown(as_tuple(loss))} ({query.output_measure})"
+    if d_in is None or name_of(query.output_measure) == _NOT_NESTED:
+        outcome = ask(_never_failing(query))
+    else:
+        spaces = *query.input_space, query.output_measure
+        compositor = ask(make_adaptive_composition(*spaces, d_in, [loss]))
+        outcome = None
+
+    def answer() -> Any:
+        given, problem = outcome or _outcome(compositor, query)
+        if problem:
+            raise ReleaseError(f"{problem} {cost}.")
+        return given
+
+    return answer
+
+
+def _never_failing(query: Measurement) -> Any:
+    """The measurement of the outcome of another one."""
+    spaces = *query.input_space, query.output_measure
+    return make_user_measurement(*spaces, lambda data: _outcome(query, data), query.map)
+
+
+def _outcome(ask: Callable[[Any], Any], question: Any) -> tuple[Any, str]:
+    """An answer, or what is said where there is none."""
+    try:
+        return ask(question), ""
+    except BaseException as error:  # noqa: BLE001 - polars promises no kind
+        message = RAISED_BY_CALLBACK.search(str(error))
+    return None, _WITHHELD if message is None else message[1]
+
+
+_WITHHELD = (
+    "query: it failed while data were read. The cause is withheld, because it may show a value; run"
+    " the same plan on public data to see it."
+)
+
+
+def _check_question(query: Any, process: int) -> None:
+    """Raise for what OpenDP cannot be asked: the interpreter would end, or spend a budget twice."""
+    if not isinstance(query, Measurement):
+        raise TypeError(
+            f"query={told(query)}: a Context answers a Measurement, as a query's resolve() gives."
+        )
+    if os.getpid() != process:
+        raise ValueError(
+            "query: its Context was opened by another process, of which this one is a copy, and"
+            " both would spend its budget. Open a Context in each, with one ledger for all."
+        )
+
+
+def _keeping(alive: Any, handed: Any) -> Any:
+    """Keep something for as long as what was handed out, where no name of that leads to it."""
+    weakref.finalize(handed, id, alive).atexit = False
+    return handed
+
+
+# --- Submitting
+
+
+def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
+    """Release a measurement on the data of the Context and debit it, after checking that the
+    remaining budget suffices.
+
+    Of several threads one at a time is answered: between the check and the debit there must be no
+    other, or a filter would refuse everything after.
+
+    Raises
+    ------
+    ValueError
+        Where it does not.
+    ReleaseError
+        If reading the data fails, which is debited, with a message that does not depend on them.
+    """
+    try:
+        with lock_of(context.queryable):
+            check_remaining(context, measurement.map(d_in))
+            if isinstance(context.queryable, _Asked):
+                return context(measurement)
+            return debited(context, measurement, d_in)()
+    except OpenDPException as error:
+        if BUSY in str(error):
+            raise ValueError(
+                "query: the Context is answering another query of OpenDP's or of a Context within"
+                " it, in another thread, and takes one at a time; nothing was released or spent."
+                " Ask again afterwards, or make these releases in one thread."
+            ) from None
+        if USED_UP in str(error):
+            raise ValueError(
+                "query: the Context has answered as many queries as its budget was divided for, so"
+                " nothing was released or spent. Keep the releases that were made, or divide the"
+                " budget by more queries, as in split_evenly_over=2."
+            ) from None
+        if TOO_SMALL in str(error):
+            raise ValueError(
+                f"query: its privacy loss {measurement.map(d_in)} exceeds the share of the budget"
+                f" that is next, {context.d_mids[0] if context.d_mids else 0}: it was asked with an"
+                " earlier share, which another release took. Nothing was released or spent; ask"
+                " again, with a new `context.query()`."
+            ) from None
+        raise
+
+
+S = TypeVar("S")
+
+
+class ReleaseInterrupted(KeyboardInterrupt):
+    """Ctrl-C came when a release could no longer be stopped: it was made and debited.
+
+    `release` is that release. In a notebook or at a prompt it is `sys.last_value.release`.
+    """
+
+    def __init__(self, release: Any) -> None:
+        super().__init__(
+            "the release had been made and debited; it is the attribute release of this exception,"
+            " at a prompt `sys.last_value.release`."
+        )
+        self.release = release
+
+
+def released_by(query: Query, data: Any, make: Callable[[Context], S]) -> S:
+    """Let `make` release and debit from the Context of the query, with Ctrl-C held back as
+    described at `PosteriorQuery.release`.
+    """
+    context = parts_of(query).context
+    if data is not None or context is None:
+        raise ValueError("release: the query must belong to a Context, which holds the data.")
+    released: S | None = None
+    try:
+        with deferred_interrupts():
+            released = make(context)
+    except KeyboardInterrupt:
+        if released is None:
+            raise
+        raise ReleaseInterrupted(released) from None
+    return released

@@ -1,0 +1,233 @@
+"""It is said, from what was drawn alone, that nearly all records are none of the categories."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from opendp_bayes import (
+    GaussianParameters,
+    KNormParameters,
+    LaplaceParameters,
+    load_mechanism,
+)
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+from opendp_bayes.inference.unmapped_records import (
+    CERTAINTY,
+    SHARE,
+    share_of,
+    unmatched_in,
+    unmatched_in_groups,
+)
+from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
+from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
+from opendp_bayes.results.release import GroupedRelease, Release
+
+LOSS = PrivacyLoss(2.0, 2.0, 2.0)
+LOOK = "look at spelling, case and blanks of the categories"
+PRIVATE = LaplaceParameters(1.0, total="private")
+OTHER = {"columns": ("vote",), "unknown": ("other",)}
+
+
+def release(
+    drawn: Sequence[int],
+    categories: Sequence[Any] = ("yes", "no", "other"),
+    size: int | None = None,
+    mechanism: Any = PRIVATE,
+    **others: Any,
+) -> Release:
+    guarantee = PrivacyGuarantee(size, 1, LOSS, "MaxDivergence")
+    prior = (1.0,) * len(categories)
+    return Release(tuple(drawn), tuple(categories), prior, mechanism, guarantee, **others)
+
+
+def exact(first: int, second: int, scale: float) -> float:
+    """The probability of more than `SHARE` given noisy counts, by the definition."""
+    counts = np.arange(0, 400)
+    noise = [np.exp(-np.abs(drawn - counts) / scale) for drawn in (first, second)]
+    weights = np.outer(*noise)
+    above = counts[:, None] > SHARE * (counts[:, None] + counts[None, :])
+    return float(weights[above].sum() / weights.sum())
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0])
+def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
+    told = []
+    for first, second in product(range(-5, 120, 5), range(-20, 21, 2)):
+        noisy = DrawnCounts.of([first, second], DiscreteLaplace(scale))
+        found = share_of(noisy, np.array([0]), np.array([0, 1]), None) is not None
+        told.append((found, exact(first, second, scale)))
+    assert min(probability for found, probability in told if found) >= CERTAINTY
+    assert max(probability for found, probability in told if not found) <= CERTAINTY + 0.02
+    assert {found for found, _ in told} == {True, False}
+
+
+@pytest.mark.parametrize(
+    ("size", "mechanism"),
+    [
+        (None, PRIVATE),
+        (None, GaussianParameters(2.0, total="private")),
+        (500, KNormParameters(1.0)),
+        (500, LaplaceParameters(1.0)),
+        (500, GaussianParameters(2.0)),
+    ],
+    ids=str,
+)
+def test_a_column_whose_categories_are_misspelt_is_named(size: int | None, mechanism: Any) -> None:
+    found = unmatched_in(release((2, 3, 495), size=size, mechanism=mechanism, **OTHER))
+    assert list(found) == [f"About 99 % of the records of vote are none of yes, no: {LOOK}."]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "others"),
+    [
+        ((60, 40, 400), OTHER),  # a share of .8
+        ((2, 3, 495), {}),  # nobody knows the column
+        ((2, 3, 495), {"columns": ("vote",), "unknown": (None,)}),  # it may be a category
+        ((1, -1, 3), OTHER),  # noise may have made all of it
+    ],
+)
+def test_nothing_is_said_where_it_is_not_known(drawn: tuple[int, ...], others: Any) -> None:
+    assert list(unmatched_in(release(drawn, **others))) == []
+
+
+def test_draws_of_matching_records_are_not_said_to_be_unmatched() -> None:
+    rng = np.random.default_rng(1)
+    counts, wrong = np.array([60, 50, 890]), 0  # a share of .89
+    for _ in range(2000):
+        up, down = rng.geometric(1 - np.exp(-1 / 4), (2, 3))
+        noisy = DrawnCounts.of(counts + up - down, DiscreteLaplace(4.0))
+        wrong += share_of(noisy, np.array([2]), np.arange(3), None) is not None
+    assert wrong / 2000 <= 0.07  # 1 - CERTAINTY, at the edge, and four standard errors
+
+
+def test_counts_that_noise_alone_makes_are_called_so() -> None:
+    dropped = {"columns": ("vote",), "unknown": (None,)}
+    (said,) = unmatched_in(release((1, -1), ("yes", "no"), **dropped))
+    assert said == (
+        f"All counts together are 0, which may be noise alone: if you expect more records,"
+        f" {LOOK} of vote."
+    )
+    assert list(unmatched_in(release((9, -1), ("yes", "no"), **dropped))) == []
+
+
+def test_of_a_joint_table_each_column_is_told_by_its_margin() -> None:
+    cells = list(product(("yes", "no", "other"), ("young", "old", "?")))
+    table = {"axes": ("vote", "age"), "columns": ("vote", "age"), "unknown": ("other", "?")}
+    drawn = [2, -1, 0, 1, 0, 0, 300, 290, 2]
+    (said,) = unmatched_in(release(drawn, cells, **table))
+    assert said == f"Nearly all records of vote are none of yes, no: {LOOK}."
+    drawn = [2, -1, 0, 1, 0, 0, 0, 1, 300]
+    both = [said.split(" are ")[0] for said in unmatched_in(release(drawn, cells, **table))]
+    assert both == [f"About 99 % of the records of {name}" for name in ("vote", "age")]
+
+
+def test_a_merged_category_is_unmatched_where_all_its_parts_are() -> None:
+    parts = {"parts": (("yes", "no"), ("other",)), **OTHER}
+    (said,) = unmatched_in(release((3, 300), ("either", "rest"), **parts))
+    assert "none of yes, no" in said
+    parts["parts"] = (("yes",), ("no", "other"))
+    assert list(unmatched_in(release((3, 300), ("yes", "rest"), **parts))) == []
+
+
+@pytest.mark.parametrize("size", [None, 500])
+def test_groups_are_told_together(size: int | None) -> None:
+    guarantee = PrivacyGuarantee(size, 1, LOSS, "MaxDivergence")
+    groups = GroupedRelease(
+        ("n", "s"),
+        ((1, 0, 250), (2, 1, 240)),
+        ("yes", "no", "other"),
+        (1.0,) * 3,
+        PRIVATE if size is None else KNormParameters(1.0),
+        guarantee,
+        rest=None if size is None else 6,
+        grouped_by=("region",),
+        **OTHER,  # type: ignore[arg-type]
+    )
+    (said,) = unmatched_in_groups(groups, groups.grouped_by)
+    assert said == f"About 99 % of the records of vote are none of yes, no: {LOOK}."
+    assert "none of yes, no" in str(groups)
+    (of_one,) = unmatched_in(groups["n"])
+    assert "of vote are none of yes, no" in of_one
+
+
+def test_records_in_no_group_are_told_where_their_number_is_public() -> None:
+    guarantee = PrivacyGuarantee(500, 1, LOSS, "MaxDivergence")
+    groups = GroupedRelease(
+        ("n", "s"),
+        ((1, 0), (2, 1)),
+        ("yes", "no"),
+        (1.0, 1.0),
+        KNormParameters(1.0),
+        guarantee,
+        rest=496,
+        grouped_by=("region",),
+    )
+    said = f"About 99 % of the records are in no group: {LOOK} of region."
+    assert list(unmatched_in_groups(groups, groups.grouped_by)) == [said]
+
+
+def test_groups_that_noise_alone_makes_are_called_so() -> None:
+    guarantee = PrivacyGuarantee(None, 1, LOSS, "MaxDivergence")
+    groups = GroupedRelease(
+        ("n", "s"),
+        ((1, 0), (-2, 1)),
+        ("yes", "no"),
+        (1.0, 1.0),
+        PRIVATE,
+        guarantee,
+        grouped_by=("region",),
+        columns=("vote",),
+        unknown=(None,),
+    )
+    (said,) = unmatched_in_groups(groups, groups.grouped_by)
+    assert said.startswith("All counts together are 0, which may be noise alone")
+
+
+@pytest.mark.parametrize("size", [None, 900])
+def test_groups_of_noise_alone_among_others_are_named(size: int | None) -> None:
+    guarantee = PrivacyGuarantee(size, 1, LOSS, "MaxDivergence")
+
+    def said(*drawn: tuple[int, int], by: tuple[str, ...] = ("region",)) -> list[str]:
+        labels = tuple(f"g{place}" for place in range(len(drawn)))
+        noise = PRIVATE if size is None else KNormParameters(1.0)
+        rest = None if size is None else size - sum(map(sum, drawn))
+        groups = GroupedRelease(
+            labels,
+            drawn,
+            ("yes", "no"),
+            (1.0,) * 2,
+            noise,
+            guarantee,
+            rest=rest,
+            grouped_by=by,
+        )
+        return list(unmatched_in_groups(groups, groups.grouped_by))
+
+    (found,) = said((300, 200), (1, -1), (200, 100))
+    assert found == (
+        f"The counts of g1 may be noise alone: if you expect more records there, {LOOK} of region."
+    )
+    (unnamed,) = said((300, 200), (1, -1), (200, 100), by=())
+    assert unnamed.endswith(f"{LOOK} of the groups.")
+    assert said((300, 200), (20, 10), (200, 100)) == []
+    assert not any("noise alone" in one for one in said((300, 590), (1, -1), (0, 1)))
+
+
+def test_a_mechanism_without_noise_is_told_by_its_posterior() -> None:
+    mechanism = load_mechanism("hellinger_exponential")(0.002)
+    made = release((0, 0, 60), size=60, mechanism=mechanism, **OTHER)
+    assert list(unmatched_in(made)) == []  # it was not computed yet
+    assert made.posterior["other"].probability(above=SHARE)[0] > CERTAINTY
+    (said,) = unmatched_in(made)
+    assert "of vote are none of yes, no" in said
+
+
+def test_a_document_keeps_it_and_a_print_shows_it() -> None:
+    made = release((2, 3, 495), **OTHER)
+    kept = Release.from_json(made.to_json())
+    assert list(unmatched_in(kept)) == list(unmatched_in(made)) != []
+    assert next(unmatched_in(made)) in " ".join(str(kept).split())

@@ -1,0 +1,193 @@
+"""Questions put to queries: of other kinds than OpenDP's polars queries, and several in one
+composition.
+"""
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from opendp.context import Query
+
+import opendp_bayes as ob
+from opendp_bayes.extend.framework import ColumnKind, Question, counting, counting_values
+from opendp_bayes.queries.bound_query import ask
+from opendp_bayes.queries.cells_of import cells_of
+from opendp_bayes.queries.question import Countable, Variable
+from opendp_bayes.trusted.kinds import kinds_in
+from opendp_bayes.trusted.queryable_proxy import submitted
+
+VOTES = ["yes", "no", "yes", None, "other", "yes"]
+REGIONS = ["n", "s", "n", "n", "s", "x"]
+
+
+@dataclass
+class ListQuery:
+    """Data in Python lists, one for each column: a query of another kind than polars."""
+
+    base: Query
+    size: int | None
+    by: tuple[str, ...] = ()
+    kept: str = ""
+
+    def counts_of(self, question):
+        domain, metric = self.base._chain
+        kinds = dict.fromkeys(["region", "vote"], ColumnKind("text", "str"))
+
+        def groups(data, axes):
+            rows = list(zip(*(data[of.column] for of in axes), strict=True))
+            values = {str(i): [row[i] for row in rows] for i in range(len(axes))}
+            frame = pl.DataFrame(values, schema=dict.fromkeys(values, pl.String))
+            return frame.with_columns(number=pl.lit(1))
+
+        return counting(domain, metric, question, kinds, groups, "ListQuery"), self.base
+
+    def counts_of_values(self, column, *, always, nulls):
+        kinds = {column: ColumnKind("text", "str")}
+
+        def batches(data, keys):
+            yield pl.DataFrame({"key": data[column]}).group_by("key").agg(number=pl.len())
+
+        policy = {"always": always, "nulls": nulls}
+        made = counting_values(*self.base._chain, column, kinds, batches, "ListQuery", **policy)
+        return made, self.base
+
+
+def listed(unit="contributions", loss=1.0, parts=1, **delta):
+    metric = dp.symmetric_distance() if unit == "contributions" else dp.change_one_distance()
+    context = dp.Context.compositor(
+        data={"vote": VOTES, "region": REGIONS},
+        privacy_unit=(metric, 1),
+        privacy_loss=dp.loss_of(epsilon=loss, **delta),
+        split_evenly_over=parts,
+        domain=dp.user_domain("Lists", lambda value: isinstance(value, dict)),
+    )
+    return context
+
+
+LABELS = {"categories": ["yes", "no"], "nulls": "none", "unknown": "none"}
+GROUPED = LABELS | {"categories": {"vote": ["yes", "no"], "region": ["n", "s"]}}
+
+
+def test_a_query_of_another_kind_is_counted_and_debited():
+    context = listed(loss=400.0, parts=2)
+    query = ListQuery(context.query(), None)
+    assert isinstance(query, Countable)
+    released = ob.posterior(query, "vote", **LABELS).release()
+    assert (released.categories, released.counts) == (("yes", "no", "none"), (3, 1, 2))
+    assert released.relation == "add/remove"
+    groups = ob.posterior(replace(query, by=("region",)), "vote", **GROUPED)
+    assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
+    assert context.remaining_privacy_loss() == []
+
+
+@pytest.mark.parametrize("kept", ["", "the first row of each person"])
+def test_the_rule_of_a_query_of_another_kind_is_promised_by_every_door(kept):
+    query = ListQuery(listed(loss=400.0, parts=3, delta=1e-6).query(), None, kept=kept)
+    results = [ob.posterior(query, "vote", **LABELS).release()]
+    results.append(ob.discover(query, "vote", nulls=ob.DROP).release())
+    both = {"a": {"column": "vote", **LABELS}, "b": ob.discover(query, "vote", nulls="none")}
+    results += ob.survey(query, both).release().values()
+    promises = [(of.guarantee.truncated, of.guarantee.kept) for of in results]
+    assert promises == [(bool(kept), kept)] * 4
+
+
+def test_a_survey_of_a_query_of_another_kind_is_one_debit():
+    context = listed(loss=400.0)
+    both = {"a": {"column": "vote", **LABELS}, "b": {"column": "vote", **LABELS, "prior": 2.0}}
+    answers = ob.survey(ListQuery(context.query(), None), both).release()
+    assert [released.counts for released in answers.values()] == [(3, 1, 2)] * 2
+    assert context.remaining_privacy_loss() == []
+    query = ListQuery(listed().query(), None)
+    grouped = {"column": "vote", **GROUPED, "by": "region"}
+    assert ob.survey(query, {"a": grouped}).questions["a"].space.k == 6
+    with pytest.raises(ValueError, match=r"by='region': .*grouped already, by 'region'"):
+        ob.survey(replace(query, by=("region",)), {"a": grouped})
+
+
+def test_a_query_that_cannot_discover_refuses_a_question_of_another():
+    frame = pl.LazyFrame({"vote": ["yes", "no"]})
+    other = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-6),
+        split_evenly_over=1,
+    )
+    asked = {"a": {"column": "vote", **LABELS}}
+    asked["b"] = ob.discover(other.query(), "vote", nulls=ob.DROP)
+    with pytest.raises(ValueError, match=r"questions\['b'\]: query: is of another Context"):
+        ob.survey(SimpleNamespace(counts_of=ListQuery(listed().query(), None).counts_of), asked)
+
+
+def test_the_public_size_of_another_kind_is_checked():
+    query = ListQuery(listed("changes", loss=400.0).query(), 6)
+    with pytest.raises(ValueError, match="size=None: under change-one"):
+        ob.posterior(query, "vote", **LABELS)
+    assert ob.posterior(query, "vote", size=6, **LABELS).release().counts == (3, 1, 2)
+
+
+def test_groups_need_noise_on_every_count_where_the_number_of_records_is_private():
+    grouped = {**GROUPED, "mechanism": "knorm_parameters"}
+    private = ListQuery(listed().query(), None, by=("region",))
+    with pytest.raises(ValueError, match=r"public number .* those of the"):
+        ob.posterior(private, "vote", **grouped)
+    public = ListQuery(listed("changes").query(), 6, by=("region",))
+    assert ob.posterior(public, "vote", size=6, **grouped).release().mechanism == (
+        ob.KNormParameters(1.0)
+    )
+
+
+def test_what_cannot_count_is_refused():
+    with pytest.raises(TypeError, match="query on a polars frame"):
+        ask(object(), Question((Variable("vote"),)))
+    assert not isinstance(listed().query(), Countable)
+
+
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_several_questions_are_one_composition(measure):
+    """Each within its share; the composition is one entry of the Context, and costs their sum."""
+    frame = pl.LazyFrame({"vote": VOTES, "region": REGIONS})
+    context = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=2),
+        privacy_loss=dp.loss_of(**{measure: 1.0}),
+        split_evenly_over=1,
+    )
+    query = context.query()
+    asked = [
+        ask(query, Question((Variable("vote", ["yes", "no"], "none", "none"),))),
+        ask(query, Question((Variable("region", ["n", "s"], "other", "other"),), prior=2.0)),
+    ]
+    shares = (0.25, 0.75)
+    parts = [one.measurement(share) for one, share in zip(asked, shares, strict=True)]
+    for part, share in zip(parts, shares, strict=True):
+        assert 0.99 * share < part.map(context.d_in) <= share
+    whole = dp.c.make_composition(parts)
+    assert whole.map(context.d_in) <= 1.0
+    drawn = submitted(context, whole, context.d_in)
+    restated = [
+        one.restated(released, share)
+        for one, released, share in zip(asked, drawn, shares, strict=True)
+    ]
+    assert [released.d_in for released in restated] == [2, 2]
+    spent = [getattr(released, measure) for released in restated]
+    assert spent == [part.map(context.d_in) for part in parts]
+    assert restated[1].prior == (2.0, 2.0, 2.0)
+    assert len(context.current_privacy_loss()) == 1
+
+
+def test_cells_add_up_rows_of_the_same_combination():
+    vote = Variable("vote", ["yes", "no"], "none", "none")
+    question = Question((vote,), groups=(Variable("region", ["n", None]),))
+    schema = dict.fromkeys(["region", "vote"], pl.String)
+    cells = cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
+    groups = pl.DataFrame(
+        {
+            "a": ["n", "n", None, "x", "n"],
+            "b": ["yes", "yes", "?", "no", None],
+            "number": np.array([1, 2, 3, 4, 5], dtype=np.uint32),
+        }
+    )
+    assert cells.counts(groups).tolist() == [3, 0, 5, 0, 0, 3]

@@ -1,0 +1,375 @@
+"""A categorical column counted by polars against the same count in plain Python, for every type and
+policy, without OpenDP.
+"""
+
+from collections import Counter
+from enum import IntEnum
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from opendp_bayes.queries.columns import labelled_column
+from opendp_bayes.trusted.cells import Cells, counted
+from opendp_bayes.trusted.kinds import kind_of
+from opendp_bayes.trusted.spaces import CountsSpace
+from opendp_bayes.trusted.truncation import Truncation
+
+ABC = pl.Enum(["a", "b", "c"])
+
+
+def categorical_column(column, dtype, *, nullable, **policy):
+    return labelled_column(column, kind_of(dtype, nullable=nullable), **policy)
+
+
+def count(column, frame, dtype=None):
+    cells = Cells((column.axis,), np.array(column.number), CountsSpace(column.labels, None))
+    types = frame.collect_schema() if dtype is None else {"x": dtype}
+    return counted([cells], frame, types, Truncation())[0]
+
+
+INTEGERS = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64]
+TEXTS = ["a", "b", "c", "d", ""]
+
+# dtype, categories argument, the categories it means, the values a record may hold
+COLUMNS = {
+    "enum": (ABC, None, ["a", "b", "c"], ["a", "b", "c"]),
+    "enum in another order": (ABC, ["c", "a", "b"], ["c", "a", "b"], ["a", "b", "c"]),
+    "enum in part": (ABC, ["c", "a"], ["c", "a"], ["a", "b", "c"]),
+    "string": (pl.String, ["b", "a"], ["b", "a"], TEXTS),
+    "categorical": (pl.Categorical, ["b", "a"], ["b", "a"], TEXTS),
+    "boolean": (pl.Boolean, [True, False], [True, False], [True, False]),
+    "boolean in part": (pl.Boolean, [True], [True], [True, False]),
+    **{str(dtype): (dtype, [3, 1, 2], [3, 1, 2], [0, 1, 2, 3, 99]) for dtype in INTEGERS},
+    "below 0": (pl.Int64, [3, 1, 2], [3, 1, 2], [-(2**63), -1, 0, 1, 2, 3, 2**63 - 1]),
+}
+
+
+def counted_in_python(values, categories, nulls, unknown):
+    labels = list(categories)
+    labels += [
+        label
+        for i, label in enumerate((nulls, unknown))
+        if label is not None and label not in labels and label not in (nulls, unknown)[:i]
+    ]
+    counts = Counter(
+        nulls if value is None else value if value in (*categories, nulls) else unknown
+        for value in values
+    )
+    return labels, [counts[label] for label in labels]
+
+
+@st.composite
+def columns(draw, name):
+    dtype, argument, categories, values = COLUMNS[name]
+    covered = set(values) <= set(categories)
+    nulls = draw(st.sampled_from(["missing", "both", categories[0]]))
+    unknown = draw(
+        st.sampled_from(
+            ["other", "both", categories[0], categories[-1], *([None] if covered else [])]
+        )
+    )
+    assume(len({*categories, nulls, unknown} - {None}) >= 2)
+    rows = draw(st.lists(st.sampled_from([None, *values]), max_size=12))
+    return dtype, argument, categories, nulls, unknown, rows
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_counts_equal_a_count_in_python(name, data):
+    dtype, argument, categories, nulls, unknown, rows = data.draw(columns(name))
+    column = categorical_column(
+        "x",
+        pl.Series([], dtype=dtype).dtype,
+        nullable=True,
+        categories=argument,
+        nulls=nulls,
+        unknown=unknown,
+    )
+    counts = count(column, pl.LazyFrame({"x": pl.Series(rows, dtype=dtype)}))
+    labels, expected = counted_in_python(rows, categories, nulls, unknown)
+    assert list(column.labels) == labels
+    assert counts.dtype == np.int64
+    assert counts.tolist() == expected
+    assert counts.sum() == len(rows)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_values_that_read_like_the_label_of_nulls_are_counted_there(name):
+    dtype, argument, categories, values = COLUMNS[name]
+    rows = [None, *(value for at, value in enumerate(values) for _ in range(at + 2))]
+    frame = pl.LazyFrame({"x": pl.Series(rows, dtype=dtype)})
+    for nulls in values:
+        policy = {"categories": argument, "nulls": nulls, "unknown": "other"}
+        column = categorical_column("x", pl.Series([], dtype=dtype).dtype, nullable=True, **policy)
+        labels, expected = counted_in_python(rows, categories, nulls, "other")
+        assert (list(column.labels), count(column, frame).tolist()) == (labels, expected)
+
+
+@pytest.mark.parametrize("dtype", [ABC, pl.String, pl.Categorical])
+def test_many_rows_in_several_chunks(dtype):
+    codes = np.random.default_rng(5).integers(0, 4, size=200_000)
+    values = np.array(["a", "b", "c", None], dtype=object)[codes]
+    chunks = [
+        pl.DataFrame({"x": pl.Series(part.tolist(), dtype=dtype)})
+        for part in np.array_split(values, 7)
+    ]
+    column = categorical_column(
+        "x",
+        chunks[0].schema["x"],
+        nullable=True,
+        categories=["a", "b", "c"],
+        nulls="none",
+        unknown="other",
+    )
+    assert count(column, pl.concat(chunks, rechunk=False).lazy()).tolist() == [
+        *np.bincount(codes).tolist(),
+        0,
+    ]
+
+
+def test_integers_outside_the_signed_range_are_unknown():
+    column = categorical_column(
+        "x", pl.UInt64(), nullable=True, categories=[0, 1], nulls="none", unknown="other"
+    )
+    assert count(
+        column, pl.LazyFrame({"x": pl.Series([0, 2**64 - 1, 2**63, None], dtype=pl.UInt64)})
+    ).tolist() == [1, 0, 1, 2]
+
+
+def test_bucket_labels_of_another_type_are_new_labels():
+    column = categorical_column(
+        "x", pl.Boolean(), nullable=True, categories=[False, True], nulls=1, unknown=None
+    )
+    assert [repr(label) for label in column.labels] == ["False", "True", "1"]
+    assert count(column, pl.LazyFrame({"x": [True, None, None]})).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("label", [np.str_("none"), np.int64(3), IntEnum("Code", ["NONE"]).NONE])
+def test_labels_are_plain_or_refused(label):
+    """A label is compared by its `repr` between spaces and written to JSON."""
+    try:
+        column = categorical_column(
+            "x", ABC, nullable=True, categories=None, nulls=label, unknown=None
+        )
+    except TypeError as error:
+        assert "must be a label" in str(error)  # noqa: PT017
+        return
+    assert {type(label) for label in column.labels} <= {str, int, bool}
+
+
+def test_categories_an_enum_does_not_have_are_refused_at_construction():
+    with pytest.raises(ValueError, match="'d' is not in the Enum"):
+        categorical_column(
+            "x", ABC, nullable=True, categories=["a", "b", "c", "d"], nulls="none", unknown="other"
+        )
+
+
+def test_an_enum_that_the_plan_turned_into_strings_is_counted():
+    """OpenDP's domain still says Enum after `fill_null("a")`, where polars gives String."""
+    column = categorical_column("x", ABC, nullable=False, categories=None, nulls=None, unknown=None)
+    assert count(column, pl.LazyFrame({"x": ["a", "c", "a"]}), ABC).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("categories", [None, ["b", "c", "a"]])
+def test_an_enum_with_another_encoding_is_counted_by_its_labels(categories):
+    """The domain is declared by the user, so its Enum need not be the frame's; counting its codes
+    would silently swap the categories.
+    """
+    column = categorical_column(
+        "x", ABC, nullable=True, categories=categories, nulls="none", unknown=None
+    )
+    frame = pl.LazyFrame({"x": pl.Series(["c", "c", "a", None], dtype=pl.Enum(["c", "b", "a"]))})
+    assert dict(zip(column.labels, count(column, frame, ABC).tolist(), strict=True)) == {
+        "a": 1,
+        "b": 0,
+        "c": 2,
+        "none": 1,
+    }
+
+
+def test_values_the_declared_type_excludes_are_counted_in_the_first_category():
+    """Failing would tell that they are there."""
+    column = categorical_column(
+        "x", pl.Boolean(), nullable=False, categories=[True, False], nulls=None, unknown=None
+    )
+    assert count(column, pl.LazyFrame({"x": [False, None, None]})).tolist() == [2, 1]
+
+
+POLICY = {"nulls": "none", "unknown": "other"}
+BAD = {
+    "float column": (
+        pl.Float64(),
+        {"categories": [1.0]},
+        TypeError,
+        r"column='x': has type Float64; must be Enum, String",
+    ),
+    "date column": (pl.Date(), {"categories": ["a"]}, TypeError, r"column='x': has type Date"),
+    "list column": (
+        pl.List(pl.Int64),
+        {"categories": [1]},
+        TypeError,
+        r"column='x': has type List",
+    ),
+    "string without categories": (
+        pl.String(),
+        {},
+        ValueError,
+        r"categories=None: column 'x' of type String.*Pass categories=",
+    ),
+    "integer without categories": (
+        pl.Int64(),
+        {},
+        ValueError,
+        r"categories=None: column 'x' of type Int64",
+    ),
+    "categorical without categories": (
+        pl.Categorical(),
+        {},
+        ValueError,
+        r"categories=None: column 'x' of type Categorical",
+    ),
+    "no category": (
+        pl.String(),
+        {"categories": []},
+        ValueError,
+        r"categories=\[\]: must name at least one category",
+    ),
+    "one string": (
+        pl.String(),
+        {"categories": "abc"},
+        TypeError,
+        r"categories='abc': must be a sequence of labels",
+    ),
+    "a number": (
+        pl.String(),
+        {"categories": 3},
+        TypeError,
+        r"categories=3: must be a sequence of labels",
+    ),
+    "repeated": (
+        pl.String(),
+        {"categories": ["a", "b", "a"]},
+        ValueError,
+        r"categories=\['a', 'b', 'a'\]: must not repeat a label",
+    ),
+    "integers for strings": (
+        pl.String(),
+        {"categories": ["a", 1]},
+        TypeError,
+        r"1 does not fit a column of type String.*must be str",
+    ),
+    "strings for integers": (
+        pl.Int64(),
+        {"categories": ["1"]},
+        TypeError,
+        r"'1' does not fit a column of type Int64.*must be int",
+    ),
+    "booleans for integers": (
+        pl.Int64(),
+        {"categories": [True]},
+        TypeError,
+        r"True does not fit a column of type Int64.*must be int",
+    ),
+    "integers for booleans": (
+        pl.Boolean(),
+        {"categories": [0, 1]},
+        TypeError,
+        r"0 does not fit a column of type Boolean.*must be bool",
+    ),
+    "nulls in categories": (
+        pl.String(),
+        {"categories": ["a", None]},
+        TypeError,
+        r"None does not fit a column of type String",
+    ),
+    "huge": (
+        pl.UInt64(),
+        {"categories": [2**63]},
+        ValueError,
+        r"is outside the range of 64-bit integers",
+    ),
+    "hugely negative": (
+        pl.Int64(),
+        {"categories": [-(2**63) - 1]},
+        ValueError,
+        r"is outside the range of 64-bit integers",
+    ),
+    "no policy for nulls": (
+        ABC,
+        {"nulls": None},
+        ValueError,
+        r"nulls=None: column 'x' may hold nulls.*nulls='missing'",
+    ),
+    "no policy for unknown": (
+        pl.String(),
+        {"categories": ["a"], "unknown": None},
+        ValueError,
+        r"unknown=None: column 'x'.*unknown='other'",
+    ),
+    "no policy, part of an enum": (
+        ABC,
+        {"categories": ["a"], "unknown": None},
+        ValueError,
+        r"unknown=None: column 'x' of type Enum",
+    ),
+    "no policy, part of booleans": (
+        pl.Boolean(),
+        {"categories": [True], "unknown": None},
+        ValueError,
+        r"unknown=None: column 'x' of type Boolean",
+    ),
+    "nulls label": (ABC, {"nulls": 1.5}, TypeError, r"nulls=1.5: must be a label"),
+    "unknown label": (
+        ABC,
+        {"unknown": ["other"]},
+        TypeError,
+        r"unknown=\['other'\]: must be a label",
+    ),
+    "nulls like a category": (
+        pl.String(),
+        {"categories": ["Clinton", "Dole"], "nulls": "clinton"},
+        ValueError,
+        r"nulls='clinton': would be a new category beside 'Clinton', which reads the same\. Write"
+        r" nulls='Clinton'",
+    ),
+    "unknown like a category, with blanks": (
+        ABC,
+        {"unknown": "c "},
+        ValueError,
+        r"unknown='c ': would be a new category beside 'c'",
+    ),
+    "unknown like a number": (
+        pl.Int64(),
+        {"categories": [0, 1], "unknown": "0"},
+        ValueError,
+        r"unknown='0': would be a new category beside 0",
+    ),
+    "unknown like nulls": (
+        pl.String(),
+        {"categories": ["a"], "nulls": "missing", "unknown": "Missing"},
+        ValueError,
+        r"unknown='Missing': would be a new category beside 'missing'",
+    ),
+    "one label in all": (
+        pl.String(),
+        {"categories": ["a"], "nulls": "a", "unknown": "a"},
+        ValueError,
+        r"categories=\['a'\]: must be at least 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_at_construction(name):
+    dtype, arguments, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        categorical_column("x", dtype, nullable=True, **{"categories": None, **POLICY, **arguments})
+
+
+def test_labels_of_64_bits_are_accepted_to_both_ends():
+    ends = [-(2**63), 2**63 - 1]
+    column = categorical_column("x", pl.Int64(), nullable=True, categories=ends, **POLICY)
+    assert set(ends) < set(column.labels)

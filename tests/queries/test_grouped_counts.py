@@ -1,0 +1,913 @@
+"""A posterior per group: cells, their stability, the law of all groups together against every
+neighbour, real Contexts, and what is refused.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+from opendp.mod import OpenDPException
+from scipy.special import logsumexp
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.boundary import ReleaseError
+from opendp_bayes.trusted.spaces import PosteriorSpace
+from tests.helpers.oracles import discrete_laplace_cell, laplace_law, rejects
+from tests.helpers.sweeps import some_of
+
+Bound = dp.polars.Bound
+PURE = dp.max_divergence()
+SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()
+REGION, VOTE = pl.Enum(["north", "south", "east"]), pl.Enum(["yes", "no"])
+SCHEMA = {"region": REGION, "vote": VOTE}
+
+
+def frame_of(rows, schema=SCHEMA):
+    return pl.LazyFrame(
+        {
+            name: pl.Series([row[i] for row in rows], dtype=dtype)
+            for i, (name, dtype) in enumerate(schema.items())
+        }
+    )
+
+
+def counting(metric=SYMMETRIC, schema=SCHEMA, groups=None, categories=None, **arguments):
+    domain = dp.domain_of(frame_of([], schema), infer=True)
+    arguments = {"by": "region", "column": "vote", "nulls": "no", **arguments}
+    labels = {"vote": categories, arguments["by"]: groups}
+    return ob.t.make_grouped_counts(domain, metric, categories=labels, **arguments)
+
+
+# --- cells
+
+TYPES = {
+    "Enum": (REGION, ["south", "north"], ["north", "south", "east"]),
+    "String": (pl.String, ["b", ""], ["a", "b", ""]),
+    "Categorical": (pl.Categorical, ["b", "a"], ["a", "b", "zz"]),
+    "Int64": (pl.Int64, [7, -1], [-1, 7, 0]),
+    "Boolean": (pl.Boolean, [True], [True, False]),
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("with_nulls", [False, True])
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_cells_of_random_frames_equal_a_count_in_python(name, with_nulls, data):
+    dtype, keys, values = TYPES[name]
+    schema = {"region": dtype, "vote": pl.String}
+    keys = [*keys, None] if with_nulls else keys
+    rows = data.draw(
+        st.lists(
+            st.tuples(st.sampled_from([None, *values]), st.sampled_from([None, "yes", "no", "?"])),
+            max_size=15,
+        )
+    )
+    counts = counting(
+        schema=schema, groups=keys, categories=["yes", "no"], nulls="missing", unknown="no"
+    )(frame_of(rows, schema))
+    counted = Counter((key, {None: "missing", "?": "no"}.get(vote, vote)) for key, vote in rows)
+    expected = [counted[key, vote] for key in keys for vote in ("yes", "no", "missing")]
+    assert counts.dtype == np.int64
+    assert counts.tolist() == expected, "a row with another key is in no cell"
+
+
+def test_the_space_names_every_cell():
+    space = counting(groups=["north", None])
+    cells = ", ".join(
+        f"Cell(group={group!r}, label={label!r})"
+        for group in ("north", None)
+        for label in ("yes", "no")
+    )
+    assert (
+        repr(space.output_domain)
+        == f"CategoricalCounts(categories=[{cells}], size=None, by=['region'])"
+    )
+    posterior = space >> ob.t.then_dirichlet_multinomial(prior=[2.0, 0.5])
+    assert posterior.output_domain.descriptor.prior == (2.0, 0.5, 2.0, 0.5)
+    assert isinstance(posterior.output_domain.descriptor, PosteriorSpace)
+
+
+# --- stability and privacy against every neighbour of small frames
+
+KEYS = ["north", "south"]
+# The last four are in no group.
+ROWS = list(product(["north", "south", "east", None], ["yes", "no"]))
+SMALL = {n: list(product(ROWS, repeat=n)) for n in range(3)}
+SCALE = 1.5
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """The cells of every frame of up to two records, those of one group after the other, and last
+    the rows in no group.
+    """
+    count = counting(groups=KEYS)
+    assert count.output_domain.descriptor.k == 4
+    every = {rows: count(frame_of(rows)).tolist() for n in SMALL for rows in SMALL[n]}
+    return {rows: (*counts, len(rows) - sum(counts)) for rows, counts in every.items()}
+
+
+def neighbours(relation, d_in=1):
+    """Pairs of frames at most `d_in` apart: records changed, or removed and added back."""
+    if relation == "change-one":
+        return [
+            (a, b)
+            for a in SMALL[2]
+            for b in SMALL[2]
+            if sum(x != y for x, y in zip(a, b, strict=True)) <= d_in
+        ]
+    pairs = [
+        (rows, rows[:i] + rows[i + 1 :]) for n in (1, 2) for rows in SMALL[n] for i in range(n)
+    ]
+    return (
+        pairs if d_in == 1 else pairs + neighbours("change-one") + [(rows, ()) for rows in SMALL[2]]
+    )
+
+
+@cache
+def private_total(counts):
+    """The law of the release of the groups with noise on every cell: independent pieces, each
+    outcome 8 or more taken together.
+    """
+    pieces = []
+    for count in counts[:-1]:
+        law = Counter()
+        for step in range(-80, 81):
+            law[min(max(count + step, 0), 8)] += discrete_laplace_cell(step, SCALE)
+        pieces.append(dict(law))
+    return pieces
+
+
+@cache
+def public_sizes(counts):
+    """What would be private if a change never moved a record between groups: each group keeps its
+    own number of records.
+    """
+    return [
+        laplace_law(counts[start : start + 2], SCALE, "discrete", "remainder") for start in (0, 2)
+    ]
+
+
+def largest_loss(relation, law, cells, d_in=1):
+    """The largest log-ratio of probabilities of a release of all groups, over all outcomes and all
+    pairs of neighbours.
+    """
+    largest = 0.0
+    for pair in neighbours(relation, d_in):
+        for first, second in (pair, pair[::-1]):
+            pieces = zip(law(cells[first]), law(cells[second]), strict=True)
+            losses = [
+                max(
+                    math.log(p / q[outcome]) if q.get(outcome) else math.inf
+                    for outcome, p in piece.items()
+                    if p
+                )
+                for piece, q in pieces
+            ]
+            largest = max(largest, sum(losses))
+    return largest
+
+
+def release_of(metric, size, scale=SCALE, keys=KEYS, measure=PURE):
+    posterior = counting(metric, groups=keys, size=size) >> ob.t.then_dirichlet_multinomial(
+        prior=1.0
+    )
+    return (
+        posterior
+        >> ob.m.then_laplace_parameters(measure, scale, total="private")
+        >> ob.t.grouped_release(posterior.output_domain)
+    )
+
+
+RELATIONS = {"add/remove": (SYMMETRIC, None), "change-one": (CHANGE_ONE, 2)}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("d_in", [1, 2])
+def test_the_map_holds_for_all_neighbours_and_is_tight(relation, d_in, cells):
+    """Under change-one the worst neighbours change two cells, whether of one group or of two."""
+    metric, size = RELATIONS[relation]
+    count = counting(metric, groups=KEYS, size=size)
+    moved = max(
+        sum(abs(a - b) for a, b in zip(cells[first], cells[second], strict=True))
+        for first, second in neighbours(relation, d_in)
+    )
+    assert moved == count.map(d_in) * (1 if size is None else 2)
+    claimed = release_of(metric, size).map(d_in)
+    assert claimed == pytest.approx(d_in * (1 if size is None else 2) / SCALE, rel=1e-12)
+    assert largest_loss(relation, private_total, cells, d_in) == pytest.approx(claimed, rel=1e-9)
+
+
+def test_a_change_between_groups_is_not_private_when_each_group_keeps_its_size(cells):
+    """The negative control: the search above must catch parallel composition of mechanisms that
+    keep the number of records of a group.
+
+    Their loss is 1 / scale as long as no record leaves its group, which is what makes the mistake
+    easy.
+    """
+    inside = {a: cells[a] for a in SMALL[2] if all(region == "north" for region, _ in a)}
+    stay = [(a, b) for a, b in neighbours("change-one") if a in inside and b in inside]
+    pieces = [
+        pair
+        for a, b in stay
+        for pair in zip(public_sizes(cells[a]), public_sizes(cells[b]), strict=True)
+    ]
+    losses = [abs(math.log(p / q[outcome])) for piece, q in pieces for outcome, p in piece.items()]
+    assert max(losses) == pytest.approx(1 / SCALE)
+    assert largest_loss("change-one", public_sizes, cells) == math.inf
+
+
+def test_a_change_costs_more_than_an_addition(cells):
+    """The negative control: the loss of one record added or removed would be claimed for a change
+    if composition were parallel.
+    """
+    assert largest_loss("change-one", private_total, cells) > 1.9 * largest_loss(
+        "add/remove", private_total, cells
+    )
+
+
+def test_no_more_for_more_groups():
+    """Parallel composition: the loss does not depend on the number of groups."""
+    for metric, size in RELATIONS.values():
+        assert release_of(metric, size, keys=["north"]).map(1) == release_of(
+            metric, size, keys=["north", "south", "east", None]
+        ).map(1)
+
+
+ORDERS = np.concatenate([np.linspace(1.001, 4, 60), np.geomspace(4, 1e4, 60)])
+
+
+@cache
+def renyi(first, second):
+    """Rényi divergences of the orders above between the noised counts of one cell."""
+    (p,), (q,) = private_total((first, None)), private_total((second, None))
+    outcomes = list(p)
+    weights, ratio = (
+        np.array([p[outcome] for outcome in outcomes]),
+        np.log([p[outcome] / q[outcome] for outcome in outcomes]),
+    )
+    return logsumexp((ORDERS[:, None] - 1) * ratio, b=weights, axis=1) / (ORDERS - 1)
+
+
+def largest_rho(relation, cells, d_in=1):
+    """The largest Rényi divergence over its order, which adds over independent cells, over all
+    pairs of neighbours.
+    """
+    pairs = {
+        tuple(sorted(zip(cells[a][:-1], cells[b][:-1], strict=True)))
+        for pair in neighbours(relation, d_in)
+        for a, b in (pair, pair[::-1])
+    }
+    return max(float(np.max(sum(renyi(a, b) for a, b in pair) / ORDERS)) for pair in pairs)
+
+
+@pytest.mark.parametrize("d_in", [1, 2])
+def test_the_concentrated_loss_holds_for_all_neighbours_and_is_tight(d_in, cells):
+    """One cell rises and one falls with a change; two records added may be in one cell, which costs
+    more where squares add.
+    """
+    zcdp = dp.zero_concentrated_divergence()
+    changed, added = (
+        release_of(*RELATIONS[relation], measure=zcdp) for relation in ("change-one", "add/remove")
+    )
+    for relation, measurement in (("change-one", changed), ("add/remove", added)):
+        # Both search a grid of orders.
+        assert largest_rho(relation, cells, d_in) == pytest.approx(measurement.map(d_in), rel=2e-3)
+        assert largest_rho(relation, cells, d_in) <= measurement.map(d_in)
+    assert added.map(d_in) < changed.map(d_in) < 0.9 * added.map(2 * d_in), (
+        "so that either map would be noticed in place of the other"
+    )
+
+
+# --- the law of a release
+
+
+def test_releases_follow_the_law_of_independent_noise_on_every_cell():
+    counts = (2, 0, 1, 1, 3)
+    rows = [("north", "yes")] * 2 + [("south", "yes"), ("south", "no")] + [("east", "no")] * 3
+    posterior = counting(groups=KEYS) >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    concentration = posterior(frame_of(rows))
+    spaces = posterior.output_space
+    measurement = (
+        spaces
+        >> ob.m.then_laplace_parameters(PURE, SCALE, total="private")
+        >> ob.t.grouped_release(posterior.output_domain)
+    )
+    released = [measurement(concentration).counts for _ in range(1200)]
+    observed = [tuple(min(count, 8) for group in groups for count in group) for groups in released]
+    law = {
+        tuple(outcome for outcome, _ in pieces): math.prod(p for _, p in pieces)
+        for pieces in product(*(piece.items() for piece in private_total(counts)))
+    }
+    assert not rejects(observed, law)
+    # Negative controls: the data of another frame, groups swapped, and one noise for both groups.
+    other = {
+        tuple(outcome for outcome, _ in pieces): math.prod(p for _, p in pieces)
+        for pieces in product(*(piece.items() for piece in private_total((1, 1, 1, 1, 3))))
+    }
+    assert rejects(observed, other)
+    assert rejects([(c, d, a, b) for a, b, c, d in observed], law)
+    shared = [
+        tuple(min(max(count, 0), 8) for count in (a, b, a - 1, b + 1)) for (a, b), _ in released
+    ]
+    assert rejects(shared, law)
+
+
+# --- Contexts
+
+DATA = pl.LazyFrame(
+    {
+        "region": pl.Series(
+            ["north", "north", "south", None, "north", "south", "north", "east", "south", "north"],
+            dtype=REGION,
+        ),
+        "vote": pl.Series(
+            ["yes", "no", "yes", "yes", None, "no", "yes", "no", "yes", "yes"], dtype=VOTE
+        ),
+        "town": ["a", "b", "c", None, "a", "c", "a", "zz", "c", "b"],
+        "id": [1, 1, 1, 2, 2, 3, 3, 4, 4, 4],
+        "n": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+        "share": [0.5] * 10,
+    }
+)
+SIZE = 10
+EXACT = {"epsilon": 400.0}  # the noise on 10 records differs from 0 with probability below 1e-20
+
+
+def context(unit=None, loss=None, **arguments):
+    arguments = arguments or {"split_evenly_over": 2}
+    return dp.Context.compositor(
+        data=DATA,
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
+        **arguments,
+    )
+
+
+def ask(query, column="vote", **arguments):
+    return ob.posterior(query, column, by="region", **{"nulls": "no", **arguments})
+
+
+def truncated(query):
+    # keep="sample", the default of OpenDP 0.16, makes a plan that polars refuses.
+    return query.truncate_per_group(1, by=["region"]).truncate_num_groups(
+        2, by=["region"], keep="first"
+    )
+
+
+# the privacy unit, what the plan must do about it, size, and the records that one unit changes, or
+# adds and removes
+UNITS = {
+    "one change": ({"changes": 1}, lambda q: q, SIZE, 1),
+    "three changes": ({"changes": 3}, lambda q: q, SIZE, 3),
+    "one contribution": ({"contributions": 1}, lambda q: q, None, 1),
+    "one group per person": (
+        {"contributions": [Bound(by=["region"], per_group=4, num_groups=1)]},
+        lambda q: q,
+        None,
+        4,
+    ),
+    "three groups per person": (
+        {"contributions": [Bound(per_group=9), Bound(by=["region"], per_group=1, num_groups=3)]},
+        lambda q: q,
+        None,
+        3,
+    ),
+    "identifier": (
+        {"contributions": 1, "identifier": "id"},
+        lambda q: q.truncate_per_group(2),
+        None,
+        2,
+    ),
+    "identifier, by group": ({"contributions": 1, "identifier": "id"}, truncated, None, 2),
+    # OpenDP bounds the records in a group and the groups for both contributions, each time.
+    "two identifiers, by group": ({"contributions": 2, "identifier": "id"}, truncated, None, 8),
+}
+LOSSES = {
+    "epsilon": ({"epsilon": 1.0}, lambda loss: loss.epsilon),
+    "epsilon, delta": ({"epsilon": 1.0, "delta": 1e-6}, lambda loss: (loss.epsilon, loss.delta)),
+    "rho": ({"rho": 0.1}, lambda loss: loss.rho),
+    "rho, delta": ({"rho": 0.1, "delta": 1e-7}, lambda loss: (loss.rho, 0.0)),
+}
+
+
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
+def test_every_unit_under_every_loss_debits_one_query(unit, loss):
+    arguments, expressed = LOSSES[loss]
+    privacy_unit, plan, size, d_in = UNITS[unit]
+    whole = context(privacy_unit, arguments)
+    first, second = whole.remaining_privacy_loss()
+    query = ask(plan(whole.query()), size=size)
+    measurement = query.resolve()
+    assert whole.remaining_privacy_loss() == [first, second], "resolving spends nothing"
+
+    released = query.release()
+    assert whole.current_privacy_loss() == [first]
+    assert expressed(released.loss) == measurement.map(whole.d_in)
+    assert released.mechanism.scale == measurement.param
+    if size is None:
+        expected = (
+            ob.GaussianParameters(measurement.param)
+            if "rho" in loss
+            else ob.LaplaceParameters(measurement.param, total="private")
+        )
+        assert released.mechanism == expected
+    assert (released.guarantee.distance.records, released.size, released.groups) == (
+        d_in,
+        size,
+        ("north", "south", "east"),
+    )
+    assert (released.rest is None) == (size is None)
+    for one in released.values():
+        assert one.guarantee == released.guarantee
+    assert ask(plan(whole.query()), size=size).release().mechanism == released.mechanism
+    assert whole.remaining_privacy_loss() == []
+
+
+def test_public_group_sizes_are_not_used():
+    """A margin that makes the sizes of the groups public changes nothing: the release protects them
+    all the same.
+    """
+    margin = dp.polars.Margin(by=["region"], invariant="lengths")
+    released = [
+        ask(
+            context({"changes": 1}, split_evenly_over=2, margins=margins).query(), size=SIZE
+        ).release()
+        for margins in ([], [margin])
+    ]
+    assert released[0].mechanism == released[1].mechanism
+    assert released[0].loss == released[1].loss
+
+
+def test_public_group_sizes_make_the_number_of_records_public():
+    margin = dp.polars.Margin(by=["region"], invariant="lengths")
+    query = context({"contributions": 3}, split_evenly_over=1, margins=[margin]).query()
+    with pytest.raises(ValueError, match="records is public; pass size="):
+        ob.posterior(query, "vote", nulls="no")
+    released = ob.posterior(query, "vote", nulls="no", size=SIZE).release()
+    assert (released.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
+
+
+def test_beside_other_queries():
+    whole = context(split_evenly_over=3)
+    assert (
+        ob.posterior(whole.query(), "vote", nulls="no").release().epsilon
+        == ask(whole.query()).release().epsilon
+    )
+    assert whole.query().select(dp.len(signed=True)).release().collect().shape == (1, 1)
+    assert len(whole.current_privacy_loss()) == 3
+
+
+def test_a_filter_is_not_reached_by_more_than_what_is_left():
+    whole = dp.Context.compositor(
+        data=DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    ask(whole.query(epsilon=0.75)).release()
+    with pytest.raises(ValueError, match="left of the Context's budget"):
+        ask(whole.query(epsilon=0.5)).release()
+    assert ask(whole.query(epsilon=0.25)).release().epsilon <= 0.25
+
+
+# --- keys
+
+KEYED = {
+    "categories of the Enum": ("region", {}, {"north": (3, 2), "south": (2, 1), "east": (0, 1)}),
+    "some, in another order": (
+        "region",
+        {"categories": {"region": ["south", "north"]}},
+        {"south": (2, 1), "north": (3, 2)},
+    ),
+    "one": ("region", {"categories": {"region": ["east"]}}, {"east": (0, 1)}),
+    "nulls": ("region", {"categories": {"region": [None, "east"]}}, {"east": (0, 1), None: (1, 0)}),
+    "a polars Series": (
+        "region",
+        {"categories": {"region": pl.Series(["east", None])}},
+        {"east": (0, 1), None: (1, 0)},
+    ),
+    "a numpy array": (
+        "region",
+        {"categories": {"region": np.array(["east", "south"])}},
+        {"east": (0, 1), "south": (2, 1)},
+    ),
+    "strings, one of them absent": (
+        "town",
+        {"categories": {"town": ["c", "nowhere", "a"]}},
+        {"c": (2, 1), "nowhere": (0, 0), "a": (2, 1)},
+    ),
+    "integers": ("n", {"categories": {"n": [10, 2, 11]}}, {10: (1, 0), 2: (0, 1), 11: (0, 0)}),
+}
+
+
+@pytest.mark.parametrize("name", KEYED)
+def test_every_public_key_has_a_release_and_no_other(name):
+    by, arguments, expected = KEYED[name]
+    released = ob.posterior(
+        context(loss=EXACT).query().group_by(by), "vote", nulls="no", **arguments
+    ).release()
+    assert {group: one.counts for group, one in released.items()} == expected
+    assert list(released) == list(expected)
+
+
+def test_keys_and_counts_do_not_depend_on_groups_in_the_data():
+    """The groups are the same where the data hold none of them, and the plan comes first."""
+    whole = context(loss=EXACT)
+    nobody = ask(whole.query().filter(pl.col("n") > 99)).release()
+    some = ask(whole.query().filter(pl.col("n") > 7)).release()
+    assert nobody.counts == ((0, 0), (0, 0), (0, 0))
+    assert some.counts == ((1, 0), (1, 0), (0, 1))
+    assert list(nobody) == list(some)
+
+
+def test_identifiers_keep_one_record_in_each_of_two_groups():
+    """Four persons own the five records of the north."""
+    unit = {"contributions": 1, "identifier": "id"}
+    untouched = ask(context(unit, EXACT).query().truncate_per_group(9)).release()
+    assert (untouched.d_in, untouched.counts[0]) == (9, (3, 2))
+    released = ask(truncated(context(unit, EXACT).query())).release()
+    assert released.d_in == ob.Distance(2, 2, 1)
+    assert 1 <= sum(released.counts[0]) <= 4
+
+
+def test_the_public_number_of_records_counts_those_in_no_group():
+    assert ask(
+        context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=SIZE
+    ).release()["east"].counts == (0, 1)
+    with pytest.raises(ReleaseError, match="records is not size=9"):
+        ask(
+            context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=9
+        ).release()
+    lost = ask(context({"changes": 1}, EXACT).query().filter(pl.col("n") < 5)).release()
+    assert (lost.relation, lost.d_in) == ("add/remove", 2)
+
+
+def test_prior_and_mechanism():
+    whole = context(split_evenly_over=3)
+    released = ask(
+        whole.query(), prior=[0.5, 2.0], mechanism="laplace_parameters", noise="floored"
+    ).release()
+    assert released.prior == released["east"].prior == (0.5, 2.0)
+    assert released.mechanism.noise == "floored"
+    own = ob.LaplaceParameters(50.0, total="private")
+    assert ask(whole.query(), mechanism=own).release().mechanism == own
+
+
+def test_two_groups_are_compared():
+    released = ask(context(loss=EXACT).query()).release()
+    difference = released["north"].posterior.compare(released["south"].posterior)
+    assert difference.mean() == pytest.approx([4 / 7 - 3 / 5, 3 / 7 - 2 / 5], abs=1e-9)
+
+
+# --- plans before group_by
+
+PLANS = {
+    "cast to Enum": (
+        lambda q: q.with_columns(region=pl.col("town").cast(pl.Enum(["c", "a"]), strict=False)),
+        {"c": (2, 1), "a": (2, 1)},
+    ),
+    "filter, fill_null, literals": (
+        lambda q: q.filter(pl.col("n") < 9.5).with_columns(
+            region=pl.col("town").fill_null("ü\n\"'")
+        ),
+        {"a": (2, 1), "ü\n\"'": (1, 0)},
+    ),
+    "of the other column": (
+        lambda q: q.with_columns(region=pl.col("vote").cast(pl.String).replace({"no": "nö"})),
+        {"yes": (6, 0), "nö": (0, 3)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_plan_before_group_by_is_read_back(name):
+    plan, expected = PLANS[name]
+    released = ask(
+        plan(context(loss=EXACT).query()), categories={"region": list(expected)}
+    ).release()
+    assert {group: one.counts for group, one in released.items()} == expected
+
+
+GROUPINGS = {
+    "a column twice": (lambda q: q.group_by("region", "region"), "must group by columns, by name"),
+    "an expression": (lambda q: q.group_by(pl.col("n") // 2), "must group by columns, by name"),
+    "a column renamed": (
+        lambda q: q.group_by(pl.col("region").alias("n")),
+        "must group by columns, by name",
+    ),
+    "options": (
+        lambda q: q.group_by("region", maintain_order=True),
+        r"groups with options; use `group_by\(column, \.\.\.\)` alone",
+    ),
+    "infinity": (
+        lambda q: q.filter(pl.col("n") < math.inf).group_by("region"),
+        "cannot be read back.*leave out infinite",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPINGS)
+def test_groupings_that_are_refused(name):
+    group_by, message = GROUPINGS[name]
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(group_by(context().query()), "vote", nulls="no")
+
+
+# --- errors
+
+PRIVATE_SIZES = "a record may be in any group, and a changed one may move to another"
+BAD = {
+    "no groups": (
+        "town",
+        {},
+        ValueError,
+        (
+            r"categories\['town'\]=None: column 'town' of type String does not say publicly which"
+            r" groups there are\. Pass categories=\{'town': \[\.\.\.\]\}, or .* Where a margin"
+            r" makes them public, OpenDP's own query for group lengths"
+        ),
+    ),
+    "a column of numbers": (
+        "share",
+        {"categories": {"share": [0.5]}},
+        TypeError,
+        r"by='share': has type Float64; must be Enum, String",
+    ),
+    "no values": (
+        "town",
+        {"categories": {"town": []}},
+        ValueError,
+        r"categories\['town'\]=\[\]: must name at least one group that is not None",
+    ),
+    "only nulls": (
+        "town",
+        {"categories": {"town": [None]}},
+        ValueError,
+        r"categories\['town'\]=\[\]: must name at least one group that is not None",
+    ),
+    "a str": (
+        "town",
+        {"categories": {"town": "a"}},
+        TypeError,
+        r"categories\['town'\]='a': must be a sequence of labels",
+    ),
+    "another type": (
+        "n",
+        {"categories": {"n": ["1"]}},
+        TypeError,
+        r"categories\['n'\]=\['1'\]: '1' does not fit a column of type Int64",
+    ),
+    "not in the Enum": (
+        "region",
+        {"categories": {"region": ["west"]}},
+        ValueError,
+        r"categories\['region'\]=\['west'\]: 'west' is not in the Enum of column 'region'",
+    ),
+    "repeated": (
+        "town",
+        {"categories": {"town": ["a", "a"]}},
+        ValueError,
+        r"categories\['town'\]=\['a', 'a'\]: must not repeat a label",
+    ),
+    "nulls repeated": (
+        "town",
+        {"categories": {"town": ["a", None, None]}},
+        ValueError,
+        r"categories\['town'\]=\['a', None, None\]: None is the group of the nulls; must be",
+    ),
+    "prior": (
+        "region",
+        {"prior": [1.0] * 3},
+        ValueError,
+        r"prior=.*has 3 entries; must have 2, one for each of 'yes', 'no'",
+    ),
+    "size": ("region", {"size": 10}, ValueError, r"size=10: the number of records is private here"),
+    "nulls of the column": (
+        "region",
+        {"nulls": None},
+        ValueError,
+        r"nulls=None: column 'vote' may hold nulls",
+    ),
+    "by name": (
+        "region",
+        {"mechanism": "hellinger_exponential"},
+        ValueError,
+        rf"mechanism='hellinger_exponential': .*{PRIVATE_SIZES}",
+    ),
+    "by value": (
+        "region",
+        {"mechanism": ob.KNormParameters(1.0)},
+        ValueError,
+        rf"mechanism=KNormParameters.*{PRIVATE_SIZES}",
+    ),
+    "total": (
+        "region",
+        {"mechanism": "laplace_parameters", "total": "remainder"},
+        ValueError,
+        rf"total='remainder': .*{PRIVATE_SIZES}",
+    ),
+    "total of a value": (
+        "region",
+        {"mechanism": ob.LaplaceParameters(1.0)},
+        ValueError,
+        rf"total='remainder': .*{PRIVATE_SIZES}",
+    ),
+    "no mechanism": (
+        "region",
+        {"mechanism": 3},
+        ValueError,
+        r"mechanism=3: .*Use mechanism='auto'",
+    ),
+    "option": ("region", {"gamma": 0.1}, TypeError, r"gamma=0\.1: is .* nor an option"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_refused_when_the_query_is_made(name):
+    by, arguments, kind, message = BAD[name]
+    with pytest.raises(kind, match=message):
+        ob.posterior(context().query().group_by(by), "vote", **{"nulls": "no", **arguments})
+
+
+def test_categories_of_a_column_that_nobody_groups_by_are_refused():
+    with pytest.raises(ValueError, match=r"'town' is not among .* by=\['region'\]"):
+        ob.posterior(context().query(), "vote", nulls="no", categories={"town": ["a"]})
+    with pytest.raises(ValueError, match="'n' is not among"):
+        ask(context().query(), categories={"n": [1]})
+
+
+def test_an_argument_keys_is_as_unknown_as_any():
+    with pytest.raises(TypeError, match=r"keys=\['a'\]: is neither an argument"):
+        ask(context().query(), keys=["a"])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'keys'"):
+        counting(keys=["a"])
+
+
+def test_a_grouped_query_is_grouped_once():
+    grouped = context().query().group_by("region")
+    with pytest.raises(ValueError, match=r"by='town': .*grouped already, by 'region'"):
+        ob.posterior(grouped, "vote", by="town", nulls="no")
+
+
+POLICIES = {
+    "nulls": ({"nulls": {"town": "-"}}, {"a": (2, 1), "-": (1, 0)}),
+    "others": ({"unknown": {"town": "other"}}, {"a": (2, 1), "other": (3, 3)}),
+    "others with a group": ({"unknown": {"town": "a"}}, {"a": (5, 4)}),
+    "both, in one group": (
+        {"nulls": {"town": "-"}, "unknown": {"town": "-"}},
+        {"a": (2, 1), "-": (4, 3)},
+    ),
+    "none": ({"nulls": {"town": ob.DROP}, "unknown": {"town": ob.DROP}}, {"a": (2, 1)}),
+    "nulls as None": (
+        {"categories": {"town": ["a", None]}, "unknown": {"town": "other"}},
+        {"a": (2, 1), "other": (3, 3), None: (1, 0)},
+    ),
+}
+
+
+@pytest.mark.parametrize("size", [None, SIZE])
+@pytest.mark.parametrize("name", POLICIES)
+def test_nulls_and_unknown_values_of_the_groups_column_have_a_group_if_one_is_named(name, size):
+    arguments, expected = POLICIES[name]
+    labels = {"categories": {"town": ["a"]}, **arguments}
+    labels["nulls"] = {"vote": "no", **labels.get("nulls", {})}
+    unit = {"contributions": 1} if size is None else {"changes": 1}
+    query = context(unit, EXACT).query()
+    released = ob.posterior(query, "vote", by="town", size=size, **labels).release()
+    assert {group: one.counts for group, one in released.items()} == expected
+    if size is not None:
+        in_none = size - sum(map(sum, expected.values()))
+        assert released.rest == in_none
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"categories": {"town": ["a", None]}, "nulls": {"town": "-", "vote": "no"}},
+            r"None is the group .*without nulls=",
+        ),
+        (
+            {"categories": {"town": ["a"]}, "unknown": {"town": " A"}},
+            r"unknown=' A': .*category beside 'a'",
+        ),
+        ({"by": ["town"], "categories": {("town",): ["a"]}}, r"\('town',\) is not among"),
+        (
+            {"by": ["town", "n"], "categories": {("n", "town"): [(1, "a")]}},
+            r"\('n', 'town'\) is not among",
+        ),
+        (
+            {"by": ["town", "n"], "categories": {("town", "n"): [("a", 1)], "n": [1]}},
+            r"categories\['n'\]=\[1\]: .*groups .*combinations",
+        ),
+        (
+            {
+                "by": ["town", "n"],
+                "categories": {("town", "n"): [("a", 1)]},
+                "nulls": {"town": "-", "vote": "no"},
+            },
+            r"nulls\['town'\]='-': the groups are the combinations",
+        ),
+    ],
+)
+def test_labels_of_groups_that_contradict_each_other_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(context().query(), "vote", **{"by": "town", "nulls": "no", **arguments})
+
+
+def test_groups_of_several_columns_are_every_combination_of_their_values():
+    released = ob.posterior(
+        context(loss=EXACT).query(),
+        "vote",
+        by=["region", "town"],
+        categories={"town": ["a", "c"]},
+        nulls={"vote": "no", "town": "-"},
+    ).release()
+    assert list(released) == list(product(["north", "south", "east"], ["a", "c", "-"]))
+    rows = DATA.collect().select("region", pl.col("town").fill_null("-"), "vote").rows()
+    for (region, town), one in released.items():
+        votes = [vote for *group, vote in rows if group == [region, town]]
+        assert one.counts == (votes.count("yes"), len(votes) - votes.count("yes"))
+
+
+def test_a_change_needs_the_public_number_of_records():
+    with pytest.raises(ValueError, match=r"size=None: .*records is public"):
+        ask(context({"changes": 1}).query())
+
+
+@pytest.mark.parametrize(
+    ("by", "kind", "message"),
+    [
+        ("west", ValueError, "by='west': is not a column"),
+        (3, TypeError, "by=3: must be the name"),
+    ],
+)
+def test_a_column_that_is_not_there(by, kind, message):
+    with pytest.raises(kind, match=message):
+        counting(by=by)
+
+
+@dataclass(frozen=True)
+class Some:
+    """A plugin's mechanism that states no law, for a private number of records."""
+
+    scale: float
+    name: ClassVar[str] = "some"
+
+    def check(self, *, size, prior): ...
+
+    def log_pmf(self, counts, prior):
+        raise ValueError("no list")
+
+    def sample(self, counts, prior, draws=1):
+        return np.tile(counts, (draws, 1))
+
+    def proven_loss(self, d_in, *, size, prior, delta=0.0):
+        return ob.PrivacyLoss(epsilon=d_in, rho=d_in, range=d_in)
+
+
+def test_chains_made_by_hand_are_checked():
+    counts = counting(groups=KEYS)
+    posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    with pytest.raises(
+        ValueError,
+        match="output of make_dirichlet_multinomial after make_grouped_counts",
+    ):
+        ob.t.grouped_release(counts.output_domain)
+    flat = ob.t.make_categorical_counts(
+        *counts.input_space, column="vote", nulls="no"
+    ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
+    with pytest.raises(
+        ValueError,
+        match=r"has no groups; .*output of make_dirichlet_multinomial",
+    ):
+        ob.t.grouped_release(flat.output_domain)
+    noise = ob.m.then_laplace_parameters(PURE, 1.0, total="private")
+    bare = posterior >> noise >> ob.t.grouped_release
+    with pytest.raises(OpenDPException, match="release; name the domain before"):
+        bare(frame_of([("north", "yes"), ("south", "no")]))
+    some = (
+        posterior
+        >> ob.m.then_mechanism(PURE, Some(1.0))
+        >> ob.t.grouped_release(posterior.output_domain)
+    )
+    with pytest.raises(OpenDPException, match="mechanism that noises every count"):
+        some(frame_of([("north", "yes"), ("south", "no")]))
+    assert posterior.map(1) == 1
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian_parameters", "auto"])
+def test_gaussian_noise_per_group_under_rho(mechanism):
+    """A record is in one cell: its whole budget is that of one count."""
+    privacy_unit, plan, size, _ = UNITS["one contribution"]
+    whole = context(privacy_unit, LOSSES["rho"][0])
+    released = ask(plan(whole.query()), size=size, mechanism=mechanism).release()
+    assert isinstance(released.mechanism, ob.GaussianParameters)
+    assert released.rho == pytest.approx(1 / (2 * released.mechanism.scale**2), rel=1e-9)

@@ -1,0 +1,304 @@
+"""Questions with merged categories: counts, neighbours, releases, posteriors of nested questions,
+and what is refused.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.queries.categorical_counts import make_counts
+from opendp_bayes.queries.question import Question
+from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
+
+STATES = {"A": ["a1", "a2", "a3"], "B": ["b1", "b2"], "C": ["c1", "c2", "c3", "c4"]}
+COUNTIES = [county for state in STATES.values() for county in state]
+STATE_OF = {county: state for state, counties in STATES.items() for county in counties}
+HALVES = {"west": ["a1", "a2", "a3", "b1", "b2"], "east": ["c1", "c2", "c3", "c4"]}
+LOSSES = [
+    ({"contributions": 2}, {"epsilon": 1.0}, "laplace_parameters"),
+    ({"contributions": 1}, {"rho": 0.2}, "gaussian_parameters"),
+    ({"contributions": 3}, {"epsilon": 3.0, "delta": 1e-6}, "gaussian_parameters"),
+    ({"changes": 1}, {"epsilon": 1.0}, "laplace_parameters"),
+    ({"changes": 2}, {"rho": 0.5}, "gaussian_parameters"),
+]
+
+
+def records(size=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    county = rng.choice(COUNTIES, size, p=rng.dirichlet(np.ones(len(COUNTIES))))
+    return pl.DataFrame(
+        {
+            "county": pl.Series(county, dtype=pl.Enum(COUNTIES)),
+            "state": pl.Series([STATE_OF[one] for one in county], dtype=pl.Enum(list(STATES))),
+        }
+    )
+
+
+def context(frame, unit=None, loss=None):
+    return dp.Context.compositor(
+        data=frame.lazy(),
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 2.0})),
+        split_evenly_over=1,
+    )
+
+
+def nested(**arguments):
+    county = {"column": "county", "nulls": "a1", **arguments}
+    return {
+        "state": {**county, "merge": STATES},
+        "county": county,
+        "half": {**county, "merge": HALVES},
+    }
+
+
+SCHEMA = {"one": pl.Enum(["a", "b", "c"]), "two": pl.Enum(["x", "y"])}
+ROWS = list(product(["a", "b", "c", None], ["x", "y"]))
+MERGES = [
+    ("one", {"ab": ["a", "b"], "c": ["c", "none"]}, lambda row: "ab" if row[0] in "ab" else "c"),
+    ("one", {1: ["none"], 2: ["c", "b", "a"]}, lambda row: 1 if row[0] == "none" else 2),
+    (
+        ["one", "two"],
+        {
+            "left": [("a", "x"), ("b", "y"), ("none", "x")],
+            "right": [("c", "x"), ("c", "y"), ("a", "y"), ("b", "x"), ("none", "y")],
+        },
+        lambda row: "left" if row in {("a", "x"), ("b", "y"), ("none", "x")} else "right",
+    ),
+]
+
+
+def test_cells_may_be_lists_as_json_has_them():
+    column, merge, _ = MERGES[2]
+    lists = {label: list(map(list, cells)) for label, cells in merge.items()}
+    assert np.array_equal(counted(column, lists, ROWS)[0], counted(column, merge, ROWS)[0])
+
+
+def counted(column, merge, rows, size=None):
+    frame = pl.LazyFrame(list(rows), schema=SCHEMA, orient="row")
+    domain = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
+    metric = dp.symmetric_distance() if size is None else dp.change_one_distance()
+    nulls = {"one": "none", "two": "x"} if isinstance(column, list) else "none"
+    question = Question.of(column, nulls=nulls, merge=merge, size=size)
+    made = make_counts(domain, metric, question, "make_categorical_counts")
+    vector = made >> ob.t.then_count_vector()
+    return np.array(vector(frame)), vector
+
+
+@pytest.mark.parametrize(("column", "merge", "of"), MERGES)
+def test_every_record_is_counted_once(column, merge, of):
+    for rows in ([], ROWS, ROWS[:3] * 2, [ROWS[-1]] * 4):
+        wanted = Counter(of(tuple("none" if x is None else x for x in row)) for row in rows)
+        found, _ = counted(column, merge, rows)
+        assert found.tolist() == [wanted[label] for label in merge]
+
+
+def test_what_is_left_out_is_in_no_merged_category():
+    domain = dp.domain_of(pl.LazyFrame(schema=SCHEMA), infer=True)
+    cells = [("a", "x"), ("b", "y"), ("c", "x")]
+    merge = {"left": cells[:1], "right": cells[1:]}
+    of = {"cells": cells, "merge": merge, "nulls": ob.DROP, "unknown": ob.DROP}
+    question = Question.of(["one", "two"], **of)
+    made = make_counts(domain, dp.symmetric_distance(), question, "make_categorical_counts")
+    assert made(pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("column", "merge", "of"), MERGES)
+def test_neighbours_move_no_more_than_the_map_says(column, merge, of):
+    """Every record added to, taken from or changed in a small frame; some move that much."""
+    rows = ROWS[:4]
+    before, vector = counted(column, merge, rows)
+    moves = [np.abs(counted(column, merge, [*rows, row])[0] - before).sum() for row in ROWS]
+    assert max(moves) == vector.map(1) == 1
+    before, vector = counted(column, merge, rows, size=4)
+    moves = [
+        np.abs(counted(column, merge, [row, *rows[1:]], size=4)[0] - before).sum() for row in ROWS
+    ]
+    assert max(moves) == vector.map(1) == 2
+
+
+@pytest.mark.parametrize(("unit", "loss", "mechanism"), LOSSES)
+def test_one_posterior_of_nested_questions(unit, loss, mechanism):
+    """Within a few deviations of the true counts, about as exact as a level alone, and adding up.
+
+    In 80 surveys deviations were .80 of those alone on average, and once 1.03.
+    """
+    frame = records()
+    size = {"size": 1500} if "changes" in unit else {}
+    asked = nested(mechanism=mechanism, **size)
+    survey = ob.survey(context(frame, unit, loss).query(), asked).release()
+    posterior = survey.posterior
+    assert isinstance(posterior, LevelsPosterior)
+    county, state, half = (posterior[name] for name in ("county", "state", "half"))
+    assert state.categories == ("A", "B", "C")
+    assert survey["state"].parts == tuple(map(tuple, STATES.values()))
+    sums = [sum(county.mean()[COUNTIES.index(one)] for one in part) for part in STATES.values()]
+    assert state.mean() == pytest.approx(sums, abs=1e-9)
+    assert half.mean()[1] == pytest.approx(state.mean()[2], abs=1e-9)
+    true = Counter(frame["county"].to_list())
+    away = county.counts.mean() - [true[one] for one in COUNTIES]
+    assert np.all(np.abs(away) < 6 * county.counts.std() + 1)
+    alone = survey["county"].posterior.counts.std().mean()
+    assert county.counts.std().mean() < 1.5 * alone
+
+
+def test_cells_as_lists_are_parts_as_tuples():
+    column, merge, _ = MERGES[2]
+    lists = {label: list(map(list, cells)) for label, cells in merge.items()}
+    parts = Question.of(column, merge=merge).parts
+    assert parts == Question.of(column, merge=lists).parts == tuple(map(tuple, merge.values()))
+
+
+def test_a_survey_of_levels_as_json():
+    survey = ob.survey(context(records()).query(), nested()).release()
+    read = ob.Survey.from_json(survey.to_json())
+    assert read.columns == survey.columns == (("county",),) * 3
+    assert [one.parts for one in read.values()] == [one.parts for one in survey.values()]
+    assert np.array_equal(read.posterior["state"].mean(), survey.posterior["state"].mean())
+
+
+def test_parts_that_do_not_fit_are_refused():
+    text = ob.survey(context(records()).query(), nested()).release()["state"].to_json()
+    for bad in ('"parts":[["a1"]]', '"parts":[["a1"],["a1"],["b1"]]', '"parts":[[],["a1"],["b1"]]'):
+        begin, end = text.index('"parts"'), text.index("]]") + 2
+        said = r"parts=.*: must hold the labels that each of 3|at `\$\.parts\[0\]`"
+        with pytest.raises(ValueError, match=said):
+            ob.Release.from_json(text[:begin] + bad + text[end:])
+
+
+def test_columns_that_do_not_fit_are_refused():
+    survey = ob.survey(context(records()).query(), nested()).release()
+    with pytest.raises(ValueError, match=r"columns=.*: .*those of each of 3"):
+        ob.Survey(survey.names, survey.releases, (("county",),))
+    text = survey.to_json().replace('"state":["county"],', "")
+    with pytest.raises(ValueError, match=r"columns: .*each question, 'state'"):
+        ob.Survey.from_json(text)
+
+
+def test_a_coarser_column_nests_in_a_table_of_public_pairs():
+    asked = {
+        "state": {"column": "state", "nulls": "A"},
+        "county": {
+            "column": ["state", "county"],
+            "nulls": {"state": "A", "county": "a1"},
+            "cells": [(STATE_OF[county], county) for county in COUNTIES],
+            "unknown": ("A", "a1"),
+        },
+    }
+    survey = ob.survey(context(records()).query(), asked).release()
+    posterior = survey.posterior
+    cells = posterior["county"].categories
+    sums = [
+        sum(
+            p for (state, _), p in zip(cells, posterior["county"].mean(), strict=True) if state == s
+        )
+        for s in STATES
+    ]
+    assert posterior["state"].mean() == pytest.approx(sums, abs=1e-9)
+
+
+def test_questions_of_other_columns_are_refused_beside_merged_ones():
+    asked = {**nested(), "other": {"column": "state", "nulls": "A"}}
+    survey = ob.survey(context(records()).query(), asked).release()
+    with pytest.raises(ValueError, match=r"tables\['state'\]: merges categories"):
+        survey.posterior  # noqa: B018
+    together = ob.combine_tables({name: survey[name] for name in nested()})
+    assert set(together) == set(nested())
+
+
+def test_two_questions_of_a_survey_may_draw_the_same():
+    survey = ob.survey(context(records()).query(), nested()).release()
+    twice = replace(
+        survey,
+        names=(*survey.names, "again"),
+        releases=(*survey.releases, survey.releases[0]),
+        columns=(*survey.columns, survey.columns[0]),
+    )
+    wide, narrow = (one.posterior[one.names[0]] for one in (survey, twice))
+    assert narrow.counts.std().sum() < wide.counts.std().sum()
+
+
+@pytest.mark.parametrize("keep", ["sample", "first"])
+def test_rows_limited_for_each_identifier_have_levels(keep):
+    frame = records().with_columns(person=pl.int_range(pl.len()) // 2)
+    of = context(frame, {"contributions": 2, "identifier": pl.col("person")})
+    survey = ob.survey(of.query().truncate_per_group(2, keep=keep), nested()).release()
+    assert set(survey.posterior) == set(nested())
+
+
+BAD = [
+    ({"A": "a1"}, TypeError, r"merge=.*: .*mapping from each"),
+    ([["a1"]], TypeError, r"merge=.*: .*mapping from each"),
+    ({("A",): COUNTIES, "B": []}, TypeError, r"merge: its label \('A',\) .*str"),
+    ({"all": COUNTIES}, ValueError, r"merge=\['all'\]: .*at least 2"),
+    ({"all": ["A1"]}, ValueError, r"merge\['all'\]: 'A1' .*Did you mean 'a1'"),
+    ({"all": COUNTIES, "none": []}, ValueError, r"merge\['none'\]=\[\]: must name at least one"),
+    ({**STATES, "D": ["d1"]}, ValueError, r"merge\['D'\]: 'd1' is not a"),
+    ({**STATES, "D": [["d1"]]}, ValueError, r"merge\['D'\]: \['d1'\] is not a category"),
+    ({**STATES, "D": [{}]}, ValueError, r"merge\['D'\]: \{\} is not a"),
+    ({**STATES, "D": ["a2"]}, ValueError, r"merge\['D'\]: 'a2' is in 'A'"),
+    ({"A": STATES["A"], "B": STATES["B"]}, ValueError, r"merge=\['A', 'B'\]: leaves out 'c1'"),
+]
+
+
+@pytest.mark.parametrize(("merge", "error", "message"), BAD)
+def test_merges_that_are_no_partition_are_refused(merge, error, message):
+    query = context(records()).query()
+    with pytest.raises(error, match=r"questions\['state'\]: " + message):
+        ob.survey(query, {"state": {"column": "county", "nulls": "a1", "merge": merge}})
+
+
+def test_merged_categories_by_groups_are_refused():
+    query = context(records()).query()
+    asked = {"column": "county", "nulls": "a1", "merge": STATES, "by": "state"}
+    with pytest.raises(ValueError, match=r"merge=.*: .*one table; .*joint"):
+        ob.survey(query, {"state": asked})
+
+
+def asked(**policies):
+    """County by itself, and its states, with policies of their own for each question."""
+    frame = pl.DataFrame({"county": ["a1", "b1", None]})
+    county = {"column": "county", "categories": COUNTIES, "nulls": "a1", "unknown": "a1"}
+    fine = {**county, **policies.get("fine", {})}
+    coarse = {**county, "merge": STATES, **policies.get("coarse", {})}
+    return ob.survey(context(frame).query(), {"county": fine, "state": coarse})
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        {},
+        {"coarse": {"nulls": "a3", "unknown": "a2"}},  # which are all in A
+        {"fine": {"nulls": ob.DROP}, "coarse": {"nulls": ob.DROP}},
+    ],
+)
+def test_records_that_are_counted_in_one_place_need_no_warning(policies):
+    posterior = asked(**policies).release().posterior
+    assert posterior["state"].counts.mean().sum() == pytest.approx(
+        posterior["county"].counts.mean().sum()
+    )
+
+
+@pytest.mark.parametrize(
+    ("policies", "message"),
+    [
+        (
+            {"coarse": {"nulls": "b1"}},
+            r"nulls of 'county' .*'a1' and 'b1'",
+        ),
+        ({"fine": {"unknown": "c1"}}, r"unknown of 'county' .*'c1'"),
+        (
+            {"coarse": {"nulls": ob.DROP}},
+            r"questions\['state'\]: .*'county' .*and DROP",
+        ),
+    ],
+)
+def test_records_that_are_counted_in_different_places_are_warned_about(policies, message):
+    with pytest.warns(UserWarning, match=message):
+        asked(**policies)

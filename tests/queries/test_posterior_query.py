@@ -1,0 +1,860 @@
+"""Posterior queries in a Context: every privacy unit under every privacy loss, budgets before and
+after, filters, nesting, mechanisms.
+"""
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+from opendp.mod import OpenDPException
+
+import opendp_bayes as ob
+from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.mechanisms.setting import Setting
+from opendp_bayes.queries.bound_query import BoundQuery
+from tests.helpers.sweeps import some_of
+
+Bound = dp.polars.Bound
+ABC = pl.Enum(["a", "b", "c"])
+SIZE = 12
+DATA = pl.LazyFrame(
+    {
+        "x": pl.Series(["a", "b", None, "c", "a", "a", "b", "c", "a", None, "b", "a"], dtype=ABC),
+        "s": ["a", "b", None, "zz", "a", "a", "b", "zz", "a", None, "b", "a"],
+        "id": [1, 1, 2, 2, 3, 3, 3, 4, 5, 6, 6, 6],
+        "g": [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3],
+    }
+)
+
+
+def context(unit=None, loss=None, **arguments):
+    return dp.Context.compositor(
+        data=DATA,
+        privacy_unit=dp.unit_of(**(unit or {"contributions": 1})),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
+        **arguments,
+    )
+
+
+# the privacy unit, what the plan must do about it, size, and the records that one unit changes, or
+# adds and removes
+UNITS = {
+    "one change": ({"changes": 1}, None, SIZE, 1),
+    "three changes": ({"changes": 3}, None, SIZE, 3),
+    "one contribution": ({"contributions": 1}, None, None, 1),
+    "four contributions": ({"contributions": 4}, None, None, 4),
+    "bounds": (
+        {"contributions": [Bound(per_group=5), Bound(by=["g"], per_group=1, num_groups=3)]},
+        None,
+        None,
+        3,
+    ),
+    "identifier": ({"contributions": 1, "identifier": "id"}, 2, None, 2),
+    "three identifiers": ({"contributions": 3, "identifier": "id"}, 2, None, 6),
+    "identifier changed": ({"changes": 1, "identifier": "id"}, 2, None, 4),
+}
+LOSSES = {
+    "epsilon": ({"epsilon": 1.0}, lambda loss: (loss.epsilon,)),
+    "epsilon, delta": ({"epsilon": 1.0, "delta": 1e-6}, lambda loss: (loss.epsilon, loss.delta)),
+    "rho": ({"rho": 0.1}, lambda loss: (loss.rho,)),
+    "rho, delta": ({"rho": 0.1, "delta": 1e-7}, lambda loss: (loss.rho, 0.0)),
+}
+
+
+LAPLACE = "laplace_parameters"
+
+
+def ask(query, unit="one contribution", **arguments):
+    _, rows, size, _ = UNITS[unit]
+    return ob.posterior(
+        query if rows is None else query.truncate_per_group(rows),
+        "x",
+        size=size,
+        nulls="none",
+        **arguments,
+    )
+
+
+def as_tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+# --- units × losses
+
+
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
+def test_every_unit_under_every_loss(unit, loss):
+    arguments, expressed = LOSSES[loss]
+    privacy_unit, _, size, d_in = UNITS[unit]
+    whole = context(privacy_unit, arguments, split_evenly_over=2)
+    before = whole.remaining_privacy_loss()
+    assert len(before) == 2
+    budget = as_tuple(before[0])
+    assert whole.current_privacy_loss() == []
+
+    # The choice among mechanisms takes longest for few records and with δ; it is made under ε.
+    mechanism = "auto" if size is None or loss == "epsilon" else LAPLACE
+    query = ask(whole.query(), unit, mechanism=mechanism)
+    measurement = query.resolve()
+    spent = as_tuple(measurement.map(whole.d_in))
+    assert all(a <= b for a, b in zip(spent, budget, strict=True))
+    assert query.param() == measurement.param
+    assert whole.remaining_privacy_loss() == before, "resolving spends nothing"
+
+    by_hand = measurement(DATA)
+    released = query.release()
+    assert whole.current_privacy_loss() == [before[0]]
+    assert by_hand.guarantee == released.guarantee, "also of a measurement that is invoked by hand"
+    assert whole.remaining_privacy_loss() == [before[1]]
+
+    # The release says what was spent on one privacy unit, and no smaller scale would have fitted.
+    assert released.d_in == d_in
+    assert released.size == size
+    assert released.relation == ("add/remove" if size is None else "change-one")
+    assert released.mechanism.scale == measurement.param
+    assert released.measure == repr(whole.accountant.output_measure)
+    assert expressed(released.loss) == spent
+    smaller = replace(released.mechanism, scale=released.mechanism.scale * 0.99)
+    prior = np.ones(4)
+    delta = released.delta
+    assert (
+        expressed(
+            feasible_loss(Setting.of(released.mechanism, size, prior), d_in=d_in, delta=delta)
+        )
+        == spent
+    )
+    assert (
+        expressed(feasible_loss(Setting.of(smaller, size, prior), d_in=d_in, delta=delta))[0]
+        > budget[0]
+    )
+    with pytest.raises(ValueError, match="exceeds the budget"):
+        ask(whole.query(), unit, mechanism=smaller).resolve()
+    assert released.categories == ("a", "b", "c", "none")
+    assert len(released.counts) == 4
+
+    ask(whole.query(), unit).release()
+    assert whole.remaining_privacy_loss() == []
+    with pytest.raises(ValueError, match="Privacy allowance has been exhausted"):
+        whole.query()
+
+
+def test_every_budget_is_divided_by_itself():
+    """Tests keep the shares of a budget (`conftest.py`), which are no other budget's."""
+    for epsilon, parts in ((1.0, 1), (1.0, 2), (1.0, 3), (2.0, 3)):
+        whole = context(loss={"epsilon": epsilon}, split_evenly_over=parts)
+        assert whole.remaining_privacy_loss() == pytest.approx([epsilon / parts] * parts)
+        assert sum(whole.remaining_privacy_loss()) <= epsilon
+
+
+def test_weights_are_followed():
+    whole = context(split_by_weights=[1, 3])
+    first, second = (ask(whole.query()).release() for _ in range(2))
+    assert (first.epsilon, second.epsilon) == pytest.approx((0.25, 0.75))
+
+
+@pytest.mark.parametrize(
+    ("unit", "loss"),
+    [
+        ("one change", "epsilon"),
+        ("one contribution", "epsilon, delta"),
+        ("one contribution", "rho"),
+    ],
+)
+def test_beside_opendp_s_own_queries(unit, loss):
+    whole = context(UNITS[unit][0], LOSSES[loss][0], split_evenly_over=3)
+    released = ask(whole.query(), unit).release()
+    assert whole.query().select(dp.len(signed=True)).release().collect().shape == (1, 1)
+    assert ask(whole.query(), unit).release().mechanism == released.mechanism
+    assert whole.remaining_privacy_loss() == []
+    assert len(whole.current_privacy_loss()) == 3
+
+
+# --- plans
+
+# With epsilon = 400 for one query and at most 8 moves the noise differs from 0 with probability
+# below 1e-20.
+EXACT = {"epsilon": 400.0}
+PLANS = {
+    "none": (lambda q: q, {"column": "x", "nulls": "none"}, (5, 3, 2, 2)),
+    "filter": (lambda q: q.filter(pl.col("g") < 3), {"column": "x", "nulls": "none"}, (2, 3, 2, 1)),
+    "select": (lambda q: q.select("x"), {"column": "x", "nulls": "none"}, (5, 3, 2, 2)),
+    "cast to Enum": (
+        lambda q: q.with_columns(pl.col("s").cast(pl.Enum(["b", "a"]), strict=False)),
+        {"column": "s", "nulls": "none"},
+        (3, 5, 4),
+    ),
+    "fill nulls": (
+        lambda q: q.with_columns(pl.col("s").fill_null("b")),
+        {"column": "s", "categories": ["a", "b"], "unknown": "other"},
+        (5, 5, 2),
+    ),
+    "new column": (
+        lambda q: q.with_columns(odd=pl.col("g") > 1),
+        {"column": "odd", "categories": [True, False], "nulls": False},
+        (8, 4),
+    ),
+    "two steps": (
+        lambda q: q.with_columns(pl.col("s").fill_null("b")).filter(pl.col("g") == 1),
+        {"column": "s", "categories": ["a", "b"], "unknown": "other"},
+        (1, 2, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_user_s_plan_comes_first(name):
+    plan, arguments, expected = PLANS[name]
+    whole = context(loss=EXACT, split_evenly_over=1)
+    assert ob.posterior(plan(whole.query()), **arguments).release().counts == expected
+
+
+def test_a_public_size_survives_with_columns_but_not_a_filter():
+    whole = context({"changes": 1}, EXACT, split_evenly_over=2)
+    kept = ob.posterior(
+        whole.query().with_columns(pl.col("s").fill_null("b")),
+        "s",
+        categories=["a", "b"],
+        unknown="other",
+        size=SIZE,
+    ).release()
+    assert (kept.counts, kept.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
+    filtered = whole.query().filter(pl.col("g") < 3)
+    with pytest.raises(
+        ValueError,
+        match=r"size=12: .*records is private.*a filter",
+    ):
+        ob.posterior(filtered, "x", nulls="none", size=SIZE)
+    lost = ob.posterior(filtered, "x", nulls="none").release()
+    assert (lost.counts, lost.relation, lost.d_in) == ((2, 3, 2, 1), "add/remove", 2)
+
+
+def test_data_on_disk():
+    with ob.on_disk(DATA) as scan:
+        whole = dp.Context.compositor(
+            data=scan,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(**EXACT),
+            split_evenly_over=1,
+        )
+        assert ob.posterior(whole.query(), "x", nulls="none").release().counts == (5, 3, 2, 2)
+
+
+# --- filters
+
+
+def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_it():
+    whole = context()
+    ask(whole.query(epsilon=0.75)).release()
+    with pytest.raises(
+        ValueError,
+        match=r"privacy loss 0\.5 .*Context's budget: 1\.0, less 0\.75",
+    ):
+        ask(whole.query(epsilon=0.5)).release()
+    assert whole.current_privacy_loss() == 0.75
+    assert ask(whole.query(epsilon=0.125)).release().epsilon <= 0.125
+    assert whole.query(epsilon=0.0625).select(dp.len(signed=True)).release().collect().shape == (
+        1,
+        1,
+    )
+    assert whole.remaining_privacy_loss() == pytest.approx(0.0625)
+    ask(whole.query(epsilon=whole.remaining_privacy_loss())).release()
+    with pytest.raises(ValueError, match="left of the Context's budget"):
+        ask(whole.query(epsilon=1e-3)).release()
+
+
+def test_a_filter_that_is_asked_too_much_refuses_everything_after():
+    """The negative control: what happens in OpenDP when a measurement goes past our check."""
+    whole = context()
+    with pytest.raises(OpenDPException, match=r"filter is now exhausted|budget|exhausted"):
+        whole(ask(whole.query(epsilon=1.5)).resolve())
+    with pytest.raises(OpenDPException, match=r"exhausted"):
+        ask(whole.query(epsilon=0.25)).release()
+
+
+def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anything():
+    whole = dp.Context.compositor(
+        data=pl.concat([DATA] * 20),
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    before = whole.remaining_privacy_loss()
+    query = ob.posterior(
+        whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential"
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"size=240 and 4 categories .* KNormParameters\(scale=1\)",
+    ):
+        query.release()
+    assert whole.remaining_privacy_loss() == before
+    ob.posterior(
+        whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="knorm_parameters"
+    ).release()
+
+
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
+def test_a_filter_exactly_exhausted(unit, loss):
+    arguments, expressed = LOSSES[loss]
+    whole = context(UNITS[unit][0], arguments)
+    half = {name: value / 2 for name, value in arguments.items()}
+    first = ask(whole.query(**half), unit, mechanism=LAPLACE).release()
+    assert as_tuple(whole.current_privacy_loss()) == expressed(first.loss)
+    left = whole.remaining_privacy_loss()
+    rest = dict(zip(arguments, as_tuple(left), strict=True))
+    ask(whole.query(**rest), unit, mechanism=LAPLACE).release()
+    assert as_tuple(whole.remaining_privacy_loss())[0] == pytest.approx(
+        0, abs=1e-5 if loss == "epsilon, delta" else 1e-8
+    )
+    assert as_tuple(whole.remaining_privacy_loss())[0] >= 0
+    with pytest.raises(ValueError, match="left of the Context's budget"):
+        ask(whole.query(**half), unit, mechanism=LAPLACE).release()
+
+
+@settings(max_examples=8, deadline=None)
+@given(shares=st.lists(st.floats(0.01, 0.7), min_size=1, max_size=7), total=st.floats(0.1, 3.0))
+def test_no_sequence_of_queries_reaches_a_filter_that_refuses(shares, total):
+    """A filter that has refused once refuses everything after, so whatever passes our check must
+    pass the filter.
+    """
+    whole = context(loss={"epsilon": total})
+    for share in shares:
+        query = ask(whole.query(epsilon=share * total), mechanism=LAPLACE)
+        fits = query.resolve().map(1) <= whole.remaining_privacy_loss() * (1 - 1e-12)
+        try:
+            query.release()
+        except ValueError as refusal:
+            assert "exceeds what is left" in str(refusal)  # noqa: PT017
+            assert not fits
+    left = whole.remaining_privacy_loss()
+    assert left >= 0
+    if left > 1e-6:  # OpenDP rounds what is left to nearest, so all of it may be an ulp too much
+        ask(whole.query(epsilon=left * (1 - 1e-12))).release()
+
+
+def test_an_unlimited_context_counts_what_is_spent():
+    whole = context(loss={"epsilon": math.inf})
+    losses = [ask(whole.query(epsilon=epsilon)).release().epsilon for epsilon in (0.25, 0.5, 2.0)]
+    assert whole.current_privacy_loss() == pytest.approx(sum(losses))
+
+
+def test_a_query_without_a_budget_is_refused():
+    with pytest.raises(
+        ValueError,
+        match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)",
+    ):
+        ask(context().query()).release()
+
+
+@pytest.mark.parametrize("epsilon", [math.inf, 1e300])
+def test_a_budget_beyond_the_search_gets_a_scale_or_a_message_about_the_budget(epsilon):
+    query = ask(context(loss={"epsilon": math.inf}).query(epsilon=epsilon))
+    try:
+        released = query.release()
+    except ValueError as error:
+        assert "budget" in str(error)  # noqa: PT017
+        return
+    assert released.epsilon <= epsilon
+
+
+# --- nesting
+
+
+def nested(query, **arguments):
+    """A Context inside a query; `LazyFrameQuery` does not forward `compositor`."""
+    return object.__getattribute__(query, "_query").compositor(**arguments).release()
+
+
+@pytest.mark.parametrize("unit", ["one change", "one contribution", "bounds"])
+def test_a_nested_compositor(unit):
+    whole = context(UNITS[unit][0], split_evenly_over=2)
+    inner = nested(whole.query(), split_evenly_over=2)
+    assert whole.remaining_privacy_loss() == [0.5]
+    first = ask(inner.query(), unit).release()
+    second = ask(inner.query(), unit).release()
+    assert inner.remaining_privacy_loss() == []
+    assert (first.epsilon, second.epsilon) == pytest.approx((0.25, 0.25))
+    assert (first.d_in, first.size) == (UNITS[unit][3], UNITS[unit][2])
+    assert ask(whole.query(), unit).release().epsilon == pytest.approx(0.5)
+    with pytest.raises(ValueError, match="exhausted"):
+        whole.query()
+
+
+def test_a_nested_filter():
+    whole = context(split_evenly_over=2)
+    inner = nested(whole.query())
+    ask(inner.query(epsilon=0.375)).release()
+    with pytest.raises(ValueError, match="left of the Context's budget"):
+        ask(inner.query(epsilon=0.25)).release()
+    assert ask(inner.query(epsilon=0.125)).release().epsilon <= 0.125
+    ask(whole.query()).release()
+    assert whole.remaining_privacy_loss() == []
+
+
+def test_a_nested_compositor_in_a_filter():
+    whole = context()
+    inner = nested(whole.query(epsilon=0.5), split_evenly_over=2)
+    assert whole.current_privacy_loss() == pytest.approx(0.5)
+    ask(inner.query()).release()
+    ask(inner.query()).release()
+    with pytest.raises(ValueError, match="exceeds what is left"):
+        ask(whole.query(epsilon=0.75)).release()
+    ask(whole.query(epsilon=0.25)).release()
+
+
+# --- mechanisms
+
+NAMED = {
+    "auto": {},
+    "laplace_parameters": {},
+    "laplace_parameters floored": {"noise": "floored"},
+    "laplace_parameters bounded": {"total": "bounded"},
+    "hellinger_exponential": {},
+    "smooth_hellinger_exponential": {},
+    "smooth_hellinger_exponential gamma": {"gamma": 0.2},
+}
+
+
+# A loss that takes long to compute, with or without a smoothness to choose.
+LONG = {("smooth_hellinger_exponential", loss) for loss in ("epsilon, delta", "rho", "rho, delta")}
+LONG |= {("smooth_hellinger_exponential gamma", "epsilon, delta")}
+LONG |= {("hellinger_exponential", loss) for loss in ("epsilon, delta", "rho, delta")}
+LONG |= {("smooth_hellinger_exponential gamma", loss) for loss in ("rho", "rho, delta")}
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"),
+    [
+        pytest.param(*pair, marks=pytest.mark.slow if pair in LONG else ())
+        for pair in product(NAMED, LOSSES)
+    ],
+)
+def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
+    arguments, expressed = LOSSES[loss]
+    whole = context({"changes": 1}, arguments, split_evenly_over=1)
+    budget = as_tuple(whole.remaining_privacy_loss()[0])
+    query = ask(
+        whole.query(),
+        "one change",
+        mechanism=name.split()[0],
+        prior=[1.0, 0.5, 2.0, 1.0],
+        **NAMED[name],
+    )
+    released = query.release()
+    mechanism, delta = released.mechanism, released.delta
+    for option, value in NAMED[name].items():
+        assert getattr(mechanism, option) == value
+
+    prior = [1.0, 0.5, 2.0, 1.0]
+
+    def losses(scale):
+        setting = Setting.of(replace(mechanism, scale=scale), SIZE, prior)
+        return expressed(feasible_loss(setting, d_in=1, delta=delta))
+
+    assert all(a <= b for a, b in zip(losses(mechanism.scale), budget, strict=True))
+    assert losses(mechanism.scale * 0.99)[0] > budget[0]
+
+
+def test_the_beta_variant_spends_delta():
+    whole = context({"changes": 1}, {"epsilon": 1.0, "delta": 1e-6}, split_evenly_over=1)
+    budget = whole.remaining_privacy_loss()[0]
+    released = ask(
+        whole.query(), "one change", mechanism="smooth_hellinger_exponential", beta=0.01
+    ).release()
+    assert released.epsilon <= budget[0]
+    assert released.delta <= budget[1]
+
+
+def test_auto_is_discrete_laplace_for_a_private_number_of_rows_and_knorm_for_a_public_one():
+    assert ask(context(split_evenly_over=1).query()).release().mechanism == ob.LaplaceParameters(
+        1.0, "discrete", "private"
+    )
+    changed = context({"changes": 1}, split_evenly_over=1)
+    assert ask(changed.query(), "one change").release().mechanism == ob.KNormParameters(1.0)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "kind"),
+    [(1000, 1.0, ob.LaplaceParameters), (3, 0.1, ob.mechanisms.HellingerExponential)],
+)
+def test_auto_depends_on_public_things_only(size, epsilon, kind):
+    """The same for every data set of a size, and an exponential mechanism where the noise is larger
+    than the counts.
+    """
+    found = []
+    for yes in (0, size // 2, size):
+        frame = pl.LazyFrame(
+            {"x": ["yes"] * yes + ["no"] * (size - yes)}, schema={"x": pl.Enum(["yes", "no"])}
+        )
+        whole = dp.Context.compositor(
+            data=frame,
+            privacy_unit=dp.unit_of(changes=1),
+            privacy_loss=dp.loss_of(epsilon=epsilon),
+            split_evenly_over=1,
+        )
+        found.append(ob.posterior(whole.query(), "x", size=size, nulls="no").release().mechanism)
+    assert type(found[0]) is kind
+    assert len(set(found)) == 1
+
+
+def test_mechanisms_by_value_are_used_as_they_are():
+    whole = context(split_evenly_over=2)
+    generous = ob.LaplaceParameters(8.0, total="private")
+    released = ask(whole.query(), mechanism=generous).release()
+    assert released.mechanism == generous
+    assert released.epsilon == 0.125
+    with pytest.raises(
+        ValueError,
+        match=r"mechanism=LaplaceParameters\(scale=1\.9.*loss 0\.5\d* .* the query, 0\.5\.",
+    ):
+        ask(whole.query(), mechanism=ob.LaplaceParameters(1.9, total="private")).release()
+    assert whole.remaining_privacy_loss() == [0.5]
+    ask(whole.query(), mechanism=ob.LaplaceParameters(2.0, total="private")).release()
+
+
+REFUSED = {
+    "a class": (
+        {"mechanism": ob.LaplaceParameters},
+        TypeError,
+        "mechanism=.*must be 'auto', the name of a mechanism or a mechanism value",
+    ),
+    "a number": ({"mechanism": 3}, TypeError, "mechanism=3: must be 'auto', the name"),
+    "an unknown name": (
+        {"mechanism": "gaussian"},
+        ValueError,
+        "mechanism='gaussian': is not an installed mechanism; available: .*hellinger_exponential",
+    ),
+    "options of a value": (
+        {"mechanism": ob.mechanisms.HellingerExponential(1.0), "gamma": 1.0},
+        TypeError,
+        "gamma: cannot be added to a mechanism value",
+    ),
+    "options of auto": (
+        {"gamma": 1.0},
+        TypeError,
+        "gamma=1.0: .* nor an option of mechanism='auto'; check its spelling, or name the mech",
+    ),
+    "other options": (
+        {"mechanism": "hellinger_exponential", "noise": "floored"},
+        TypeError,
+        (
+            "noise='floored': .* nor an option of mechanism='hellinger_exponential'; its options"
+            " are sensitivity"
+        ),
+    ),
+    "scale beside a name": (
+        {"mechanism": "hellinger_exponential", "scale": 2.0},
+        TypeError,
+        "scale",
+    ),
+    "a bad option": (
+        {"mechanism": "smooth_hellinger_exponential", "gamma": -1.0},
+        ValueError,
+        "gamma=-1.0: must be finite and greater than 0",
+    ),
+    "no bound": (
+        {"mechanism": "hellinger_exponential", "sensitivity": "local", "size": 150},
+        ValueError,
+        "its privacy loss exceeds what is asked for at every scale",
+    ),
+    "prior too short": (
+        {"prior": [1.0, 1.0]},
+        ValueError,
+        r"prior=\[1.0, 1.0\]: has 2 entries; must have 4",
+    ),
+    "prior of zero": ({"prior": 0}, ValueError, "prior=0: every entry must be greater than 0"),
+    "prior of NaN": (
+        {"prior": math.nan},
+        ValueError,
+        "prior=nan: every entry must be greater than 0",
+    ),
+    "prior of infinity": (
+        {"prior": [1.0, 1.0, 1.0, math.inf]},
+        ValueError,
+        "every entry must be greater than 0",
+    ),
+    "no categories": (
+        {"categories": []},
+        ValueError,
+        r"categories=\[\]: must name at least one category",
+    ),
+    "categories repeated": (
+        {"categories": ["a", "a", "b", "c"]},
+        ValueError,
+        "must not repeat a label",
+    ),
+    "one category": (
+        {"categories": ["a"], "nulls": "a", "unknown": "a"},
+        ValueError,
+        r"categories=\['a'\]: must be at least 2",
+    ),
+    "no policy for nulls": (
+        {"nulls": None},
+        ValueError,
+        r"nulls=None: column 'x' may hold nulls\. Pass nulls=",
+    ),
+    "no policy for others": (
+        {"categories": ["a"]},
+        ValueError,
+        "unknown=None: column 'x' of type Enum.*may hold values outside",
+    ),
+    "no size": (
+        {"size": None},
+        ValueError,
+        "size=None: under change-one neighbours the number of records is public; pass size=",
+    ),
+    "an unknown column": (
+        {"column": "y"},
+        ValueError,
+        "column='y': is not a column of the frame, which has 4",
+    ),
+    "no such type": (
+        {"column": "f"},
+        TypeError,
+        "column='f': has type Float64; must be Enum, String, Categorical, integer or Boolean",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_and_spends_nothing(name):
+    arguments, kind, message = REFUSED[name]
+    whole = context({"changes": 1}, split_evenly_over=1)
+    query = whole.query()
+    if arguments.get("column") == "f":
+        query = query.with_columns(f=pl.col("g").cast(pl.Float64))
+    with pytest.raises(kind, match=message):
+        ob.posterior(query, **{"column": "x", "size": SIZE, "nulls": "none", **arguments}).release()
+    assert whole.current_privacy_loss() == []
+    ask(whole.query(), "one change").release()
+
+
+def test_mechanisms_that_need_a_public_size():
+    for mechanism in (
+        "hellinger_exponential",
+        "smooth_hellinger_exponential",
+        ob.mechanisms.HellingerExponential(9.0),
+    ):
+        with pytest.raises(ValueError, match="records must be public"):
+            ask(context(split_evenly_over=1).query(), mechanism=mechanism)
+    with pytest.raises(ValueError, match=r"total='remainder': .*public number"):
+        ask(context(split_evenly_over=1).query(), mechanism="laplace_parameters", total="remainder")
+
+
+def test_a_wrong_size_is_found_when_counting():
+    """`size` is public, so the message may say that it is wrong; it does not say what is right."""
+    whole = context({"changes": 1}, split_evenly_over=1)
+    with pytest.raises(
+        RuntimeError,
+        match=r"^the number .* size=11, .* was declared",
+    ) as caught:
+        ob.posterior(whole.query(), "x", nulls="none", size=11).release()
+    assert str(SIZE) not in str(caught.value).split("size=11")[1]
+
+
+# --- privacy units that are refused
+
+UNITS_REFUSED = {
+    "insert-delete": ({"contributions": 1, "ordered": True}, "InsertDeleteDistance"),
+    "Hamming": ({"changes": 1, "ordered": True}, "InsertDeleteDistance|HammingDistance"),
+    "local": ({"local": True}, "DiscreteDistance"),
+    "bounds, ordered": (
+        {"contributions": [Bound(per_group=1)], "ordered": True},
+        "InsertDeleteDistance",
+    ),
+    "identifier": (
+        {"contributions": 1, "identifier": "id"},
+        r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* SymmetricIdDistance",
+    ),
+    "identifier changed": (
+        {"changes": 1, "identifier": "id"},
+        r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* ChangeOneIdDistance",
+    ),
+    "identifier with bounds": (
+        {"contributions": [Bound(per_group=1)], "identifier": "id"},
+        r"^query: with an identifier .*\.query\(\)\.truncate_per_group\(3\)`.* FrameDistance",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNITS_REFUSED)
+def test_units_that_do_not_bound_records_are_refused_by_name(name):
+    unit, message = UNITS_REFUSED[name]
+    with pytest.raises((ValueError, OpenDPException), match=message) as found:
+        ob.posterior(context(unit, split_evenly_over=1).query(), "x", nulls="none")
+    assert "file an issue" not in str(found.value)
+
+
+@pytest.mark.parametrize("name", some_of(UNITS, 5))
+def test_a_release_says_whether_its_plan_truncated(name):
+    unit, limit, size, _ = UNITS[name]
+    query = context(unit, split_evenly_over=1).query()
+    if limit is not None:
+        query = query.truncate_per_group(limit)
+    asked = {"column": "x", "size": size, "nulls": "a", "mechanism": LAPLACE}
+    release = ob.posterior(query, **asked).release()
+    assert release.guarantee.truncated == ("identifier" in unit)
+    assert ob.Release.from_json(release.to_json()) == release
+    assert ("about the rows kept" in str(release.sheet().notes)) == ("identifier" in unit)
+    grouped = context(unit, split_evenly_over=1).query()
+    if limit is not None:
+        grouped = grouped.truncate_per_group(limit)
+    asked["mechanism"] = "auto"
+    groups = ob.posterior(grouped, by="g", categories={"g": [1, 2]}, **asked).release()
+    assert groups.guarantee.truncated == groups[1].guarantee.truncated == ("identifier" in unit)
+    assert ob.Release.from_json(groups.to_json()) == groups
+    if name in ("one change", "one contribution", "identifier"):  # a sheet infers every group
+        assert ("about the rows kept" in str(groups.sheet().notes)) == ("identifier" in unit)
+
+
+def test_a_plan_that_fails_on_any_data_is_refused_before_they_are_read():
+    made = context({"contributions": 1, "identifier": "id"}, split_evenly_over=2)
+    limited = made.query().truncate_per_group(1, by=["g"])
+
+    def asked(query):
+        return ob.posterior(query, "x", by="g", categories={"g": [1, 2, 3]}, nulls="a")
+
+    with pytest.raises(ValueError, match=r"on any data.* keep='first'"):
+        asked(limited.truncate_num_groups(2, by=["g"]))
+    with pytest.raises(ValueError, match=r"on any data; .*nope"):
+        asked(made.query().filter(pl.col("nope") == 1))
+    assert asked(
+        limited.truncate_num_groups(2, by=["g"], keep="first")
+    ).release().d_in == ob.Distance(2, 2, 1)
+
+
+def test_a_plan_with_a_function_of_ones_own_is_refused():
+    """Whatever features are enabled."""
+    words = pl.col("s")
+    for applied in (
+        words.map_elements(lambda text: text[:1], pl.String),
+        words.map_batches(lambda texts: texts.rank(), is_elementwise=True),
+    ):
+        query = context(split_evenly_over=1).query().with_columns(first=applied)
+        with pytest.raises(ValueError, match=r"with_columns: .* a function of your"):
+            ob.posterior(query, "first", categories=["a"], nulls="a", unknown="a")
+
+
+def test_bounds_that_prove_nothing():
+    whole = context({"contributions": [Bound(by=["g"], per_group=1)]}, split_evenly_over=1)
+    with pytest.raises((ValueError, OpenDPException), match="no Bound limits the number"):
+        ob.posterior(whole.query(), "x", nulls="none")
+
+
+def test_one_contribution_to_a_frame_of_public_length_counts_as_one_change():
+    """No two frames of one length differ by one record added, so nothing would have to be spent; a
+    release without noise is not what is meant.
+    """
+    whole = context(
+        {"contributions": 1},
+        split_evenly_over=1,
+        margins=[dp.polars.Margin(by=[], invariant="lengths")],
+    )
+    released = ob.posterior(whole.query(), "x", nulls="none", size=SIZE).release()
+    assert (released.d_in, released.epsilon, released.mechanism.scale) == (1, 1.0, 1.0)
+
+
+# --- the query object
+
+
+def test_resolve_gives_a_measurement_that_works_on_its_own():
+    whole = context(split_evenly_over=1)
+    measurement = ask(whole.query()).resolve()
+    assert measurement.input_domain == whole.accountant.input_domain
+    assert measurement.output_measure == dp.max_divergence()
+    assert (measurement.map(1), measurement.map(3)) == (1.0, 3.0)
+    released = measurement(DATA)
+    assert (released.d_in, released.epsilon) == (1, 1.0)
+    assert whole.remaining_privacy_loss() == [1.0]
+
+
+def test_the_prior_is_one_for_every_category_unless_given():
+    assert ask(context(split_evenly_over=1).query()).resolve()(DATA).prior == (1.0,) * 4
+
+
+UNPAID = {
+    "privacy_unit": dp.unit_of(contributions=1),
+    "privacy_loss": dp.loss_of(epsilon=1.0),
+    "split_evenly_over": 1,
+}
+
+
+def test_only_queries_on_frames_are_taken():
+    numbers = dp.Context.compositor(
+        data=[1, 2],
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        domain=dp.vector_domain(dp.atom_domain(T=int)),
+    )
+    for query, name in (
+        (numbers.query(), "Query"),
+        (DATA, "LazyFrame"),
+        (numbers, "a Context itself"),
+        (ob.context(DATA, **UNPAID), "a Context itself"),
+        (None, "NoneType"),
+    ):
+        with pytest.raises(
+            TypeError,
+            match=(
+                r"query: must be a query on a polars frame, as `context\.query\(\)` gives, not"
+                rf" {name}"
+            ),
+        ):
+            ob.posterior(query, "x")
+
+
+def test_data_of_one_s_own_cannot_be_passed_to_release():
+    with pytest.raises(ValueError, match=r"release: .*belong to a Context"):
+        ask(context(split_evenly_over=1).query()).release(DATA)
+
+
+def test_a_release_can_be_processed_further_inside_the_context():
+    whole = context(split_evenly_over=1)
+    query = ask(whole.query())
+    measurement = query.resolve() >> dp.new_function(
+        lambda released: released.to_json(), TO="String"
+    )
+    assert ob.Release.from_json(whole(measurement)).categories == ("a", "b", "c", "none")
+    assert whole.remaining_privacy_loss() == []
+
+
+@pytest.mark.parametrize("epsilon", [0.0, -0.5])
+def test_a_query_without_a_positive_budget_is_refused(epsilon):
+    with pytest.raises(
+        ValueError,
+        match=r"a budget of .*greater than 0",
+    ):
+        ob.posterior(
+            context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none"
+        ).resolve()
+
+
+def test_a_column_must_be_named():
+    with pytest.raises(TypeError, match=r"column=.*: .*name of a column"):
+        ob.posterior(context({"contributions": 1}).query(epsilon=1.0), pl.col("x"), nulls="none")
+
+
+@pytest.mark.parametrize("ask", [ob.posterior, ob.survey])
+def test_what_was_paid_for_is_kept_where_nothing_can_be_made_of_it(ask, monkeypatch):
+    """The debit comes first, so a failure after it must not lose the draw."""
+    frame = pl.DataFrame({"vote": ["a"] * 30 + ["b"] * 10})
+    of = ob.context(
+        frame, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=9.0)
+    )
+    question = {"categories": ["a", "b"], "nulls": ob.DROP, "unknown": ob.DROP}
+    asked = {"vote": question | {"column": "vote"}}
+    query = of.query(epsilon=8.0)
+    made = ask(query, "vote", **question) if ask is ob.posterior else ask(query, asked)
+    monkeypatch.setattr(BoundQuery, "restated", lambda *_: {}["a cause"])
+    with pytest.raises(ob.ReleaseError, match="debited, but nothing could") as caught:
+        made.release()
+    drawn = caught.value.drawn
+    counts = (drawn if ask is ob.posterior else drawn[0]).drawn
+    assert abs(counts[0] - 30) < 20
+    assert of.current_privacy_loss() == 8.0

@@ -1,0 +1,122 @@
+"""Records that are left out: counts, stability over neighbours, and where that is refused."""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.queries.cells_of import cells_of
+from opendp_bayes.queries.question import Question
+from opendp_bayes.trusted.cells import counted
+from opendp_bayes.trusted.kinds import kinds_in
+from opendp_bayes.trusted.truncation import Truncation
+
+SCHEMA = {"vote": pl.String, "town": pl.Boolean}
+VOTES = ("a", "b", "zz", None)
+QUESTIONS = {
+    "one column": Question.of("vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP),
+    "nulls": Question.of("vote", categories=["a", "b"], nulls=ob.DROP, unknown="b"),
+    "others": Question.of("vote", categories=["a", "b"], nulls="none", unknown=ob.DROP),
+    "table": Question.of(
+        ["vote", "town"], categories={"vote": ["a", "b"]}, nulls=ob.DROP, unknown=ob.DROP
+    ),
+    "groups": Question.of(
+        "vote",
+        categories={"vote": ["a", "b"], "town": [True]},
+        nulls=ob.DROP,
+        unknown=ob.DROP,
+        by="town",
+    ),
+}
+
+
+def counts(question: Question, rows: list[tuple[object, object]]) -> np.ndarray:
+    frame = pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy()
+    cells = cells_of(question, kinds_in(frame), None)
+    return counted([cells], frame, frame.collect_schema(), Truncation())[0]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_record_more_moves_one_count_by_one_or_none(name: str) -> None:
+    """Brute force over the frames of at most two records and their neighbours."""
+    records = list(product(VOTES, (True, False, None)))
+    moved = set()
+
+    @cache
+    def of(rows: tuple[tuple[object, object], ...]) -> np.ndarray:
+        return counts(QUESTIONS[name], list(rows))
+
+    for rows in ((), *product(records), *product(records, records)):
+        for record in records if len(rows) < 2 else records[:1]:
+            moved.add(int(np.abs(of((*rows, record)) - of(rows)).sum()))
+    assert moved == {0, 1}
+
+
+def test_what_is_left_is_counted_as_a_filter_leaves_it() -> None:
+    rows = list(product(VOTES, (True, False, None))) * 2
+    assert counts(QUESTIONS["one column"], rows).tolist() == [6, 6]
+    assert counts(QUESTIONS["nulls"], rows).tolist() == [6, 12]
+    assert counts(QUESTIONS["others"], rows).tolist() == [6, 6, 6]
+    assert counts(QUESTIONS["table"], rows).tolist() == [2, 2, 2, 2]
+    assert counts(QUESTIONS["groups"], rows).tolist() == [2, 2]
+
+
+def context(**unit: int) -> dp.Context:
+    rows = list(product(VOTES, (True, False))) * 5
+    return dp.Context.compositor(
+        data=pl.DataFrame(rows, schema=SCHEMA, orient="row").lazy(),
+        privacy_unit=dp.unit_of(**unit),
+        privacy_loss=dp.loss_of(epsilon=1000.0),
+        split_evenly_over=1,
+    )
+
+
+def test_a_release_without_them() -> None:
+    # Noise of scale 1e-3 differs from 0 with probability below e^-999.
+    query = context(contributions=1).query()
+    release = ob.posterior(
+        query, "vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP
+    ).release()
+    assert (release.categories, release.counts) == (("a", "b"), (10, 10))
+    assert (release.relation, release.d_in) == ("add/remove", 1)
+    groups = ob.posterior(
+        context(contributions=1).query(),
+        "town",
+        by="vote",
+        categories={"vote": ["a"]},
+        nulls=ob.DROP,
+    ).release()
+    assert (groups.categories, groups.counts) == ((True, False), ((5, 5),))
+
+
+def test_no_name_of_a_category_is_taken() -> None:
+    question = Question.of("vote", categories=["a", "DROP"], nulls="DROP", unknown=ob.DROP)
+    assert counts(question, [(None, True), ("DROP", True), ("zz", True)]).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("text", ["DROP", "drop"])
+@pytest.mark.parametrize("policy", ["nulls", "unknown"])
+def test_the_text_of_its_name_is_refused(policy: str, text: str) -> None:
+    query = context(contributions=1).query()
+    policies = {"nulls": "b", "unknown": "b", policy: text}
+    message = (
+        rf"{policy}='{text}': would be a new category.* or {policy}=ob\.DROP to leave them out"
+    )
+    with pytest.raises(ValueError, match=message):
+        ob.posterior(query, "vote", categories=["a", "b"], **policies)
+
+
+def test_a_public_number_of_records_is_refused() -> None:
+    query = context(changes=1).query()
+    with pytest.raises(ValueError, match=r"leaves records out.* public, size=40"):
+        ob.posterior(query, "vote", categories=["a", "b"], size=40, nulls=ob.DROP, unknown="b")
+
+
+def test_one_category_is_still_too_few() -> None:
+    question = Question.of("vote", categories=["a"], nulls=ob.DROP, unknown=ob.DROP)
+    with pytest.raises(ValueError, match="2 with the buckets"):
+        counts(question, [])

@@ -1,0 +1,186 @@
+"""What a query shows before it is paid for: nothing is read, nothing is spent, and the release does
+what was said.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.queries.bound_query import BoundQuery
+from tests.helpers.grouped import with_groups
+from tests.helpers.sweeps import some_of
+
+ROWS = 240
+DATA = pl.DataFrame(
+    {"region": ["n", "s", "n", "e"] * (ROWS // 4), "vote": ["yes", "no", "no"] * (ROWS // 3)}
+)
+VOTES = {"categories": ["yes", "no"], "nulls": "no", "unknown": "other"}
+TABLE = {
+    "column": ["region", "vote"],
+    "categories": {"region": ["n", "s"], "vote": ["yes", "no"]},
+    "nulls": {"region": "s", "vote": "no"},
+    "unknown": {"region": "elsewhere", "vote": "no"},
+}
+
+
+def context(path: Path, unit="changes", parts=2, **loss):
+    return dp.Context.compositor(
+        data=pl.scan_parquet(path),
+        privacy_unit=dp.unit_of(**{unit: 2}),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1.0})),
+        split_evenly_over=parts,
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    DATA.write_parquet(tmp_path / "frame.parquet")
+    return tmp_path / "frame.parquet"
+
+
+@pytest.mark.parametrize(
+    ("unit", "loss"),
+    [
+        ("changes", {"epsilon": 1.0}),
+        ("contributions", {"rho": 0.1}),
+        ("contributions", {"epsilon": 1.0, "delta": 1e-7}),
+    ],
+)
+def test_the_release_does_what_was_said(path, unit, loss):
+    whole = context(path, unit, **loss)
+    size = ROWS if unit == "changes" else None
+    query = ob.posterior(whole.query(), "vote", size=size, **VOTES)
+    row = query.summarize(None if size else ROWS).row(0, named=True)
+    assert whole.current_privacy_loss() == [], "nothing is spent"
+    assert row["debits"].startswith(str(query.resolve().map(whole.d_in)))
+    released = query.release()
+    assert (row["column"], row["aggregate"]) == ("vote", "Posterior of 3 categories")
+    assert row["mechanism"] == type(released.mechanism).__name__
+    assert row["scale"] == released.mechanism.scale
+    assert (row["neighbours"], row["d_in"]) == (released.relation, 2)
+    assert (row["epsilon"], row["delta"], row["rho"]) == (
+        released.epsilon,
+        released.delta,
+        released.rho,
+    )
+
+
+def test_where_nulls_and_other_values_are_counted_is_said():
+    frame = pl.LazyFrame({"vote": ["a"], "sure": [True]})
+    query = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    votes = {"categories": ["a", "b"], "nulls": ob.DROP, "unknown": "b"}
+    row = ob.posterior(query, "vote", **votes).summarize().row(0, named=True)
+    assert (row["nulls"], row["unknown"]) == ("left out", "'b'")
+    row = ob.posterior(query, "sure", nulls="none").summarize().row(0, named=True)
+    assert (row["nulls"], row["unknown"]) == ("'none'", "cannot occur")
+    table = {
+        "categories": {"vote": ["a", "b"]},
+        "nulls": {"vote": ob.DROP, "sure": True},
+        "unknown": {"vote": "?"},
+    }
+    row = ob.posterior(query, ["vote", "sure"], **table).summarize().row(0, named=True)
+    assert row["nulls"] == "vote: left out, sure: True"
+    assert row["unknown"] == "vote: '?', sure: cannot occur"
+    asked = {"q": {"column": "vote", **votes}}
+    assert ob.survey(query, asked).summarize()["nulls"].to_list() == ["left out"]
+
+
+def test_nothing_is_read(path):
+    """The file of the data is gone before the summary is asked for."""
+    whole = context(path)
+    query = ob.posterior(whole.query(), "vote", size=ROWS, **VOTES)
+    path.unlink()
+    assert query.summarize().height == 1
+    assert "mechanism=" in repr(query)
+    with pytest.raises(RuntimeError):
+        query.release()
+    assert len(whole.current_privacy_loss()) == 1, "a failure is paid for"
+
+
+@pytest.mark.parametrize("mechanism", some_of(["knorm_parameters", "laplace_parameters"], 1))
+@pytest.mark.slow
+def test_the_expected_width_is_that_of_intervals_of_releases(path, mechanism):
+    """The mean width over 60 releases of balanced counts, within 10 % of what was expected."""
+    whole = context(path, epsilon=0.8)
+    query = ob.posterior(whole.query(), size=ROWS, mechanism=mechanism, **TABLE)
+    width = query.summarize()["interval_width"].item()
+    made = query.resolve()
+    fitted = ob.load_mechanism(mechanism)(made.param)
+    counts, prior = np.full(6, ROWS // 6), np.ones(6)
+    assert query.summarize()["aggregate"].item() == "Posterior of 6 cells"
+    widths = []
+    for drawn in fitted.draw(counts, prior, 60).tolist():
+        released = ob.Release(
+            tuple(drawn),
+            tuple("abcdef"),
+            (1.0,) * 6,
+            fitted,
+            ob.PrivacyGuarantee(ROWS, 1, ob.PrivacyLoss(1, 1, 1), "MaxDivergence"),
+        )
+        lower, upper = released.posterior.interval(0.95)
+        widths.append((upper - lower).mean())
+    assert np.mean(widths) == pytest.approx(width, rel=0.1)
+    assert np.mean(widths) * 1.3 > width > np.mean(widths) / 1.3, "and not of another setting"
+    less = ob.posterior(context(path, epsilon=8.0).query(), size=ROWS, mechanism=mechanism, **TABLE)
+    assert less.summarize()["interval_width"].item() < 0.9 * width
+
+
+def test_groups_have_the_width_within_a_group(path):
+    query = context(path).query().group_by("region")
+    of_groups = with_groups(VOTES, {"region": ["n", "s"]})
+    asked = ob.posterior(query, "vote", size=ROWS, **of_groups)
+    row = asked.summarize().row(0, named=True)
+    assert row["aggregate"] == "Posterior of 3 categories in 2 groups"
+    whole = ob.posterior(context(path).query(), "vote", size=ROWS, **VOTES).summarize()
+    assert row["interval_width"] > 1.2 * whole["interval_width"].item()
+
+
+def test_a_private_number_of_records_needs_a_guess(path):
+    query = ob.posterior(context(path, "contributions").query(), "vote", **VOTES)
+    assert query.summarize()["interval_width"].item() is None
+    few, many = (query.summarize(guess_size=n)["interval_width"].item() for n in (100, 10_000))
+    assert few > 5 * many
+    public = ob.posterior(context(path).query(), "vote", size=ROWS, **VOTES)
+    with pytest.raises(ValueError, match=f"guess_size=100: the number of records, {ROWS}, is pub"):
+        public.summarize(100)
+    with pytest.raises(ValueError, match="guess_size=0: must be between 1"):
+        query.summarize(0)
+
+
+def test_the_repr_says_what_would_be_made_and_debited(path):
+    query = ob.posterior(context(path).query(), size=ROWS, **TABLE)
+    assert repr(query) == (
+        "PosteriorQuery(posterior of 6 cells of 'region', 'vote', prior=1.0, mechanism="
+        f"{query.resolve()(DATA.lazy()).mechanism}, relation='change-one', size={ROWS}, d_in=2,"
+        " debits=0.5 (MaxDivergence))"
+    )
+    whole = dp.Context.compositor(
+        data=DATA.lazy(), privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(rho=1.0)
+    )
+    without = ob.posterior(whole.query(), "vote", **VOTES)
+    assert "has no budget of its own" in repr(without)
+    with pytest.raises(ValueError, match="no budget of its own"):
+        without.summarize()
+
+
+def test_a_scale_is_searched_for_once(path, monkeypatch):
+    searched, search = [], BoundQuery._fitted
+
+    def counting(asked, budget):
+        searched.append(budget)
+        return search(asked, budget)
+
+    monkeypatch.setattr(BoundQuery, "_fitted", counting)
+    query = ob.posterior(context(path).query(), "vote", size=ROWS, **VOTES)
+    assert repr(query)
+    assert query.summarize()["scale"].item() == query.resolve().param
+    assert searched == [0.5]

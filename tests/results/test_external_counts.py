@@ -1,0 +1,428 @@
+"""Noisy counts that other programs have drawn: their laws against what OpenDP draws, what a release
+of them says, and what is refused.
+"""
+
+import itertools
+import json
+import math
+import warnings
+from dataclasses import dataclass
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+from scipy import special, stats
+
+import opendp_bayes as ob
+from opendp_bayes.display.wording import in_words
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from tests.helpers.sweeps import some_of
+
+dp.enable_features("contrib", "honest-but-curious")
+
+LABELS = ("low", "middle", "high")
+AGES = ["18-29", "30-44", "45-64", "65 or more"]
+TEXTS = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
+ZEROS = 5000
+#: How the noise that OpenDP draws is named.
+NOISES: dict[str, Any] = {
+    "discrete_laplace": {"mechanism": "laplace_parameters"},
+    "discrete_gaussian": {"mechanism": "gaussian_parameters"},
+    "laplace": {"mechanism": "laplace_parameters", "noise": "floored"},
+    "gaussian": {"mechanism": "gaussian_parameters", "noise": "rounded"},
+}
+
+
+def drawn_by_opendp(noise: str, scale: float, number: int = ZEROS) -> Any:
+    """OpenDP's own noise on counts of 0."""
+    whole = noise.startswith("discrete")
+    metric = (dp.l1_distance if "laplace" in noise else dp.l2_distance)(
+        T=dp.i32 if whole else dp.f64
+    )
+    atoms = dp.atom_domain(T=dp.i32) if whole else dp.atom_domain(T=dp.f64, nan=False)
+    then = dp.m.then_laplace if "laplace" in noise else dp.m.then_gaussian
+    return ((dp.vector_domain(atoms), metric) >> then(scale))([0 if whole else 0.0] * number)
+
+
+@pytest.mark.parametrize(("noise", "scale"), some_of(product(NOISES, [1.0, 3.5]), 5))
+def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
+    """A chi-squared test, false alarms with probability 1e-6; also that the scale has OpenDP's
+    unit.
+    """
+    drawn = drawn_by_opendp(noise, scale)
+    release = ob.noisy_counts(drawn, range(ZEROS), **NOISES[noise], scale=scale)
+    law = release.mechanism.law(None, np.ones(2)).noise
+    kind = {"discrete_laplace": DiscreteLaplace, "laplace": FlooredLaplace}
+    assert type(law) is kind.get(noise, DiscreteGaussian)
+    for factor, fits in ((1.0, True), (math.sqrt(2), False)):
+        law = type(law)(law.scale * factor)
+        values = np.arange(-40, 41)
+        expected = ZEROS * np.exp(law.log_mass(values))
+        seen = expected > 20
+        found = np.bincount(np.clip(np.array(release.drawn) + 40, 0, 80), minlength=81)
+        observed = np.append(found[seen], ZEROS - found[seen].sum())
+        wanted = np.append(expected[seen], ZEROS - expected[seen].sum())
+        p = stats.chisquare(observed, wanted * ZEROS / wanted.sum()).pvalue
+        assert (p > 1e-6) == fits
+
+
+@pytest.mark.parametrize("size", [None, 9])
+@pytest.mark.parametrize(
+    ("noise", "mechanism"),
+    [
+        ("discrete_laplace", ob.LaplaceParameters(1.5, total="private")),
+        ("discrete_gaussian", ob.GaussianParameters(1.5, total="private")),
+    ],
+)
+def test_the_posterior_is_that_of_a_release(noise: Any, mechanism: Any, size: int | None) -> None:
+    loss = ob.PrivacyLoss(1.0, 0.5, 2.0)
+    prior = (0.5, 1.0, 2.0)
+    own = ob.Release((4, -1, 6), LABELS, prior, mechanism, ob.PrivacyGuarantee(size, 1, loss, ""))
+    given = ob.noisy_counts([4, -1, 6], LABELS, **NOISES[noise], scale=1.5, size=size, prior=prior)
+    assert given.with_guarantee(own.guarantee) == own
+    assert given.posterior.mean() == pytest.approx(own.posterior.mean(), abs=1e-12)
+    assert given.size == size
+
+
+def test_noise_on_floats_of_every_count() -> None:
+    """Its floor is the count and the floor of the noise: the sum over all data sets of the law of
+    that, a difference of two Laplace distribution functions.
+    """
+    drawn = np.array([3.7, -0.2, 2.4])
+    sets = np.array([row for row in itertools.product(range(9), repeat=3) if sum(row) == 8])
+    low = np.floor(drawn) - sets
+    law = stats.laplace(scale=1.5)
+    weights = np.prod(law.cdf(low + 1) - law.cdf(low), axis=1)
+    weights *= stats.dirichlet_multinomial.pmf(sets, np.ones(3), 8)
+    expected = weights @ (sets + 1) / weights.sum() / 11
+    release = ob.noisy_counts(drawn, LABELS, **NOISES["laplace"], scale=1.5, size=8)
+    assert release.posterior.mean() == pytest.approx(expected, abs=1e-6)
+
+
+def test_nothing_is_promised() -> None:
+    release = ob.noisy_counts([4, 6], ["a", "b"], mechanism="laplace_parameters", scale=1.0)
+    assert not release.guarantee.is_stated
+    assert release.epsilon == release.rho == math.inf
+    text = "No privacy loss is stated here. The number of records is private."
+    assert in_words(release.guarantee) == text
+    assert text in release._repr_html_()
+    assert repr(release).endswith("no privacy loss stated)")
+    assert "epsilon" not in repr(release)
+    assert json.loads(release.to_json())["loss"]["epsilon"] is None
+    assert ob.Release.from_json(release.to_json()) == release
+    public = ob.noisy_counts([4, 6], ["a", "b"], mechanism="laplace_parameters", scale=1.0, size=9)
+    assert "The number of records, 9, is public." in in_words(public.guarantee)
+    assert repr(public).endswith("size=9, no privacy loss stated)")
+    known = ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(1.0, 0.5, 2.0), "MaxDivergence")
+    assert known.is_stated
+    assert ob.PrivacyGuarantee(None, 1, ob.PrivacyLoss(math.inf, 0.5, math.inf), "").is_stated
+    # A measure under which no bound was found was asked for all the same.
+    unbounded = ob.PrivacyGuarantee(None, 1, release.guarantee.loss, "ZeroConcentratedDivergence")
+    assert unbounded.is_stated
+    assert unbounded.is_concentrated
+    assert in_words(release.with_guarantee(known).guarantee).startswith("ε = 1 for data sets")
+
+
+def test_an_order_cannot_be_mistaken_where_labels_are_given() -> None:
+    noise = {"mechanism": "gaussian_parameters", "scale": 2.0}
+    release = ob.noisy_counts({"high": 3, "low": 1, "middle": 2}, LABELS, **noise)
+    assert release.drawn == (1, 2, 3)
+    columns = {"x": ("a", "b"), "y": (1, 2, 3)}
+    array = np.arange(6).reshape(2, 3)
+    table = ob.noisy_counts(array, columns, **noise)
+    assert table.axes == ("x", "y")
+    assert table.categories[:4] == (("a", 1), ("a", 2), ("a", 3), ("b", 1))
+    turned = {(x, y): array["ab".index(x), y - 1] for y in (3, 1, 2) for x in "ba"}
+    assert ob.noisy_counts(turned, columns, **noise) == table
+    assert ob.noisy_counts(array.ravel(), columns, **noise) == table
+    three = ob.noisy_counts(np.arange(12).reshape(2, 3, 2), {**columns, "z": ("p", "q")}, **noise)
+    assert dict(zip(three.categories, three.drawn, strict=True))["b", 3, "q"] == 11
+    one = ob.noisy_counts([1, 2, 3], {"y": (1, 2, 3)}, **noise)
+    assert (one.axes, one.categories) == (("y",), ((1,), (2,), (3,)))
+
+
+def test_merged_categories_are_a_level_of_others() -> None:
+    given: dict[str, Any] = {"mechanism": "laplace_parameters", "scale": 3.0}
+    merge = {"rest": ["high", "low"], "middle": ["middle"]}
+    coarse = ob.noisy_counts({"middle": 30, "rest": 90}, LABELS, merge=merge, **given)
+    assert (coarse.categories, coarse.drawn) == (("rest", "middle"), (90, 30))
+    assert coarse.parts == (("high", "low"), ("middle",))
+    fine = ob.noisy_counts([41, 28, 52], LABELS, **given)
+    both: Any = ob.combine_tables({"fine": fine, "coarse": coarse})
+    low, middle, high = both["fine"].counts.mean()
+    assert both["coarse"].counts.mean() == pytest.approx([low + high, middle])
+    assert low + high < 92.5
+    columns = {"x": ("a", "b"), "y": (1, 2)}
+    cells: Any = {"same": [("a", 1), ["b", 2]], "other": [("a", 2), ("b", 1)]}
+    table = ob.noisy_counts([3, 4], columns, merge=cells, **given)
+    assert (table.axes, table.parts[0]) == ((), (("a", 1), ("b", 2)))
+    assert ob.Release.from_json(table.to_json()) == table
+    with pytest.raises(ValueError, match="leaves out 'middle'"):
+        ob.noisy_counts([1, 2], LABELS, merge={"a": ["low"], "b": ["high"]}, **given)
+    with pytest.raises(ValueError, match=r"has shape \(3,\); .*\(2,\)"):
+        ob.noisy_counts([1, 2, 3], LABELS, merge=merge, **given)
+
+
+def test_a_learned_prior() -> None:
+    given = {"mechanism": "laplace_parameters", "scale": 1.0}
+    release = ob.noisy_counts(range(20), range(20), prior="learned", **given)
+    assert release.learned_prior
+    assert release.prior == (1.0,) * 20
+    assert not ob.noisy_counts(range(20), range(20), **given).learned_prior
+
+
+def test_a_chain_of_opendp_and_a_frame_of_polars() -> None:
+    rng = np.random.default_rng(3)
+    ages = rng.choice(AGES, 600).tolist()
+    true = [ages.count(age) for age in AGES]
+    count = dp.t.then_count_by_categories(AGES, null_category=False, TOA=int)
+    of_chain = (TEXTS >> count >> dp.m.then_laplace(scale=2.0))(ages)
+    release = ob.noisy_counts(of_chain, AGES, mechanism="laplace_parameters", scale=2.0)
+    context = dp.Context.compositor(
+        data=pl.LazyFrame({"age": ages}),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=0.5),
+        split_evenly_over=1,
+    )
+    query = context.query().group_by("age").agg(dp.len(signed=True))
+    query = query.with_keys(pl.LazyFrame({"age": AGES}))
+    scale = query.summarize()["scale"].item()
+    frame = query.release().collect()
+    of_frame = ob.noisy_counts(
+        dict(frame.iter_rows()), AGES, mechanism="laplace_parameters", scale=scale
+    )
+    assert scale == 2.0
+    together = ob.combine([release, of_frame], records="same").counts
+    lower, upper = together.interval(1 - 1e-6)
+    assert all(low <= n <= high for low, n, high in zip(lower, true, upper, strict=True))
+
+
+@pytest.mark.slow
+def test_intervals_of_counts_hold_what_was_counted() -> None:
+    """Of 400 releases of four counts; fewer than 92 % with probability below 1e-6."""
+    rng, inside = np.random.default_rng(5), []
+    for _ in range(400):
+        true = rng.multinomial(300, rng.dirichlet(np.ones(4)))
+        drawn = true + np.array(drawn_by_opendp("laplace", 2.0, 4))
+        release = ob.noisy_counts(drawn, AGES, **NOISES["laplace"], scale=2.0, size=300)
+        lower, upper = release.posterior.counts.interval(0.95)
+        inside.append((lower <= true) & (true <= upper))
+    assert np.mean(inside) > 0.92
+
+
+# -- marginals of mbi ---------------------------------------------------------------------------
+
+
+def datavector() -> None:
+    """Stand in for mbi's query of all cells, by its name."""
+
+
+@dataclass
+class Measurement:
+    """A `LinearMeasurement` of mbi, without mbi."""
+
+    noisy_measurement: Any
+    clique: tuple[str, ...]
+    stddev: float
+    query: Any = datavector
+
+
+KEYS = {"a": ["x", "y"], "b": ["p", "q", None], "c": [1, 2]}
+PAIR = Measurement(np.arange(6) - 1, ("a", "b"), 3.0)
+OTHER = Measurement(np.arange(6) + 2, ("b", "c"), 2.0)
+
+
+@pytest.mark.usefixtures("short_chains")
+def test_marginals_of_a_contingency_table() -> None:
+    single = [Measurement(np.array([4, 9]), ("c",), 1.0), Measurement([5, 8], ("c",), 2.0)]
+    total = Measurement([13.0], (), 1.0)
+    marginals = SimpleNamespace(flatten=lambda: [PAIR, OTHER, *single, total])
+    table = SimpleNamespace(keys=KEYS, marginals=marginals)
+    found = ob.noisy_tables(table, mechanism="gaussian_parameters", size=14)
+    assert list(found) == ["a × b", "b × c", "c", "c (2)"]
+    assert found["a × b"].axes == ("a", "b")
+    assert found["a × b"].categories[2] == ("x", "(null)")
+    assert found["a × b"].drawn == (-1, 0, 1, 2, 3, 4)
+    assert found["c"].categories == (1, 2)
+    assert found["c (2)"].axes == ("c",)
+    assert [one.mechanism.scale for one in found.values()] == [3.0, 2.0, 1.0, 2.0]
+    assert {one.size for one in found.values()} == {14}
+    laplace = ob.noisy_tables([PAIR], keys=KEYS, mechanism="laplace_parameters")
+    assert laplace["a × b"].mechanism.scale == pytest.approx(3.0 / math.sqrt(2))
+    with pytest.warns(UserWarning, match="wide for the margins of a"):
+        together = ob.combine_tables(found)
+    assert together.variables == ("a", "b", "c")
+    assert together.marginal("a", "c").measured is False
+    assert together.marginal("c").mean()[0] < 0.5
+
+
+def test_a_real_contingency_table() -> None:
+    pytest.importorskip("mbi")
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 2, 1500)
+    b = (a + rng.integers(0, 2, 1500)) % 3
+    frame = pl.LazyFrame({"a": ["xy"[i] for i in a], "b": ["pqr"[i] for i in b]})
+    for loss, mechanism in (
+        (dp.loss_of(rho=0.05), "gaussian_parameters"),
+        (dp.loss_of(epsilon=1.0), "laplace_parameters"),
+    ):
+        context = dp.Context.compositor(
+            data=frame,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=loss,
+            split_evenly_over=1,
+        )
+        fixed = dp.mbi.Fixed(queries=[dp.mbi.Count(("a", "b")), dp.mbi.Count(("b",))])
+        query = context.query().contingency_table(
+            keys={"a": ["x", "y"], "b": ["p", "q", "r"]}, algorithm=fixed
+        )
+        found = ob.noisy_tables(query.release(), mechanism=mechanism)
+        assert list(found) == ["a × b", "b"]
+        counts = ob.combine_tables(found).marginal("a", "b").counts
+        expected = {
+            ("x", "p"): ((a == 0) & (b == 0)).sum(),
+            ("y", "p"): ((a == 1) & (b == 0)).sum(),
+        }
+        for cell, number in expected.items():
+            lower, upper = counts[cell].interval(1 - 1e-5)
+            assert lower - 5 <= number <= upper + 5
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"measured": []}, ValueError, "holds no marginal of a column"),
+        ({"measured": [Measurement([1.0], (), 1.0)]}, ValueError, "holds no marginal of a column"),
+        ({"keys": None}, TypeError, "keys=None: must be a mapping"),
+        ({"keys": {"a": ["x", "y"]}}, ValueError, "keys: have no labels of 'b'"),
+        ({"mechanism": "uniform"}, ValueError, "mechanism='uniform'"),
+        ({"noise": "uniform"}, ValueError, r"noise='uniform': .*'discrete', 'rounded'"),
+        ({"keys": {**KEYS, "b": ["p", "q"]}}, ValueError, r"has 6\s+numbers .* all 4 cells"),
+        (
+            {"measured": [Measurement(np.arange(6), ("a", "b"), 1.0, lambda factor: factor)]},
+            ValueError,
+            r"measured\[0\]: .*6 numbers .*'<lambda>'",
+        ),
+    ],
+)
+def test_measurements_that_are_refused(change: Any, error: Any, message: str) -> None:
+    given = {"measured": [PAIR], "keys": KEYS, "mechanism": "gaussian_parameters", **change}
+    with pytest.raises(error, match=message):
+        ob.noisy_tables(given.pop("measured"), **given)
+
+
+GIVEN = {
+    "counts": [4, -1, 6],
+    "categories": LABELS,
+    "mechanism": "laplace_parameters",
+    "scale": 2.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"counts": [1, 2]}, ValueError, r"counts: has shape \(2,\); .*\(3,\)"),
+        ({"counts": [1, 2, 3, 4]}, ValueError, "null_category=False"),
+        ({"counts": [1, 2, np.nan]}, ValueError, r"be finite, .*at most 2\^53"),
+        ({"counts": [1, 2, 1e300]}, ValueError, r"be finite, .*at most 2\^53"),
+        ({"counts": ["a", "b", "c"]}, TypeError, "counts"),
+        ({"counts": {"low": 1, "high": 2}}, ValueError, "is absent was left out"),
+        (
+            {"counts": dict.fromkeys((*LABELS, "other"), 1)},
+            ValueError,
+            "of the 3 categories and",
+        ),
+        ({"counts": [1.5, 2.0, 3.0]}, ValueError, "have fractions, .* give noise='floored'"),
+        (
+            {"counts": [1.5, 2.0, 3.0], "mechanism": "gaussian_parameters"},
+            ValueError,
+            r"have fractions, .*'discrete' .*noise='rounded'",
+        ),
+        (
+            {"mechanism": "knorm_parameters"},
+            ValueError,
+            r"mechanism='knorm_parameters': .*'laplace_parameters', 'gaussian_param",
+        ),
+        (NOISES["laplace"], ValueError, "are all whole, .* give noise='discrete'"),
+        (NOISES["gaussian"], ValueError, "are all whole, .* give noise='discrete'"),
+        ({"noise": "rounded"}, ValueError, r"noise='rounded': .*'discrete', 'floored'"),
+        (
+            {**NOISES["gaussian"], "counts": [1.5, 2.1, 3.0], "scale": 0.9},
+            ValueError,
+            r"scale=0.9: .*at least 1 for noise='rounded'",
+        ),
+        ({"noise": "geometric"}, ValueError, "noise='geometric'"),
+        ({"scale": 0.0}, ValueError, "scale=0.0"),
+        ({"size": 0}, ValueError, "size=0"),
+        ({"prior": "auto"}, ValueError, "prior='auto'"),
+        ({"prior": [1.0, 1.0]}, ValueError, "prior"),
+        ({"categories": "abc"}, TypeError, "categories='abc': must be a list"),
+        ({"categories": 3}, TypeError, "categories=3: must be a list"),
+        ({"categories": ["a", "a", "b"]}, ValueError, "at least 2 different labels"),
+        ({"categories": [0.5, "a", "b"]}, TypeError, "label must be a str"),
+        ({"categories": {"x": ["a"]}}, ValueError, r"x=\['a'\]: must be at least 2"),
+    ],
+)
+def test_counts_that_are_refused(change: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        ob.noisy_counts(**{**GIVEN, **change})
+
+
+def test_counts_that_were_clamped_are_noticed() -> None:
+    labels, noise = tuple(range(40)), {"mechanism": "laplace_parameters", "scale": 5.0}
+    drawn = np.array(drawn_by_opendp("discrete_laplace", 5.0, 40))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ob.noisy_counts(drawn, labels, **noise)
+        ob.noisy_counts(np.maximum(drawn, 0) + 9, labels, **noise)
+    with pytest.warns(UserWarning, match=r"are 0 and none .*scale 5"):
+        ob.noisy_counts(np.maximum(drawn, 0), labels, **noise)
+
+
+# --- The noisy total as a level
+
+
+def listed(drawn: Any, scale: float, total: int, scale_of_total: float, a: float) -> Any:
+    """Posterior means of two counts and of their sum, from a list of all counts below 60, at a
+    concentration of the two.
+    """
+    counts, gamma = np.array(list(product(range(60), repeat=2))), special.gammaln
+    n = counts.sum(axis=1)
+    log_p = -np.abs(counts - drawn).sum(axis=1) / scale - np.abs(total - n) / scale_of_total
+    log_p += (gamma(a + counts) - gamma(counts + 1)).sum(axis=1)
+    log_p += gamma(n + 1) - gamma(2 * a + n)
+    p = special.softmax(log_p)
+    return [*(p @ counts), p @ n]
+
+
+@pytest.mark.parametrize(("drawn", "total"), [((3, -1), 9), ((5, 1), 2), ((0, 7), 12)])
+def test_a_noisy_total_is_a_level(drawn: tuple[int, ...], total: int) -> None:
+    """Against a list of all counts, at the concentration that was learned; negative control: a
+    total that another number was drawn for.
+    """
+    of: Any = {"categories": LABELS[:2], "mechanism": "laplace_parameters"}
+    fine = ob.noisy_counts(list(drawn), scale=1.5, **of)
+    whole = ob.noisy_counts([total], scale=0.7, merge={"all": LABELS[:2]}, **of)
+    assert ob.Release.from_json(whole.to_json()) == whole
+    posterior = ob.combine_tables({"fine": fine, "total": whole})
+    means = [*posterior["fine"].counts.mean(), *posterior["total"].counts.mean()]
+    a = posterior.concentrations["fine"]
+    assert means == pytest.approx(listed(np.array(drawn), 1.5, total, 0.7, a), abs=1e-4)
+    assert means != pytest.approx(listed(np.array(drawn), 1.5, total + 1, 0.7, a), abs=0.05)
+
+
+def test_a_noisy_total_alone_has_no_shares() -> None:
+    """It prints, and says what it is good for."""
+    of: Any = {"mechanism": "laplace_parameters", "scale": 0.7}
+    whole = ob.noisy_counts([9], LABELS, merge={"all": LABELS}, **of)
+    with pytest.raises(ValueError, match=r"combine_tables\(\{...\}\)"):
+        _ = whole.posterior
+    assert "combine it with the counts of its parts" in " ".join(str(whole).split())
+    assert "Plug-in" not in str(whole)
+    with pytest.raises(ValueError, match="at least 2 different labels"):
+        ob.noisy_counts([9], ["all"], **of)

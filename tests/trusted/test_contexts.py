@@ -1,0 +1,490 @@
+"""`context`: what it takes, and the messages of what it does not."""
+
+import gc
+import math
+import sys
+import tempfile
+
+import duckdb
+import narwhals as nw
+import narwhals.stable.v1 as stable
+import opendp.prelude as dp
+import pandas as pd
+import polars as pl
+import pytest
+from opendp.context import Context
+from polars.io.plugins import register_io_source
+from pyarrow.dataset import dataset
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.contexts import CheckedContext
+
+Bound = dp.polars.Bound
+DATA = pl.DataFrame(
+    {"vote": ["a", "b", None] * 10, "id": list(range(30)), "g": [1, 2, 3] * 10},
+    schema={"vote": pl.String, "id": pl.Int16, "g": pl.UInt8},
+)
+UNIT, LOSS = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+TEXT = {"column": "vote", "categories": ["a", "b"], "nulls": "none", "unknown": "other"}
+ALMOST_WITHOUT_NOISE = dp.loss_of(epsilon=1e6)
+
+
+def opened(frame=DATA, unit=UNIT, loss=LOSS, **split):
+    return ob.context(frame, privacy_unit=unit, privacy_loss=loss, **split)
+
+
+FRAMES = {
+    "polars, in memory": lambda: DATA,
+    "polars, lazy": lambda: DATA.lazy(),
+    "pandas": lambda: DATA.to_pandas().astype({"vote": "string"}),
+    "pandas, categories": lambda: DATA.to_pandas().astype({"vote": "category"}),
+    "pandas, an index of its own": lambda: (
+        DATA.to_pandas().astype({"vote": "string"}).set_index("id", drop=False)
+    ),
+    "narwhals, lazy": lambda: nw.from_native(DATA.lazy()),
+    "narwhals, of pandas": lambda: nw.from_native(DATA.to_pandas().astype({"vote": "string"})),
+    "narwhals, its stable interface": lambda: stable.from_native(DATA.to_arrow()),
+    "Arrow": lambda: DATA.to_arrow(),
+    "Arrow, a dictionary": lambda: DATA.cast({"vote": pl.Categorical}).to_arrow(),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_every_frame_is_counted_alike(name):
+    context = opened(FRAMES[name](), loss=ALMOST_WITHOUT_NOISE, split_evenly_over=1)
+    assert isinstance(context, Context)
+    assert ob.posterior(context.query(), **TEXT).release().counts == (10, 10, 10, 0)
+
+
+@pytest.mark.parametrize("name", ["pandas, categories", "Arrow, a dictionary"])
+def test_categories_of_the_data_are_not_taken_for_public(name):
+    query = opened(FRAMES[name](), split_evenly_over=1).query()
+    with pytest.raises(ValueError, match="categories=None: column 'vote' of type"):
+        ob.posterior(query, **{**TEXT, "categories": None})
+
+
+def test_small_integers_are_widened_and_enums_of_polars_are_kept():
+    frame = DATA.with_columns(pl.col("vote").cast(pl.Enum(["a", "b"])))
+    for given in (frame, frame.lazy()):
+        context = opened(given, loss=ALMOST_WITHOUT_NOISE, split_evenly_over=2)
+        of_g = ob.posterior(context.query(), "g", categories=[1, 2], nulls=1, unknown=2)
+        assert of_g.release().counts == (10, 20)
+        assert ob.posterior(context.query(), "vote", nulls="a").release().counts == (20, 10)
+
+
+def test_arguments_reach_opendp():
+    unit = dp.unit_of(contributions=2, identifier="id")
+    context = opened(unit=unit, loss=dp.loss_of(rho=0.5, delta=1e-6), split_by_weights=[1, 3])
+    first = ob.posterior(context.query().truncate_per_group(3), **TEXT).release()
+    assert (first.d_in, first.rho) == (6, pytest.approx(0.125))
+    margin = dp.polars.Margin(by=["g"], invariant="lengths")
+    context = opened(unit=dp.unit_of(changes=1), margins=[margin])
+    released = ob.posterior(context.query(epsilon=0.5), size=30, **TEXT).release()
+    assert (released.size, context.current_privacy_loss()) == (30, 0.5)
+    assert opened(loss=dp.loss_of(epsilon=1)).d_out == 1.0, "a whole number will do"
+
+
+def test_the_file_of_a_frame_in_memory_lives_as_long_as_its_context(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    context = opened(split_evenly_over=1)
+    [path] = tmp_path.glob("opendp-bayes-*/data")
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    query = ob.posterior(context.query(), **TEXT)
+    del context
+    gc.collect()
+    assert query.release().size is None
+    del query
+    gc.collect()
+    assert not path.exists()
+
+
+MANY = 2**31 - 1
+#: What is given to `opened`, the error, and the whole message.
+MESSAGES = {
+    "ε = 0": (
+        {"loss": dp.loss_of(epsilon=0.0)},
+        ValueError,
+        "epsilon=0.0: must be finite and greater than 0.",
+    ),
+    "ε = inf": (
+        {"loss": dp.loss_of(epsilon=math.inf)},
+        ValueError,
+        "epsilon=inf: must be finite and greater than 0.",
+    ),
+    "ε = nan": (
+        {"loss": dp.loss_of(epsilon=math.nan)},
+        ValueError,
+        "epsilon=nan: must be finite and greater than 0.",
+    ),
+    "ε < 0": (
+        {"loss": dp.loss_of(epsilon=-1.0)},
+        ValueError,
+        "epsilon=-1.0: must be finite and greater than 0.",
+    ),
+    "ε = True": (
+        {"loss": dp.loss_of(epsilon=True)},
+        TypeError,
+        "epsilon=True: must be a number, not bool.",
+    ),
+    "ρ = 0": (
+        {"loss": dp.loss_of(rho=0.0)},
+        ValueError,
+        "rho=0.0: must be finite and greater than 0.",
+    ),
+    "ε = 0 with δ": (
+        {"loss": dp.loss_of(epsilon=0.0, delta=1e-6)},
+        ValueError,
+        "epsilon=0.0: must be finite and greater than 0.",
+    ),
+    "δ = 1": (
+        {"loss": dp.loss_of(epsilon=1.0, delta=1.0)},
+        ValueError,
+        "delta=1.0: must be at least 0 and less than 1.",
+    ),
+    "δ < 0": (
+        {"loss": dp.loss_of(epsilon=1.0, delta=-1e-6)},
+        ValueError,
+        "delta=-1e-06: must be at least 0 and less than 1.",
+    ),
+    "δ = nan": (
+        {"loss": dp.loss_of(rho=1.0, delta=math.nan)},
+        ValueError,
+        "delta=nan: must be at least 0 and less than 1.",
+    ),
+    "δ = True": (
+        {"loss": dp.loss_of(epsilon=1.0, delta=True)},
+        TypeError,
+        "delta=True: must be a number, not bool.",
+    ),
+    "a number for a loss": (
+        {"loss": 1.0},
+        TypeError,
+        "privacy_loss=1.0: must be what OpenDP makes, as in dp.loss_of(epsilon=1.0).",
+    ),
+    "another measure": (
+        {"loss": (dp.renyi_divergence(), 1.0)},
+        ValueError,
+        "privacy_loss=RenyiDivergence: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each"
+        " with or without delta=.",
+    ),
+    "no contributions": (
+        {"unit": dp.unit_of(contributions=0)},
+        ValueError,
+        f"contributions=0: must be between 1 and {MANY}.",
+    ),
+    "no changes": (
+        {"unit": dp.unit_of(changes=0)},
+        ValueError,
+        f"changes=0: must be between 1 and {MANY}.",
+    ),
+    "fewer than none": (
+        {"unit": dp.unit_of(contributions=-1)},
+        ValueError,
+        f"contributions=-1: must be between 1 and {MANY}.",
+    ),
+    "too many": (
+        {"unit": dp.unit_of(changes=MANY + 1)},
+        ValueError,
+        f"changes={MANY + 1}: must be between 1 and {MANY}.",
+    ),
+    "contributions = True": (
+        {"unit": dp.unit_of(contributions=True)},
+        TypeError,
+        "contributions=True: must be a whole number, not bool.",
+    ),
+    "a fraction": (
+        {"unit": dp.unit_of(contributions=1.5)},
+        TypeError,
+        "contributions=1.5: must be a whole number, not float.",
+    ),
+    "a Bound of 0": (
+        {"unit": dp.unit_of(contributions=[Bound(per_group=3), Bound(by=["g"], num_groups=0)])},
+        ValueError,
+        f"contributions: Bound.num_groups=0: must be between 1 and {MANY}.",
+    ),
+    "no Bound": (
+        {"unit": dp.unit_of(contributions=[3])},
+        TypeError,
+        "contributions: 3 must be a number or a dp.polars.Bound.",
+    ),
+    "a number for a unit": (
+        {"unit": 1},
+        TypeError,
+        "privacy_unit=1: must be what OpenDP makes, as in dp.unit_of(contributions=1).",
+    ),
+    "a unit of something else": (
+        {"unit": dp.unit_of(l1=2.0)},
+        ValueError,
+        "privacy_unit=L1Distance(f64): must be dp.unit_of(contributions=...) or"
+        " dp.unit_of(changes=...).",
+    ),
+    "nobody's column": (
+        {"unit": dp.unit_of(contributions=1, identifier="person")},
+        ValueError,
+        "privacy_unit: identifier='person' is not a column of the frame, which has 3; its schema"
+        " names them.",
+    ),
+    "no queries": (
+        {"split_evenly_over": 0},
+        ValueError,
+        "split_evenly_over=0: must be between 1 and 1e+12 queries.",
+    ),
+    "split_evenly_over = True": (
+        {"split_evenly_over": True},
+        TypeError,
+        "split_evenly_over=True: must be a whole number, not bool.",
+    ),
+    "no weights": (
+        {"split_by_weights": []},
+        TypeError,
+        "split_by_weights=[]: must be a sequence of numbers, one for each query.",
+    ),
+    "a text as a weight": (
+        {"split_by_weights": "12"},
+        TypeError,
+        "split_by_weights='12': must be a sequence of numbers, one for each query.",
+    ),
+    "no margins": (
+        {"margins": [{"by": []}]},
+        TypeError,
+        "margins=<list>: must be a sequence of dp.polars.Margin.",
+    ),
+    "a weight of 0": (
+        {"split_by_weights": [1, 0]},
+        ValueError,
+        "split_by_weights[1]=0: must be finite and greater than 0.",
+    ),
+    "both": (
+        {"split_evenly_over": 2, "split_by_weights": [1, 1]},
+        ValueError,
+        "split_evenly_over, split_by_weights: both are given; give one, or neither.",
+    ),
+    "a mapping": (
+        {"frame": {"vote": ["a"]}},
+        TypeError,
+        "data=dict: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
+        " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
+    ),
+    "a path": (
+        {"frame": "votes.csv"},
+        ValueError,
+        "data=votes.csv: is not a file; check the path.",
+    ),
+    "a frame of an engine": (
+        {"frame": duckdb.sql("SELECT 'a' AS vote")},
+        TypeError,
+        "data=duckdb.DuckDBPyRelation: is a frame of an engine; open what"
+        " `opendp_bayes_engines.columns(frame, [...])` writes of it (pip install"
+        " opendp-bayes-engines).",
+    ),
+    "two columns of one name": (
+        {"frame": pd.DataFrame([["a secret", "b"]], columns=["a secret", "a secret"])},
+        ValueError,
+        "data=pandas.DataFrame: two columns have one name; rename them.",
+    ),
+    "a Series": (
+        {"frame": DATA["vote"]},
+        TypeError,
+        "data=polars.Series: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas"
+        " or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
+    ),
+    "a batch of Arrow": (
+        {"frame": DATA.to_arrow().to_batches()[0]},
+        TypeError,
+        "data=pyarrow.RecordBatch: must be a LazyFrame or a DataFrame of polars, a DataFrame of"
+        " pandas or a table of pyarrow. Make one of it first, as in pl.DataFrame(...).",
+    ),
+    "nothing": (
+        {"frame": None},
+        TypeError,
+        "data=NoneType: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or a"
+        " table of pyarrow.",
+    ),
+    "a value that does not fit": (
+        {"frame": pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})},
+        TypeError,
+        "data=pandas.DataFrame: a column cannot be made one of polars, for a reason that is"
+        " withheld, because it may show a value. Convert it yourself, and pass the frame of"
+        " polars.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_message_of(name):
+    arguments, kind, message = MESSAGES[name]
+    with pytest.raises(kind) as caught:
+        opened(**arguments)
+    assert str(caught.value) == message
+    assert caught.value.__cause__ is None
+    assert "a secret" not in str(caught.value.__context__)
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        # Whose first line is taken for the names of columns.
+        (lambda path: pl.scan_csv(path).select("vote"), "secret,yes\nother,no\n"),
+        (pl.scan_ndjson, '{"vote": "yes"}\n{"vote": secret}\n'),
+    ],
+)
+def test_a_frame_that_has_no_schema_shows_nothing_of_its_file(read, text, tmp_path):
+    path = tmp_path / "votes"
+    path.write_text(text)
+    with pytest.raises(pl.exceptions.PolarsError, match=r"secret|'s'"):
+        read(path).collect_schema()  # the negative control
+    with pytest.raises(RuntimeError, match=r"looking up its names.* run the plan") as caught:
+        opened(read(path))
+    assert caught.value.__context__ is None
+
+
+def test_without_narwhals_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(
+        ImportError,
+        match=r"pandas\.DataFrame: is not a frame.*opendp-bayes\[fra",
+    ):
+        opened(DATA.to_pandas())
+    opened(DATA, split_evenly_over=1).query()
+
+
+QUERIES = {
+    "inf": ({"epsilon": math.inf}, ValueError, "epsilon=inf: must be finite and greater than 0."),
+    "nan": ({"epsilon": math.nan}, ValueError, "epsilon=nan: must be at least 0 and finite."),
+    "negative": ({"epsilon": -0.5}, ValueError, "epsilon=-0.5: must be at least 0 and finite."),
+    "True": ({"epsilon": True}, TypeError, "epsilon=True: must be a number, not bool."),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_message_of_a_query(name):
+    given, kind, message = QUERIES[name]
+    context = opened()
+    with pytest.raises(kind) as caught:
+        context.query(**given)
+    assert str(caught.value) == message
+    assert context.current_privacy_loss() == 0.0
+
+
+def test_a_budget_of_nothing_buys_what_is_public_and_no_posterior():
+    margin = dp.polars.Margin(by=["g"], invariant="lengths")
+    context = opened(unit=dp.unit_of(changes=1), margins=[margin])
+    lengths = context.query(epsilon=0.0).group_by("g").agg(dp.len(signed=True)).release()
+    assert dict(lengths.collect().iter_rows()) == {1: 10, 2: 10, 3: 10}
+    with pytest.raises(ValueError, match=r"budget of 0\.0; .*finite"):
+        ob.posterior(context.query(epsilon=0.0), size=30, **TEXT).release()
+
+
+def test_a_divided_budget_that_is_spent():
+    context = opened(split_evenly_over=2)
+    with pytest.raises(ValueError, match=r"takes no epsilon, .*Context divides"):
+        context.query(epsilon=0.5)
+    for _ in range(2):
+        ob.posterior(context.query(), **TEXT).release()
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message follows
+        context.query()
+    assert str(caught.value) == (
+        "query: the budget of the Context, which was divided for 2 queries (0.5, 0.5), is spent;"
+        " nothing is left for another. Keep the releases that were made, or divide the next"
+        " Context's budget by more queries, as in split_evenly_over=3."
+    )
+
+
+def test_a_query_whose_share_another_release_took_says_so_and_spends_nothing():
+    context = opened(split_by_weights=[9, 1])
+    first, second = (ob.posterior(context.query(), **TEXT) for _ in range(2))
+    first.release()
+    message = (
+        r"query: its privacy loss 0\.8\d+ exceeds the share of .* next, 0\.09\d+: .* ask again,"
+    )
+    with pytest.raises(ValueError, match=message):
+        second.release()
+    assert len(context.current_privacy_loss()) == 1
+    assert ob.posterior(context.query(), **TEXT).release().epsilon < 0.11
+
+
+def test_a_refusal_says_what_is_left_and_spends_nothing():
+    context = opened()
+    ob.posterior(context.query(epsilon=0.75), **TEXT).release()
+    for _ in range(2):
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message follows
+            ob.posterior(context.query(epsilon=0.5), **TEXT).release()
+        assert str(caught.value) == (
+            "query: its privacy loss 0.5 exceeds what is left of the Context's budget: 1.0, less"
+            " 0.75 already spent, where OpenDP rounds the sum up. Nothing was released or spent;"
+            " ask for less, at most about 0.25."
+        )
+        assert context.current_privacy_loss() == 0.75
+    assert ob.posterior(context.query(epsilon=0.25), **TEXT).release().epsilon == 0.25
+
+
+def own_data(**changes):
+    """A Context over data of one's own, as an engine opens it."""
+    arguments = {
+        "privacy_unit": dp.unit_of(contributions=1),
+        "privacy_loss": dp.loss_of(epsilon=1.0),
+        "split_evenly_over": 1,
+        "split_by_weights": None,
+    } | changes
+    check = arguments.pop("check", lambda metric: None)
+    frame = pl.LazyFrame({"vote": ["a", "b"]})
+    domain = dp.domain_of(frame, infer=True)
+    return CheckedContext.opened(frame, domain, ["vote"], arguments, check=check)
+
+
+def test_a_context_over_data_of_ones_own_is_checked_like_any():
+    seen = []
+
+    def refused(metric):
+        seen.append(metric)
+        raise ValueError("no plan is proved for it")
+
+    assert own_data(check=seen.append).query()
+    with pytest.raises(ValueError, match="no plan is proved"):
+        own_data(check=refused)
+    assert seen == [dp.symmetric_distance()] * 2
+    for unit in ("contributions", "changes"):
+        with pytest.raises(ValueError, match="identifier='person' is not a column"):
+            own_data(privacy_unit=dp.unit_of(**{unit: 1}, identifier="person"))
+
+
+def of_a_source():
+    """A frame as `register_io_source` makes it."""
+
+    def rows(columns, predicate, number, batch):
+        yield DATA if columns is None else DATA.select(columns)
+
+    return register_io_source(rows, schema=DATA.schema)
+
+
+SOURCES = {
+    "a source of rows": of_a_source,
+    "a dataset of pyarrow": lambda: pl.scan_pyarrow_dataset(dataset(DATA.to_arrow())),
+    "a step after it": lambda: of_a_source().filter(pl.col("g") > 1),
+    "one side of a join": lambda: DATA.lazy().join(of_a_source(), on="id"),
+    "one of several": lambda: pl.concat([DATA.lazy(), of_a_source()]),
+    "a second reading": lambda: of_a_source().cache(),
+    "in narwhals": lambda: nw.from_native(of_a_source()),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_frame_of_a_python_function_is_refused_with_what_to_do(name, tmp_path):
+    """OpenDP 0.16 ends the process after some hundred of them, when it frees one."""
+    frame = SOURCES[name]()
+    with pytest.raises(ValueError, match=r"data=.*a Python function.*sink_parquet\(path\)"):
+        opened(frame)
+    written = nw.to_native(frame, pass_through=True).collect()
+    written.write_parquet(tmp_path / "rows.parquet")
+    for instead in (written, pl.scan_parquet(tmp_path / "rows.parquet")):
+        assert opened(instead, loss=ALMOST_WITHOUT_NOISE, split_evenly_over=1).query()
+
+
+def test_it_is_not_read_in_a_context_of_opendp_either():
+    frame = of_a_source().cast({"id": pl.Int32, "g": pl.UInt32})
+    context = Context.compositor(
+        data=frame, privacy_unit=UNIT, privacy_loss=LOSS, split_evenly_over=1
+    )
+    asked = ob.posterior(context.query(), **TEXT)
+    with pytest.raises(Exception, match="is not read: its rows"):
+        asked.release()

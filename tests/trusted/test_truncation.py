@@ -1,0 +1,423 @@
+"""Rows of each identifier kept by a fixed rule: what a release says of it, that every question
+counts the same ones, whatever frame they come from, and which frames have no order to go by.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.display.wording import limited
+from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.trusted import cells as joint_cells
+from opendp_bayes.trusted.boundary import ContractError, ReleaseError
+from opendp_bayes.trusted.truncation import Truncation, require_order
+
+C = pl.col
+AGES = list(range(16))
+FOURS = {str(at): AGES[at : at + 4] for at in range(0, 16, 4)}
+GROUPS = ["a", "b", "c"]
+RNG = np.random.default_rng(1)
+#: Five rows of each person, shuffled.
+FRAME = pl.DataFrame(
+    {
+        "who": RNG.permutation(np.repeat(np.arange(4000), 5)),
+        "age": RNG.integers(0, 16, 20_000),
+        "group": RNG.choice(GROUPS, 20_000),
+    }
+)
+#: Where it is asked whether there is an order, and not what it decides.
+FEW = FRAME.head(200)
+#: Where the posterior is what is asked for.
+SOME = FRAME.filter(C("who") < 400)
+AGE: dict[str, Any] = {"column": "age", "categories": AGES, "nulls": 0, "unknown": 0}
+TABLE = {
+    "column": ["age", "group"],
+    "categories": {"age": AGES, "group": GROUPS},
+    "nulls": {"age": 0, "group": "a"},
+    "unknown": {"age": 0, "group": "a"},
+}
+LEVELS = {"four": {**AGE, "merge": FOURS}, "age": AGE, "table": TABLE}
+
+
+def opened(data: pl.LazyFrame, queries: int = 1, **loss: float) -> Any:
+    return dp.Context.compositor(
+        data=data,
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(**(loss or {"epsilon": 1e5 * queries})),
+        split_evenly_over=queries,
+    )
+
+
+def kept(plan: Callable[[Any], Any]) -> str:
+    return Truncation.of(
+        object.__getattribute__(plan(opened(FRAME.lazy()).query()), "polars_plan")
+    ).kept
+
+
+RANKED = pl.struct("age", "group").rank("dense").over("who")
+NUMBERED = pl.int_range(pl.len()).over("who")
+FIXED = [
+    (lambda q: q.truncate_per_group(2, keep="first"), "the first 2 rows of each who"),
+    (lambda q: q.truncate_per_group(1, keep="last"), "the last row of each who"),
+    (
+        lambda q: q.filter(C("age") > 3).truncate_per_group(2, keep="first").filter(C("age") < 9),
+        "the first 2 rows of each who",
+    ),
+    (
+        lambda q: (
+            q.truncate_per_group(2, by=["group"], keep="first")
+            .with_columns(old=C("age") > 9)
+            .truncate_num_groups(3, by=["group"], keep="last")
+        ),
+        "the first 2 rows of each who, group; of these the last 2 groups by group of each who",
+    ),
+    (lambda q: q.filter((NUMBERED <= 2) & (C("age") > 1)), None),
+    (lambda q: q.filter(NUMBERED <= 2), "the first 3 rows of each who"),
+    (lambda q: q.filter(pl.lit(2) > NUMBERED), "the first 2 rows of each who"),
+    (lambda q: q.filter(pl.lit(2) >= NUMBERED), "the first 3 rows of each who"),
+    (lambda q: q.filter(RANKED < 3), "the first 2 groups by age, group of each who"),
+]
+NOT_FIXED = [
+    lambda q: q,
+    lambda q: q.filter(C("age") > 3),
+    lambda q: q.truncate_per_group(2),
+    lambda q: q.truncate_per_group(2, keep=dp.polars.SortBy(["age"])),
+    lambda q: q.truncate_per_group(3, keep="first").truncate_per_group(2),
+    lambda q: q.truncate_per_group(2).truncate_per_group(1, keep="first"),
+    lambda q: q.truncate_per_group(2, by=[C("age") % 2], keep="first"),
+    lambda q: q.truncate_num_groups(2, by=[C("age") % 2], keep="first"),
+    lambda q: q.truncate_num_groups(2, by=["group"]),
+    lambda q: q.filter((NUMBERED < 2) & (NUMBERED < 3)),
+    lambda q: q.filter(pl.lit(1) + 1 > NUMBERED),
+]
+
+
+@pytest.mark.parametrize(("plan", "rule"), [(plan, rule or "") for plan, rule in FIXED])
+def test_a_fixed_rule_in_words(plan: Any, rule: str) -> None:
+    assert kept(plan) == rule
+
+
+@pytest.mark.parametrize("plan", NOT_FIXED)
+def test_no_rule_where_rows_are_drawn_or_it_is_not_known(plan: Any) -> None:
+    assert kept(plan) == ""
+
+
+def test_no_rule_where_a_step_makes_other_rows() -> None:
+    limited = FRAME.lazy().filter(NUMBERED < 2)
+    assert Truncation.of(limited).kept == "the first 2 rows of each who"
+    assert Truncation.of(limited.group_by("who").agg(pl.len())).kept == ""
+
+
+def in_memory(_: Path) -> pl.LazyFrame:
+    return FRAME.lazy()
+
+
+def in_chunks(_: Path) -> pl.LazyFrame:
+    return pl.concat(FRAME.iter_slices(1111), rechunk=False).lazy()
+
+
+def in_csv(folder: Path) -> pl.LazyFrame:
+    FRAME.write_csv(folder / "frame.csv")
+    return pl.scan_csv(folder / "frame.csv")
+
+
+def in_parquet(folder: Path) -> pl.LazyFrame:
+    FRAME.write_parquet(folder / "frame.parquet", row_group_size=1000)
+    return pl.scan_parquet(folder / "frame.parquet")
+
+
+def in_files(folder: Path) -> pl.LazyFrame:
+    for number, part in enumerate(FRAME.iter_slices(3000)):
+        part.write_parquet(folder / f"{number}.parquet", row_group_size=500)
+    return pl.scan_parquet(folder / "*.parquet")
+
+
+def in_arrow(folder: Path) -> pl.LazyFrame:
+    pl.concat(FRAME.iter_slices(700), rechunk=False).write_ipc(folder / "frame.arrow")
+    return pl.scan_ipc(folder / "frame.arrow")
+
+
+def sorted_first(folder: Path) -> pl.LazyFrame:
+    return in_parquet(folder).sort("group", maintain_order=True).filter(C("age") > -1)
+
+
+def stacked(folder: Path) -> pl.LazyFrame:
+    half = in_parquet(folder).with_columns(half=C("age") > 7)
+    return pl.concat([half.filter(C("half")), half.filter(~C("half"))])
+
+
+def joined(folder: Path) -> pl.LazyFrame:
+    names = pl.LazyFrame({"group": GROUPS, "name": ["x", "y", "z"]})
+    return in_parquet(folder).join(names, on="group", maintain_order="left_right")
+
+
+SOURCES = [in_memory, in_chunks, in_csv, in_parquet, in_files, in_arrow, sorted_first, stacked]
+SOURCES.append(joined)
+
+
+def apart(survey: Any) -> int:
+    """The records by which the three questions do not add up, but for noise far below one."""
+    four, age, table = (np.array(survey[name].drawn) for name in LEVELS)
+    assert four.sum() == age.sum() == table.sum() == 8000
+    differences = age.reshape(4, 4).sum(axis=1) - four, table.reshape(16, 3).sum(axis=1) - age
+    return sum(int(np.abs(each).sum()) for each in differences)
+
+
+#: Every source, with either end in turn; the others take as long again.
+KEPT = [
+    pytest.param(source, keep, marks=() if (at % 2 == 0) == (keep == "first") else pytest.mark.slow)
+    for at, source in enumerate(SOURCES)
+    for keep in ("first", "last")
+]
+
+
+@pytest.mark.parametrize(("source", "keep"), KEPT)
+def test_every_question_and_release_counts_the_same_rows(
+    source: Any, keep: Any, tmp_path: Path
+) -> None:
+    data = source(tmp_path)
+    of = opened(data, 3)
+    surveys = [
+        ob.survey(of.query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(2)
+    ]
+    assert [apart(survey) for survey in surveys] == [0, 0]
+    assert len({survey["table"].drawn for survey in surveys}) == 1
+    rows = data.collect().group_by("who", maintain_order=True)
+    exact = (rows.head(2) if keep == "first" else rows.tail(2))["age"].value_counts()
+    assert dict(exact.iter_rows()) == dict(enumerate(surveys[0]["age"].drawn))
+    rules = {survey[name].guarantee.kept for survey in surveys for name in LEVELS}
+    assert rules == {f"the {keep} 2 rows of each who"}, "by which they may be combined"
+
+
+@pytest.mark.parametrize("keep", ["first", pytest.param("last", marks=pytest.mark.slow)])
+def test_releases_of_the_same_rows_have_one_posterior(keep: Any) -> None:
+    query = opened(SOME.lazy(), 3).query
+    age, four, again = (
+        ob.survey(query().truncate_per_group(2, keep=keep), LEVELS).release() for _ in range(3)
+    )
+    together: Any = ob.combine_tables({"age": age["age"], "four": four["four"]})
+    assert together["age"].counts.mean() == pytest.approx(again["age"].drawn, abs=0.01)
+
+
+#: One of a frame, of a file, of several, and of a plan.
+DRAWN = {in_memory, in_parquet, in_files, joined}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [pytest.param(source, marks=[pytest.mark.slow] * (source not in DRAWN)) for source in SOURCES],
+)
+def test_rows_that_are_drawn_are_the_same_in_one_survey_and_no_other(
+    source: Any, tmp_path: Path
+) -> None:
+    """Of 8000 rows drawn twice some are others, surely."""
+    of = opened(source(tmp_path), 3)
+    surveys = [ob.survey(of.query().truncate_per_group(2), LEVELS).release() for _ in range(2)]
+    assert [apart(survey) for survey in surveys] == [0, 0]
+    assert surveys[0]["table"].drawn != surveys[1]["table"].drawn
+    rules = [{survey[name].guarantee.kept for name in LEVELS} for survey in surveys]
+    assert [len(each) for each in rules] == [1, 1] != len(set.union(*rules))
+    assert all(
+        each.startswith("rows drawn at random, once for survey ") for each in set.union(*rules)
+    )
+    together = {"age": surveys[0]["age"], "four": surveys[1]["four"]}
+    with pytest.raises(ValueError, match="true counts differ; release all"):
+        ob.combine_tables(together)
+    alone = ob.posterior(of.query().truncate_per_group(2), **AGE).release()
+    assert alone.guarantee.kept == ""
+    with pytest.raises(ValueError, match="first of each, with `query"):
+        ob.combine_tables({"age": surveys[0]["age"], "alone": alone})
+
+
+def test_two_questions_are_of_the_same_drawn_rows() -> None:
+    both = {name: LEVELS[name] for name in ("four", "age")}
+    survey = ob.survey(opened(FRAME.lazy()).query().truncate_per_group(2), both).release()
+    four, age = (np.array(survey[name].drawn) for name in both)
+    assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
+
+
+def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
+    survey = ob.survey(opened(SOME.lazy()).query().truncate_per_group(2), LEVELS).release()
+    posterior: Any = ob.Survey.from_json(survey.to_json()).posterior
+    assert posterior["age"].counts.mean() == pytest.approx(survey["age"].drawn, abs=0.01)
+    (said,) = limited(survey["age"].guarantee)
+    assert "limited to rows drawn at random, once for survey" in said
+
+
+def test_a_step_that_makes_other_rows_is_carried_out_once() -> None:
+    """Each person has the age of one row, drawn; of 4000 people of two rows or more."""
+    one_row = opened(FRAME.lazy()).query().truncate_per_group(1).group_by("who")
+    query = one_row.agg(C("age").min(), C("group").min())
+    survey = ob.survey(query, LEVELS).release()
+    four, age = (np.array(survey[name].drawn) for name in ("four", "age"))
+    assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
+
+
+UNORDERED = [
+    lambda data: data.sort("group"),
+    lambda data: data.unique(),
+    lambda data: data.group_by("who", "age").agg(C("group").first()),
+    lambda data: data.join(data.select("group").unique(), on="group"),
+    lambda data: data.join(
+        pl.LazyFrame({"group": GROUPS, "name": GROUPS}), on="group", maintain_order="left"
+    ),
+    lambda data: data.map_batches(lambda frame: frame),
+    lambda data: data.select(pl.all().sort_by("group")),
+    lambda data: data.select(pl.all().shuffle(seed=1)),
+    lambda data: data.select(pl.all().sample(fraction=1.0, shuffle=True, seed=1)),
+    lambda data: data.select(each=pl.struct(pl.all()).unique()).unnest("each"),
+    lambda data: data.sort("group").filter(C("age") > -1),
+    lambda data: data.select(pl.all().shuffle(seed=1)).filter(C("age") > -1),
+]
+
+
+@pytest.mark.parametrize("make", UNORDERED)
+def test_frames_without_a_fixed_order_are_refused_and_paid_for(make: Any) -> None:
+    of = opened(make(FEW.lazy()), 2, epsilon=2.0)
+    with pytest.raises(ReleaseError, match="no fixed order: it joins"):
+        ob.survey(of.query().truncate_per_group(2, keep="first"), LEVELS).release()
+    drawn = ob.survey(of.query().truncate_per_group(2), LEVELS).release()
+    assert drawn["age"].guarantee.truncated
+
+
+#: Limits that go by the order of rows, of which no rule is said.
+BY_ORDER = [
+    lambda q: q.truncate_per_group(3, keep="first").truncate_per_group(2),
+    lambda q: q.truncate_per_group(2).truncate_per_group(1, keep="last"),
+    lambda q: q.truncate_per_group(1, keep=dp.polars.SortBy(["group"])),
+    lambda q: q.filter((NUMBERED < 2) & (NUMBERED < 3)),
+    lambda q: q.truncate_per_group(1, by=[C("age") % 2], keep="first").truncate_num_groups(
+        1, by=[C("age") % 2], keep="first"
+    ),
+    lambda q: q.truncate_per_group(1, keep="first").group_by("who").agg(age=C("age").min()),
+]
+
+
+@pytest.mark.parametrize("plan", BY_ORDER)
+def test_limits_by_order_need_one_whether_or_not_a_rule_is_said(plan: Any) -> None:
+    def released(data: pl.LazyFrame) -> Any:
+        return ob.posterior(plan(opened(data, epsilon=1.0).query()), **AGE).release()
+
+    assert released(FEW.lazy()).guarantee.kept == ""
+    assert released(FEW.lazy().sort("group", maintain_order=True)).guarantee.truncated
+    with pytest.raises(ReleaseError, match="no fixed order"):
+        released(FEW.lazy().sort("group"))
+
+
+def test_limits_by_values_or_at_random_need_no_order() -> None:
+    data = FEW.lazy().sort("group")
+    drawn = opened(data, epsilon=1.0).query().truncate_per_group(2)
+    ranked = opened(data, epsilon=1.0).query().filter(RANKED < 3).truncate_per_group(2)
+    for query in (drawn, ranked):
+        assert ob.posterior(query, **AGE).release().guarantee.truncated
+
+
+def test_an_order_that_nobody_limited_by_is_not_accepted() -> None:
+    """A limit that polars does not show must not pass for none."""
+    with pytest.raises(ContractError, match="no fixed order"):
+        require_order(FRAME.lazy().filter(C("age") > 3))
+
+
+def test_one_record_more_moves_rows_of_others_where_order_is_not_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The negative control: without the check the promise of one record was false."""
+    monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
+    frame = FRAME.with_columns(third=C("age") % 3, half=C("age") // 8)
+    one_more = pl.concat([frame.head(1).with_columns(who=pl.lit(-1, pl.Int64)), frame])
+
+    def drawn(data: pl.DataFrame) -> Any:
+        query = opened(data.lazy().sort("third", "half"), epsilon=1e6).query()
+        limited = query.filter((NUMBERED < 1) & (NUMBERED < 2))
+        return ob.posterior(limited, **AGE).release()
+
+    one, other = drawn(frame), drawn(one_more)
+    assert one.guarantee.d_in == 1
+    assert np.abs(np.subtract(one.drawn, other.drawn)).sum() > 1
+
+
+@pytest.mark.parametrize("make", [UNORDERED[1], UNORDERED[2]])
+def test_frames_without_a_fixed_order_do_differ(
+    make: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The negative control: nothing else would notice."""
+    monkeypatch.setattr(joint_cells, "require_order", lambda frame: None)
+    of = opened(make(in_parquet(tmp_path)), 3)
+    found = [
+        ob.survey(of.query().truncate_per_group(1, keep="first"), {"table": TABLE}).release()
+        for _ in range(3)
+    ]
+    assert len({survey["table"].drawn for survey in found}) > 1
+
+
+@pytest.mark.parametrize(("stable", "same"), [(True, True), (False, False)])
+def test_a_sort_without_order_lets_one_record_more_change_rows_of_others(
+    stable: bool, same: bool
+) -> None:
+    """Why it is refused, and why `maintain_order` is enough: not by chance, polars sorts alike."""
+    numbered = FRAME.with_columns(
+        row=pl.int_range(pl.len()), third=C("age") % 3, half=C("age") // 8
+    )
+    one_more = numbered.head(1).with_columns(who=pl.lit(-1, pl.Int64))
+
+    def first(frame: pl.DataFrame) -> dict[int, int]:
+        ordered = frame.lazy().sort("third", "half", maintain_order=stable)
+        rows = ordered.filter(NUMBERED < 1).collect(engine="streaming")
+        return dict(rows.filter(C("who") >= 0).select("who", "row").iter_rows())
+
+    assert (first(numbered) == first(pl.concat([one_more, numbered]))) == same
+
+
+def test_steps_that_can_keep_the_order_and_do() -> None:
+    data = FRAME.lazy()
+    in_order = [
+        data.unique(maintain_order=True),
+        data.group_by("who", maintain_order=True).agg(pl.len()),
+        data.with_row_index().head(5).rename({"age": "years"}).cast({"who": pl.String}),
+        data.select(pl.all().reverse()),
+        data.select(pl.all().sort_by("group", maintain_order=True)),
+    ]
+    for frame in in_order:
+        require_order(frame.filter(NUMBERED < 2))
+        require_order(frame.filter(NUMBERED < 2).group_by("who").agg(one=1))
+
+
+def test_a_context_of_a_frame_in_memory_has_one_posterior() -> None:
+    with_text = FRAME.with_columns(C("group").cast(pl.Enum(GROUPS)))
+    of = ob.context(
+        with_text,
+        privacy_unit=dp.unit_of(contributions=1, identifier="who"),
+        privacy_loss=dp.loss_of(rho=50.0),
+        split_evenly_over=1,
+    )
+    tree = ob.levels("age", AGES, branching=4, nulls=0, unknown=0)
+    query = ob.survey(of.query().truncate_per_group(2, keep="first"), tree)
+    posterior: Any = query.release().posterior
+    exact = FRAME.group_by("who", maintain_order=True).head(2)["age"].to_numpy()
+    assert posterior["age by 4"].counts.mean() == pytest.approx(np.bincount(exact // 4), abs=10)
+
+
+@pytest.mark.parametrize("keep", ["first", "sample"])
+def test_overlapping_tables_have_one_posterior(keep: Any) -> None:
+    sexes = FRAME.with_columns(sex=C("who") % 2 == 0).lazy()
+    asked = {
+        "table": {**TABLE, "mechanism": "laplace_parameters"},
+        "sexes": {
+            "column": ["group", "sex"],
+            "categories": {"group": GROUPS, "sex": [True, False]},
+            "nulls": {"group": "a", "sex": True},
+            "unknown": {"group": "a"},
+            "mechanism": "laplace_parameters",
+        },
+    }
+    of = opened(sexes, 2, epsilon=20.0)
+    query = ob.survey(of.query().truncate_per_group(2, keep=keep), asked, share="equal")
+    survey = query.release()
+    posterior = survey_posterior(dict(survey.items()), ess=20)
+    assert posterior.records.mean() == pytest.approx(8000, abs=60)
