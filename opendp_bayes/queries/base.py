@@ -129,7 +129,7 @@ class ReleasedQuery(Query, ABC, Generic[R]):
 
 
 class AskedQuery(ReleasedQuery[R]):
-    """A query with one question: an `Asked`, or one that is `Fitting`."""
+    """A query with one question: a `BoundQuery`, or one that is `Fitting`."""
 
     def __init__(self, asked: Any) -> None:
         super().__init__(*parts_of(asked.base)._replace(chain=asked.chain))

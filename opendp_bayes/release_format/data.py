@@ -36,7 +36,7 @@ class ReleasedData(Guaranteed):
         Concentration of the prior, one entry for each category.
     mechanism : Mechanism
         The mechanism that made the release, with its scale.
-    promise
+    guarantee
         Neighbours, privacy loss and measure (`PrivacyGuarantee`).
     axes : tuple[str, ...]
         The columns of a joint table, whose labels are tuples; empty where one column is asked.

@@ -49,7 +49,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         Draws of the mean probabilities, shape `(draws, k)`.
     drawn
         What the mechanism drew for every group, shape `(G, k)`.
-    promise
+    guarantee
         What the release promises that this is computed from (`PrivacyGuarantee`).
     diagnostics
         Of the draws (`Diagnostics`): R-hat and effective draws of ln κ first, then of every entry

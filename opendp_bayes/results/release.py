@@ -49,7 +49,7 @@ class Release(ShownAtOnce, InferredRelease):
         Concentration of the prior, one entry for each category.
     mechanism
         The mechanism that made the release, with its scale.
-    promise
+    guarantee
         Between which data sets the privacy loss holds, and what it is (`PrivacyGuarantee`); its
         parts are also `size`, `d_in`, `loss`, `measure`, `relation`, `epsilon`, `delta` and `rho`.
     axes
@@ -361,7 +361,7 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         Labels and prior concentration, the same for every group.
     mechanism : Mechanism
         Made one draw for all groups.
-    promise
+    guarantee
         What is promised to all records (`PrivacyGuarantee`), those in no group included; its parts
         are also `size`, `d_in`, `loss` and so on. The numbers of records of the groups are private.
     axes : tuple[str, ...]

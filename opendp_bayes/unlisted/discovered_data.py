@@ -27,7 +27,7 @@ class DiscoveredData(Guaranteed):
         The law of the noise, its threshold, and the noise of the rest (`Discovery`).
     drawn_rest : int or None
         The noisy number of records of all hidden categories together; None where it was not bought.
-    promise
+    guarantee
         Neighbours, privacy loss and measure (`PrivacyGuarantee`).
     people : bool
         Whether a count is the number of people who have the category, and not of records.
