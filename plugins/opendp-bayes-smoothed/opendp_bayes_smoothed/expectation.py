@@ -49,8 +49,6 @@ def smoothed_value(
         For arguments that are not valid, for a value that is not between 0 and 1, and for too many
         records.
 
-    Examples
-    --------
     >>> def tie(counts):
     ...     return counts[0] == counts[1]
     >>> round(smoothed_value(tie, [[0.5, 0.5], [0.6, 0.4]], 10), 6)

@@ -118,8 +118,6 @@ class SamplingHistogram(_OfASample):
     Under differential privacy the loss is `(0, T/n)`, the probability that the record is drawn, and
     no finite ε needs less (Theorem 3 iii): as a pure loss it is infinite.
 
-    Examples
-    --------
     >>> SamplingHistogram(rate=0.998).samples(1000)
     998
     """

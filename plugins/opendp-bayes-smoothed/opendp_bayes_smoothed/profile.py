@@ -68,8 +68,6 @@ def database_profile(
     ValueError, TypeError
         For arguments that are not valid, and for too many records.
 
-    Examples
-    --------
     >>> database_profile([16_144_093, 9_139_661], 0.998, 0.04)
     1.64...e-08
     """

@@ -56,8 +56,6 @@ def smoothed_delta(
     ValueError, TypeError
         For arguments that are not valid, and for too many records.
 
-    Examples
-    --------
     >>> round(smoothed_delta([[0.5, 0.5], [0.9, 0.1]], size=50, rate=0.8, epsilon=3.0), 6)
     0.347648
     """
@@ -150,8 +148,6 @@ def composed(losses: Iterable[tuple[float, float]]) -> tuple[float, float]:
     ValueError, TypeError
         For a negative loss.
 
-    Examples
-    --------
     >>> composed([(0.5, 0.25), (1.0, 0.125)])
     (1.5, 0.375)
     """
