@@ -88,6 +88,7 @@ def test_all_packages_have_public_functions() -> None:
     assert {name.split(".")[0] for name in PUBLIC} >= {
         "opendp_bayes",
         "opendp_bayes_engines",
+        "opendp_bayes_research",
         "opendp_bayes_smoothed",
     }
     assert len(PUBLIC) > 60

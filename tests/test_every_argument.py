@@ -26,7 +26,7 @@ from tests.helpers.argument_rows_of_losses import LOSSES, PLAN
 from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
 from tests.helpers.argument_rows_of_posteriors import POSTERIORS
 from tests.helpers.argument_rows_of_surveys import SURVEYS
-from tests.helpers.doors import PUBLIC
+from tests.helpers.doors import PUBLIC, names_of
 from tests.helpers.optional import arviz_or_skip
 
 ROWS = [*LOSSES, *PAPERS, *POSTERIORS, *SURVEYS, *CONSTRUCTORS, *QUERIES]
@@ -40,8 +40,6 @@ def _quick(coarse_errors: None, short_chains: None, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_an_argument_matters(row: Row) -> None:
-    if row.function is research.privacy_loss_distribution:
-        pytest.importorskip("dp_accounting")
     if row.function.__name__ == "to_arviz":
         arviz_or_skip()
     check(row)
@@ -66,14 +64,15 @@ def test_progress_is_reported() -> None:
 
 #: Not called with what a loss, a plan or a posterior depends on.
 WITHOUT_ROWS = {"available_mechanisms", "load_mechanism", "on_disk"}
-#: Give or compare draws, which differ from call to call; `tests/auditing` and
+#: Give or compare draws, which differ from call to call; the tests of audits and
 #: `tests/trusted/test_drawing.py` vary their arguments.
 DRAWS = {"audit", "measured_sampler"}
 
 
 def every_argument() -> set[tuple[str, str]]:
     """Of all public functions, mechanisms and their losses, profiles and posteriors."""
-    public = [value for name, value in PUBLIC.items() if name not in WITHOUT_ROWS | DRAWS]
+    everything = {**PUBLIC, **names_of(research)}
+    public = [value for name, value in everything.items() if name not in WITHOUT_ROWS | DRAWS]
     mechanisms = [kind for kind in public if hasattr(kind, "proven_loss")]
     mechanisms.remove(ob.Mechanism)
     functions = [*filter(inspect.isfunction, public), *mechanisms, *PRESETS]

@@ -86,6 +86,17 @@ LOSSES = [
         vary("tune", False, DIFFERENT, lambda m: m.gamma, mechanism=SMOOTH),
     ),
     *rows(
+        research.calibrate_thoroughly,
+        {"mechanism": EHD, **PAIR, "epsilon": 1.0},
+        scale,
+        vary("mechanism", ob.mechanisms.HellingerExponential(1.0, "local"), LARGER),
+        vary("size", 2, LARGER),
+        vary("prior", (0.1, 0.1), LARGER),
+        vary("epsilon", 2.0, SMALLER),
+        vary("proportions", (0.0, 1.0), DIFFERENT, lambda m: m.gamma, mechanism=SMOOTH),
+        vary("tune", False, DIFFERENT, lambda m: m.gamma, mechanism=SMOOTH),
+    ),
+    *rows(
         ob.plan,
         PLAN,
         score,
