@@ -23,7 +23,7 @@ def inside_of_text(docstring: str) -> list[str]:
     """Paragraphs of a docstring with an example that is not their beginning, which are shown as
     text.
     """
-    parts = cleandoc(docstring).split("\n\n")
+    parts = cleandoc(docstring).replace("Examples\n--------\n", "").split("\n\n")
     return [part for part in parts if ">>> " in part and not part.startswith(">>> ")]
 
 
