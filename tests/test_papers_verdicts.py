@@ -22,6 +22,7 @@ from tests.helpers.by_path import loaded
 ROOT = Path(__file__).parent.parent
 with (ROOT / "docs" / "research" / "papers.csv").open(newline="", encoding="utf-8") as _file:
     ROWS = {row["id"]: row for row in csv.DictReader(_file)}
+SMOOTHED = ROOT / "plugins" / "opendp-bayes-smoothed" / "examples" / "paper.py"
 ONES = [1.0, 1.0]
 CONSTANT = math.sqrt(1 - math.pi / 4)
 
@@ -84,8 +85,7 @@ def test_s28_what_the_paper_says_of_the_elections_is_true() -> None:
     """In every setting δ(x) is far below the δ = η of differential privacy; with 0.01 % lost and
     t = .6 it is below 1/n.
     """
-    examples = ROOT / "plugins" / "opendp-bayes-smoothed" / "examples"
-    votes = loaded(examples / "paper.py").elections().values()
+    votes = loaded(SMOOTHED).elections().values()
     for lost in (0.002, 0.0001):
         for t in (0.5, 0.51, 0.6):
             epsilon = math.log(t / (1 - t))
@@ -179,11 +179,11 @@ def test_nobody_is_accused_of_what_the_paper_does_not_say(claim: str, words: str
 
 
 def test_s8_lemma_2_is_true_of_two_values() -> None:
-    rng, threshold = np.random.default_rng(0), obs.threshold_of(0.5)
+    rng, paper = np.random.default_rng(0), loaded(SMOOTHED)
 
     def excess(laws: list[list[float]]) -> float:
-        both = obs.divergence(laws[0], laws[1], 0.5) + obs.divergence(laws[1], laws[0], 0.5)
-        return obs.adjusted_utility(laws, threshold) - both
+        both = paper.divergence(*laws[:2], 0.5) + paper.divergence(*laws[1::-1], 0.5)
+        return float(paper.utility(laws, paper.threshold(0.5)) - both)
 
     two = [excess(rng.dirichlet(np.ones(3), 2).tolist()) for _ in range(100)]
     fails = excess([[1, 0], [1, 0], [0, 1]]) == 1
