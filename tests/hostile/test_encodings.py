@@ -277,7 +277,7 @@ def test_a_separator_that_may_be_hidden_is_refused(encoding: str, tmp_path: Path
     path, content = tmp_path / "votes.csv", f"id|number|vote\n{ROWS}".encode()
     options = ("--separator", "|", "--encoding", encoding)
     message = str(release_of(path, content, *ONE, *options, code=2))
-    assert f"--separator '|': may be part of another character in {encoding}, where" in message
+    assert f"--separator='|': may be part of another character in {encoding}, where" in message
     assert "must be ',' or tab there" in message
     assert release_of(path, content, *ONE, "--separator", "|") == (1, 0)
     comma = content.replace(b"|", b",")
