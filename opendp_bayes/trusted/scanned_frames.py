@@ -33,9 +33,9 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
     is never freed. A scan crosses as a file name.
 
     The whole frame is written, so select the columns that are needed first. The file is readable by
-    its owner only and is removed at the end of the `with` block, or, without one, by `close()`,
-    when the object is collected or when the process ends (`docs/limits.md`, "Temporary files"). The
-    file is needed for as long as a Context uses the scan.
+    its owner only, and is removed at the end of the `with` block. Without one it is removed by
+    `close()`, when the object is collected, or when the process ends (`docs/limits.md`, "Temporary
+    files"). The file is needed for as long as a Context uses the scan.
 
     Raises `RuntimeError`, without a cause, where a lazy frame fails.
 

@@ -570,7 +570,7 @@ def test_two_draws_that_agree_are_two_looks() -> None:
         (lambda p: survey_posterior({"x": 3}), TypeError, r"tables\['x'\]: must be a Release"),
         (lambda p: survey_posterior(tables(), concentration=0), ValueError, "concentration=0"),
         (lambda p: survey_posterior(tables(), ess=0), ValueError, "ess=0"),
-        (lambda p: ob.combine_tables(tables(), draws_may_agree=3), ValueError, "draws_m"),
+        (lambda p: ob.combine_tables(tables(), draws_may_agree=3), TypeError, "draws_m"),
     ],
 )  # fmt: skip
 def test_errors_say_what_to_do(call: Any, error: type[Exception], message: str) -> None:
