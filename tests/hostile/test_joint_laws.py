@@ -290,7 +290,7 @@ def test_notices_two_tables_with_the_same_noise() -> None:
 def test_notices_a_scale_that_is_off(factor: float) -> None:
     law = law_of_noise("DiscreteLaplace", SCALE)
     exact, off = (
-        np.array([discrete_laplaces(Fraction(SCALE * by), 40) for _ in range(40)])
+        np.array([discrete_laplaces(Fraction(SCALE * by), 40) for _ in range(100)])
         for by in (1.0, factor)
     )
     assert faults([Drawn(exact, law)]) == []

@@ -60,10 +60,10 @@ def smoothed(distributions: ArrayLike, *, size: int) -> Measure:
         For arguments that are not valid.
     """
     require_features("smoothed")
-    in_words = SmoothedDP(
+    guarantee = SmoothedDP(
         as_size(size), tuple(tuple(row) for row in vertices(distributions).tolist())
     )
-    return user_divergence(in_words.identifier, in_words)
+    return user_divergence(guarantee.identifier, guarantee)
 
 
 def make_sampling_histogram(
@@ -235,21 +235,21 @@ def _under(
 ) -> Measurement:
     """Make the measurement of the mechanism under a smoothed measure, from that under OpenDP's."""
     space = promised.input_domain.descriptor
-    in_words = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
-    known = isinstance(in_words, SmoothedDP)
-    if not (known and output_measure == user_divergence(in_words.identifier, in_words)):
+    guarantee = deepcopy(output_measure.descriptor)  # the measure hands its own to anyone
+    known = isinstance(guarantee, SmoothedDP)
+    if not (known and output_measure == user_divergence(guarantee.identifier, guarantee)):
         raise ValueError(
             f"output_measure={output_measure}: must be a measure of OpenDP or made by"
             " smoothed(distributions, size=...)."
         )
-    if in_words.size != space.size or len(in_words.vertices[0]) != space.k:
+    if guarantee.size != space.size or len(guarantee.vertices[0]) != space.k:
         raise ValueError(
-            f"output_measure={output_measure}: is for {in_words.size} records and"
-            f" {len(in_words.vertices[0])} categories; the input has {space.size} and {space.k}."
+            f"output_measure={output_measure}: is for {guarantee.size} records and"
+            f" {len(guarantee.vertices[0])} categories; the input has {space.size} and {space.k}."
         )
 
     def smoothed_map(d_in: int) -> SmoothedLoss:
-        return SmoothedLoss(deepcopy(in_words), mechanism, as_distance(d_in))
+        return SmoothedLoss(deepcopy(guarantee), mechanism, as_distance(d_in))
 
     name = type(mechanism).__name__
     return make_user_measurement(

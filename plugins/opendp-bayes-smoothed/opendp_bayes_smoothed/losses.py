@@ -48,14 +48,14 @@ class SmoothedLoss:
     them it says what differential privacy promises. `composed` adds up several releases.
     """
 
-    in_words: SmoothedDP
+    guarantee: SmoothedDP
     mechanism: SamplingHistogram | NoisySamplingHistogram
     d_in: int = 1
 
     @property
     def pure_epsilon(self) -> float:
         """The release is `(pure_epsilon, 0)`-differentially private for any data."""
-        size, prior = self.in_words.size, np.ones(len(self.in_words.vertices[0]))
+        size, prior = self.guarantee.size, np.ones(len(self.guarantee.vertices[0]))
         return self.mechanism.proven_loss(self.d_in, size=size, prior=prior).epsilon
 
     def delta(self, epsilon: float) -> float:
@@ -75,7 +75,7 @@ class SmoothedLoss:
         promised = self.promised_delta(epsilon)
         if promised == 0 or self.d_in > 1:
             return promised
-        return exp_up(_log_delta(self.in_words, self.mechanism, epsilon, math.log(promised)))
+        return exp_up(_log_delta(self.guarantee, self.mechanism, epsilon, math.log(promised)))
 
     def promised_delta(self, epsilon: float) -> float:
         """Return the δ of differential privacy, whatever the data are.
@@ -95,7 +95,7 @@ class SmoothedLoss:
         if pure < 700:
             gap = math.exp(epsilon) * math.expm1(pure - epsilon)
             noise = upper_end(gap / (math.exp(pure) + 1), 2.0**-40)
-        return min(noise, self.mechanism.drawn(self.d_in, self.in_words.size))
+        return min(noise, self.mechanism.drawn(self.d_in, self.guarantee.size))
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε with a smoothed δ of at most `delta`, to a relative 2^-20 and
@@ -120,11 +120,11 @@ class SmoothedLoss:
         up = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float
         deltas = "; ".join(f"{up(self.delta(e)):.3g} at ε = {e:g}" for e in epsilons)
         corners = "; ".join(
-            "(" + ", ".join(f"{p:.4g}" for p in row) + ")" for row in self.in_words.vertices
+            "(" + ", ".join(f"{p:.4g}" for p in row) + ")" for row in self.guarantee.vertices
         )
         return (
             f"Smoothed differential privacy: δ is at most {deltas}, on average over data sets of"
-            f" {self.in_words.size} independent records, each from some distribution in the convex"
+            f" {self.guarantee.size} independent records, each from some distribution in the convex"
             f" hull of {corners}, in the order of the categories. It says nothing of one data set,"
             " nor where this does not describe the data."
         )
@@ -147,12 +147,12 @@ class SmoothedLoss:
 
 @lru_cache(maxsize=256)
 def _log_delta(
-    in_words: SmoothedDP,
+    guarantee: SmoothedDP,
     mechanism: SamplingHistogram | NoisySamplingHistogram,
     epsilon: float,
     log_promised: float,
 ) -> float:
-    corners, size = np.array(in_words.vertices), in_words.size
+    corners, size = np.array(guarantee.vertices), guarantee.size
     samples, k = mechanism.samples(size), corners.shape[1]
     histograms = databases(size, corners)
     logs = log_profiles(draw_of(mechanism.replacement), samples, histograms, epsilon)

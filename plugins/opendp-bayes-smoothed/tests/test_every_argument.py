@@ -191,7 +191,7 @@ ROWS: list[Row] = [
     *rows(
         obs.SmoothedDP,
         {"size": 10, "vertices": ((0.5, 0.5), (0.9, 0.1))},
-        lambda in_words: obs.SmoothedLoss(in_words, NOISE).delta(0.1),
+        lambda guarantee: obs.SmoothedLoss(guarantee, NOISE).delta(0.1),
         vary("size", 20, SMALLER),
         vary("vertices", ((0.5, 0.5),), SMALLER),
     ),

@@ -96,7 +96,7 @@ def test_smoothed_map(posterior: dp.Transformation) -> None:
     measurement = posterior >> obs.then_sampling_histogram(measure, 0.8)
     assert measurement.output_measure == measure
     loss = measurement.map(1)
-    assert loss.in_words.vertices == ((0.3, 0.7), (0.8, 0.2))
+    assert loss.guarantee.vertices == ((0.3, 0.7), (0.8, 0.2))
     assert loss.delta(3.0) == obs.smoothed_delta(CORNERS, SIZE, 0.8, 3.0)
     assert loss.delta(3.0) < 0.1 < 0.8, "far below the δ of differential privacy"
     assert loss.delta(loss.epsilon(0.05)) <= 0.05
@@ -311,8 +311,8 @@ def test_nothing_handed_out_changes_the_smoothed_map(posterior: dp.Transformatio
     measurement = posterior >> obs.then_sampling_histogram(measure, 0.1)
     loss = measurement.map(1)
     delta = loss.delta(0.5)
-    for in_words in (measure.descriptor, loss.in_words):
-        object.__setattr__(in_words, "vertices", ((0.5, 0.5),))
+    for guarantee in (measure.descriptor, loss.guarantee):
+        object.__setattr__(guarantee, "vertices", ((0.5, 0.5),))
     assert loss.delta(0.5) != delta, "the control: a value in hand does change"
     assert measurement.map(1).delta(0.5) == delta
 

@@ -379,8 +379,8 @@ def test_the_smoothed_loss_of_several_records_is_above_every_pair_s(
     """Of noisy sampling, at every ε; what is said of one record is not."""
     mechanism, size = noisy(scale, 0.3), 6
     laws = {x: noisy_law(x, mechanism.samples(size), scale) for x in oracles.data_sets(size, 2)}
-    in_words = obs.SmoothedDP(size, ((0.25, 0.75), (0.625, 0.375)))
-    several, one = (obs.SmoothedLoss(in_words, mechanism, d) for d in (d_in, 1))
+    guarantee = obs.SmoothedDP(size, ((0.25, 0.75), (0.625, 0.375)))
+    several, one = (obs.SmoothedLoss(guarantee, mechanism, d) for d in (d_in, 1))
     exceeded = []
     for epsilon in (0.0, 0.5 * several.pure_epsilon, 0.9 * several.pure_epsilon):
         worst = max(

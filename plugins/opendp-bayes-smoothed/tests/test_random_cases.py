@@ -119,8 +119,8 @@ def of_noise(rng: np.random.Generator) -> Found:
 
     mechanism = obs.NoisySamplingHistogram(scale, rate=float(s.rate))
     s = Setting(s.k, s.size, mechanism.samples(s.size), "without", s.epsilon, s.corners)
-    in_words = SmoothedDP(s.size, tuple(map(tuple, obs.vertices(s.rows).tolist())))
-    loss = SmoothedLoss(in_words, mechanism)
+    guarantee = SmoothedDP(s.size, tuple(map(tuple, obs.vertices(s.rows).tolist())))
+    loss = SmoothedLoss(guarantee, mechanism)
     # The oracle leaves out counts beyond 8 above the sample: it is below the truth, by little.
     return Found("noise", loss.delta(s.epsilon), s.smoothed(noised), Fraction(2))
 
