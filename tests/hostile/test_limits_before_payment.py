@@ -16,13 +16,20 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 
+import opendp_bayes
 import opendp_bayes as ob
-import opendp_bayes.inference
 from opendp_bayes.queries.bound_query import BoundQuery
 from opendp_bayes_template import HammingExponential
 from tests.helpers.command_line import run
 
-ROOT = Path(opendp_bayes.inference.__file__).parent
+PACKAGE = Path(opendp_bayes.__file__).parent
+#: Where the files of each part of inference are named from, those of the slices too.
+PARTS = {
+    "inference": PACKAGE / "inference",
+    "surveys/levels": PACKAGE / "surveys",
+    "surveys/survey_tables": PACKAGE / "surveys",
+    "unlisted/posterior": PACKAGE / "unlisted",
+}
 
 #: Of what was drawn, which nobody knows before.
 DRAWN = """
@@ -88,9 +95,9 @@ survey_tables/survey_posterior:SurveyPosterior._written
 survey_tables/survey_posterior:SurveyPosterior._copies
 survey_tables/table_posterior:TablePosterior.release
 survey_tables/table_posterior:TableDraws.counted
-unlisted/noisy_keys:_noisy_counts
-unlisted/noisy_keys:NoisyKeys.__post_init__
-unlisted/noisy_keys:NoisyKeys._bought
+posterior/noisy_keys:_noisy_counts
+posterior/noisy_keys:NoisyKeys.__post_init__
+posterior/noisy_keys:NoisyKeys._bought
 ways:way_to
 """
 #: Of a mechanism of a plugin whose law no reader knows, or that has a likelihood but no number.
@@ -158,8 +165,9 @@ def raises(tree: ast.AST, name: str = "") -> Iterator[str]:
 
 def test_every_refusal_of_the_inference_is_listed() -> None:
     found = {
-        f"{path.relative_to(ROOT).with_suffix('').as_posix()}:{name}"
-        for path in ROOT.rglob("*.py")
+        f"{path.relative_to(root).with_suffix('').as_posix()}:{name}"
+        for part, root in PARTS.items()
+        for path in (PACKAGE / part).rglob("*.py")
         for name in raises(ast.parse(path.read_text(encoding="utf-8")))
     }
     listed = [*PUBLIC, *(" ".join([DRAWN, ASKED, PLUGINS, TABLES])).split()]
@@ -190,7 +198,7 @@ def refused_by(release: Callable[[], Any]) -> tuple[str, str]:
     path = Path(frames[-1].f_code.co_filename)
     if path.name == "tilt_search.py" and frames[-1].f_code.co_name == "_too_uncertain":
         frames.pop()
-    where = path.relative_to(ROOT).with_suffix("").as_posix()
+    where = path.relative_to(PACKAGE / "inference").with_suffix("").as_posix()
     return f"{where}:{frames[-1].f_code.co_name}", str(caught.value)
 
 
