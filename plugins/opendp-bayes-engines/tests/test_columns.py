@@ -301,8 +301,12 @@ def test_frames_in_memory_and_of_others_are_refused() -> None:
 def test_ibis_on_another_engine_is_refused() -> None:
     import ibis
 
-    with pytest.raises(TypeError, match="Ibis on sqlite is not"):
-        columns(ibis.sqlite.connect().create_table("t", schema={"a": "int64"}), ["a"])
+    other = ibis.sqlite.connect()
+    try:
+        with pytest.raises(TypeError, match="Ibis on sqlite is not"):
+            columns(other.create_table("t", schema={"a": "int64"}), ["a"])
+    finally:
+        other.disconnect()
 
 
 def test_narwhals_frames_are_those_beneath() -> None:
