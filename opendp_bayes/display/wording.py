@@ -97,7 +97,7 @@ def in_words(guarantee: PrivacyGuarantee) -> str:
     Examples
     --------
     >>> from opendp_bayes import PrivacyLoss, PrivacyGuarantee
-    >>> guarantee(PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
+    >>> in_words(PrivacyGuarantee(8, 1, PrivacyLoss(0.5, 0.125, 1.0), "MaxDivergence"))
     'ε = 0.5 for data sets that differ by 1 record changed. The number of records, 8, is public.'
     """
     size = (
