@@ -163,7 +163,7 @@ class Guaranteed:
     def with_guarantee(self: P, guarantee: PrivacyGuarantee) -> P:
         """Copy the release with its promise stated for another distance or measure."""
         if not isinstance(guarantee, PrivacyGuarantee):
-            raise TypeError(f"promise={told(guarantee)}: must be a PrivacyGuarantee.")
+            raise TypeError(f"guarantee={told(guarantee)}: must be a PrivacyGuarantee.")
         return replace(self, guarantee=guarantee)
 
     def __eq__(self, other: object) -> bool:
