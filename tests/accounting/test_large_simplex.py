@@ -1,6 +1,4 @@
-"""The worst pair among many candidates, against all pairs over all candidates; and the calibration
-that looks for it.
-"""
+"""The worst pair among many candidates, against all pairs over all candidates."""
 
 import math
 from typing import Any
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import exact, thorough
+from opendp_bayes.accounting import exact
 from opendp_bayes.accounting.divergences import extremes
 from opendp_bayes.accounting.exponential import enumeration, large_simplex
 from opendp_bayes.accounting.exponential.large_simplex import (
@@ -119,104 +117,6 @@ def test_exact_loss_takes_this_way_for_many_candidates(monkeypatch: pytest.Monke
     assert after.epsilon >= by_enumeration(mechanism, 20, ONES)[0]
     assert after.range == pytest.approx(before.range, rel=1e-9)
     assert after.method == "exact"
-
-
-@pytest.mark.parametrize("mechanism", [*MECHANISMS[:3], ob.LaplaceParameters(1.0)], ids=str)
-@pytest.mark.parametrize("prior", [ONES, (0.3, 2.0, 0.7)])
-def test_thorough_is_exact_where_that_is_feasible(mechanism: Any, prior: tuple[float, ...]) -> None:
-    setting = {"size": 15, "prior": prior, "epsilon": 0.8, "tune": False}
-    found = ob.calibrate(mechanism, accounting="thorough", **setting)
-    expected = ob.calibrate(mechanism, **setting)
-    assert found.scale == pytest.approx(expected.scale, rel=1e-8)
-    assert ob.exact_loss(found, size=15, prior=prior).epsilon <= 0.8
-
-
-def test_thorough_chooses_the_smoothness_too() -> None:
-    template = ob.mechanisms.SmoothHellingerExponential(1.0)
-    setting = {"size": 30, "prior": ONES, "epsilon": 1.0}
-    found = ob.calibrate(template, accounting="thorough", **setting)
-    expected = ob.calibrate(template, **setting)
-    assert found.gamma == pytest.approx(expected.gamma, rel=0.1)
-    assert found.width(np.array([10, 10, 10]), np.array(ONES)) == pytest.approx(
-        expected.width(np.array([10, 10, 10]), np.array(ONES)), rel=0.01
-    )
-
-
-def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: with a pair that is not the worst alone, the loss is too large."""
-    template = ob.mechanisms.SmoothHellingerExponential(1.0)
-    only = exact.WorstPair((10, 10, 10), (11, 9, 10), 0.0)
-    monkeypatch.setattr(thorough, "bad_pairs", lambda *_, **__: (only,))
-    monkeypatch.setattr(thorough, "loss_within", lambda *_: ob.PrivacyLoss(0.0, 0.0, 0.0))
-    found = ob.calibrate(template, size=30, prior=ONES, epsilon=1.0, accounting="thorough")
-    assert ob.exact_loss(found, size=30, prior=ONES).epsilon > 1.01
-
-
-def test_refusals() -> None:
-    mechanism = ob.mechanisms.SmoothHellingerExponential(1.0)
-    with pytest.raises(ValueError, match=r"accounting='thorough', epsilon=None, delta=None, rho=1"):
-        ob.calibrate(mechanism, size=9, prior=ONES, rho=1.0, accounting="thorough")
-    with pytest.raises(ValueError, match=r"d_in=2: .*epsilon alone and one record"):
-        ob.calibrate(mechanism, size=9, prior=ONES, epsilon=1.0, d_in=2, accounting="thorough")
-    with pytest.raises(ValueError, match=r"size=5000, 3 categories: .* probabilities"):
-        ob.calibrate(mechanism, size=5000, prior=ONES, epsilon=1.0, accounting="thorough")
-
-
-def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it ends early or late, the loss is the one asked for and the width nearly the same;
-    with no end but the exact one there are more looks at all pairs.
-    """
-    setting = {"size": 60, "prior": ONES, "epsilon": 1.0}
-    looks, widths = [], []
-    look = thorough.bad_pairs
-    for near in (thorough._NEAR, 0.0):
-        seen: list[float] = []
-
-        def counted(setting: Setting, _seen: list[float] = seen) -> Any:
-            pairs = look(setting)
-            _seen.append(pairs[0].epsilon)
-            return pairs
-
-        monkeypatch.setattr(thorough, "_NEAR", near)
-        monkeypatch.setattr(thorough, "bad_pairs", counted)
-        template = ob.mechanisms.SmoothHellingerExponential(1.0)
-        found = ob.calibrate(template, accounting="thorough", **setting)
-        assert 1 - 1e-6 <= ob.exact_loss(found, size=60, prior=ONES).epsilon <= 1
-        looks.append(len(seen))
-        widths.append(found.width(np.array([20, 20, 20]), np.array(ONES)))
-    assert looks[0] <= looks[1]
-    assert widths[0] == pytest.approx(widths[1], rel=0.01)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
-def test_reach_with_the_smoothness_chosen(size: int, k: int) -> None:
-    prior, balanced = (1.0,) * k, np.full(k, size // k)
-    setting = {"size": size, "prior": prior, "epsilon": 1.0, "accounting": "thorough"}
-    found = ob.calibrate(ob.mechanisms.SmoothHellingerExponential(1.0), **setting)
-    loss = ob.exact_loss(found, size=size, prior=prior)
-    assert 1 - 1e-6 <= loss.epsilon <= 1
-    assert loss.method == "exact"
-    # No worse than the γ of a smaller size, or twice or half the one chosen.
-    assert found.gamma is not None
-    for gamma in (0.5 * found.gamma, 0.25, 2 * found.gamma):
-        template = ob.mechanisms.SmoothHellingerExponential(1.0, gamma=gamma)
-        other = ob.calibrate(template, tune=False, **setting)
-        width = other.width(balanced, np.array(prior))
-        assert found.width(balanced, np.array(prior)) <= width * 1.01
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "k"), [(300, 3), (60, 4)])
-def test_reach(size: int, k: int) -> None:
-    prior = (1.0,) * k
-    template = ob.mechanisms.SmoothHellingerExponential(1.0, gamma=0.25)
-    setting = {"size": size, "prior": prior, "epsilon": 1.0, "tune": False}
-    found = ob.calibrate(template, accounting="thorough", **setting)
-    loss = ob.exact_loss(found, size=size, prior=prior)
-    assert 1 - 1e-6 <= loss.epsilon <= 1
-    assert loss.method == "exact"
-    assert found.scale < 0.7 * ob.calibrate(template, **setting).scale  # that of the proven bound
 
 
 def test_bounds_may_be_too_small_by_the_slack(monkeypatch: pytest.MonkeyPatch) -> None:
