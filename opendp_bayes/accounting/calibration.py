@@ -107,12 +107,17 @@ def calibrate(
     """
     as_choice(accounting, "accounting", ("exact", "proven"))
     setting, distance = Setting.of(mechanism, size, prior), planned_distance(d_in)
-    guess = None
-    if as_flag(tune, "tune") and setting.size is not None:
-        guess = counts_in_proportion(setting.size, setting.prior_array, proportions)
+    guess = counts_to_suit(setting, proportions, tune)
     loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
     found = fitted(setting, lambda candidate: loss(candidate, distance, accounting), guess)
     return cast(M, deepcopy(found.mechanism))  # caches of losses keep the other
+
+
+def counts_to_suit(setting: Setting, proportions: ArrayLike | None, tune: bool) -> Integers | None:
+    """The guess of the counts that `fitted` chooses the smoothness for; None where it keeps it."""
+    if not as_flag(tune, "tune") or setting.size is None:
+        return None
+    return counts_in_proportion(setting.size, setting.prior_array, proportions)
 
 
 def planned_distance(d_in: int | Distance) -> Distance:

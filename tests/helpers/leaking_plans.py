@@ -16,7 +16,7 @@ from opendp.mod import enable_features
 
 from opendp_bayes.queries.counts_of_frame import counts_of_frame
 from opendp_bayes.queries.question import Question
-from opendp_bayes.trusted import stable_plans as query_plan
+from opendp_bayes.trusted import stable_plans
 
 C = pl.col
 SCHEMA = {"p": pl.Int64, "x": pl.Float64, "s": pl.String, "i": pl.Int64}
@@ -76,7 +76,7 @@ def counted(
 
 
 def _without_the_gate(which: str) -> dict[str, list[int]]:
-    query_plan.check_plan = lambda *arguments: None  # type: ignore[assignment]
+    stable_plans.check_plan = lambda *arguments: None  # type: ignore[assignment]
     enable_features("contrib", "honest-but-curious")
     one = {"p": [9], "x": [2.0], "s": ["b"], "i": [1]} if which == "one more" else {}
     many = {"p": [1] * 1000, "x": [0.5] * 1000, "s": ["a"] * 1000, "i": [0] * 1000}

@@ -23,7 +23,7 @@ from opendp.mod import Measurement
 
 import opendp_bayes as ob
 import opendp_bayes_engines as engines
-from opendp_bayes.trusted import queryable_proxy as handed_out
+from opendp_bayes.trusted import queryable_proxy
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 from tests.helpers.sweeps import pairs_of
@@ -369,7 +369,7 @@ def test_a_failure_takes_the_share_that_was_next(tmp_path: Path) -> None:
 
 def test_it_is_this_that_pays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: as OpenDP debits, a failure is free, and may be had again and again."""
-    monkeypatch.setattr(handed_out, "debited", lambda ask, query, d_in: lambda: ask(query))
+    monkeypatch.setattr(queryable_proxy, "debited", lambda ask, query, d_in: lambda: ask(query))
     opened = Opened(tmp_path, "opendp", "epsilon", "filter")
     for _ in range(9):
         with counting_fails(opened), pytest.raises(dp.OpenDPException):

@@ -15,7 +15,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mathematics.telling import DEEPEST
 from opendp_bayes.release_format.document import format_of
-from opendp_bayes.trusted import plan_validation as plan_gate
+from opendp_bayes.trusted import plan_validation
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
@@ -172,7 +172,7 @@ def test_a_plan_is_looked_at_or_refused_by_its_depth(kind: str) -> None:
 
 def test_a_plan_without_the_limit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control."""
-    monkeypatch.setattr(plan_gate, "_is_deep", lambda node: False)
+    monkeypatch.setattr(plan_validation, "_is_deep", lambda node: False)
 
     def fails(depth: int) -> bool:
         try:

@@ -10,7 +10,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.queries.counts_of_frame import counts_of_frame
 from opendp_bayes.queries.question import Question
-from opendp_bayes.trusted import plan_allowlist as plan_kinds, stable_plans as query_plan
+from opendp_bayes.trusted import plan_allowlist, stable_plans
 from opendp_bayes.trusted.stable_plans import stable_plan
 
 C = pl.col
@@ -27,14 +27,14 @@ def context(frame: pl.LazyFrame, unit: Any = None) -> dp.Context:
 
 
 LISTED = {
-    "steps": plan_kinds.STEPS.values(),
+    "steps": plan_allowlist.STEPS.values(),
     "expressions": [
-        *plan_kinds.EXPRESSIONS.values(),
-        *dict.fromkeys(plan_kinds.OPERATORS.values()),
-        *plan_kinds.CASTS.values(),
-        *plan_kinds.FUNCTIONS.values(),
+        *plan_allowlist.EXPRESSIONS.values(),
+        *dict.fromkeys(plan_allowlist.OPERATORS.values()),
+        *plan_allowlist.CASTS.values(),
+        *plan_allowlist.FUNCTIONS.values(),
     ],
-    "aggregations": plan_kinds.AGGREGATIONS.values(),
+    "aggregations": plan_allowlist.AGGREGATIONS.values(),
 }
 
 
@@ -101,7 +101,7 @@ def test_a_bound_on_a_column_that_was_computed_anew(monkeypatch):
     made = context(rows, unit).query().with_columns(g=C("h")).truncate_per_group(1, by=["g"])
     with pytest.raises(ValueError, match="'g' was computed anew"):
         ob.posterior(made, "v", nulls=False)
-    monkeypatch.setattr(query_plan, "check_plan", lambda *arguments: None)
+    monkeypatch.setattr(stable_plans, "check_plan", lambda *arguments: None)
     found = counts_of_frame(made, Question.of("v", nulls=False))
     counts, base = found.transformation, found.gate.base
     assert counts.map(base._d_in) == 1

@@ -24,8 +24,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.queries import bound_query as asked, posterior_query as context_module
-from opendp_bayes.surveys import survey_query as survey_module
+from opendp_bayes.queries import bound_query, posterior_query
+from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import _action_below, deferred_interrupts, interruptible
 from tests import helpers
@@ -308,7 +308,7 @@ def test_an_interrupt_waits_for_the_measurement(
         if asking == "one question"
         else ob.survey(context().query(), questions)
     )
-    made, make = [], asked.measurement_of
+    made, make = [], bound_query.measurement_of
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         found = make(*arguments, **options)
@@ -316,7 +316,7 @@ def test_an_interrupt_waits_for_the_measurement(
         made.append(found)
         return found
 
-    monkeypatch.setattr(asked, "measurement_of", interrupted)
+    monkeypatch.setattr(bound_query, "measurement_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         query.resolve()
     assert made
@@ -328,12 +328,16 @@ QUESTION = {"column": "vote", "nulls": "a", "mechanism": "laplace_parameters"}
 @pytest.mark.parametrize(
     ("place", "name", "call"),
     [
-        (context_module, "ask", lambda query: ob.posterior(query, **QUESTION)),
-        (survey_module, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
-        (asked.BoundQuery, "fitted", lambda query: ob.posterior(query, **QUESTION).summarize()),
-        (asked.BoundQuery, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
+        (posterior_query, "ask", lambda query: ob.posterior(query, **QUESTION)),
+        (survey_query, "ask", lambda query: ob.survey(query, {"votes": QUESTION})),
         (
-            asked.BoundQuery,
+            bound_query.BoundQuery,
+            "fitted",
+            lambda query: ob.posterior(query, **QUESTION).summarize(),
+        ),
+        (bound_query.BoundQuery, "fitted", lambda query: repr(ob.posterior(query, **QUESTION))),
+        (
+            bound_query.BoundQuery,
             "fitted",
             lambda query: ob.survey(query, {"votes": QUESTION}).summarize(),
         ),

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from opendp_bayes.trusted import plan_validation as plan_gate, plan_values
+from opendp_bayes.trusted import plan_validation, plan_values
 from opendp_bayes.trusted.plan_validation import check_plan
 from tests.helpers import every_expression as every, every_function
 
@@ -166,7 +166,7 @@ def test_an_expression_is_called_what_polars_calls_it():
     empty = pl.LazyFrame(schema=every.SCHEMA)
     for label, expr in every.MORE.items():
         if outcome(expr) is None:
-            written = plan_gate.written(empty.select(expr))["Select"]["expr"][0]
+            written = plan_validation.written(empty.select(expr))["Select"]["expr"][0]
             value = plan_values.value_of(plan_values.Rows(empty), written)
             assert {value.name: value.dtype} == dict(empty.select(expr).collect_schema()), label
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import contexts as opening
+from opendp_bayes.trusted import contexts
 from tests.helpers.grouped import with_groups
 from tests.helpers.sources import ROOT
 
@@ -264,11 +264,11 @@ def test_without_a_reader_of_other_files_it_says_what_to_install(tmp_path, monke
     """And of two neither is chosen."""
     path = tmp_path / "votes.csv"
     path.write_text("vote\nyes\n")
-    monkeypatch.setattr(opening, "entry_points", lambda group: ())
+    monkeypatch.setattr(contexts, "entry_points", lambda group: ())
     with pytest.raises(ValueError, match=r"votes\.csv.*pip install opendp-bayes-office"):
         opened(path)
     readers = [EntryPoint(name, f"{name}:read", "opendp_bayes.files") for name in ("b", "a")]
-    monkeypatch.setattr(opening, "entry_points", lambda group: readers)
+    monkeypatch.setattr(contexts, "entry_points", lambda group: readers)
     with pytest.raises(ValueError, match=r"2 packages .*\(a:read, b:read\); uninstall"):
         opened(path)
 

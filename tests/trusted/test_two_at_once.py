@@ -13,7 +13,7 @@ import opendp_bayes as ob
 from opendp_bayes.accounting.profile import delta_from_bounds
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.queries import mechanism_choice as fitting
+from opendp_bayes.queries import mechanism_choice
 from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import measurements, measurements as pacing
 from opendp_bayes.trusted.budget import loss_in, unit_in_words
@@ -222,14 +222,14 @@ def test_auto_is_among_noise_on_counts_for_either_reason(
 ) -> None:
     """A prior that is learned, or one posterior of several tables."""
     asked: list[bool] = []
-    monkeypatch.setattr(fitting, "choose", lambda *_, noise_only: asked.append(noise_only))
-    fit: Any = fitting.fit_of("auto", {}, SPACE, learned=learned, noise_only=noise_only)
+    monkeypatch.setattr(mechanism_choice, "choose", lambda *_, noise_only: asked.append(noise_only))
+    fit: Any = mechanism_choice.fit_of("auto", {}, SPACE, learned=learned, noise_only=noise_only)
     fit(lambda setting: 1.0)
     assert asked == [learned or noise_only]
     if learned:
         for mechanism in ("permute_and_flip", ob.mechanisms.PermuteAndFlip(1.0)):
             with pytest.raises(ValueError, match="prior"):
-                fitting.fit_of(mechanism, {}, SPACE, learned=True, noise_only=noise_only)
+                mechanism_choice.fit_of(mechanism, {}, SPACE, learned=True, noise_only=noise_only)
 
 
 # --- maps at several records, and under unequal priors

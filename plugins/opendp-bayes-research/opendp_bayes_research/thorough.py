@@ -9,12 +9,12 @@ from typing import TypeVar, cast
 
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.calibration import counts_in_proportion, fitted
+from opendp_bayes.accounting.calibration import counts_to_suit, fitted
 from opendp_bayes.accounting.exact import LARGEST_WORK, bad_pairs, loss_within
 from opendp_bayes.accounting.exponential.large_simplex import SUM_ERROR, loss_of_pairs
 from opendp_bayes.accounting.pairs import work_of
 from opendp_bayes.extend import ExponentialWeights
-from opendp_bayes.mathematics.validation import as_flag, as_positive
+from opendp_bayes.mathematics.validation import as_positive
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD
 from opendp_bayes.mechanisms.setting import Setting
@@ -80,9 +80,7 @@ def calibrate_thoroughly(
     0.463
     """
     setting, epsilon = Setting.of(mechanism, size, prior), as_positive(epsilon, "epsilon")
-    guess = None
-    if as_flag(tune, "tune") and setting.size is not None:
-        guess = counts_in_proportion(setting.size, setting.prior_array, proportions)
+    guess = counts_to_suit(setting, proportions, tune)
     found = thorough(
         setting,
         epsilon,
