@@ -175,7 +175,8 @@ def run(name: str, size: int, epsilon: float, seed: int) -> dict[Any, Any]:
     posterior.unmeasured()
     found["interactions"].append(process_time() - start)
     points = most_even(levels, scopes, drawn, size)
-    synthetic = {way: of.synthetic(COPIES, seed=1) for way, of in (("E", posterior), ("0", plain))}
+    ways = (("E", posterior), ("0", plain))
+    synthetic = {way: of.synthetic(COPIES, random_state=1) for way, of in ways}
     every = range(len(levels))
     for scope in (*((v,) for v in every), *itertools.combinations(every, 2)):
         kind = "margin" if len(scope) == 1 else "measured" if scope in scopes else "unmeasured"

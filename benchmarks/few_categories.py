@@ -56,7 +56,9 @@ def found(k: int, truth: str, public: bool, replication: int) -> dict[str, dict[
         for name, prior in PRIORS.items()
         if name != "learned"
     }
-    posteriors["learned"] = noise_aware_posterior(release(1.0), prior="learned", seed=replication)
+    posteriors["learned"] = noise_aware_posterior(
+        release(1.0), prior="learned", random_state=replication
+    )
     return {name: measured(one, shares, counts) for name, one in posteriors.items()}
 
 

@@ -86,7 +86,7 @@ def _times(release: ob.Release) -> list[float]:
     """Milliseconds that intervals and draws take, each with the posterior made anew."""
     return milliseconds(
         lambda: ob.noise_aware_posterior(release).interval(0.95),
-        lambda: ob.noise_aware_posterior(release).sample(4000, seed=0),
+        lambda: ob.noise_aware_posterior(release).sample(4000, random_state=0),
         repeats=3,
     )
 
@@ -162,7 +162,7 @@ NOISED = (
 ASKED: dict[str, tuple[Callable[[ob.NoiseAwarePosterior], Any], float]] = {
     "difference(0, 1).interval()": (lambda found: found.difference(0, 1).interval(), 0.5),
     "compare(itself).interval()": (lambda found: found.compare(found).interval(), 2.0),
-    "sample(4000)": (lambda found: found.sample(4000, seed=0), 3.0),
+    "sample(4000)": (lambda found: found.sample(4000, random_state=0), 3.0),
     "simultaneous intervals": (lambda found: found.interval(0.95, kind="simultaneous"), 3.0),
     "counts.interval()": (lambda found: found.counts.interval(0.95), 0.5),
 }
@@ -271,7 +271,7 @@ def simultaneous() -> None:
             mechanism = ob.KNormParameters(scale / 2) if public else private
             release = released(mechanism, drawn, size if public else None)
             times = []
-            for kind in ("equal-tailed", "simultaneous"):
+            for kind in ("eti", "simultaneous"):
                 found = ob.noise_aware_posterior(release)
                 found.mean()
                 times += [1e3 * least(partial(found.interval, 0.95, kind), 1) for _ in range(2)]

@@ -197,7 +197,7 @@ def rows(names: list[str], priors: list[str], replications: int) -> Iterator[tup
                     axes = [f"v{axis}" for axis in range(shares.ndim)]
                     ordered = axes if of.ordered else None
                     posterior = noise_aware_posterior(
-                        release(1.0), prior="learned", ordered=ordered, seed=replication
+                        release(1.0), prior="learned", ordered=ordered, random_state=replication
                     )
                 else:
                     posterior = noise_aware_posterior(release(PRIORS[prior]))

@@ -79,7 +79,7 @@ def regression(epsilon: float) -> list[list[Any]]:
         posterior = survey_posterior({"all": release})
         took += process_time() - start
         for at, kind in enumerate(kinds):
-            frames = posterior.synthetic(COPIES, kind, seed=run)
+            frames = posterior.synthetic(COPIES, kind, random_state=run)
             each, own = map(np.array, zip(*map(fitted, frames), strict=True))
             lower, upper = ob.combine_estimates(each, own, kind=kind).interval()
             covered[at] += ((lower <= TRUE) & (upper >= TRUE))[1:]

@@ -26,7 +26,7 @@ def noise_aware_posterior(
     ordered: Sequence[str] | None = None,
     records_prior: Any = None,
     ess: int = 4000,
-    seed: int | None = 0,
+    random_state: int | None = 0,
 ) -> NoiseAwarePosterior:
     """The posterior given a release, its noise taken into account.
 
@@ -56,7 +56,7 @@ def noise_aware_posterior(
     ess : int, default 4000
         The effective sample size of Markov chains or weighted draws, where they are needed; the
         chains of a learned prior have a length of their own.
-    seed : int or None, default 0
+    random_state : int or None, default 0
         Of those draws. Exponential mechanisms for three or more categories draw from the operating
         system's source as well, which has no seed.
 
@@ -78,7 +78,7 @@ def noise_aware_posterior(
     release = as_release(release)
     if release.source is not None:  # a group, whose posterior is part of that of its table
         options: Any = {"prior": prior, "ordered": ordered, "records_prior": records_prior}
-        whole = noise_aware_posterior(release.source, **options, ess=ess, seed=seed)
+        whole = noise_aware_posterior(release.source, **options, ess=ess, random_state=random_state)
         return whole._part(release)
     if records_prior is not None and (
         release.size is not None or not callable(getattr(records_prior, "logpmf", None))
@@ -95,8 +95,8 @@ def noise_aware_posterior(
     elif prior is None and release.learned_prior:
         prior = "learned"
     if prior is not None or ordered is not None:
-        return learned_from(release, prior, ordered, records_prior, seed)
-    counts = way_to(release).engine(records_prior, effective, as_generator(seed))
+        return learned_from(release, prior, ordered, records_prior, random_state)
+    counts = way_to(release).engine(records_prior, effective, as_generator(random_state))
     warn_of_draws(counts.diagnostics, effective)
     fixed = release.setting.adds_noise and release.whole is None and records_prior is None
     first = partial(warn_of_conflict, release, counts) if fixed else None

@@ -57,6 +57,10 @@ def as_level(value: Any, such_as: str = "0.95", name: str = "level") -> float:
     return number
 
 
+#: A seed, what is drawn with, or None for other draws at each call.
+RandomState = int | np.random.Generator | None
+
+
 def as_size(value: Any, name: str = "size", of: str = "records") -> int:
     """Return `value` as an integer number of records, or of what `of` says, at least 1."""
     size = _as_integer(value, name)
@@ -91,13 +95,18 @@ def as_delta(value: Any) -> float:
     return delta
 
 
-def as_generator(seed: Any) -> np.random.Generator:
-    """Return the generator of a seed, a whole number from 0 on, or of a random one for None."""
-    if seed is not None and _as_integer(seed, "seed") < 0:
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return a generator as it is, that of a seed, a whole number from 0 on, or for None a new
+    one.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is not None and _as_integer(random_state, "random_state") < 0:
         raise ValueError(
-            f"seed={told(seed)}: must be at least 0, or None for another at each call."
+            f"random_state={told(random_state)}: must be at least 0, or None for another at each"
+            " call."
         )
-    return np.random.default_rng(seed)
+    return np.random.default_rng(random_state)
 
 
 def as_flag(value: Any, name: str) -> bool:

@@ -11,6 +11,8 @@ from opendp_bayes.mathematics.telling import listed_names, meant, shortly
 
 #: What the category of values that are no other category is called, where it has no other name.
 OTHER = "other"
+#: What labels are called, one and several.
+CATEGORIES = "category", "categories"
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -182,3 +184,17 @@ def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError
     return KeyError(
         f"{label!r}: is not a {one}; the {several} are {listed_names(known)}.{meant(label, known)}"
     )
+
+
+def position_of(label: Any, categories: tuple[Any, ...]) -> int:
+    """The place of a label among categories.
+
+    Raises
+    ------
+    KeyError
+        For what is no category.
+    """
+    position = place_of(label, categories)
+    if position is None:
+        raise absent(label, categories, CATEGORIES)
+    return position

@@ -75,7 +75,7 @@ def plot_table(
     if numbered:
         sentences += f"\nPer cent of all, with {100 * level:.6g} % intervals."
     else:
-        widths = 100 * np.subtract(*posterior.interval(level)[::-1])
+        widths = 100 * np.diff(posterior.interval(level), axis=0)[0]
         sentences += (
             f"\nThe {100 * level:.6g} % intervals are {widths.min():.2g} to {widths.max():.2g}"
             " percentage points wide."

@@ -181,7 +181,7 @@ def pooled(
     m_prior: ArrayLike = 1.0,
     kappa_prior: Any = None,
     ess: int = 100,
-    seed: int | None = 0,
+    random_state: int | None = 0,
 ) -> Pooled:
     """`GroupedRelease.pooled` and `Release.pooled`."""
     prior = as_prior(m_prior, len(groups.categories), "m_prior")
@@ -193,7 +193,7 @@ def pooled(
             f"kappa_prior={kappa_prior!r}: must be a frozen continuous distribution on positive"
             " numbers, such as scipy.stats.gamma(2, scale=10)."
         )
-    effective, rng = as_size(ess, "ess", "draws"), as_generator(seed)
+    effective, rng = as_size(ess, "ess", "draws"), as_generator(random_state)
     with waiting("Estimating the groups together"):
         draws = groups.draws(prior, kappa_prior, effective, rng)
     found = Pooled(groups, guarantee, *draws)

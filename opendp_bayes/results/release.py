@@ -20,7 +20,7 @@ from opendp_bayes.mathematics.validation import as_flag, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
-from opendp_bayes.release_format.labels import ByLabel, in_order
+from opendp_bayes.release_format.labels import ByLabel, in_order, position_of
 from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 from opendp_bayes.results.estimates import noise_aware_estimate, plug_in_estimate
 from opendp_bayes.results.inferred_release import InferredRelease
@@ -93,6 +93,10 @@ class Release(ShownAtOnce, InferredRelease):
             return super().posterior
         with waiting("Learning the prior" if self.learned_prior else "Computing the posterior"):
             return super().posterior
+
+    def __getitem__(self, label: Label) -> int:
+        """The released count of one category. Raises `KeyError` for what is none."""
+        return self.counts[position_of(label, self.categories)]
 
     def plot(
         self,
@@ -179,7 +183,7 @@ class Release(ShownAtOnce, InferredRelease):
         m_prior: ArrayLike = 1.0,
         kappa_prior: Any = None,
         ess: int = 100,
-        seed: int | None = 0,
+        random_state: int | None = 0,
     ) -> "Pooled":
         """Pool the groups of a joint table: estimate each together with the others, so that they
         borrow strength. A group is all records with the same values of the variables `by`.
@@ -203,7 +207,7 @@ class Release(ShownAtOnce, InferredRelease):
         ess : int, default 100
             How many effective draws of ln κ and of every entry of m there are at least; of 4000
             draws, or 15 times as many as these.
-        seed : int or None, default 0
+        random_state : int or None, default 0
             Of the draws; None for another at each call.
 
         Returns
@@ -228,7 +232,7 @@ class Release(ShownAtOnce, InferredRelease):
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             ess=ess,
-            seed=seed,
+            random_state=random_state,
         )
 
     def to_frame(self, level: float = 0.95, *, plug_in: bool = False) -> "pl.DataFrame":
@@ -517,7 +521,7 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         m_prior: ArrayLike = 1.0,
         kappa_prior: Any = None,
         ess: int = 100,
-        seed: int | None = 0,
+        random_state: int | None = 0,
     ) -> "Pooled":
         """Pool the groups: estimate each together with the others, alike as far as the release says
         so. The probabilities of all groups are drawn from one `Dirichlet(kappa * m)`.
@@ -538,7 +542,7 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
             `scipy.stats.fisk(1, scale=10)`.
         ess : int, default 100
             How many effective draws of ln κ and of every entry of m there are at least.
-        seed : int or None, default 0
+        random_state : int or None, default 0
             Of the draws; None for another at each call.
 
         Returns
@@ -561,7 +565,7 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
             m_prior=m_prior,
             kappa_prior=kappa_prior,
             ess=ess,
-            seed=seed,
+            random_state=random_state,
         )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":

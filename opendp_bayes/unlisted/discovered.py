@@ -15,6 +15,7 @@ from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
+    RandomState,
     as_flag,
     as_generator,
     as_level,
@@ -130,12 +131,12 @@ class OfCategories(UnderflowIsZero):
         lower, upper = self._ordered(self._found.interval(level).T)
         return lower, upper
 
-    def draws(self, number: int, seed: int | None = 0) -> Any:
-        """Draws of all together, shape `(number, k)`: sums of them have the right spread. `seed` is
-        that of the draws; None for others at each call.
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Any:
+        """Draws of all together, shape `(size, k)`: sums of them have the right spread. They are
+        repeatable with a seed as `random_state`.
         """
         return self._ordered(
-            self._found.draws(as_size(number, "number", "draws"), as_generator(seed))
+            self._found.draws(as_size(size, "size", "draws"), as_generator(random_state))
         )
 
 

@@ -49,6 +49,7 @@ BY_DRAWS = released((400, 350, 250), 1000, ob.mechanisms.HellingerExponential(0.
 PRIVATE = released((6, 3), None, ob.LaplaceParameters(1.0, total="private"))
 LEARNED = replace(PRIVATE, learned_prior=True)
 POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
+OTHERS = replace(released((6, 3, 1), 10, LAPLACE), columns=("v",), unknown=("c",)).posterior
 QUANTILE = POSTERIOR.quantile(0.65, edges=[0, 1, 2, 3])
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
 ODDS = POSTERIOR.odds("a")
@@ -87,7 +88,7 @@ def first_mean(posterior: ob.NoiseAwarePosterior) -> float:
 
 
 def first_width(interval: Any) -> float:
-    return float(interval[1][0] - interval[0][0])
+    return float(interval.upper[0] - interval.lower[0])
 
 
 def pooled_mean(pooled: Pooled) -> float:
@@ -174,7 +175,7 @@ POSTERIORS = [
         vary("ordered", ["a"], DIFFERENT, release=PRIVATE, prior="learned"),
         vary("records_prior", stats.poisson(30), DIFFERENT, release=PRIVATE),
         vary("ess", 4000, LARGER, lambda p: p.diagnostics.ess.min()),
-        vary("seed", 1, DIFFERENT, release=PRIVATE, prior="learned"),
+        vary("random_state", 1, DIFFERENT, release=PRIVATE, prior="learned"),
     ),
     *(
         row
@@ -188,10 +189,20 @@ POSTERIORS = [
                 [vary("level", 0.99, LARGER), vary("kind", "simultaneous", LARGER)],
             ),
             (
+                "summary",
+                {},
+                lambda frame: float((frame[:, 4] - frame[:, 3]).sum()),
+                [
+                    vary("level", 0.99, LARGER),
+                    vary("kind", "hdi", SMALLER),
+                    vary("among", "answered", LARGER, lambda frame: frame["mean"][0], self=OTHERS),
+                ],
+            ),
+            (
                 "sample",
-                {"draws": 5, "seed": 0},
+                {"size": 5, "random_state": 0},
                 np.array,
-                [vary("draws", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+                [vary("size", 6, LARGER, len), vary("random_state", 1, DIFFERENT)],
             ),
             (
                 "merged",
@@ -207,12 +218,12 @@ POSTERIORS = [
             ),
             (
                 "predictive",
-                {"records": 50, "draws": 5, "seed": 0},
+                {"records": 50, "size": 5, "random_state": 0},
                 np.array,
                 [
                     vary("records", 60, LARGER, lambda drawn: int(drawn.sum())),
-                    vary("draws", 6, LARGER, len),
-                    vary("seed", 1, DIFFERENT),
+                    vary("size", 6, LARGER, len),
+                    vary("random_state", 1, DIFFERENT),
                 ],
             ),
             (
@@ -222,7 +233,7 @@ POSTERIORS = [
                 [
                     vary("event", lambda theta: ~first_is_larger(theta), SMALLER),
                     vary("draws", 1600, SMALLER, lambda p: p.standard_error),
-                    vary("seed", 1, DIFFERENT),
+                    vary("random_state", 1, DIFFERENT),
                 ],
             ),
             (
@@ -238,13 +249,13 @@ POSTERIORS = [
                 [
                     vary("first", "c", DIFFERENT),
                     vary("second", "c", DIFFERENT),
-                    vary("seed", 1, DIFFERENT),
+                    vary("random_state", 1, DIFFERENT),
                 ],
             ),
             (
                 "ratio",
                 {"first": "a", "second": "b"},
-                lambda found: found.interval()[1],
+                lambda found: found.interval(),
                 [vary("first", "c", SMALLER), vary("second", "c", LARGER)],
             ),
             ("odds", {"label": "a"}, lambda found: found.mean(), [vary("label", "b", SMALLER)]),
@@ -269,7 +280,7 @@ POSTERIORS = [
                     vary("label", "lead", DIFFERENT, repr),
                     vary("of", "counts", LARGER),
                     vary("draws", 1600, SMALLER, lambda found: found.standard_error),
-                    vary("seed", 1, DIFFERENT),
+                    vary("random_state", 1, DIFFERENT),
                 ],
             ),
             (
@@ -284,7 +295,7 @@ POSTERIORS = [
                 lambda data: data.posterior["theta"].values,
                 [
                     vary("draws", 6, LARGER, lambda data: data.posterior.sizes["draw"]),
-                    vary("seed", 1, DIFFERENT),
+                    vary("random_state", 1, DIFFERENT),
                 ],
             ),
         )
@@ -312,9 +323,9 @@ POSTERIORS = [
             (
                 "interval",
                 {},
-                lambda ends: float(np.sum(ends[1]) - np.sum(ends[0])),
+                lambda ends: float(np.diff(np.array(list(ends)), axis=0).sum()),
                 [vary("level", 0.99, LARGER)]
-                + [vary("kind", "highest density", SMALLER)] * (kind is CategoryPosterior),
+                + [vary("kind", "hdi", SMALLER)] * (kind is CategoryPosterior),
             ),
             (
                 "pdf" if kind is CategoryPosterior else "pmf",
@@ -325,9 +336,9 @@ POSTERIORS = [
             ("cdf", {"values": 0.5}, lambda p: float(np.sum(p)), [vary("values", 1.0, LARGER)]),
             (
                 "sample",
-                {"draws": 5, "seed": 0},
+                {"size": 5, "random_state": 0},
                 np.array,
-                [vary("draws", 6, LARGER, len), vary("seed", 1, DIFFERENT)],
+                [vary("size", 6, LARGER, len), vary("random_state", 1, DIFFERENT)],
             ),
         )
         for row in rows(
@@ -362,7 +373,7 @@ POSTERIORS = [
             vary("m_prior", [50.0, 1.0], LARGER),
             vary("kappa_prior", stats.gamma(400, scale=10), DIFFERENT),
             vary("ess", 1000, LARGER, number_of_draws, ess=1),
-            vary("seed", 1, DIFFERENT),
+            vary("random_state", 1, DIFFERENT),
         )
     ),
     *rows(
@@ -386,10 +397,10 @@ POSTERIORS = [
     *rows(Quantity.row, {"self": ODDS}, list, vary("level", 0.5, DIFFERENT)),
     *rows(
         Quantity.sample,
-        {"self": ODDS, "draws": 5, "seed": 0},
+        {"self": ODDS, "size": 5, "random_state": 0},
         list,
-        vary("draws", 6, LARGER, len),
-        vary("seed", 1, DIFFERENT),
+        vary("size", 6, LARGER, len),
+        vary("random_state", 1, DIFFERENT),
     ),
     *rows(
         Comparison.cdf,
@@ -399,10 +410,10 @@ POSTERIORS = [
     ),
     *rows(
         Comparison.sample,
-        {"self": COMPARED, "draws": 5, "seed": 0},
+        {"self": COMPARED, "size": 5, "random_state": 0},
         np.ravel,
-        vary("draws", 6, LARGER, len),
-        vary("seed", 1, DIFFERENT),
+        vary("size", 6, LARGER, len),
+        vary("random_state", 1, DIFFERENT),
     ),
     *rows(Comparison.interval, {"self": COMPARED}, first_width, vary("level", 0.99, LARGER)),
     *(

@@ -83,7 +83,7 @@ COPIES = (
     vary("copies", 3, LARGER, len),
     vary("kind", "predictive", DIFFERENT),
     vary("records", 200, LARGER, None, kind="predictive"),
-    vary("seed", 1, DIFFERENT),
+    vary("random_state", 1, DIFFERENT),
 )
 
 SURVEYS = [
@@ -115,10 +115,10 @@ SURVEYS = [
     ),
     *rows(
         SurveyPosterior.sample,
-        {"self": SURVEY, "draws": 5, "seed": 0},
+        {"self": SURVEY, "size": 5, "random_state": 0},
         lambda found: found[NAMES],
-        vary("draws", 6, LARGER, lambda found: len(found[NAMES])),
-        vary("seed", 1, DIFFERENT),
+        vary("size", 6, LARGER, lambda found: len(found[NAMES])),
+        vary("random_state", 1, DIFFERENT),
     ),
     *(
         row
@@ -137,7 +137,7 @@ SURVEYS = [
         )
         for row in rows(
             method,
-            {"self": SURVEY, "copies": 2, "seed": 0, **own},
+            {"self": SURVEY, "copies": 2, "random_state": 0, **own},
             of,
             *((*one[:3], number, *one[4:]) if one[0] == "records" else one for one in COPIES),
             *varied,
@@ -145,10 +145,10 @@ SURVEYS = [
     ),
     *rows(
         ob.agreement_of_copies,
-        {"posterior": SURVEY, "copies": SURVEY.synthetic(2, seed=0), "kind": "population"},
+        {"posterior": SURVEY, "copies": SURVEY.synthetic(2, random_state=0), "kind": "population"},
         lambda found: found["combined_std"].sum(),
         vary("posterior", "x", REFUSED),
-        vary("copies", SURVEY.synthetic(2, seed=1), DIFFERENT),
+        vary("copies", SURVEY.synthetic(2, random_state=1), DIFFERENT),
         vary("kind", "predictive", DIFFERENT),
     ),
     *rows(
@@ -186,10 +186,10 @@ SURVEYS = [
     ),
     *rows(
         TablePosterior.sample,
-        {"self": TABLE, "draws": 5, "seed": 0},
+        {"self": TABLE, "size": 5, "random_state": 0},
         np.array,
-        vary("draws", 6, LARGER, len),
-        vary("seed", 1, DIFFERENT),
+        vary("size", 6, LARGER, len),
+        vary("random_state", 1, DIFFERENT),
     ),
     *rows(
         TablePosterior.difference,

@@ -179,6 +179,6 @@ def run(world: World, number: int) -> tuple[Held, Held, Held]:
     flat = drawn - simulated(law, DRAWS * drawn.size, rng).reshape(DRAWS, -1)
     found = [held(one, flat, rng, None)]
     for keys in (one.without_rest, one.keys):
-        known = counts_of_keys(keys, seed=number)
+        known = counts_of_keys(keys, random_state=number)
         found.append(held(one, known.draws(DRAWS, rng), rng, known))
     return found[0], found[1], found[2]

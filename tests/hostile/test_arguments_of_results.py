@@ -28,7 +28,7 @@ WRONG: dict[str, Any] = {
 #: Of parameters by name, what is none of `WRONG` to them but has a right answer. Labels and names
 #: of variables are "a" and "x".
 ANSWERED: dict[str, set[str]] = {
-    "seed": {"None"},
+    "random_state": {"None"},
     "draws": {"None"},
     "records": {"None"},
     "edges": {"None"},
@@ -135,9 +135,9 @@ def test_notices_words_of_others() -> None:
     """Negative controls."""
 
     def parameter(**given: Any) -> inspect.Parameter:
-        return inspect.Parameter("seed", inspect.Parameter.KEYWORD_ONLY, **given)
+        return inspect.Parameter("random_state", inspect.Parameter.KEYWORD_ONLY, **given)
 
-    assert named(ValueError("seed=-1: must be at least 0."), parameter(), 1)
+    assert named(ValueError("random_state=-1: must be at least 0."), parameter(), 1)
     assert not named(ValueError("expected non-negative integer"), parameter(), 1)
     assert not named(TypeError("'float' object is not iterable"), parameter(), 1)
-    assert not named(KeyError("seed"), parameter(), 1)
+    assert not named(KeyError("random_state"), parameter(), 1)

@@ -107,7 +107,7 @@ def off(result: Any, drawn: Any) -> list[str]:
 
 def off_itself(result: Any, drawn: Any) -> list[str]:
     """The numbers of a law that are not those of its own draws, or of others of the same."""
-    found = off(result, result.sample(N, seed=5))
+    found = off(result, result.sample(N, random_state=5))
     return found + [f"{name} of the whole" for name in off(result, drawn)]
 
 
@@ -122,7 +122,7 @@ def off_of_posterior(posterior: Any) -> Iterator[str]:
 
 
 def _off_of_posterior(posterior: Any) -> Iterator[str]:
-    drawn = posterior.sample(N, seed=3)
+    drawn = posterior.sample(N, random_state=3)
     yield from off(posterior, drawn)
     of, labels = columns(posterior, drawn), list(posterior.categories)
     first, last, rest = labels[0], labels[-1], labels[1:]
@@ -149,7 +149,7 @@ def _off_of_posterior(posterior: Any) -> Iterator[str]:
     nearest = posterior.dirichlet()
     if not close(digamma(nearest) - digamma(nearest.sum()), *logs):
         yield "dirichlet"
-    more = posterior.predictive(50, N, seed=4)
+    more = posterior.predictive(50, N, random_state=4)
     if not close(more.mean(axis=0), 50 * posterior.mean(), more.std(axis=0) / np.sqrt(N)):
         yield "predictive: mean"
     spread = np.sqrt(50 * (posterior.mean() - posterior.mean() ** 2 + 49 * posterior.std() ** 2))
@@ -163,7 +163,7 @@ def _off_of_posterior(posterior: Any) -> Iterator[str]:
     lower, upper = posterior.interval(0.9, "simultaneous")
     if not ((drawn >= lower) & (drawn <= upper)).all(axis=1).mean() > 0.9 - FAR * 0.3 / np.sqrt(N):
         yield "interval: simultaneous"
-    lower, upper = posterior.interval(0.9, "highest density")
+    lower, upper = posterior.interval(0.9, "hdi")
     if not close(((drawn >= lower) & (drawn <= upper)).mean(axis=0), 0.9, 0.4 / np.sqrt(N)):
         yield "interval: highest density"
     if len(posterior.axes) < 2 and not posterior.unordered:
@@ -195,7 +195,7 @@ def off_counts(posterior: Any) -> Iterator[str]:
         counts = posterior.counts
     except ValueError:  # no clique holds them
         return
-    drawn = counts.sample(N, seed=6)
+    drawn = counts.sample(N, random_state=6)
     yield from (f"counts: {name}" for name in off(counts, drawn))
     records = posterior.records
     yield from (f"records: {name}" for name in off_itself(records, drawn.sum(axis=1)))
@@ -208,7 +208,7 @@ def off_counts(posterior: Any) -> Iterator[str]:
 
 def off_tables(posterior: Any) -> Iterator[str]:
     """Marginals and conditionals of a table, found by the labels of its cells."""
-    drawn = posterior.sample(N, seed=3)
+    drawn = posterior.sample(N, random_state=3)
     of = columns(posterior, drawn)
     names = posterior.axes
     for order in permutations(names):
@@ -280,7 +280,7 @@ def test_comparisons_are_those_of_their_draws() -> None:
     of = results()
     for name in ("differences", "comparison"):
         comparison = of[name]
-        drawn = comparison.sample(N, seed=2)
+        drawn = comparison.sample(N, random_state=2)
         assert off(comparison, drawn) == []
         assert close(comparison.probability, (drawn > 0).mean(axis=0), 0.7 / np.sqrt(N))
 
@@ -306,7 +306,7 @@ def off_discovered(shown: ob.DiscoveredRelease) -> Iterator[str]:
     parts = {"counts": shown.posterior, "shown": shown.among_shown, "all": shown.among_all}
     for name, part in parts.items():
         assert part is not None
-        drawn = part.draws(N, seed=8)
+        drawn = part.sample(N, random_state=8)
         wrong = off_moments(part, drawn)
         yield from (f"{name}: {one}" for one in wrong)
         lower, upper = part.interval(0.9)
@@ -321,7 +321,7 @@ def off_discovered(shown: ob.DiscoveredRelease) -> Iterator[str]:
         [discrete_laplace_cell(shown.drawn_rest - n, noise) for n in counts.tolist()]
     )
     rest = rng.standard_gamma(rng.choice(counts, N, p=weights / weights.sum()) + 1.0)
-    others = rng.standard_gamma(shown.posterior.draws(N, seed=7) + 1.0).sum(axis=1)
+    others = rng.standard_gamma(shown.posterior.sample(N, random_state=7) + 1.0).sum(axis=1)
     all_ = shown.among_all
     assert all_ is not None
     wrong = off_moments(Last(all_), rest / (rest + others))
@@ -349,7 +349,7 @@ def test_notices_differences_that_are_too_sure(monkeypatch: pytest.MonkeyPatch) 
         DrawnDifferences, "std", lambda self: self.drawn.std(axis=0) / np.sqrt(len(self.drawn))
     )
     comparison = results()["differences"]
-    assert off(comparison, comparison.sample(N, seed=2)) == ["std"]
+    assert off(comparison, comparison.sample(N, random_state=2)) == ["std"]
 
 
 def test_notices_a_rest_without_its_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def by_the_oracle(depth: Any, level: float) -> float:
 )
 def test_the_level_is_that_of_all_depths_to_the_last_digit(name: str, public: bool) -> None:
     posterior = private(*TABLES[name], public=public).posterior
-    laws, draws = posterior._marginals, posterior.sample(2000 if public else 200, seed=0)
+    laws, draws = posterior._marginals, posterior.sample(2000 if public else 200, random_state=0)
     depth = depths(laws, draws)
     for level in LEVELS:
         assert pointwise_level(laws, draws, level) == by_the_oracle(depth, level), level
@@ -86,7 +86,7 @@ def test_the_level_is_that_of_all_depths_to_the_last_digit(name: str, public: bo
 def test_ranks_of_draws_are_not_its_depths() -> None:
     """Negative control: where draws stand for the laws, the level is another."""
     posterior = private(*TABLES["ten"]).posterior
-    laws, draws = posterior._marginals, posterior.sample(500, seed=0)
+    laws, draws = posterior._marginals, posterior.sample(500, random_state=0)
     ranks = (np.argsort(np.argsort(draws, axis=0), axis=0) + 0.5) / len(draws)
     depth = np.sort(np.abs(2 * ranks - 1).max(axis=1))
     assert abs(depth[int(0.95 * len(draws))] - pointwise_level(laws, draws, 0.95)) > 1e-4
@@ -130,7 +130,7 @@ def taken(evaluated: list[int], answer: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("name", [pytest.param("three", marks=pytest.mark.slow), "ten"])
 def test_it_takes_no_more_than_some_other_intervals(name: str, evaluated: list[int]) -> None:
     posterior = private(*TABLES[name]).posterior
-    laws, draws = posterior._marginals, posterior.sample(20_000, seed=0)
+    laws, draws = posterior._marginals, posterior.sample(20_000, random_state=0)
     one = taken(evaluated, lambda: laws.interval(0.99))
     for level, most in ((0.3, 60), (0.95, 15), (0.99, 12)):
         steps = taken(evaluated, lambda level=level: pointwise_level(laws, draws, level)) / one
@@ -146,7 +146,7 @@ def test_of_many_categories_it_takes_hardly_more_than_one_other_interval(
     """Those that no draw misses beside another are left out."""
     counts = np.random.default_rng(0).integers(0, 60, 300).tolist()
     posterior = private(counts, 4.0, public=True).posterior
-    laws, draws = posterior._marginals, posterior.sample(2000, seed=0)
+    laws, draws = posterior._marginals, posterior.sample(2000, random_state=0)
     one = taken(evaluated, lambda: laws.interval(0.9995))
     assert taken(evaluated, lambda: pointwise_level(laws, draws, 0.95)) < 3 * one
     asked.clear()
@@ -167,7 +167,7 @@ def test_no_level_takes_many_steps(
     level: float, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     posterior = private(TABLES["ten"][0], 2.0, public=True).posterior
-    laws, draws = posterior._marginals, posterior.sample(4000, seed=0)
+    laws, draws = posterior._marginals, posterior.sample(4000, random_state=0)
     asked.clear()
     found = pointwise_level(laws, draws, level)
     assert level <= found < 1
@@ -252,7 +252,7 @@ ALIKE = tuple(f"NoiseAwarePosterior {of}" for of in ("by chains", "merged", "giv
             "PooledPosterior",
             "TablePosterior",
         )
-        for kind in ("equal-tailed", "highest density", "simultaneous")
+        for kind in ("eti", "hdi", "simultaneous")
     ],
 )
 def test_intervals_are_found_once(

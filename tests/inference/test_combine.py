@@ -108,7 +108,7 @@ def test_different_records_of_private_numbers_against_all_pairs(made, name):
     releases = made(rows)
     found, right = combine(releases, records="different"), brute(releases, "different", most)
     assert worst(found, *right) < 1e-3
-    draws = found.sample(40_000, seed=1)
+    draws = found.sample(40_000, random_state=1)
     error = np.abs(draws.mean(axis=0) - found.mean()) / found.std() * 200
     assert error.max() < stats.norm.isf(oracles.FALSE_ALARM / 2)
 
@@ -135,7 +135,7 @@ def test_many_records_against_all_pairs(made, scale):
 
 def test_draws_and_merged_categories_agree_with_the_marginals(made):
     found = combine(made(DIFFERENT["three categories"]), records="different")
-    draws, normal = found.sample(40_000, seed=0), stats.norm.isf(oracles.FALSE_ALARM / 2)
+    draws, normal = found.sample(40_000, random_state=0), stats.norm.isf(oracles.FALSE_ALARM / 2)
     assert np.all(np.abs(draws.mean(axis=0) - found.mean()) < normal * found.std() / 200)
     assert np.allclose(
         found.merged({"ab": ["a", "b"]}).mean()[0], found.mean()[:2].sum(), atol=0.01

@@ -89,7 +89,7 @@ def test_a_table_shows_the_probability_that_may_be_other_than_one(release):
             assert heading in first if heading else "P(>" not in first
             if heading:
                 above = float(heading[4:-1])
-                share = (one.sample(40_000, seed=1) > above).mean()
+                share = (one.sample(40_000, random_state=1) > above).mean()
                 assert float(row.split()[-1]) == pytest.approx(share, abs=0.01)
                 assert one.probability() == one.probability(above)
     merged = release(LaplaceParameters(1.5), (30, 80, 50), 160, (1.0,) * 3).posterior.odds("b")

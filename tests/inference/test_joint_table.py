@@ -87,7 +87,7 @@ def test_conditionals_are_those_of_every_data_set(release):
 def test_they_agree_with_draws_of_the_whole_table(release):
     """Means of 40 000 draws are within five standard errors, and further with probability 6e-7."""
     posterior = release.posterior
-    theta = posterior.sample(40_000, seed=1).reshape(-1, 2, 3)
+    theta = posterior.sample(40_000, random_state=1).reshape(-1, 2, 3)
     pairs = {
         "marginal": (posterior.marginal("vote"), theta.sum(axis=1)),
         "conditional": (
@@ -221,7 +221,7 @@ def test_answers_of_three_variables_by_their_definition(number):
                 law = stats.dirichlet(a)
                 assert found.mean() == pytest.approx(law.mean(), abs=1e-4)
                 assert found.std() == pytest.approx(np.sqrt(law.var()), rel=2e-3)
-        drawn = found.sample(3000, seed=1).mean(axis=0)
+        drawn = found.sample(3000, random_state=1).mean(axis=0)
         assert np.all(np.abs(drawn - law.mean()) < 5 * np.sqrt(law.var() / 3000))
         assert np.abs(law.mean() - a[::-1] / a.sum()).max() > 0.02, "another order is noticed"
 

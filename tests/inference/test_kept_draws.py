@@ -59,7 +59,7 @@ def drawings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def answers(**changed: Any) -> list[float]:
     given = {"ess": 20, **changed}
     found = survey_posterior(given.pop("tables", tables()), **given)
-    shares = found.sample(3, seed=0)[("a", "b")].ravel().tolist()
+    shares = found.sample(3, random_state=0)[("a", "b")].ravel().tolist()
     return [*shares, *found.r_hat.values(), *found.marginal("a", "b").std().tolist()]
 
 
@@ -80,7 +80,7 @@ def test_other_releases_arguments_and_seeds_have_other_draws(
         {"tables": tables(31)},
         {"ess": 21},
         {"concentration": 2.0},
-        {"seed": 1},
+        {"random_state": 1},
     ]
     for number, other in enumerate(others, start=1):
         with kept_beside(file):
@@ -97,12 +97,12 @@ def test_several_are_kept_together(
     """In one block or one after the other, as by a report and then a sheet."""
     for seeds in ((0, 1), (2,), (0, 2), (1,)):
         with kept_beside(file):
-            assert len({tuple(answers(seed=seed)) for seed in seeds}) == len(seeds)
+            assert len({tuple(answers(random_state=seed)) for seed in seeds}) == len(seeds)
     assert len(drawings) == 3
     monkeypatch.setattr(kept_draws, "_LARGEST", 10_000)  # more than one has, and less than two
     for seed, number in ((3, 4), (3, 4), (0, 5)):
         with kept_beside(file):
-            answers(seed=seed)
+            answers(random_state=seed)
         assert len(drawings) == number, "the new ones alone are kept"
 
 
@@ -110,7 +110,7 @@ def test_without_a_seed_and_outside_of_a_file_others_are_drawn(
     file: Path, drawings: list[int]
 ) -> None:
     with kept_beside(file):
-        answers(seed=None)
+        answers(random_state=None)
     answers()
     answers()
     assert len(drawings) == 3
@@ -197,7 +197,7 @@ def test_draws_of_a_learned_prior_are_found_again_to_the_digit(
         else:
             found = combine(releases, records="same", prior="learned")
         learned = [float(each.mean()) for each in found.learned.values()]
-        ends = np.concatenate(found.interval(0.9)).tolist()
+        ends = np.array(found.interval(0.9)).tolist()
         counted = found.counts.std().tolist()
         return [*found.mean(), *ends, *counted, *learned, *found.diagnostics.ess]
 

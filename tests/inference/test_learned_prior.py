@@ -449,7 +449,7 @@ def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
 
 
 def test_answers_agree_with_its_own_draws(posterior):
-    draws = posterior.sample(40_000, seed=1)
+    draws = posterior.sample(40_000, random_state=1)
     assert draws.mean(axis=0) == pytest.approx(posterior.mean(), abs=0.005)
     assert draws.std(axis=0) == pytest.approx(posterior.std(), abs=0.005)
     lower, upper = posterior.interval(0.9)
@@ -459,7 +459,7 @@ def test_answers_agree_with_its_own_draws(posterior):
 
 
 def test_marginals_and_conditionals_are_those_of_draws(posterior):
-    draws = posterior.sample(40_000, seed=1).reshape(-1, 2, 3)
+    draws = posterior.sample(40_000, random_state=1).reshape(-1, 2, 3)
     marginal, given = posterior.marginal("y"), posterior.conditional("y", x="a")
     assert marginal.mean() == pytest.approx(draws.sum(axis=1).mean(axis=0), abs=0.005)
     assert marginal.std() == pytest.approx(draws.sum(axis=1).std(axis=0), abs=0.005)
@@ -470,7 +470,10 @@ def test_marginals_and_conditionals_are_those_of_draws(posterior):
 
 
 def test_counts_and_probabilities_are_of_the_same_draws(posterior):
-    counts, theta = posterior.counts.sample(4000, seed=3), posterior.sample(4000, seed=3)
+    counts, theta = (
+        posterior.counts.sample(4000, random_state=3),
+        posterior.sample(4000, random_state=3),
+    )
     assert np.corrcoef(counts[:, 0] / counts.sum(axis=1), theta[:, 0])[0, 1] > 0.5
 
 
@@ -481,7 +484,7 @@ def test_comparisons_quantities_and_predictions(posterior):
     assert posterior.quantity(lambda p: p["a", "u"] * 2).mean() == pytest.approx(
         2 * posterior.mean()[0], rel=0.02
     )
-    assert posterior.predictive(50, 20, seed=0).sum(axis=1).tolist() == [50] * 20
+    assert posterior.predictive(50, 20, random_state=0).sum(axis=1).tolist() == [50] * 20
     plain = released((30, 2, 7, 11, -1, 19)).posterior
     assert posterior.compare(plain).mean() == pytest.approx(posterior.mean() - plain.mean())
     assert posterior.diagnostics.chains == 4
@@ -531,7 +534,7 @@ def test_large_counts_are_as_under_a_fixed_prior(drawn, mechanism, size):
 def test_a_public_number_of_records_is_kept():
     found = learned((5, 2, 3, -2, 1, 0), ob.KNormParameters(2.0), 9)
     assert found.records.mean() == 9
-    assert np.all(found.counts.sample(100, seed=0).sum(axis=1) == 9)
+    assert np.all(found.counts.sample(100, random_state=0).sum(axis=1) == 9)
 
 
 def test_noise_of_a_million_on_a_thousand_million_records():

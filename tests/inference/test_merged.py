@@ -115,11 +115,11 @@ def test_draws_of_merged_counts(made):
     for row, weight in zip(sets.tolist(), weights, strict=True):
         key = row[0] + row[3], row[1], row[2]
         law[key] = law.get(key, 0.0) + weight
-    drawn = found.counts.sample(20_000, seed=3)
+    drawn = found.counts.sample(20_000, random_state=3)
     assert not oracles.rejects(map(tuple, drawn.tolist()), law)
-    other = made.posterior.merged({"x": ["d", "b"]}).counts.sample(20_000, seed=3)
+    other = made.posterior.merged({"x": ["d", "b"]}).counts.sample(20_000, random_state=3)
     assert oracles.rejects(map(tuple, other.tolist()), law)
-    theta = found.sample(20_000, seed=4)
+    theta = found.sample(20_000, random_state=4)
     assert theta.mean(axis=0) == pytest.approx(found.mean(), abs=5 * 0.3 / np.sqrt(20_000))
 
 
@@ -152,14 +152,14 @@ def test_two_categories_of_an_exponential_mechanism(release):
     assert renamed.categories == ("y", "a")
     assert renamed["y"].std() == posterior["b"].std()
     assert posterior.counts.mean().sum() == pytest.approx(9)
-    assert posterior.counts.sample(6, seed=0).sum(axis=1).tolist() == [9] * 6
+    assert posterior.counts.sample(6, random_state=0).sum(axis=1).tolist() == [9] * 6
     assert posterior.records.sample(3).tolist() == [9] * 3
 
 
 def test_many_records_of_two_categories_in_cells(release):
     size = 100_000
     posterior = release(HellingerExponential(0.05), (300, size - 300), size).posterior
-    drawn = posterior.counts.sample(20_000, seed=0)
+    drawn = posterior.counts.sample(20_000, random_state=0)
     error = STANDARD_ERRORS * drawn.std() / np.sqrt(20_000)
     assert posterior.counts.mean() == pytest.approx(drawn.mean(axis=0), abs=error)
     assert posterior.counts.mean().sum() == pytest.approx(size)
@@ -174,11 +174,11 @@ def test_one_category_by_its_label(made):
     one = posterior["c"]
     assert (one.mean(), one.std()) == (posterior.mean()[2], posterior.std()[2])
     assert one.interval(0.9) == tuple(end[2] for end in posterior.interval(0.9))
-    shortest = [end[2] for end in posterior.interval(0.9, "highest density")]
-    assert one.interval(0.9, "highest density") == pytest.approx(shortest)
+    shortest = [end[2] for end in posterior.interval(0.9, "hdi")]
+    assert one.interval(0.9, "hdi") == pytest.approx(shortest)
     assert one.cdf(VALUES) == pytest.approx(posterior.cdf(VALUES)[:, 2])
     assert one.pdf(VALUES) == pytest.approx(posterior.pdf(VALUES)[:, 2])
-    drawn = one.sample(20_000, seed=1)
+    drawn = one.sample(20_000, random_state=1)
     assert drawn.shape == (20_000,)
     assert (drawn < 0.1).mean() == pytest.approx(one.cdf(0.1), abs=5 * 0.5 / np.sqrt(20_000))
 

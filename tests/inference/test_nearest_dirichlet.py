@@ -19,7 +19,7 @@ def test_a_dirichlet_is_nearest_to_itself(concentration):
 def test_no_other_dirichlet_is_nearer(release):
     """By the expected log-density of draws, and another way to match is farther."""
     posterior = release(KNormParameters(3.0), (3, 7, 20), 30, (1.0, 0.5, 2.0)).posterior
-    draws = posterior.sample(100_000, seed=0).T
+    draws = posterior.sample(100_000, random_state=0).T
 
     def divergence(a):
         return -stats.dirichlet(a).logpdf(draws).mean()

@@ -124,7 +124,7 @@ def test_groups_of_one_category_each(monkeypatch, m_prior, kappa_prior):
     pooled = grouped(drawn).pooled(m_prior=m_prior, kappa_prior=kappa_prior, ess=1)
     for group, category in enumerate((0, 1, 1, 0)):
         assert pooled[group].mean()[category] > 0.9
-        assert pooled[group].interval()[0][category] > 0.8
+        assert pooled[group].interval().lower[category] > 0.8
 
 
 def test_answers_like_a_posterior():
@@ -134,7 +134,7 @@ def test_answers_like_a_posterior():
     lower, upper = one.interval(0.9)
     assert one.cdf(lower)[0, 0] == pytest.approx(0.05, abs=1e-6)
     assert one.cdf(upper)[1, 1] == pytest.approx(0.95, abs=1e-6)
-    draws = one.sample(20_000, seed=1)
+    draws = one.sample(20_000, random_state=1)
     assert np.allclose(draws.mean(axis=0), one.mean(), atol=0.01)
     assert np.allclose(draws.std(axis=0), one.std(), atol=0.01)
     slope = (one.cdf(0.301) - one.cdf(0.299)) / 0.002
@@ -157,7 +157,7 @@ def three_groups():
 def test_groups_answer_what_releases_do(three_groups):
     """Against draws of the probabilities, each from the Dirichlet distribution of a draw."""
     one = three_groups[1]
-    theta, labels = one.sample(100_000, seed=1), one.categories
+    theta, labels = one.sample(100_000, random_state=1), one.categories
     close = partial(pytest.approx, abs=0.01)
     assert one[labels[2]].mean() == close(theta[:, 2].mean())
     assert one.difference(*labels[:2]).std() == close((theta[:, 0] - theta[:, 1]).std())
@@ -173,7 +173,7 @@ def test_groups_answer_what_releases_do(three_groups):
     nearest = stats.dirichlet(one.dirichlet())
     assert one.dirichlet().min() > 0
     assert nearest.mean() == close(theta.mean(axis=0))
-    further = one.predictive(1000, draws=20_000, seed=2)
+    further = one.predictive(1000, size=20_000, random_state=2)
     assert further.mean(axis=0) / 1000 == close(theta.mean(axis=0))
     shape = one.diagnostics.chains, one.diagnostics.draws, 3
     arviz_or_skip()
@@ -190,9 +190,9 @@ def test_counts_of_groups_are_those_of_the_draws(three_groups):
     assert last.counts.mean()[0] == pytest.approx(counts[:, :2].sum(axis=1).mean())
     without_first = counts[:, 1:].sum(axis=1)
     assert one.given(one.categories[1:]).records.mean() == pytest.approx(without_first.mean())
-    rows = one.counts.sample(500, seed=3)
+    rows = one.counts.sample(500, random_state=3)
     assert {tuple(row) for row in rows} <= {tuple(row) for row in counts}
-    assert one.records.sample(500, seed=3) == pytest.approx(rows.sum(axis=1))
+    assert one.records.sample(500, random_state=3) == pytest.approx(rows.sum(axis=1))
 
 
 def test_refuses_what_is_no_prior():
@@ -211,7 +211,7 @@ def test_refuses_what_is_no_prior():
 def test_draws_until_parts_agree():
     """Of groups that 160 draws are too few for."""
     for seed in range(3):
-        found = grouped(DRAWN, scale=4.0).pooled(seed=seed).diagnostics
+        found = grouped(DRAWN, scale=4.0).pooled(random_state=seed).diagnostics
         assert found.r_hat.max() <= 1.01
         assert found.ess.min() >= 100
         assert found.chains * found.draws > 400
@@ -259,7 +259,7 @@ def test_a_group_that_is_much_larger_leaves_the_tail_of_kappa(drawn, log_kappa, 
     """Figures of a sum over kappa and m, without noise. The group alone decides m, so that the
     slopes of the groups vanish together where the weight is largest.
     """
-    found = grouped(drawn, scale=0.05).pooled(ess=1000, seed=0)
+    found = grouped(drawn, scale=0.05).pooled(ess=1000, random_state=0)
     logs = np.log(found.kappa)
     assert logs.mean() == pytest.approx(log_kappa[0], abs=0.2)
     assert logs.std() == pytest.approx(log_kappa[1], abs=0.2)

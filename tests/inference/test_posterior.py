@@ -4,6 +4,7 @@ import builtins
 import copy
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_the_posterior_of_a_release_is_computed_once_and_is_not_part_of_its_valu
 
 def test_without_noise_it_is_the_plug_in_posterior(release):
     made = release(LaplaceParameters(1e-3), (60, 40), 100, (0.5, 2.0))
-    assert made.posterior.interval(0.9)[0][0] == pytest.approx(
+    assert made.posterior.interval(0.9).lower[0] == pytest.approx(
         made.plug_in.interval(0.9)[0], rel=1e-9
     )
     assert made.posterior.std()[0] == pytest.approx(made.plug_in.std(), rel=1e-9)
@@ -72,19 +73,19 @@ def test_with_nothing_but_noise_it_is_the_prior(release):
 def test_intervals_hold_their_probability_and_are_wider_than_plug_in(mechanism, release):
     made = release(mechanism, (120, 80), 200)
     posterior = made.posterior
-    for kind in ("equal-tailed", "highest density", "simultaneous"):
+    for kind in ("eti", "hdi", "simultaneous"):
         lower, upper = posterior.interval(0.9, kind)
         inside = np.diagonal(posterior.cdf(upper)) - np.diagonal(posterior.cdf(lower))
         assert inside == pytest.approx(0.9, abs=1e-9)
         assert upper[0] - lower[0] > np.diff(made.plug_in.interval(0.9))[0]
     assert np.all(
-        np.diff(posterior.interval(0.9, "highest density"), axis=0)
+        np.diff(posterior.interval(0.9, "hdi"), axis=0)
         <= np.diff(posterior.interval(0.9), axis=0) + 1e-9
     )
 
 
 def test_simultaneous_intervals_hold_all_at_once(three):
-    draws = three.sample(40_000, seed=1)
+    draws = three.sample(40_000, random_state=1)
     for level in (0.5, 0.9):
         lower, upper = three.interval(level, "simultaneous")
         share = ((draws >= lower) & (draws <= upper)).all(axis=1).mean()
@@ -104,10 +105,10 @@ def test_simultaneous_intervals_hold_all_at_once(three):
 def test_intervals_of_sparse_priors_hold_what_they_say(alpha, counts, release):
     """Where many draws round to 0 and to 1: more than they say, where these are at an end."""
     posterior = release(LaplaceParameters(3.0), counts, 50, (alpha,) * len(counts)).posterior
-    draws = posterior.sample(40_000, seed=1)
+    draws = posterior.sample(40_000, random_state=1)
     for level in (0.8, 0.95):
         least = level - STANDARD_ERRORS * np.sqrt(2 * level * (1 - level) / 40_000)
-        for kind in ("equal-tailed", "highest density", "simultaneous"):
+        for kind in ("eti", "hdi", "simultaneous"):
             lower, upper = posterior.interval(level, kind)
             assert np.all(lower <= upper)
             inside = (draws >= lower) & (draws <= upper)
@@ -123,8 +124,8 @@ def test_shapes(three):
     assert three.pdf(np.full((4, 5), 0.3)).shape == (4, 5, 3)
     assert [end.shape for end in three.interval()] == [(3,), (3,)]
     assert three.sample(7).shape == (7, 3)
-    assert three.predictive(11, draws=5).shape == (5, 3)
-    assert three.predictive(11, draws=5).sum(axis=1).tolist() == [11] * 5
+    assert three.predictive(11, size=5).shape == (5, 3)
+    assert three.predictive(11, size=5).sum(axis=1).tolist() == [11] * 5
 
 
 def test_densities_integrate_to_probabilities(three):
@@ -141,7 +142,7 @@ def test_densities_integrate_to_probabilities(three):
 def test_draws_agree_with_the_marginals(size, release):
     mechanism = LaplaceParameters(8.0, total="remainder" if size else "private")
     posterior = release(mechanism, (60, 30, 10), size).posterior
-    draws = posterior.sample(40_000, seed=0)
+    draws = posterior.sample(40_000, random_state=0)
     for i in range(3):
         places = np.quantile(draws[:, i], np.linspace(0.02, 0.98, 30))
         # Five times the largest deviation of an empirical distribution at one place, 1 / (2 sqrt(40
@@ -163,7 +164,7 @@ def unequal(release):
 
 def test_draws_agree_with_the_marginals_under_an_unequal_prior(unequal):
     shares = np.linspace(0.05, 0.95, 19)
-    drawn = np.sort(unequal.sample(20_000, seed=0), axis=0)
+    drawn = np.sort(unequal.sample(20_000, random_state=0), axis=0)
     places = drawn[(shares * 20_000).astype(int)]
     for i in range(3):
         # The largest deviation of an empirical distribution at one place is 1 / (2 sqrt(20 000)).
@@ -172,7 +173,7 @@ def test_draws_agree_with_the_marginals_under_an_unequal_prior(unequal):
 
 
 def test_predictive_counts_under_an_unequal_prior(unequal):
-    counts = unequal.predictive(50, draws=20_000, seed=0)
+    counts = unequal.predictive(50, size=20_000, random_state=0)
     mean, std = unequal.mean(), unequal.std()
     variance = 50 * mean * (1 - mean) + 50 * 49 * std**2
     within = STANDARD_ERRORS * np.sqrt(variance.max() / 20_000)
@@ -207,7 +208,7 @@ def test_comparing_releases_of_different_priors(unequal, release):
     "answer",
     [
         lambda posterior: posterior.sample(500),
-        lambda posterior: posterior.predictive(9, draws=500),
+        lambda posterior: posterior.predictive(9, size=500),
         lambda posterior: posterior.probability(lambda theta: theta[0] > 0.5),
         lambda posterior: posterior.compare(posterior).sample(500),
         lambda posterior: posterior.interval(0.9, "simultaneous"),
@@ -234,14 +235,16 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
 
 
 def test_seeds(three):
-    assert np.array_equal(three.sample(5, seed=3), three.sample(5, seed=3))
-    assert not np.array_equal(three.sample(5, seed=3), three.sample(5, seed=4))
+    assert np.array_equal(three.sample(5, random_state=3), three.sample(5, random_state=3))
+    assert not np.array_equal(three.sample(5, random_state=3), three.sample(5, random_state=4))
     assert not np.array_equal(three.sample(5), three.sample(5))
-    assert np.array_equal(three.predictive(9, 5, seed=3), three.predictive(9, 5, seed=3))
+    assert np.array_equal(
+        three.predictive(9, 5, random_state=3), three.predictive(9, 5, random_state=3)
+    )
 
 
 def test_predictive_counts_vary_more_than_draws_given_the_mean(three):
-    counts = three.predictive(1000, draws=20_000, seed=0)
+    counts = three.predictive(1000, size=20_000, random_state=0)
     mean, std = three.mean(), three.std()
     assert counts.mean(axis=0) == pytest.approx(
         1000 * mean, abs=STANDARD_ERRORS * 1000 * std.max() / np.sqrt(20_000) * 1.1
@@ -286,7 +289,7 @@ def test_comparing_two_releases(release):
     assert np.all((lower < comparison.mean()) & (comparison.mean() < upper))
     same = first.posterior.compare(first.posterior)
     assert same.probability == pytest.approx(0.5, abs=5e-4)
-    independent = same.sample(20_000, seed=1).std(axis=0)
+    independent = same.sample(20_000, random_state=1).std(axis=0)
     assert independent == pytest.approx(same.std(), rel=0.05)  # ten standard errors
 
 
@@ -392,13 +395,13 @@ def test_a_level_that_is_no_probability(level, three):
 def test_other_errors(three, release):
     with pytest.raises(
         ValueError,
-        match=r"kind='hdi': .* 'equal-tailed', .* 'simultaneous'",
+        match=r"kind='shortest': .* 'eti', .* 'simultaneous'",
     ):
-        three.interval(0.9, "hdi")
-    with pytest.raises(ValueError, match=r"draws=0: must be between 1"):
+        three.interval(0.9, "shortest")
+    with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         three.sample(0)
-    with pytest.raises(ValueError, match=r"draws=0: must be between 1"):
-        three.predictive(5, draws=0)
+    with pytest.raises(ValueError, match=r"size=0: must be between 1"):
+        three.predictive(5, size=0)
     with pytest.raises(
         ValueError,
         match=r"event: .* float64 and shape \(5,\) .* booleans",
@@ -444,4 +447,51 @@ def test_of_no_records_at_all_it_is_the_prior(mechanism, release):
     for prior in ((2.0, 1.0), (1.0, 1.0, 2.0)):
         posterior = release(mechanism, (0,) * len(prior), 0, prior).posterior
         assert posterior.mean() == pytest.approx(np.array(prior) / sum(prior))
-        assert posterior.sample(10, seed=0).shape == (10, len(prior))
+        assert posterior.sample(10, random_state=0).shape == (10, len(prior))
+
+
+def test_intervals_are_by_label(release):
+    """Whole numbers are labels, not places."""
+    made = replace(release(LaplaceParameters(3.0), (12, 30, 58), 100), categories=(2, 0, 1))
+    answers = made.posterior, made.posterior.counts, made.posterior.compare(made.posterior)
+    for interval in (answer.interval(0.9) for answer in answers):
+        lower, upper = interval
+        assert (interval.lower is lower, interval.upper is upper) == (True, True)
+        assert [interval[label] for label in (2, 0, 1)] == list(zip(lower, upper, strict=True))
+        assert np.array_equal(np.array(interval), [lower, upper])
+        again = copy.copy(interval)
+        assert again[0] == interval[0] != interval[1]
+        with pytest.raises(KeyError, match="3: is not a category; the categories are 2, 0, 1"):
+            interval[3]
+    assert [made[label] for label in (2, 0, 1)] == list(made.counts)
+    with pytest.raises(KeyError, match="'0': is not a category"):
+        made["0"]
+
+
+def test_a_summary_has_the_names_of_arviz(release):
+    made = release(LaplaceParameters(3.0), (12, 30, 58), 100)
+    made = replace(made, categories=("a", "b", "none"), columns=("v",), unknown=("none",))
+    posterior = made.posterior
+    frame = posterior.summary(0.9, "hdi")
+    assert frame.columns == ["category", "mean", "sd", "hdi90_lb", "hdi90_ub"]
+    columns = posterior.mean(), posterior.std(), *posterior.interval(0.9, "hdi")
+    assert np.array_equal(frame.drop("category").to_numpy().T, columns)
+    assert posterior.summary(0.999).columns[3:] == ["eti99.9_lb", "eti99.9_ub"]
+    answered = posterior.summary(among="answered")
+    assert answered["category"].to_list() == ["a", "b"]
+    assert answered.equals(posterior.given(["a", "b"]).summary())
+    assert answered["mean"].sum() == pytest.approx(1)
+    whole = release(LaplaceParameters(3.0), (12, 30, 58), 100).posterior
+    assert whole.summary(among="answered").equals(whole.summary())
+    with pytest.raises(ValueError, match="among='some': must be one of"):
+        posterior.summary(among="some")
+
+
+def test_generators_draw(three):
+    """What `random_state` of scipy takes: a seed repeats, a generator goes on."""
+    rng = np.random.default_rng(5)
+    for answer in (three, three.counts, three["a"], three.compare(three)):
+        first, second = answer.sample(4, rng), answer.sample(4, rng)
+        assert not np.array_equal(first, second)
+        assert np.array_equal(answer.sample(4, 5), answer.sample(4, np.random.default_rng(5)))
+        assert len(answer.sample()) == 1

@@ -2,6 +2,8 @@
 force over data sets, exact where that is said and within the stated error otherwise.
 """
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import special
@@ -12,6 +14,7 @@ from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes_research.error_law import ErrorLaw
 from tests.helpers import brute_force
+from tests.helpers.releases import guarantee
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.
@@ -48,7 +51,7 @@ def test_a_difference(made, mixture):
     larger = weights @ (1 - special.betainc(a[:, 1], a[:, 2], 0.5))
     assert found.probability() == pytest.approx((larger, 0.0), abs=ERROR)
     by_draws = found.probability(0.1)
-    drawn = found.sample(40_000, seed=9)
+    drawn = found.sample(40_000, random_state=9)
     assert by_draws.value == pytest.approx(
         (drawn > 0.1).mean(), abs=STANDARD_ERRORS * 1.5 * by_draws.standard_error
     )
@@ -77,7 +80,7 @@ def test_a_ratio_and_odds(made, mixture):
         lower, upper = found.interval(0.8)
         assert found.probability(lower).value == pytest.approx(0.9, abs=1e-6)
         assert found.probability(upper).value == pytest.approx(0.1, abs=1e-6)
-        drawn = found.sample(20_000, seed=0)
+        drawn = found.sample(20_000, random_state=0)
         assert (drawn > 0.4).mean() == pytest.approx(found.probability(0.4).value, abs=0.02)
         assert found.standard_error == 0
         assert found.draws == np.inf
@@ -99,7 +102,7 @@ def test_a_ratio_far_above_the_largest_share(release):
     """The second probability is most probably below 1e-16, and 1 minus it is 1."""
     posterior = release(LaplaceParameters(1.0), (8, 0), 8, (1.0, 0.01)).posterior
     found = posterior.ratio("a", "b")
-    drawn, (_, upper) = found.sample(20_000, seed=1), found.interval(0.2)
+    drawn, (_, upper) = found.sample(20_000, random_state=1), found.interval(0.2)
     assert upper > 1e17
     assert found.cdf(upper) == pytest.approx(0.6, abs=1e-6)
     assert found.cdf(np.inf) == 1
@@ -142,7 +145,7 @@ def test_functions_of_the_probabilities_and_of_the_counts(made, mixture):
     assert counts.mean() == pytest.approx(
         weights @ (sets[:, 1] - sets[:, 2]), abs=STANDARD_ERRORS * counts.standard_error
     )
-    assert counts.sample(5, seed=1).tolist() == counts.sample(5, seed=1).tolist()
+    assert counts.sample(5, random_state=1).tolist() == counts.sample(5, random_state=1).tolist()
 
 
 @pytest.mark.parametrize(
@@ -270,3 +273,58 @@ def test_what_is_no_function_or_has_no_order_is_refused() -> None:
         table.posterior.quantity(3)
     with pytest.raises(ValueError, match=r"axes=.*: .*joint table have no order"):
         table.posterior.cumulative()
+
+
+def test_the_odds_ratio_of_two_variables():
+    """Beside a function of draws of the same cells; of three variables, of which one is summed."""
+    axes = ("x", "y", "z")
+    cells = tuple(product(("a", "b", "c"), ("e", "f"), (1, 2)))
+    drawn = (90, 40, 35, 80, 60, 20, 50, 70, 33, 44, 55, 66)
+    prior = (3.0,) * len(cells)
+    made = ob.Release(drawn, cells, prior, LaplaceParameters(1.5), guarantee(sum(drawn)), axes)
+    posterior = made.posterior
+    found = posterior.odds_ratio(z=(2, 1), x=("c", "a"))
+    sums = dict.fromkeys(product((2, 1), ("c", "a")), 0.0)
+    theta = posterior.sample(40_000, 1)
+    for place, (x, _, z) in enumerate(cells):
+        if (z, x) in sums:
+            sums[z, x] = sums[z, x] + theta[:, place]
+    ratios = sums[2, "c"] * sums[1, "a"] / (sums[2, "a"] * sums[1, "c"])
+    error = 5 * ratios.std() / np.sqrt(20_000)
+    assert found.mean() == pytest.approx(ratios.mean(), abs=error)
+    assert found.std() == pytest.approx(ratios.std(), rel=0.1)
+    assert found.interval(0.9) == pytest.approx(np.quantile(ratios, [0.05, 0.95]), rel=0.03)
+    turned = posterior.odds_ratio(z=(1, 2), x=("c", "a"))  # a negative control
+    assert turned.median() == pytest.approx(1 / found.median(), rel=0.03)
+    assert found.above == 1
+    assert str(found.label) == "odds ratio of z (2 / 1) and x (c / a)"
+
+
+def two_by_two(prior: float) -> ob.Release:
+    cells, noise = tuple(product("ab", "ef")), LaplaceParameters(1.0)
+    return ob.Release((9, 1, 2, 3), cells, (prior,) * 4, noise, guarantee(15), ("x", "y"))
+
+
+@pytest.mark.parametrize(("prior", "mean", "std"), [(1.0, False, False), (1.5, True, False)])
+def test_moments_of_an_odds_ratio_that_do_not_exist(prior, mean, std):
+    made = two_by_two(prior)
+    found = made.posterior.odds_ratio(x=("a", "b"), y=("e", "f"))
+    assert (np.isfinite(found.mean()), np.isfinite(found.std())) == (mean, std)
+    assert np.isfinite(found.median())
+    assert "does not exist" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"x": ("a", "b")}, "values=.*: must be a pair of values of each of two variables"),
+        ({"x": ("a", "b"), "v": ("e", "f")}, "variables=.*: must be some of the variables"),
+        ({"x": ("a", "a"), "y": ("e", "f")}, "x=.*: must name every category once"),
+        ({"x": ("a",), "y": ("e", "f")}, "x=.*: must be two values"),
+        ({"x": ("a", "b"), "y": ("e", "g")}, "y=.*: 'g': is not a category"),
+    ],
+)
+def test_refused_odds_ratios(values, message):
+    made = two_by_two(1.0)
+    with pytest.raises(ValueError, match=message):
+        made.posterior.odds_ratio(**values)

@@ -118,5 +118,5 @@ def test_a_narrow_peak_at_the_release_below_the_top_is_no_disagreement(release, 
     """
     mechanism = calibration.Cell("EHDS, γ = 1", 3, 2000, 0.5).scaled(PRIOR)
     made = release(mechanism, (906, 740, 354), 2000, PRIOR.tolist())
-    found = noise_aware_posterior(made, ess=500, seed=seed)
+    found = noise_aware_posterior(made, ess=500, random_state=seed)
     assert found.diagnostics.disagreement < LARGEST

@@ -106,7 +106,7 @@ def test_the_numbers_of_a_small_case_are_those_of_pencil_and_paper() -> None:
 
 
 def test_all_numbers_follow_from_the_posterior_and_the_frames() -> None:
-    found, copies = posterior(), posterior().synthetic(5, seed=1)
+    found, copies = posterior(), posterior().synthetic(5, random_state=1)
     rows = by_table(agreement(found, copies, kind="population"))
     pairs = {"vote × age": True, "age × region": True, "vote × region": False}
     assert {name: row["measured"] for name, row in rows.items()} == {
@@ -139,7 +139,7 @@ def test_all_numbers_follow_from_the_posterior_and_the_frames() -> None:
 
 def test_copies_agree_with_what_was_released_and_changed_ones_do_not() -> None:
     """The negative control shuffles a column: its margin stays, its pairs do not."""
-    copies = posterior().synthetic(20, seed=2)
+    copies = posterior().synthetic(20, random_state=2)
     right = by_table(agreement(posterior(), copies, kind="population"))
     for name, row in right.items():
         assert row["difference"] < row["std"], name
@@ -161,14 +161,14 @@ def test_files_that_were_written_agree_as_the_frames_do(tmp_path: Path) -> None:
         ),
     ):
         folder = tmp_path / format_
-        paths = found.write_synthetic(folder, 2, "predictive", format=format_, seed=4)
-        frames = found.synthetic(2, "predictive", seed=4)
+        paths = found.write_synthetic(folder, 2, "predictive", format=format_, random_state=4)
+        frames = found.synthetic(2, "predictive", random_state=4)
         of_files = agreement(found, map(read, paths), kind="predictive")
         assert of_files.equals(agreement(found, frames, kind="predictive"))
 
 
 def test_the_kind_says_how_copies_are_put_together() -> None:
-    copies = posterior().synthetic(4, "predictive", seed=5)
+    copies = posterior().synthetic(4, "predictive", random_state=5)
     ours, theirs = (
         agreement(posterior(), copies, kind=kind).drop("combined_std")
         for kind in ("population", "predictive")
@@ -221,7 +221,7 @@ def test_a_copy_without_records_has_no_shares() -> None:
     ],
 )
 def test_what_is_no_copy_is_refused(change: Any, kind: Any, message: str) -> None:
-    copies = posterior().synthetic(2, seed=6)
+    copies = posterior().synthetic(2, random_state=6)
     with pytest.raises(ValueError, match=message) as caught:
         agreement(posterior(), change(copies), kind=kind)
     assert "secret" not in str(caught.value)

@@ -331,14 +331,16 @@ def test_every_level_adds_up_in_the_means(posterior: Any) -> None:
 
 
 def test_every_level_adds_up_in_each_draw(posterior: Any) -> None:
-    drawn = posterior.sample(50, seed=3)
+    drawn = posterior.sample(50, random_state=3)
     for name, parts in PARTS.items():
         sums = np.stack([np.bincount(parts, row) for row in drawn["county"]])
         assert drawn[name] == pytest.approx(sums, abs=1e-12)
-        counts = posterior["county"].counts.sample(50, seed=3)
+        counts = posterior["county"].counts.sample(50, random_state=3)
         sums = np.stack([np.bincount(parts, row) for row in counts])
-        assert np.array_equal(posterior[name].counts.sample(50, seed=3), sums)
-    assert np.array_equal(posterior["state"].sample(5, seed=3), posterior.sample(5, 3)["state"])
+        assert np.array_equal(posterior[name].counts.sample(50, random_state=3), sums)
+    assert np.array_equal(
+        posterior["state"].sample(5, random_state=3), posterior.sample(5, 3)["state"]
+    )
 
 
 def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
@@ -347,7 +349,10 @@ def test_draws_have_the_laws_that_are_computed(posterior: Any) -> None:
     """
     p_values = []
     for level in posterior.values():
-        shares, counts = level.sample(4000, seed=1), level.counts.sample(4000, seed=2)
+        shares, counts = (
+            level.sample(4000, random_state=1),
+            level.counts.sample(4000, random_state=2),
+        )
         for at in range(len(level.categories)):
             one = level[level.categories[at]]
             p_values.append(stats.kstest(shares[:, at], one.cdf).pvalue)
@@ -366,7 +371,7 @@ def test_quantiles_of_a_level_and_differences_share_one_sample(posterior: Any) -
     """Drawing down the tree takes nearly all the time; standard errors know how much was drawn."""
     county = posterior["county"]
     k = len(county.categories)
-    drawn = county.sample(20_000, seed=7)
+    drawn = county.sample(20_000, random_state=7)
     upto = np.cumsum(drawn, axis=1)
     inner = np.argmax(upto >= 0.4, axis=1)
     inside = np.take_along_axis(drawn, inner[:, None], 1)[:, 0]

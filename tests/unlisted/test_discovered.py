@@ -47,7 +47,7 @@ def test_what_is_listed_stands_first_in_every_array() -> None:
     assert np.all(one.posterior.mean() <= upper)
     assert np.argmax(one.among_shown.mean()) == 0
     assert one.among_shown.mean().sum() == pytest.approx(1.0)
-    draws = one.posterior.draws(50, seed=1)
+    draws = one.posterior.sample(50, random_state=1)
     assert draws.shape == (50, 4)
     assert np.argmax(draws.mean(axis=0)) == 0
 

@@ -395,7 +395,7 @@ def share_of_everything_else(world: World, number: int) -> tuple[float, float, f
     shown, noise = (counts > 0) & (noisy >= law.threshold), DiscreteLaplace(5 / world.epsilon)
     rest = int(counts[~shown].sum() + noise.simulate((), rng))
     keys = NoisyKeys(law, noisy[shown], NONE, rest, noise)
-    found = counts_of_keys(keys, seed=number)
+    found = counts_of_keys(keys, random_state=number)
     truth = float(intensities[~shown].sum() / intensities.sum())
     assert found.shares_of_all is not None
     draws = found.shares_of_all.draws(400, rng)[:, -1]
@@ -597,7 +597,7 @@ def test_markov_chains_meet() -> None:
     found = counts_of_keys(one.keys)
     assert found.law is not None
     assert effective(found) > 100
-    other = counts_of_keys(one.keys, seed=12)
+    other = counts_of_keys(one.keys, random_state=12)
     assert np.abs((found.mean - other.mean) / found.std).max() < 0.2
     assert counts_of_keys(one.keys).mean.tolist() == found.mean.tolist()
     # Negative control: chains that stay where they are.

@@ -1,28 +1,52 @@
 """Categories by their labels, and groups of them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import numpy as np
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.release_format.data import Label
-from opendp_bayes.release_format.labels import absent, distinct, place_of
+from opendp_bayes.release_format.labels import distinct, position_of
 
-#: What labels are called.
-CATEGORIES = "category", "categories"
+E = TypeVar("E")
 
 
-def position_of(label: Label, categories: tuple[Label, ...]) -> int:
-    """Raises `KeyError` for what is no category.
+class Intervals(tuple[E, E], Generic[E]):
+    """Lower and upper ends of the intervals of all categories, two arrays of shape `(k,)`, and by
+    label those of one, `interval["yes"]`.
 
-    Raises
-    ------
-    KeyError
-        For what is no category.
+    Attributes
+    ----------
+    lower, upper : numpy.ndarray
+        The ends, in the order of the categories.
     """
-    position = place_of(label, categories)
-    if position is None:
-        raise absent(label, categories, CATEGORIES)
-    return position
+
+    _categories: tuple[Label, ...]
+
+    def __new__(cls, lower: E, upper: E, categories: tuple[Label, ...]) -> "Intervals[E]":
+        intervals = super().__new__(cls, (lower, upper))
+        intervals._categories = categories
+        return intervals
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return *self, self._categories
+
+    @property
+    def lower(self) -> E:
+        """The lower ends."""
+        return tuple.__getitem__(self, 0)
+
+    @property
+    def upper(self) -> E:
+        """The upper ends."""
+        return tuple.__getitem__(self, 1)
+
+    def __getitem__(self, label: Any) -> Any:
+        """Both ends of one category. Raises `KeyError` for what is none."""
+        place = position_of(label, self._categories)
+        lower, upper = (np.asarray(end)[place].item() for end in self)
+        return lower, upper
 
 
 def positions_of(labels: Iterable[Label], categories: tuple[Label, ...], name: str) -> list[int]:

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.display.as_table import Shown, figure, table
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.answers.by_label import Intervals
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import Floats, as_level, as_numbers, as_size
+from opendp_bayes.mathematics.validation import Floats, RandomState, as_level, as_numbers, as_size
 from opendp_bayes.release_format.data import Label
 
 
@@ -63,7 +64,7 @@ class Comparison(Shown):
         categories: tuple[Label, ...],
         laws: BetaDifferences | DrawnDifferences,
         draws: float,
-        sample: Callable[[int, int | None], Floats],
+        sample: Callable[[int, RandomState], Floats],
     ) -> None:
         self.categories = categories
         self._laws, self._draws, self._sample = laws, draws, sample
@@ -92,13 +93,17 @@ class Comparison(Shown):
         """
         return np.asarray(standard_error(self.probability, self._draws))
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`."""
-        return self._laws.interval(as_level(level))
+    def interval(self, level: float = 0.95) -> Intervals[Floats]:
+        """Ends of the equal-tailed intervals of the differences, two arrays of shape `(k,)`;
+        `interval()["yes"]` are those of one category.
+        """
+        return Intervals(*self._laws.interval(as_level(level)), self.categories)
 
-    def sample(self, draws: int, seed: int | None = None) -> Floats:
-        """Draws of all differences together, shape `(draws, k)`. A `seed` makes them repeatable."""
-        return self._sample(as_size(draws, "draws", "draws"), seed)
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Floats:
+        """Draws of all differences together, shape `(size, k)`; repeatable with a seed as
+        `random_state`.
+        """
+        return self._sample(as_size(size, "size", "draws"), random_state)
 
     def sheet(self) -> Sheet:
         """A row for each category, with 95 % intervals."""

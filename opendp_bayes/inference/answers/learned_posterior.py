@@ -48,13 +48,13 @@ class LearnedPosterior(NoiseAwarePosterior):
         )
 
 
-def _chosen(values: Floats, draws: int, seed: int | None) -> Floats:
+def _chosen(values: Floats, draws: int, random_state: int | None) -> Floats:
     """Some of the values, which may repeat."""
-    return as_generator(seed).choice(values, draws)
+    return as_generator(random_state).choice(values, draws)
 
 
 def learned_from(
-    release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, seed: int | None
+    release: ReleasedData, prior: Any, ordered: Any, records_prior: Any, random_state: int | None
 ) -> LearnedPosterior:
     """The posterior under a learned prior, of arguments that are checked here."""
     if prior != "learned":
@@ -72,22 +72,22 @@ def learned_from(
             f" {release.group_size}; use the release of all groups, or pooled()."
         )
     names = release.ordered if ordered is None else ordered
-    return learned_posterior(release, [release], names, seed)
+    return learned_posterior(release, [release], names, random_state)
 
 
 def learned_posterior(
     of: ReleasedData | Combination,
     releases: Sequence[ReleasedData],
     ordered: Any = (),
-    seed: int | None = 0,
+    random_state: int | None = 0,
 ) -> LearnedPosterior:
     """The posterior of a table, drawn once or several times, under a learned prior."""
     table = table_of(releases, of.size)
     names = _ordered(table, of.axes, ordered)
     draws = kept(
-        ["learned prior", of.size, names, seed],
+        ["learned prior", of.size, names, random_state],
         releases,
-        lambda: learned_counts(table, names, as_generator(seed)),
+        lambda: learned_counts(table, names, as_generator(random_state)),
         LearnedCounts.of_arrays,
     )
     warn_of_draws(draws.diagnostics)

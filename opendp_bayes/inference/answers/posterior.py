@@ -1,18 +1,18 @@
 """The noise-aware posterior as its users see it: a mixture of Dirichlet distributions."""
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from opendp_bayes.display.as_table import labelled_frame
 from opendp_bayes.inference.answers.by_label import (
-    CATEGORIES,
+    Intervals,
     grouped_positions,
-    position_of,
     positions_of,
 )
 from opendp_bayes.inference.answers.comparison import Comparison, Probability, standard_error
@@ -49,11 +49,12 @@ from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.sampling.importance import WeightDiagnostics
 from opendp_bayes.inference.sampling.markov_chain import Diagnostics
-from opendp_bayes.mathematics.telling import shortly, warn
+from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
+    RandomState,
     as_choice,
     as_generator,
     as_level,
@@ -64,14 +65,15 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
-from opendp_bayes.release_format.labels import ByLabel, are_same, place_of
+from opendp_bayes.release_format.labels import CATEGORIES, ByLabel, are_same, place_of, position_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 N = TypeVar("N", bound="NoiseAwarePosterior")
 
-Interval = Literal["equal-tailed", "highest density", "simultaneous"]
+Interval = Literal["eti", "hdi", "simultaneous"]
+Among = Literal["all", "answered"]
 
 #: Draws behind every number that is estimated by simulation.
 DRAWS = 40_000
@@ -181,20 +183,18 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         return self._marginals.cdf(as_numbers(values, "values")[..., None])
 
-    def interval(
-        self, level: float = 0.95, kind: Interval = "equal-tailed"
-    ) -> tuple[Floats, Floats]:
+    def interval(self, level: float = 0.95, kind: Interval = "eti") -> Intervals[Floats]:
         """Lower and upper ends of credible intervals of probability `level`, two arrays of shape
-        `(k,)`. They are kept once found.
+        `(k,)`; both ends of one category by its label, `interval()["yes"]`. They are computed once.
 
         Parameters
         ----------
         level : float, default 0.95
             Between 0 and 1.
-        kind : Interval, default "equal-tailed"
-            `"equal-tailed"`; `"highest density"`, the shortest interval; or `"simultaneous"`,
-            equal-tailed intervals widened until all of them hold together with probability `level`
-            (by simulation).
+        kind : Interval, default "eti"
+            `"eti"`, the equal-tailed interval; `"hdi"`, that of highest density, the shortest; or
+            `"simultaneous"`, equal-tailed intervals widened until all of them hold together with
+            probability `level` (by simulation).
 
         Raises
         ------
@@ -202,11 +202,49 @@ class NoiseAwarePosterior(UnderflowIsZero):
             For another level or kind.
         """
         level = as_level(level)
-        as_choice(kind, "kind", ("equal-tailed", "highest density", "simultaneous"))
+        as_choice(kind, "kind", get_args(Interval))
         if (level, kind) not in self._intervals:
             self._intervals[level, kind] = self._interval(level, kind)
         lower, upper = self._intervals[level, kind]
-        return lower.copy(), upper.copy()
+        return Intervals(lower.copy(), upper.copy(), self.categories)
+
+    def summary(
+        self, level: float = 0.95, kind: Interval = "eti", *, among: Among = "all"
+    ) -> "pl.DataFrame":
+        """A polars frame with a row for each category, or cell of a joint table, whose columns have
+        the names of ArviZ.
+
+        Columns: `category`, or one for each of `axes`, as text; `mean`; `sd`; and the ends of the
+        interval, `eti95_lb` and `eti95_ub` by default.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Between 0 and 1.
+        kind : Interval, default "eti"
+            As in `interval`.
+        among : Among, default "all"
+            Whether shares are of `"all"` records, or of those who `"answered"`: the categories
+            that stand for no value or for other values (`unordered`) are left out, and the others'
+            shares sum to 1.
+
+        Raises
+        ------
+        ValueError
+            For another level or kind, and where less than two categories are answers.
+        """
+        if as_choice(among, "among", get_args(Among)) == "answered" and self.unordered:
+            return self._in_order.summary(level, kind)
+        lower, upper = self.interval(level, kind)
+        ends = f"{kind}{100 * as_level(level):g}"
+        return self._frame(
+            {
+                "mean": self.mean(),
+                "sd": self.std(),
+                f"{ends}_lb": lower,
+                f"{ends}_ub": upper,
+            }
+        )
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each category, or cell of a joint table.
@@ -221,26 +259,38 @@ class NoiseAwarePosterior(UnderflowIsZero):
             Unless `0 < level < 1`.
         """
         lower, upper = self.interval(level)
-        numbers = {"mean": self.mean(), "std": self.std(), "lower": lower, "upper": upper}
+        return self._frame({"mean": self.mean(), "std": self.std(), "lower": lower, "upper": upper})
+
+    def _frame(self, numbers: dict[str, Floats]) -> "pl.DataFrame":
+        """A frame of numbers beside the labels."""
         labels: Any = self.categories
         columns = zip(*labels, strict=True) if len(self.axes) > 1 else [labels]
         return labelled_frame(dict(zip(self.axes or ["category"], columns, strict=True)), numbers)
 
-    def sample(self, draws: int, seed: int | None = None) -> Floats:
-        """Draws of the category probabilities, shape `(draws, k)`. A `seed` makes them
-        repeatable.
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Floats:
+        """Draws of the category probabilities, shape `(size, k)`.
+
+        Parameters
+        ----------
+        size : int, default 1
+            The number of draws.
+        random_state : int or numpy.random.Generator, optional
+            A seed, with which they are repeatable, or what they are drawn with; by default others
+            at each call.
         """
-        rng = as_generator(seed)
-        counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
+        rng = as_generator(random_state)
+        counts = self._engine.sample(as_size(size, "size", "draws"), rng)
         return self._engine.shares(counts, rng)
 
-    def predictive(self, records: int, draws: int = 4000, seed: int | None = None) -> Integers:
+    def predictive(
+        self, records: int, size: int = 4000, random_state: RandomState = None
+    ) -> Integers:
         """Draws of the counts of so many further records from the posterior predictive
-        distribution, shape `(draws, k)`.
+        distribution, shape `(size, k)`.
         """
-        rng = as_generator(seed)
+        rng = as_generator(random_state)
         records = as_size(records, "records")
-        counts = self._engine.sample(as_size(draws, "draws", "draws"), rng)
+        counts = self._engine.sample(as_size(size, "size", "draws"), rng)
         return rng.multinomial(records, self._engine.shares(counts, rng))
 
     def merged(self: N, groups: Mapping[Label, Iterable[Label]]) -> N:
@@ -312,7 +362,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         found = self._made(self._engine.given(places), labels, unordered=unordered)
         return found._of_parts(self, [[place] for place in places])
 
-    def to_arviz(self, draws: int = 1000, seed: int | None = 0) -> Any:
+    def to_arviz(self, draws: int = 1000, random_state: RandomState = 0) -> Any:
         """An `xarray.DataTree` as ArviZ from version 1 on reads it, whose `posterior` has the
         variable `theta` of dimensions `(chain, draw, category)`; needs the extra `arviz`. A joint
         table of all combinations has its variables in place of `category`.
@@ -333,7 +383,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
                 "to_arviz needs arviz-base, which is for Python 3.11 and later: pip install"
                 " 'opendp-bayes[arviz]', or take draws from sample()."
             ) from None
-        rng, draws = as_generator(seed), as_size(draws, "draws", "draws")
+        rng, draws = as_generator(random_state), as_size(draws, "draws", "draws")
         counts = getattr(self._engine, "chains", None)
         if counts is None:
             counts = self._engine.sample(4 * draws, rng).reshape(4, draws, -1)
@@ -351,7 +401,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         self,
         event: Callable[[Floats], NDArray[np.bool_]],
         draws: int | None = None,
-        seed: int | None = 0,
+        random_state: RandomState = 0,
     ) -> Probability:
         """The posterior probability of an event, with its Monte Carlo standard error: by 40 000
         `draws`, or all of a table of a survey, unless others are asked for.
@@ -368,7 +418,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
             For what is no function.
         """
         check_function(event, "event", "lambda theta: theta[0] > theta[1]")
-        as_generator(seed)
+        as_generator(random_state)
         draws = self._number if draws is None else as_size(draws, "draws", "draws")
         trial = np.random.default_rng(0).dirichlet(np.ones(len(self.categories)), _TRIAL)
         try:  # before the draws take long
@@ -379,10 +429,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
                 " theta[0] for the first, or name categories in"
                 " posterior.quantity(lambda p: p['yes'] - p['no']).probability()."
             ) from None
-        share = checked(event(self.sample(draws, seed).T), draws, "event", "booleans").mean()
+        share = checked(
+            event(self.sample(draws, random_state).T), draws, "event", "booleans"
+        ).mean()
         return Probability(float(share), float(standard_error(share, self._effective(draws))))
 
-    def difference(self, first: Label, second: Label, seed: int | None = 0) -> Quantity:
+    def difference(self, first: Label, second: Label, random_state: RandomState = 0) -> Quantity:
         """The probability of one category minus that of another, for instance of two parties.
 
         Its mean, its standard deviation and the probability of its sign are computed; intervals are
@@ -395,12 +447,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         ValueError
             For the same one twice.
         """
-        places, _ = self._two(first, second), as_generator(seed)
+        places, _ = self._two(first, second), as_generator(random_state)
         rest = [place for place in range(len(self.categories)) if place not in places]
         groups = [[places[0]], [places[1]], *([rest] if rest else [])]
         source = partial(self._of_sums, groups, _first_less_second)
         behind = self._effective(self._number, self._engine.merged(groups))
-        law = OfDifference(source, self._number, behind, seed, self._engine, places, rest)
+        law = OfDifference(source, self._number, behind, random_state, self._engine, places, rest)
         return Quantity(f"{first} - {second}", law)
 
     def ratio(self, first: Label, second: Label) -> Quantity:
@@ -434,6 +486,49 @@ class NoiseAwarePosterior(UnderflowIsZero):
         mixture, behind = self._marginals[place], self._engine.independent
         law = OfMixture(mixture, behind, self._smallest(others, mixture))
         return Quantity(f"odds of {label}", law, 1.0)
+
+    def odds_ratio(self, **values: Sequence[Value]) -> Quantity:
+        """The odds ratio of two variables of a joint table, a pair of values of each:
+        `odds_ratio(vote=("yes", "no"), region=("north", "south"))` is the odds of yes against no
+        in the north over those in the south. By draws; its mean does not exist where the prior of
+        a cell that it is divided by is at most 1.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Unless two variables of the table are named, with two different values of each.
+        """
+        if len(values) != 2:
+            raise ValueError(
+                f"values={told(values)}: must be a pair of values of each of two variables, as in"
+                " odds_ratio(vote=('yes', 'no'), region=('north', 'south'))."
+            )
+        table = self.marginal(*values)
+        pairs = [table._pair(name, pair) for name, pair in values.items()]
+        both, first, second, neither = (
+            position_of(cell, table.categories) for cell in itertools.product(*pairs)
+        )
+        places = [both, neither, first, second]
+        rest = [place for place in range(len(table.categories)) if place not in places]
+        groups = [[place] for place in places] + ([rest] if rest else [])
+        smallest = min(
+            table._smallest([below], table._engine.given([above, below]).probabilities[0])
+            for above, below in ((both, first), (neither, second))
+        )
+        law = replace(table._law_of_sums(groups, _cross_ratio), divisor=smallest)
+        of = zip(values, pairs, strict=True)
+        label = " and ".join(f"{name} ({a} / {b})" for name, (a, b) in of)
+        return Quantity(f"odds ratio of {label}", law, 1.0)
+
+    def _pair(self, name: str, pair: Sequence[Value]) -> tuple[Value, Value]:
+        """Two different values of a variable of this table."""
+        axis = self.axes.index(name)
+        known = tuple(dict.fromkeys(label[axis] for label in self.categories))  # type: ignore[index]
+        places = positions_of(pair, known, name)
+        if len(places) != 2:
+            raise ValueError(f"{name}={told(pair)}: must be two values of the variable.")
+        first, second = (known[place] for place in places)
+        return first, second
 
     def cumulative(self) -> Quantities:
         """For ordered categories, the probability of each or one before it, among those that have
@@ -540,7 +635,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         *,
         of: Literal["probabilities", "counts"] = "probabilities",
         draws: int | None = None,
-        seed: int | None = 0,
+        random_state: RandomState = 0,
     ) -> Quantity:
         """Any function of the probabilities, or of the true counts, by 40 000 `draws`, or by all of
         a table of a survey, unless others are asked for.
@@ -557,7 +652,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
             If it asks for what is no category; `TypeError` for what is no function.
         """
         check_function(function, "function", "lambda p: p['yes'] - 2 * p['no']")
-        label, _ = as_text(label, "label"), as_generator(seed)
+        label, _ = as_text(label, "label"), as_generator(random_state)
         as_choice(of, "of", ("probabilities", "counts"))
         number = self._number if draws is None else as_size(draws, "draws", "draws")
         if number < 2:
@@ -567,7 +662,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         of_rows(trial if of == "probabilities" else np.rint(100 * trial).astype(np.int64))
         of_all = self.sample if of == "probabilities" else self.counts.sample
         source = partial(_of_draws, of_rows, of_all)
-        return Quantity(label, OfDraws(source, number, self._effective(number), seed))
+        return Quantity(label, OfDraws(source, number, self._effective(number), random_state))
 
     def marginal(self: N, *variables: str) -> N:
         """The posterior of the probabilities of one variable, or of a table of several in the order
@@ -671,9 +766,9 @@ class NoiseAwarePosterior(UnderflowIsZero):
         draws = 1 / sum(1 / each for each in behind) if np.inf not in behind else min(behind)
         return Comparison(self.categories, laws, draws, partial(self._less, other))
 
-    def _less(self, other: "NoiseAwarePosterior", draws: int, seed: int | None) -> Floats:
+    def _less(self, other: "NoiseAwarePosterior", draws: int, random_state: RandomState) -> Floats:
         """Draws of this posterior's probabilities minus the other's, of independent data."""
-        seeds = as_generator(seed).integers(2**32, size=2).tolist()
+        seeds = as_generator(random_state).integers(2**32, size=2).tolist()
         return self.sample(draws, seeds[0]) - other.sample(draws, seeds[1])
 
     def _two(self, first: Label, second: Label) -> list[int]:
@@ -714,10 +809,14 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return OfDraws(partial(self._of_sums, groups, function), self._number, behind, 0)
 
     def _of_sums(
-        self, groups: Groups, function: Callable[[Floats], Floats], draws: int, seed: int | None
+        self,
+        groups: Groups,
+        function: Callable[[Floats], Floats],
+        draws: int,
+        random_state: RandomState,
     ) -> Floats:
         """The function of draws of the probabilities of groups."""
-        rng = as_generator(seed)
+        rng = as_generator(random_state)
         sums = self._engine.sample_sums(groups, draws, rng)
         return function(self._engine.shares(sums, rng, groups))
 
@@ -743,12 +842,12 @@ class NoiseAwarePosterior(UnderflowIsZero):
         return {}
 
     def _interval(self, level: float, kind: Interval) -> tuple[Floats, Floats]:
-        if kind == "highest density":
+        if kind == "hdi":
             return self._marginals.shortest_interval(level)
         k = len(self.categories)
         if kind == "simultaneous" and k > 2:
             number = min(max(_MOST_COUNTS // k, _FEWEST_DRAWS), self._number)
-            level = pointwise_level(self._marginals, self.sample(number, seed=0), level)
+            level = pointwise_level(self._marginals, self.sample(number, random_state=0), level)
         return self._marginals.interval(level)
 
     def _smallest(self, places: list[int], mixture: BetaMixtures) -> float:
@@ -790,6 +889,13 @@ def _first_less_second(columns: Floats) -> Floats:
     return columns[:, 0] - columns[:, 1]
 
 
+def _cross_ratio(columns: Floats) -> Floats:
+    """The product of the first two over that of the next two, which may be beyond any float."""
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        ratio = columns[:, 0] / columns[:, 2] * (columns[:, 1] / columns[:, 3])
+    return np.where(np.isnan(ratio), np.inf, ratio)
+
+
 def _of_rows(function: Callable[..., ArrayLike], labels: tuple[Label, ...], rows: Any) -> Floats:
     """A user's function of rows of probabilities or of counts."""
     columns = ByLabel(zip(labels, rows.T, strict=True), CATEGORIES)
@@ -797,7 +903,10 @@ def _of_rows(function: Callable[..., ArrayLike], labels: tuple[Label, ...], rows
 
 
 def _of_draws(
-    of_rows: Callable[[Any], Floats], sample: Callable[..., Any], draws: int, seed: int | None
+    of_rows: Callable[[Any], Floats],
+    sample: Callable[..., Any],
+    draws: int,
+    random_state: RandomState,
 ) -> Floats:
     """A function of the rows that are drawn."""
-    return of_rows(sample(draws, seed))
+    return of_rows(sample(draws, random_state))

@@ -1,7 +1,7 @@
 """Posteriors of numbers that follow from the probabilities or from the counts."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +17,7 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import (
     Floats,
+    RandomState,
     as_choice,
     as_generator,
     as_level,
@@ -91,9 +92,9 @@ class Quantity(Shown):
         share = 1 - float(self._law.cdf(above))
         return Probability(share, float(standard_error(share, self._law.draws_behind(above))))
 
-    def sample(self, draws: int, seed: int | None = None) -> Floats:
-        """Draws, shape `(draws,)`. A `seed` makes them repeatable."""
-        return self._law.sample(as_size(draws, "draws", "draws"), seed)
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Floats:
+        """Draws, shape `(size,)`; repeatable with a seed as `random_state`."""
+        return self._law.sample(as_size(size, "size", "draws"), random_state)
 
     def row(self, level: float = 0.95) -> tuple[str, ...]:
         """Row of a table: label, mean, std, median, interval, and the probability of being above
@@ -169,7 +170,7 @@ class CategoryPosterior(Quantity):
         super().__init__(label, law, 0.5)
 
     def interval(
-        self, level: float = 0.95, kind: Literal["equal-tailed", "highest density"] = "equal-tailed"
+        self, level: float = 0.95, kind: Literal["eti", "hdi"] = "eti"
     ) -> tuple[float, float]:
         """Lower and upper end of the credible interval of probability `level`.
 
@@ -179,8 +180,8 @@ class CategoryPosterior(Quantity):
             For another level or kind.
         """
         level, mixture = as_level(level), self._law.mixture
-        as_choice(kind, "kind", ("equal-tailed", "highest density"))
-        equal = kind == "equal-tailed"
+        as_choice(kind, "kind", ("eti", "hdi"))
+        equal = kind == "eti"
         found = mixture.interval(level) if equal else mixture.shortest_interval(level)
         return float(found[0][0]), float(found[1][0])
 
@@ -244,8 +245,8 @@ class OfMixture:
         found, rest = self.mixture.two_sided_quantile(levels[:, None])
         return self._or_odds(found[:, 0], rest[:, 0])
 
-    def sample(self, draws: int, seed: int | None = None) -> Floats:
-        rng, weights = as_generator(seed), self.mixture.weights
+    def sample(self, draws: int, random_state: RandomState = None) -> Floats:
+        rng, weights = as_generator(random_state), self.mixture.weights
         part = rng.choice(weights.size, draws, p=weights / weights.sum())
         parts = np.column_stack([self.mixture.a[part], self.mixture.b[part]])
         return self._or_odds(*dirichlet(parts, rng).T)
@@ -261,24 +262,27 @@ class OfDraws:
     """Draws from a source, so many of a seed, which are worth `draws` independent ones; as
     `OfMixture`, their distribution and how far it is known."""
 
-    source: Callable[[int, int | None], Floats]
+    source: Callable[[int, RandomState], Floats]
     number: int
     draws: float
-    seed: int | None
+    random_state: RandomState
+    #: Of a ratio, the smallest concentration of what it is divided by: moments of that order and
+    #: above are infinite.
+    divisor: float = field(default=np.inf, kw_only=True)
 
     @cached_property
     def drawn(self) -> Floats:
-        return self.source(self.number, self.seed)
+        return self.source(self.number, self.random_state)
 
     @cached_property
     def _ascending(self) -> Floats:
         return np.sort(self.drawn)
 
     def mean(self) -> float:
-        return float(self.drawn.mean())
+        return float(self.drawn.mean()) if self.divisor > 1 else np.inf
 
     def std(self) -> float:
-        return float(self.drawn.std(ddof=1))
+        return float(self.drawn.std(ddof=1)) if self.divisor > 2 else np.inf
 
     def draws_behind(self, value: float | None = None) -> float:
         return self.draws
@@ -290,8 +294,8 @@ class OfDraws:
     def quantiles(self, levels: Floats) -> Floats:
         return np.asarray(np.quantile(self.drawn, levels))
 
-    def sample(self, draws: int, seed: int | None = None) -> Floats:
-        return self.source(draws, seed)
+    def sample(self, draws: int, random_state: RandomState = None) -> Floats:
+        return self.source(draws, random_state)
 
 
 @dataclass(frozen=True, eq=False)

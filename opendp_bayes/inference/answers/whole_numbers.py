@@ -5,19 +5,21 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.inference.answers.by_label import position_of
+from opendp_bayes.inference.answers.by_label import Intervals
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
     Integers,
+    RandomState,
     as_generator,
     as_level,
     as_numbers,
     as_size,
 )
 from opendp_bayes.release_format.data import Label
+from opendp_bayes.release_format.labels import position_of
 
 #: Rows of draws from a generator.
 Draw = Callable[[int, np.random.Generator], Integers]
@@ -60,9 +62,9 @@ class NumberPosterior(UnderflowIsZero):
         """The probability of being at most each value, elementwise."""
         return self._alone.cdf(values)[..., 0]
 
-    def sample(self, draws: int, seed: int | None = None) -> Integers:
-        """Draws, shape `(draws,)`. A `seed` makes them repeatable."""
-        return np.asarray(self._alone.sample(draws, seed)[:, self._places].sum(axis=1))
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Integers:
+        """Draws, shape `(size,)`; repeatable with a seed as `random_state`."""
+        return np.asarray(self._alone.sample(size, random_state)[:, self._places].sum(axis=1))
 
     def __repr__(self) -> str:
         return f"NumberPosterior({self.label!r}: {_shown(self.mean(), self.std())})"
@@ -99,12 +101,14 @@ class CountsPosterior(UnderflowIsZero):
         """Posterior standard deviations, shape `(k,)`."""
         return self._laws.std()
 
-    def interval(self, level: float = 0.95) -> tuple[Integers, Integers]:
+    def interval(self, level: float = 0.95) -> Intervals[Integers]:
         """Both ends, which belong to them, of the equal-tailed credible intervals, two arrays of
         shape `(k,)`: not more than `(1 - level) / 2` is below, and not more above.
+        `interval()["yes"]` are those of one category.
         """
         level = as_level(level)
-        return self._laws.quantile((1 - level) / 2), self._laws.quantile((1 + level) / 2)
+        lower, upper = (self._laws.quantile((1 + side * level) / 2) for side in (-1, 1))
+        return Intervals(lower, upper, self.categories)
 
     def pmf(self, values: ArrayLike) -> Floats:
         """The probability of each value, of shape `(...)`, for every category; shape `(..., k)`."""
@@ -117,9 +121,11 @@ class CountsPosterior(UnderflowIsZero):
         """
         return self._laws.cdf(as_numbers(values, "values")[..., None])
 
-    def sample(self, draws: int, seed: int | None = None) -> Integers:
-        """Draws of all counts together, shape `(draws, k)`. A `seed` makes them repeatable."""
-        return self._draw(as_size(draws, "draws", "draws"), as_generator(seed))
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Integers:
+        """Draws of all counts together, shape `(size, k)`; repeatable with a seed as
+        `random_state`.
+        """
+        return self._draw(as_size(size, "size", "draws"), as_generator(random_state))
 
     def __repr__(self) -> str:
         rows = zip(self.categories, self.mean(), self.std(), strict=True)

@@ -9,18 +9,24 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.as_table import figure, table
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.inference.answers.by_label import position_of
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_level, as_size
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    RandomState,
+    as_generator,
+    as_level,
+    as_size,
+)
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData
-from opendp_bayes.release_format.labels import ByLabel
+from opendp_bayes.release_format.labels import ByLabel, position_of
 from opendp_bayes.surveys.levels.concentrations import with_learned_concentrations
 from opendp_bayes.surveys.levels.level_counts import LevelCounts
 from opendp_bayes.surveys.levels.nested_tables import NestedTables
@@ -215,12 +221,13 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
     def __str__(self) -> str:
         return plain.rendered(self.sheet(), rows=50)
 
-    def sample(self, draws: int, seed: int | None = None) -> dict[str, Floats]:
-        """Draws of the probabilities of every level, by name, shapes `(draws, k)`, whose rows add
-        up. A `seed` makes them repeatable.
+    def sample(self, size: int = 1, random_state: RandomState = None) -> dict[str, Floats]:
+        """Draws of the probabilities of every level, by name, shapes `(size, k)`, whose rows add
+        up; repeatable with a seed as `random_state`.
         """
-        seed = int(as_generator(None).integers(2**32)) if seed is None else seed
-        return {name: one.sample(draws, seed) for name, one in self.items()}
+        if not isinstance(random_state, int):
+            random_state = int(as_generator(random_state).integers(2**32))
+        return {name: one.sample(size, random_state) for name, one in self.items()}
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{name}: {len(one.categories)}" for name, one in self.items())

@@ -21,7 +21,7 @@ def survey_posterior(
     ess: int = 400,
     interactions: bool = True,
     draws_may_agree: bool = False,
-    seed: int | None = 0,
+    random_state: int | None = 0,
 ) -> SurveyPosterior:
     """The posterior given releases of tables of the same records, whatever variables they share.
 
@@ -49,7 +49,7 @@ def survey_posterior(
     draws_may_agree : bool, default False
         Whether two releases of one table that drew the same are two draws; otherwise they are taken
         for one, given twice, and refused.
-    seed : int or None, default 0
+    random_state : int or None, default 0
         Of the chains; None for another at each call.
 
     Raises
@@ -73,9 +73,9 @@ def survey_posterior(
     as_choice(interactions, "interactions", (True, False))
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
-    rng = as_generator(seed)
+    rng = as_generator(random_state)
     draws = kept(
-        ["survey", list(tables), concentration, effective, seed],
+        ["survey", list(tables), concentration, effective, random_state],
         list(tables.values()),
         partial(draw, model, effective, rng),
         partial(ConsistentDraws.of_arrays, model),

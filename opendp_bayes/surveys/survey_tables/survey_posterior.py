@@ -18,7 +18,14 @@ from opendp_bayes.inference.answers.joint_table import (
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
-from opendp_bayes.mathematics.validation import Floats, as_choice, as_generator, as_level, as_size
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    RandomState,
+    as_choice,
+    as_generator,
+    as_level,
+    as_size,
+)
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.surveys.graph_picture import plot_graph
 from opendp_bayes.surveys.survey_tables.consistent_draws import (
@@ -267,12 +274,12 @@ class SurveyPosterior(UnderflowIsZero):
         unordered = self._unordered.get(variables[0], ()) if len(variables) == 1 else ()
         return TablePosterior(self, draws, cells, variables, unordered, given, measured)
 
-    def sample(self, draws: int, seed: int | None = None) -> dict[Names, Floats]:
-        """Draws of the probabilities of every clique's table together, arrays of shape `(draws,
+    def sample(self, size: int = 1, random_state: RandomState = None) -> dict[Names, Floats]:
+        """Draws of the probabilities of every clique's table together, arrays of shape `(size,
         cells)` by the names of its variables, picked at random from those of the chains.
         """
-        rng = as_generator(seed)
-        picked = rng.integers(self._draws.size.size, size=as_size(draws, "draws", "draws"))
+        rng = as_generator(random_state)
+        picked = rng.integers(self._draws.size.size, size=as_size(size, "size", "draws"))
         factors = [Factor(one.separator, one.own, one.values[picked]) for one in self._factors]
         return {
             self._names(clique): probabilities(self._model, factors, clique)
@@ -285,7 +292,7 @@ class SurveyPosterior(UnderflowIsZero):
         kind: Kind = "population",
         *,
         records: int | None = None,
-        seed: int | None = None,
+        random_state: RandomState = None,
     ) -> "list[pl.DataFrame]":
         """Synthetic records: polars frames with a column for each variable, of the type of its
         labels, an Enum where they are text.
@@ -302,15 +309,15 @@ class SurveyPosterior(UnderflowIsZero):
             with the probabilities of its draw.
         records : int, optional
             The number of new records in each copy; by default that of the draw.
-        seed : int, optional
-            None for other records at each call.
+        random_state : int or numpy.random.Generator, optional
+            A seed, or what they are drawn with; by default other records at each call.
 
         Raises
         ------
         ValueError
             For a number of a population, and for more copies than draws.
         """
-        return [self._frame(*one) for one in self._copies(copies, kind, records, seed)]
+        return [self._frame(*one) for one in self._copies(copies, kind, records, random_state)]
 
     def write_synthetic(
         self,
@@ -320,7 +327,7 @@ class SurveyPosterior(UnderflowIsZero):
         *,
         records: int | None = None,
         format: Format = "parquet",  # noqa: A002  # what the files are called
-        seed: int | None = None,
+        random_state: RandomState = None,
     ) -> list[Path]:
         """Write the frames of `synthetic` to files of a `format` in a folder, one at a time, so
         that no more than one is held; returns the paths. Files of CSV hold every label as it is,
@@ -331,7 +338,9 @@ class SurveyPosterior(UnderflowIsZero):
         FileExistsError
             For a file that is there already.
         """
-        return [path for path, _ in self._written(folder, copies, kind, records, format, seed)]
+        return [
+            path for path, _ in self._written(folder, copies, kind, records, format, random_state)
+        ]
 
     def _written(
         self,
@@ -340,13 +349,13 @@ class SurveyPosterior(UnderflowIsZero):
         kind: Kind,
         records: int | None = None,
         format: Format = "parquet",  # noqa: A002  # as above
-        seed: int | None = None,
+        random_state: RandomState = None,
     ) -> "Iterator[tuple[Path, pl.DataFrame]]":
         """Yield the path of each frame that was written, and the frame."""
         as_choice(format, "format", get_args(Format))
         if not isinstance(folder, (str, Path)):
             raise TypeError(f"folder={told(folder)}: must be a path, a str or a Path.")
-        made = self._copies(copies, kind, records, seed)
+        made = self._copies(copies, kind, records, random_state)
         digits = len(str(copies))
         paths = [
             Path(folder) / f"{kind}-{number:0{digits}d}.{format}" for number in range(1, copies + 1)
@@ -374,7 +383,7 @@ class SurveyPosterior(UnderflowIsZero):
         return plot_graph(self.variables, self.tables, self.cliques, ax)
 
     def _copies(
-        self, copies: int, kind: Kind, records: int | None, seed: int | None
+        self, copies: int, kind: Kind, records: int | None, random_state: RandomState
     ) -> list[tuple[int, int | None, np.random.Generator]]:
         """For each copy its draw, the number of new records or None, and a generator."""
         copies, draws = as_size(copies, "copies", "copies"), self._draws.size.reshape(-1)
@@ -386,7 +395,7 @@ class SurveyPosterior(UnderflowIsZero):
             )
         if copies > draws.size:
             raise ValueError(f"copies={copies}: must be at most {draws.size}, the draws there are.")
-        rng = as_generator(seed)
+        rng = as_generator(random_state)
         rows = rng.choice(draws.size, copies, replace=False)
         new = kind == "predictive"
         return [

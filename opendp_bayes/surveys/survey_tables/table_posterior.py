@@ -12,7 +12,7 @@ from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantities, Quantity
 from opendp_bayes.inference.engines.engine import Engine, Generator
 from opendp_bayes.inference.sampling.markov_chain import Chains, Diagnostics
-from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_size
+from opendp_bayes.mathematics.validation import Floats, Integers, RandomState, as_generator, as_size
 from opendp_bayes.release_format.data import Label, Value
 
 
@@ -171,14 +171,14 @@ class TableDraws(Chains):
         n = len(self.rows)
         return self.rows[rng.permutation(n)[:draws] if draws <= n else rng.integers(n, size=draws)]
 
-    def source(self, draws: int, seed: int | None) -> Floats:
+    def source(self, draws: int, random_state: RandomState) -> Floats:
         """Draws of a seed."""
         number = as_size(draws, "draws", "draws")
-        return np.asarray(self.sample(number, as_generator(seed)))
+        return np.asarray(self.sample(number, as_generator(random_state)))
 
-    def alone(self, draws: int, seed: int | None) -> Floats:
+    def alone(self, draws: int, random_state: RandomState) -> Floats:
         """Draws of the first category."""
-        return self.source(draws, seed)[:, 0]
+        return self.source(draws, random_state)[:, 0]
 
     def _of(self, part: Callable[[Any], Any]) -> "TableDraws":
         shares, counts = part(self.chains), self._counts

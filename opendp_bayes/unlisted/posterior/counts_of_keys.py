@@ -26,7 +26,7 @@ MANY_ALIKE = (
 _NEAR = 4
 
 
-def counts_of_keys(keys: NoisyKeys, *, seed: int | None = 0) -> "CountsOfKeys":
+def counts_of_keys(keys: NoisyKeys, *, random_state: int | None = 0) -> "CountsOfKeys":
     """Posterior of the counts of keys that were shown, then of those that are listed.
 
     Source: `docs/research/computation.md`, "Values that nobody listed".
@@ -35,12 +35,12 @@ def counts_of_keys(keys: NoisyKeys, *, seed: int | None = 0) -> "CountsOfKeys":
     ----------
     keys : NoisyKeys
         Their noisy counts.
-    seed : int or None, default 0
+    random_state : int or None, default 0
         Of the Markov chains that learn the law of all keys; None for other draws each time.
     """
     lattice = Lattice.of(keys.law)
     near = bool((lattice.units(keys.drawn) <= lattice.end).any())
-    return CountsOfKeys(keys, LawOfKeys.learned(keys, lattice, seed) if near else None)
+    return CountsOfKeys(keys, LawOfKeys.learned(keys, lattice, random_state) if near else None)
 
 
 class CountsOfKeys:

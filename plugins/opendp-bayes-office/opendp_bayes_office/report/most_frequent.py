@@ -46,7 +46,7 @@ def most_frequent(report: Report, number: int) -> Iterator[str]:
 
 def _first_of(posterior: Any, categories: tuple[Any, ...]) -> tuple[Any, str]:
     """The category, and the probability in words."""
-    first = posterior.sample(_DRAWS, seed=0).argmax(axis=1)
+    first = posterior.sample(_DRAWS, random_state=0).argmax(axis=1)
     shares = np.bincount(first, minlength=len(categories)) / len(first)
     place = int(shares.argmax())
     share = float(shares[place])

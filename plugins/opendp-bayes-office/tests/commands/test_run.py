@@ -194,7 +194,8 @@ def test_the_widths_are_those_of_releases(place: Path) -> None:
     found = []
     for _ in range(4):
         made = ob.Release.from_json(run("run", "even.toml", "even.parquet", "-o", "-"))
-        found.extend((made.posterior.interval(0.95)[1] - made.posterior.interval(0.95)[0]).tolist())
+        interval = made.posterior.interval(0.95)
+        found.extend((interval.upper - interval.lower).tolist())
     assert float(row.split()[-1]) == pytest.approx(sum(found) / len(found), rel=0.15)
 
 

@@ -19,7 +19,7 @@ def of_votes(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Report) -> None:
     """An independent count of draws; at most five standard errors of both apart."""
     found = list(most_frequent(of_votes, 0))
-    draws = of_votes.releases[0].posterior.sample(20_000, seed=7)
+    draws = of_votes.releases[0].posterior.sample(20_000, random_state=7)
     share = float((draws[:, 0] > draws[:, 1]).mean())
     name, text = re.fullmatch(r"Most frequent: (.*), with probability (.*)\.", found[0]).groups()  # type: ignore[union-attr]
     assert name == ("Clinton" if share > 0.5 else "Dole")
@@ -32,7 +32,7 @@ def test_the_most_frequent_category_is_named_with_its_probability(of_votes: Repo
     assert [group for group, *_ in groups] == VOTES
     for group, label, probability in groups:
         posterior = of_votes.releases[2][group].posterior
-        first = posterior.sample(20_000, seed=7).argmax(axis=1)
+        first = posterior.sample(20_000, random_state=7).argmax(axis=1)
         place = ["D++", "D+", "D", "I", "R", "R+", "R++"].index(label)
         assert abs(float(probability) - (first == place).mean()) < 0.06
 
