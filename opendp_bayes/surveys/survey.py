@@ -50,7 +50,7 @@ _TEXTS = ("question", "group", "category")
 
 
 @dataclass(frozen=True)
-class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
+class Survey(ShownAtOnce, Mapping[str, Any]):
     """The private releases of several questions: a mapping from the name of each to its `Release`,
     `GroupedRelease` or `DiscoveredRelease`. Plain data: everything here may be published.
 
@@ -142,7 +142,7 @@ class Survey(ShownAtOnce, Mapping[str, SurveyResult]):
                 draws_may_agree=True,  # questions of a survey are draws of their own
             )
 
-    def __getitem__(self, name: str) -> SurveyResult:
+    def __getitem__(self, name: str) -> Any:
         place = place_of(name, self.names)
         if place is None:
             raise absent(name, self.names, ("question", "questions"))
