@@ -4,12 +4,14 @@ A version's folder is written once, by `python -m tests.helpers.documents`, and 
 """
 
 import ast
+import copy
 import json
 import re
 import sys
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, reduce
 from importlib import import_module
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.registry import BUILT_IN
 from opendp_bayes.unlisted.thresholds import LAWS
+from opendp_bayes_office.report.report_document import Report
 from tests.helpers import documents
 from tests.helpers.documents import FOLDER, SAID, as_json, read, says, shape
 from tests.helpers.sources import ROOT, SOURCES
@@ -221,3 +224,81 @@ def test_a_kind_or_a_field_without_a_file_is_noticed() -> None:
         "rho",
     }
     assert classes_with("to_json_of_no_class") == set()
+
+
+# --- Every field is read, and written as it was read
+
+READERS = {
+    "opendp-bayes release": ob.Release.from_json,
+    "opendp-bayes discovery": ob.DiscoveredRelease.from_json,
+    "opendp-bayes survey": ob.Survey.from_json,
+    "opendp-bayes report": Report.from_json,
+}
+#: The parts of a distance, of which each is lowered to what the others imply.
+OF_A_DISTANCE = {"d_in", "squared", "largest"}
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The steps to every value of a document that is no table and no list."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for step, one in inner:
+        if isinstance(one, dict | list):
+            yield from leaves(one, (*path, step))
+        else:
+            yield (*path, step), one
+
+
+def others(value: Any) -> list[Any]:
+    """Values of the same kind that are not this one."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1]
+    if isinstance(value, float):
+        return [value * 1.25 or 0.25, value / 2 or 0.5]
+    return [f"{value}x"] if isinstance(value, str) else [0.5, "x", 3]
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """The document with another value at the end of these steps."""
+    found = copy.deepcopy(document)
+    reduce(getitem, path[:-1], found)[path[-1]] = value
+    return found
+
+
+def accepted(reader: Callable[[str], Any], document: Any) -> Any:
+    """What a document says; None where it is refused."""
+    try:
+        return reader(json.dumps(document))
+    except ValueError:
+        return None
+
+
+def unread(text: str, reader: Callable[[str], Any]) -> Iterator[tuple[Any, ...]]:
+    """The fields that may be changed without another document being read, or written again."""
+    document, original = json.loads(text), reader(text)
+    for path, value in leaves(document):
+        for other in others(value):
+            again = accepted(reader, changed(document, path, other))
+            if again is None or OF_A_DISTANCE & set(path):
+                continue
+            if again == original or reader(again.to_json()) != again:
+                yield path
+
+
+@pytest.mark.parametrize("name", sorted(of.stem for of in NEWEST.glob("*.json")))
+def test_every_field_of_a_document_is_read_and_written(name: str) -> None:
+    text = written_now()[name].to_json() if name in written_now() else "{}"
+    reader = READERS.get(json.loads(text).get("format", ""))
+    if reader is not None:
+        assert list(unread(text, reader)) == []
+
+
+def test_a_field_that_is_not_read_is_noticed() -> None:
+    """Negative control."""
+    text = written_now()["one_column"].to_json()
+
+    def forgetful(given: str) -> Any:
+        return ob.Release.from_json(json.dumps({**json.loads(given), "unknown": [True]}))
+
+    assert list(unread(text, forgetful)) == [("unknown", 0)]

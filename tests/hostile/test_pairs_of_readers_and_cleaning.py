@@ -1,0 +1,183 @@
+"""Every kind of file × every two steps that clean it: the frame is that of a plain model, or a step
+is refused because such a file has no use for it.
+"""
+
+import gzip
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pandas as pd
+import polars as pl
+import pyreadstat
+import pytest
+
+from opendp_bayes_office.files.files import (
+    EXTENSIONS,
+    Cleaning,
+    codebook,
+    scan_columns,
+    scannable,
+    source,
+)
+
+#: Texts and whole numbers, as records have them, each another number of times.
+RECORDS = [
+    record
+    for at, record in enumerate(
+        (("a", 1), (" a ", 2), ("-9", -9), ("-8", 1), ("b", -8), ("b", None), (None, 2), ("", 1))
+    )
+    for _ in range(1 + at)
+]
+#: Labels of whole numbers, where a file has them.
+LABELS = {1: "one", -8: " refused"}
+Value = str | int | None
+
+
+def csv_of(separator: str) -> bytes:
+    rows = ("t", "n"), *RECORDS, ("", "")
+    lines = (separator.join("" if x is None else f'"{x}"' for x in row) for row in rows[:-1])
+    return "\n".join((*lines, "", "")).encode()  # with an empty line
+
+
+def frame() -> pl.DataFrame:
+    return pl.DataFrame(RECORDS, {"t": pl.String, "n": pl.Int64}, orient="row")
+
+
+def in_pandas() -> pd.DataFrame:
+    return pd.DataFrame(RECORDS, columns=["t", "n"])
+
+
+def of_statistics(writer: str, **more: Any) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        records = in_pandas()
+        if writer == "write_dta":
+            records["n"] = records["n"].astype("Int64")
+        getattr(pyreadstat, writer)(records, str(path), **more)
+
+    return write
+
+
+def in_parts(path: Path) -> None:
+    path.mkdir()
+    for at in range(2):
+        frame()[at::2].write_parquet(path / f"{at}.parquet")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A kind of file: how it is written, and what there is to clean."""
+
+    write: Callable[[Path], Any]
+    is_text: bool = True
+    is_csv: bool = False
+    has_labels: bool = False
+    pads: bool = False
+
+
+_LABELLED = {"variable_value_labels": {"n": LABELS}}
+READERS = {
+    "x.csv": Reader(lambda path: path.write_bytes(csv_of(",")), is_csv=True),
+    "x.tsv": Reader(lambda path: path.write_bytes(csv_of("\t")), is_csv=True),
+    "x.csv.gz": Reader(lambda path: path.write_bytes(gzip.compress(csv_of(","))), is_csv=True),
+    "x.parquet": Reader(lambda path: frame().write_parquet(path), is_text=False),
+    "x.arrow": Reader(lambda path: frame().write_ipc(path), is_text=False),
+    "folder": Reader(in_parts, is_text=False),
+    "x.xlsx": Reader(lambda path: in_pandas().to_excel(path, index=False)),
+    "x.ods": Reader(lambda path: in_pandas().to_excel(path, index=False, engine="odf")),
+    "x.sav": Reader(of_statistics("write_sav", **_LABELLED), has_labels=True, pads=True),
+    "x.dta": Reader(of_statistics("write_dta", **_LABELLED), has_labels=True, pads=True),
+    "x.xpt": Reader(of_statistics("write_xport"), pads=True),
+}
+STEPS: dict[str, dict[str, Any]] = {
+    "trim": {"trim": True},
+    "null_values": {"null_values": ("-9", -9)},
+    "of_columns": {"of_columns": {"t": ("-8",), "n": (-8,)}},
+    "keep_blank": {"keep_blank": True},
+    "labels": {"labels": True},
+}
+EVERY = [*((one,) for one in STEPS), *combinations(STEPS, 2)]
+
+
+def cleaned(reader: Reader, steps: tuple[str, ...], column: str, value: Value) -> Value:
+    """A value after the steps, as a plain model has it; None for no value."""
+
+    def read(given: Value) -> Value:
+        if given is None:
+            return None
+        if "labels" in steps and column == "n" and given in LABELS:
+            given = LABELS[int(given)]
+        if reader.is_text:
+            given = str(given)
+        if reader.pads and column == "t":
+            given = str(given).rstrip(" ")
+        if "trim" in steps and isinstance(given, str):
+            given = given.strip()
+        return None if given == "" and reader.is_text else given
+
+    codes: list[Value] = [-9, "-9"] if "null_values" in steps else []
+    if "of_columns" in steps:
+        codes.append("-8" if column == "t" else -8)
+    known = read(value)
+    none = [read(code) for code in codes]
+    is_none = any(known == code and type(known) is type(code) for code in none)
+    return None if is_none else known
+
+
+def wanted(reader: Reader, steps: tuple[str, ...]) -> Counter[tuple[Value, Value]]:
+    rows = [
+        (cleaned(reader, steps, "t", text), cleaned(reader, steps, "n", number))
+        for text, number in RECORDS
+    ]
+    return Counter(rows + [(None, None)] * ("keep_blank" in steps))
+
+
+def refused(column: str, problem: str) -> NoReturn:
+    raise AssertionError(f"{column}: {problem}")
+
+
+def how_of(steps: tuple[str, ...]) -> Cleaning:
+    return Cleaning(**{name: of for step in steps for name, of in STEPS[step].items()})
+
+
+def without_use(reader: Reader, steps: tuple[str, ...]) -> list[str]:
+    """The options that such a file refuses, as it calls them."""
+    of = {"blank_lines": "keep_blank" in steps and not reader.is_csv}
+    of["labels"] = "labels" in steps and not reader.has_labels
+    return [name for name, refuses in of.items() if refuses]
+
+
+def test_every_kind_of_file_and_every_step_is_there() -> None:
+    kinds = {EXTENSIONS[".".join(["", *name.split(".")[1:]])] for name in READERS if "." in name}
+    assert kinds == set(EXTENSIONS.values())
+    assert set(STEPS) == set(Cleaning.__dataclass_fields__)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_frame_is_what_the_steps_make_of_the_file(name: str, tmp_path: Path) -> None:
+    reader, path = READERS[name], tmp_path / name
+    reader.write(path)
+    for steps in [(), *EVERY]:
+        if problems := without_use(reader, steps):
+            with pytest.raises(ValueError, match="|".join(problems)):
+                source(path, None, cleaning=how_of(steps))
+            continue
+        with scannable(source(path, None, cleaning=how_of(steps))) as found:
+            found.complete()
+            rows = scan_columns(found, ["t", "n"], refused).collect()
+            assert Counter(rows.rows()) == wanted(reader, steps), steps
+            book = codebook(found).get("n", [])
+        labels = [cleaned(reader, steps, "n", code) for code in sorted(LABELS)]
+        assert book == [of for of in labels if of is not None] * ("labels" in steps), steps
+
+
+def test_a_step_that_is_not_taken_is_noticed() -> None:
+    """Negative control: every step changes what is to be there."""
+    for name, reader in READERS.items():
+        usual = wanted(reader, ())
+        for step in STEPS:
+            if not without_use(reader, (step,)):
+                assert wanted(reader, (step,)) != usual, (name, step)
