@@ -106,22 +106,21 @@ def keep(
     if path.exists():
         return
     names = [column] if isinstance(column, str) else column
-    with ob.on_disk(frame) as scan:
-        unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
-        context = dp.Context.compositor(
-            data=scan,
-            privacy_unit=unit,
-            privacy_loss=dp.loss_of(epsilon=epsilon),
-            split_evenly_over=1,
-        )
-        query = ob.posterior(
-            context.query(),
-            column,
-            size=size,
-            nulls={name: frame[name].dtype.categories[0] for name in names},
-            mechanism=mechanism,
-        )
-        path.write_text(query.release().to_json() + "\n", encoding="utf-8")
+    unit = dp.unit_of(contributions=1) if size is None else dp.unit_of(changes=1)
+    context = ob.context(
+        frame,
+        privacy_unit=unit,
+        privacy_loss=dp.loss_of(epsilon=epsilon),
+        split_evenly_over=1,
+    )
+    query = ob.posterior(
+        context.query(),
+        column,
+        size=size,
+        nulls={name: frame[name].dtype.categories[0] for name in names},
+        mechanism=mechanism,
+    )
+    path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
 
 def keep_groups(
@@ -131,18 +130,17 @@ def keep_groups(
     path = IMAGES / f"{name}.json"
     if path.exists():
         return
-    with ob.on_disk(frame) as scan:
-        context = dp.Context.compositor(
-            data=scan,
-            privacy_unit=dp.unit_of(changes=1),
-            privacy_loss=dp.loss_of(epsilon=epsilon),
-            split_evenly_over=1,
-        )
-        groups, nulls = list(frame[by].dtype.categories), frame[column].dtype.categories[0]
-        query = ob.posterior(
-            context.query(), column, by=by, categories={by: groups}, size=size, nulls=nulls
-        )
-        path.write_text(query.release().to_json() + "\n", encoding="utf-8")
+    context = ob.context(
+        frame,
+        privacy_unit=dp.unit_of(changes=1),
+        privacy_loss=dp.loss_of(epsilon=epsilon),
+        split_evenly_over=1,
+    )
+    groups, nulls = list(frame[by].dtype.categories), frame[column].dtype.categories[0]
+    query = ob.posterior(
+        context.query(), column, by=by, categories={by: groups}, size=size, nulls=nulls
+    )
+    path.write_text(query.release().to_json() + "\n", encoding="utf-8")
 
 
 def plots(releases: dict[str, ob.Release]) -> None:

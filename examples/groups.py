@@ -21,25 +21,24 @@ penguins = pl.DataFrame(
     }
 )
 
-with ob.on_disk(penguins) as scan:
-    context = dp.Context.compositor(
-        data=scan,
-        # One row a penguin; their number is private, on each island too.
-        privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=1,
-    )
+context = ob.context(
+    penguins,
+    # One row a penguin; their number is private, on each island too.
+    privacy_unit=dp.unit_of(contributions=1),
+    privacy_loss=dp.loss_of(epsilon=1.0),
+    split_evenly_over=1,
+)
 
-    # The islands are named here, not read off the data. A penguin is on one island, so all of them
-    # cost what one costs.
-    query = ob.posterior(
-        context.query(),
-        "species",
-        by="island",
-        categories={"island": ["Biscoe", "Dream", "Torgersen"]},
-        nulls="Adelie",
-    )
-    released = query.release()
+# The islands are named here, not read off the data. A penguin is on one island, so all of them
+# cost what one costs.
+query = ob.posterior(
+    context.query(),
+    "species",
+    by="island",
+    categories={"island": ["Biscoe", "Dream", "Torgersen"]},
+    nulls="Adelie",
+)
+released = query.release()
 
 print(f"One entry in the budget: {context.current_privacy_loss()}")
 with pl.Config(tbl_rows=-1):

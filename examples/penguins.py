@@ -21,30 +21,27 @@ penguins = pl.DataFrame(
     }
 )
 
-# on_disk writes the frame to a temporary file and scans it: OpenDP would copy a frame in memory
-# with every query.
-with ob.on_disk(penguins) as scan:
-    context = dp.Context.compositor(
-        data=scan,
-        privacy_unit=dp.unit_of(contributions=1),  # one row a penguin; their number is private
-        privacy_loss=dp.loss_of(epsilon=1.5),
-        split_by_weights=[2, 1],
-    )
+context = ob.context(
+    penguins,
+    privacy_unit=dp.unit_of(contributions=1),  # one row a penguin; their number is private
+    privacy_loss=dp.loss_of(epsilon=1.5),
+    split_by_weights=[2, 1],
+)
 
-    # The species of a row may be null as far as OpenDP knows, so the query has to say how to count
-    # that.
-    release = ob.posterior(context.query(), "species", nulls="unrecorded").release()
+# The species of a row may be null as far as OpenDP knows, so the query has to say how to count
+# that.
+release = ob.posterior(context.query(), "species", nulls="unrecorded").release()
 
-    # Any plan may come before a posterior: here, the species of the penguins with long flippers, by
-    # OpenDP's own noisy count.
-    long_flippers = (
-        context.query()
-        .filter(pl.col("flipper") > 200)
-        .select(dp.len(signed=True))
-        .release()
-        .collect()
-        .item()
-    )
+# Any plan may come before a posterior: here, the species of the penguins with long flippers, by
+# OpenDP's own noisy count.
+long_flippers = (
+    context.query()
+    .filter(pl.col("flipper") > 200)
+    .select(dp.len(signed=True))
+    .release()
+    .collect()
+    .item()
+)
 
 print(release)
 for label, mean in zip(release.categories, release.posterior.mean(), strict=True):

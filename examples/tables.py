@@ -23,24 +23,23 @@ survey = pl.DataFrame(
     }
 )
 
-with ob.on_disk(survey) as scan:
-    context = dp.Context.compositor(
-        data=scan,
-        privacy_unit=dp.unit_of(changes=1),  # the number of people is public, their answers are not
-        privacy_loss=dp.loss_of(epsilon=0.5),
-        split_evenly_over=1,
-    )
-    # The columns hold no nulls, which OpenDP does not know: the query says where one would count.
-    query = ob.posterior(
-        context.query(),
-        ["party", "vote"],
-        size=survey.height,
-        nulls={"party": "Independent", "vote": "Dole"},
-    )
-    # Nothing is read or spent by this.
-    with pl.Config(tbl_cols=-1, tbl_width_chars=200):
-        print(query.summarize().select("aggregate", "mechanism", "scale", "debits"))
-    table = query.release()
+context = ob.context(
+    survey,
+    privacy_unit=dp.unit_of(changes=1),  # the number of people is public, their answers are not
+    privacy_loss=dp.loss_of(epsilon=0.5),
+    split_evenly_over=1,
+)
+# The columns hold no nulls, which OpenDP does not know: the query says where one would count.
+query = ob.posterior(
+    context.query(),
+    ["party", "vote"],
+    size=survey.height,
+    nulls={"party": "Independent", "vote": "Dole"},
+)
+# Nothing is read or spent by this.
+with pl.Config(tbl_cols=-1, tbl_width_chars=200):
+    print(query.summarize().select("aggregate", "mechanism", "scale", "debits"))
+table = query.release()
 
 print(table.to_frame().select("party", "vote", "count", "mean", "lower", "upper"))
 

@@ -97,8 +97,19 @@ def compare(script: str, claims: list[str]) -> None:
 def test_an_unknown_claim_is_refused() -> None:
     arguments = [sys.executable, "examples/papers/checks.py", "N1", "N999"]
     result = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert "no check of N999; there are " in result.stderr
+
+
+def test_help_lists_the_claims_in_order() -> None:
+    arguments = [sys.executable, "examples/papers/checks.py", "--help"]
+    result = subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=True)
+    listed = re.findall(r"\b[A-Z]\d+[a-f]?\b", result.stdout.partition("Claims:")[2])
+    assert sorted(listed) == sorted(row["id"] for row in ROWS if row["command"])
+    places = [
+        listed.index(claim) for claim in ("F3a", "F3b", "F8", "I2", "I10", "N9", "N10", "P43")
+    ]
+    assert places == sorted(places)
 
 
 def printed(script: str, claims: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The figures of the papers: each script draws its own, and its numbers are those that are kept."""
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,11 @@ def close(one: str, other: str) -> bool:
 )
 def test_a_script_draws_what_is_kept(script: Path, tmp_path: Path) -> None:
     arguments = [sys.executable, "-X", "utf8", str(script), str(tmp_path)]
-    subprocess.run(arguments, check=True, timeout=600)
+    printed = subprocess.run(
+        arguments, check=True, timeout=600, capture_output=True, encoding="utf-8"
+    ).stdout
+    assert f"Wrote {tmp_path / script.stem}.csv" in printed
+    assert re.search(r"^[FTP]\d+[a-f]? [TCFN]: ", printed, re.M), "no verdict"
     found, kept = cells(tmp_path / f"{script.stem}.csv"), cells(IMAGES / f"{script.stem}.csv")
     assert differences(found, kept) == []
     # The negative control: one number that differs by a hundredth is seen.

@@ -3,6 +3,7 @@ folder given on the command line.
 """
 
 import csv
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,10 @@ import numpy as np
 mpl.use("Agg")
 import matplotlib.pyplot as plt
 
-IMAGES = Path(__file__).parents[2] / "docs" / "images" / "papers"
+DOCS = Path(__file__).parents[2] / "docs"
+IMAGES = DOCS / "images" / "papers"
+#: How a claim on a figure, table or theorem begins, and the letter of its document.
+CLAIMS = {"figure": ("F", "Fig. {}"), "table": ("T", "Table {}"), "theorem": ("P", "Theorem {}")}
 DPI = 110
 #: Curves that others may hide are wide and pale; those drawn over them are dashed.
 BENEATH = {"lw": 4.5, "alpha": 0.4}
@@ -47,12 +51,32 @@ def folder() -> Path:
 
 
 def keep(name: str, rows: list[dict[str, Any]]) -> None:
-    """Write rows as CSV, numbers with six digits."""
-    with (folder() / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
+    """Write rows as CSV, numbers with six digits, and print its path and the verdicts."""
+    path = folder() / f"{name}.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(rows[0])
         for row in rows:
             writer.writerow([_shown(value) for value in row.values()])
+    print(f"Wrote {path}")
+    for verdict in verdicts(name):
+        print(verdict)
+
+
+def verdicts(name: str) -> list[str]:
+    """The verdicts on the claims about `figure_5`, `table_1` or `theorem_4_2`, a line each: T is
+    true, C with a correction, F false, N cannot be checked.
+    """
+    kind, _, number = name.partition("_")
+    letter, begins = CLAIMS[kind]
+    about = begins.format(number.replace("_", "."))
+    with (DOCS / "research" / "papers.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        f"{row['id']} {row['verdict']}: {row['note']}"
+        for row in rows
+        if row["id"].startswith(letter) and re.match(rf"{re.escape(about)}\b", row["note"])
+    ]
 
 
 def _shown(value: Any) -> Any:
@@ -102,5 +126,7 @@ class Sheet:
         self.save()
 
     def save(self) -> None:
-        self.figure.savefig(folder() / f"{self.name}.png", dpi=DPI)
+        path = folder() / f"{self.name}.png"
+        self.figure.savefig(path, dpi=DPI)
+        print(f"Wrote {path}")
         keep(self.name, self.rows)

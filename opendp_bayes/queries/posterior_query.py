@@ -227,8 +227,8 @@ class PosteriorQuery(AskedQuery[R]):
         >>> import polars as pl
         >>> import opendp_bayes as ob
         >>> dp.enable_features("contrib", "honest-but-curious")
-        >>> context = dp.Context.compositor(
-        ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40}),
+        >>> context = ob.context(
+        ...     pl.LazyFrame({"vote": [True] * 60 + [False] * 40}),
         ...     privacy_unit=dp.unit_of(contributions=1),
         ...     privacy_loss=dp.loss_of(epsilon=0.5),
         ...     split_evenly_over=1,

@@ -89,8 +89,8 @@ def survey(
     >>> import polars as pl
     >>> import opendp_bayes as ob
     >>> dp.enable_features("contrib", "honest-but-curious")
-    >>> context = dp.Context.compositor(
-    ...     data=pl.LazyFrame({"vote": [True] * 60 + [False] * 40, "member": [True, False] * 50}),
+    >>> context = ob.context(
+    ...     pl.LazyFrame({"vote": [True] * 60 + [False] * 40, "member": [True, False] * 50}),
     ...     privacy_unit=dp.unit_of(contributions=1),
     ...     privacy_loss=dp.loss_of(epsilon=1.0),
     ...     split_evenly_over=1,
