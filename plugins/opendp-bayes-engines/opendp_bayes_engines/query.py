@@ -157,6 +157,17 @@ class EngineQuery:
         )
         return (counts if person else plan >> counts), self.base
 
+    def __getattr__(self, name: str) -> Any:
+        """Say where steps and queries of polars and OpenDP are found, which an engine has not."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(
+            f"{name}: is no step of an engine's query, which has `filter((column, op, constant))`"
+            " and `truncate_per_group(m)`, and goes to opendp_bayes.posterior and"
+            " opendp_bayes.discover. For OpenDP's own queries, such as `select(dp.len())`, and for"
+            " other steps, open ob.context(opendp_bayes_engines.columns(table, names), ...)."
+        )
+
     @property
     def _limit(self) -> Limit | None:
         return next((step for step in self.steps if isinstance(step, Limit)), None)

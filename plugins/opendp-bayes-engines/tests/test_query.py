@@ -1,5 +1,6 @@
 """Releases through a Context of a table: what they promise, what they cost, and what is refused."""
 
+import copy
 import datetime
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from contexts import counts, made, values
 from tables import ENGINES
 
 import opendp_bayes as ob
-from opendp_bayes_engines import EngineQuery, context
+from opendp_bayes_engines import EngineQuery, columns, context
 from opendp_bayes_engines.opening import table_of
 from opendp_bayes_engines.tables import Rows
 from tests.helpers.grouped import with_groups
@@ -250,3 +251,28 @@ def test_a_relation_that_is_gone_is_not_read_before_a_release() -> None:
     asked = ob.posterior(of.query(), "vote", **VOTES)
     with pytest.raises(ob.ReleaseError, match="engines: counting"):
         asked.release()
+
+
+@pytest.mark.parametrize("name", ["select", "group_by", "with_columns", "counts"])
+def test_steps_that_an_engine_has_not_say_where_they_are(name: str) -> None:
+    """And the way that they name answers."""
+    table = duckdb.sql("SELECT range % 2 = 0 AS vote FROM range(100)")
+    query = context(
+        table,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    message = rf"{name}: is no step .* ob\.context\(opendp_bayes_engines\.columns\(table, names\)"
+    with pytest.raises(AttributeError, match=message):
+        getattr(query, name)
+    way = ob.context(
+        columns(table, ["vote"]),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    )
+    # Noise of scale 1 is above 30 with probability e^-30.
+    number = way.query().select(dp.len(signed=True)).release().collect().item()
+    assert abs(number - 100) <= 30
+    assert copy.copy(query) == query
