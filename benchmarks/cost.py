@@ -1,5 +1,5 @@
-"""Measure what the package costs beside OpenDP alone and beside other libraries, and write
-docs/research/cost.md. `pip install python-dp pipeline-dp mbi` for Google's library, PipelineDP and
+"""Measure what the package costs beside OpenDP alone and beside other libraries, and write that
+section of RESULTS.md. `pip install python-dp pipeline-dp mbi` for Google's library, PipelineDP and
 private-pgm; what is not installed has no row. `COST_PYTHON` names a Python that has them, where
 they do not go together with the packages here.
 
@@ -170,7 +170,7 @@ def rows(found: list[tuple[str, float]], reference: str) -> str:
 
 
 def main() -> None:
-    page = ROOT / "docs" / "research" / "cost.md"
+    page = ROOT / "benchmarks" / "RESULTS.md"
     text = "\n" + wrapped(
         "Processor seconds of whole processes, imports included, in one run on one machine; each is"
         f" the least of {REPEATS}. Ratios are to the row that each section names. Written by"
@@ -193,7 +193,7 @@ def main() -> None:
     )
     found = measured(JOINT)
     text += "\n\n" + rows(found, found[0][0])
-    section(page, "## Figures\n", text.rstrip() + "\n")
+    section(page, "## Beside OpenDP and other libraries\n", text.rstrip() + "\n")
 
 
 if __name__ == "__main__":

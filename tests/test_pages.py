@@ -84,8 +84,9 @@ def cited(text: str) -> set[str]:
     """What a text cites that is not there: a page, or a heading of a page that it names."""
     missing = set()
     for name, *quoted in _CITED.findall(text):
-        page, heading = ROOT / "docs" / name, "".join(quoted)
-        if not page.is_file() or (heading and heading not in headings(page)):
+        pages = [page for page in PAGES if page.as_posix().endswith(f"/docs/{name}")]
+        heading = "".join(quoted)
+        if not pages or (heading and heading not in headings(pages[0])):
             missing.add(f"{name}, {heading}")
     for named in _NAMED.findall(text):
         titles = {heading for page in PAGES for heading in headings(page)}

@@ -3,8 +3,7 @@
 `make mutants` runs this; cosmic-ray makes the mistakes. `targets.toml` says what is mutated and
 which tests belong to it, `equivalent.toml` which mistakes change no result, with the reason. What
 was tried is kept in `.mutants/`: a run that is stopped goes on where it was, and what no test
-noticed is tried again in the next. The result is a table, `docs/research/mutants.md`; what went
-unnoticed at first stays in `first.json`.
+noticed is tried again in the next. The result is a table there, `report.md`.
 """
 
 import argparse
@@ -16,9 +15,8 @@ from pathlib import Path
 import tomllib
 from cosmic_ray.work_db import WorkDB, use_db
 
-from tests.mutants.covering import Covered
-from tests.mutants.planting import KEPT, PATIENCE, Module, chosen, try_area
-from tests.mutants.report import Tried, remember, tried, written
+from tests.mutants.planting import KEPT, Module, chosen, try_area
+from tests.mutants.report import Tried, tried, written
 from tests.mutants.running import PROJECT
 
 
@@ -33,8 +31,6 @@ def main() -> None:
     areas = tomllib.loads((Path(__file__).parent / "targets.toml").read_text())["area"]
     modules = [Module(path) for area in areas for path in area["modules"]]
     if not arguments.report:
-        for module in modules:  # what a run noticed that was stopped before its end
-            _seen(module)
         with ProcessPoolExecutor(arguments.processes, get_context("spawn")) as pool:
             for result in [
                 pool.submit(try_area, area, arguments.number, arguments.only)
@@ -44,13 +40,11 @@ def main() -> None:
                 result.result()
     found = [each for module in modules if (each := _seen(module))]
     missing = [module.path for module in modules if not module.latest]
-    known = [Covered.read(KEPT.glob(f"{area['name']}-*.json")) for area in areas]
-    longest = max(sum(covered.seconds.values()) for covered in known)
-    (PROJECT / "docs/research/mutants.md").write_text(written(found, missing, PATIENCE, longest))
+    (KEPT / "report.md").write_text(written(found, missing))
 
 
 def _seen(module: Module) -> Tried | None:
-    """What the mistakes of a module came to that were tried; what went unnoticed is remembered."""
+    """What the mistakes of a module came to that were tried."""
     session = module.latest
     if session is None:
         return None
@@ -59,7 +53,6 @@ def _seen(module: Module) -> Tried | None:
     with use_db(str(session), WorkDB.Mode.open) as db:
         items = {item.job_id: item.mutations[0] for item in chosen(db, 0, source)}
         results = [(items[job], result) for job, result in db.results if job in items]
-    remember(module.path, results)
     return tried(module.path, len(items), results, changed=changed)
 
 

@@ -1,16 +1,11 @@
-"""Where mistakes are not planted, because none there changes what a caller gets."""
+"""Where mistakes are not planted, because none there changes what a caller gets: annotations,
+imports for type checkers, overloads, methods of protocols, texts of exceptions, caches, `strict`
+of `zip`, and which arguments may be given without their names.
+"""
 
 import ast
 from collections.abc import Iterator
 
-#: What `Places` leaves out, as the page says it.
-LEFT_OUT = (
-    "annotations, imports for type checkers, overloads and the methods of protocols",
-    "what an exception says (that it is raised is tried)",
-    "how much a cache keeps, or that it keeps anything",
-    "`strict` of `zip`, for lists that are of one length by construction",
-    "which arguments may be given without their names",
-)
 Range = tuple[tuple[int, int], tuple[int, int]]
 
 

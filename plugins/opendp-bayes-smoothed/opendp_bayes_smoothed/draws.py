@@ -110,7 +110,7 @@ def log_sampled(draw: Draw, counts: Integers, histograms: Integers) -> Floats:
 
 
 def log_pmf_error(log_p: Floats) -> Floats:
-    """Bound on the error of `log_pmf` (`docs/research/smoothed.md`, "Numerics"): 2^-44 for the
+    """Bound on the error of `log_pmf` (`docs/smoothed.md`, "Numerics"): 2^-44 for the
     Stirling parts, 2^-46 of the deviances, whose sum is `-log_p` but for at most 48.
     """
     return 2.0**-44 + 2.0**-46 * (np.abs(log_p) + 48.0)

@@ -4,7 +4,7 @@ every record: Algorithm 1 of the paper.
 Adding a record from π maps a function f of histograms to `(A_π f)(h) = sum_i π(i) f(h + e_i)`, and
 the expectation is the product of n such operators, applied to f, at the empty histogram. The
 operators commute, so only the number of records of each vertex of the convex hull of Π matters, and
-all these numbers share their partial products (`docs/research/smoothed.md`, "Algorithm 1").
+all these numbers share their partial products (`docs/smoothed.md`, "Algorithm 1").
 """
 
 import math

@@ -81,7 +81,7 @@ class SmoothedLoss:
         """Return the δ of differential privacy, whatever the data are.
 
         A pure loss p is `(ε, (e^p - e^ε) / (e^p + 1))` for an ε below it
-        (`docs/research/smoothed.md`, "Differential privacy").
+        (`docs/smoothed.md`, "Differential privacy").
 
         Parameters
         ----------

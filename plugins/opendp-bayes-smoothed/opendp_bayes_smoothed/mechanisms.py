@@ -146,7 +146,7 @@ class SamplingHistogram(_OfASample):
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
     ) -> PrivacyLoss:
         """`(0, drawn(d_in, size))` if that is at most `delta`, otherwise no bound
-        (`docs/research/smoothed.md`, "Differential privacy").
+        (`docs/smoothed.md`, "Differential privacy").
         """
         d_in = as_distance(d_in)
         if d_in == 0:
@@ -192,7 +192,7 @@ class NoisySamplingHistogram(_OfASample):
         self, d_in: int, *, size: int | None, prior: NDArray[np.float64], delta: float = 0.0
     ) -> PrivacyLoss:
         """`d_in ln(1 + (T/n) (e^ε₀ - 1))`, with ε₀ the loss of the noise alone
-        (`docs/research/smoothed.md`, "Differential privacy"); pure, so `delta` is ignored.
+        (`docs/smoothed.md`, "Differential privacy"); pure, so `delta` is ignored.
         """
         d_in = as_distance(d_in)
         if d_in == 0:

@@ -1,5 +1,5 @@
 """The profiles of the noised histogram of a sample (paper, Algorithm 4), from the laws of its
-outcome for every database (`docs/research/smoothed.md`, "Differential privacy").
+outcome for every database (`docs/smoothed.md`, "Differential privacy").
 """
 
 import math

@@ -1,5 +1,5 @@
 """The database-dependent privacy profile `δ_ε(x)` of the sampling-histogram mechanism (paper,
-Definition 2; `docs/research/smoothed.md`, "The profile").
+Definition 2; `docs/smoothed.md`, "The profile").
 
 `x'` is `x` with one record moved from category i to category j. The ratio of their probabilities
 depends on the two categories only, so

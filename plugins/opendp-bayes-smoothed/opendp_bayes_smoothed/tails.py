@@ -1,5 +1,5 @@
 """Upper tails of a draw from two categories, weighted by how far they tell a neighbour apart: the
-sums that make every profile (`docs/research/smoothed.md`, "The profile").
+sums that make every profile (`docs/smoothed.md`, "The profile").
 
     d = sum_k P(k) (1 - e^ε r(k))_+ ,
 
