@@ -22,7 +22,6 @@ from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
 from opendp_bayes.display import terminal
-from opendp_bayes.results.figures import plot_posterior
 from opendp_bayes_office.commands.demo import _penguins, _survey
 
 IMAGES = Path(__file__).parent / "images"
@@ -151,7 +150,7 @@ def plots(releases: dict[str, ob.Release]) -> None:
 
 def reading() -> None:
     """Three releases from which more and more is known."""
-    fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
+    fig, axes = plt.subplots(3, 1, figsize=(6.4, 8.0), layout="constrained")
     loss = ob.PrivacyLoss(epsilon=0.1, rho=0.005, range=0.2)
     for ax, size in zip(axes, (20, 200, 20_000), strict=True):
         release = ob.Release(
@@ -161,7 +160,8 @@ def reading() -> None:
             ob.LaplaceParameters(10.0),
             ob.PrivacyGuarantee(size, 1, loss, "MaxDivergence"),
         )
-        plot_posterior(release, ax, title=f"n = {size:,}".replace(",", " "), compact=True)
+        release.plot(ax, title=f"n = {size:,}".replace(",", " "))
+        ax.set_xlim(0, 1)
     save(fig, "reading")
 
 

@@ -2,20 +2,16 @@
 
 from collections.abc import Iterable
 
-from opendp_bayes.display.sheet import Body, Cell, Column, Marked, Row, Sheet, Table
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.tables import Table
 from opendp_bayes.trusted.account import Account, Entry, Loss, State
 
-_COLUMNS = (
-    *(Column(heading, number=False) for heading in ("Data set", "Time (UTC)", "Entry", "For")),
-    *(Column(heading) for heading in ("Spent", "Left")),
-)
-
-
-#: What becomes of a release, in words; of a failure, so that it stands out.
-_STATES: dict[State, Cell] = {
-    "open": Marked("no end", "bad"),
+_HEADINGS = "Data set", "Time (UTC)", "Entry", "For", "Spent", "Left"
+#: What becomes of a release, in words.
+_STATES: dict[State, str] = {
+    "open": "no end",
     "spent": "release",
-    "failed": Marked("failed", "bad"),
+    "failed": "failed",
     "refused": "not spent",
 }
 
@@ -23,7 +19,7 @@ _STATES: dict[State, Cell] = {
 def ledger_sheet(accounts: Iterable[Account], *, title: str) -> Sheet:
     """A row for every entry, data set by data set, and a sentence on what each has left."""
     shown = list(accounts)
-    bodies = [Body(tuple(_row(*line) for line in one.lines()), one.dataset) for one in shown]
+    rows = [(one.dataset, *_row(*line)) for one in shown for line in one.lines()]
     notes = list(map(str, shown))
     notes += [
         f"{one.dataset}: {one.failures} release{' has' if one.failures == 1 else 's have'} failed"
@@ -32,10 +28,10 @@ def ledger_sheet(accounts: Iterable[Account], *, title: str) -> Sheet:
         for one in shown
         if one.failures
     ]
-    return Sheet((Table(_COLUMNS, tuple(bodies)),), tuple(notes), title=title)
+    return Sheet((Table(_HEADINGS, rows, texts=4),), tuple(notes), title)
 
 
-def _row(entry: Entry, left: Loss) -> Row:
+def _row(entry: Entry, left: Loss) -> tuple[str, ...]:
     time = entry.at.removesuffix("Z").replace("T", "\N{NO-BREAK SPACE}")[:16]
     if entry.state == "total":
         return time, f"total: {entry.loss}", "", "", str(left)

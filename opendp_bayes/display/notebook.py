@@ -1,12 +1,12 @@
-"""A sheet in a notebook: HTML without scripts, style sheets, colours or anything from elsewhere.
+"""Tables in a notebook: HTML without scripts, style sheets, colours or anything from elsewhere.
 
 Notebooks bring their own colours, light or dark, and some of them no space between columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from html import escape
 
-from opendp_bayes.display.sheet import Body, Cell, Column, Sheet, Table, parts, shortened
+from opendp_bayes.display.tables import Table
 
 _SPACE = "padding: 0.3em 0.7em"
 _TEXT = (
@@ -17,81 +17,37 @@ _NUMBER = (
     'style="text-align: right; vertical-align: top; white-space: nowrap; font-variant-numeric:'
     f' tabular-nums; {_SPACE}"'
 )
-#: What stands out does so without colours.
-_TAGS = {"code": "code", "good": "em", "bad": "strong", "doubtful": "strong"}
 _LINE = 'style="border-bottom: 1px solid"'
 
 
-def rendered(sheet: Sheet) -> str:
-    """Everything on the sheet: the tables, and below them a paragraph that begins with the
-    conclusion.
-    """
-    paragraph = f'<div style="max-width: 48em; margin: 0.7em 0">{" ".join(_sentences(sheet))}</div>'
-    return f"<div>{''.join(map(_table, shortened(sheet).tables))}{paragraph}</div>"
-
-
-def _sentences(sheet: Sheet) -> Iterator[str]:
-    if sheet.conclusion is not None:
-        yield f"<strong>{_text(sheet.conclusion.word)}:</strong> {_text(sheet.conclusion.text)}"
-    if sheet.title:
-        yield f"{_text(sheet.title)}."
-    if sheet.lead:
-        yield _text(sheet.lead)
-    yield from ("".join(map(_cell, parts(note))) for note in sheet.notes)
-    if sheet.reading:
-        yield _text(sheet.reading)
-    if sheet.refused:
-        items = "".join(f"<li>{_text(f'{name}: {why}')}</li>" for name, why in sheet.refused)
-        summary = f"<summary>Cannot be used: {len(sheet.refused)}</summary>"
-        yield f"<details>{summary}<ul>{items}</ul></details>"
+def rendered(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """The tables, and below them a paragraph that begins with the title."""
+    sentences = " ".join(map(_text, [*filter(None, [title and f"{title}."]), *notes]))
+    paragraph = f'<div style="max-width: 48em; margin: 0.7em 0">{sentences}</div>'
+    return f"<div>{''.join(map(_table, tables))}{paragraph}</div>"
 
 
 def _table(table: Table) -> str:
-    """Wider than the notebook, it scrolls."""
-    head = "".join(
-        f'<th scope="col" {_style(column)}>{_heading(column)}</th>' for column in table.columns
-    )
-    bodies = "".join(_body(body, table.columns) for body in table.bodies)
+    """Wider than the notebook, it scrolls. The first cell of a row is its header."""
+    texts, numbers = table.texts, len(table.headings) - table.texts
+    styles = [_TEXT] * texts + [_NUMBER] * numbers
+    head = _row('th scope="col"', styles, table.headings)
+    rows = "".join(_row("td", styles, row) for row in table.rows)
     return (
         '<div style="overflow-x: auto"><table style="border-collapse: collapse"><thead'
-        f" {_LINE}><tr>{head}</tr></thead>{bodies}</table>{_text(table.rest)}</div>"
+        f" {_LINE}>{head}</thead><tbody {_LINE}>{rows}</tbody></table>{_text(table.rest)}</div>"
     )
 
 
-def _body(body: Body, columns: tuple[Column, ...]) -> str:
-    """The first cell of a row is its header, and before the first of a group stands that of all
-    rows.
-    """
-    group = ""
-    if body.group is not None:
-        rows, columns = len(body.rows), columns[1:]
-        group = f'<th scope="rowgroup" rowspan="{rows}" {_TEXT}>{_text(body.group)}</th>'
-    shown = []
-    for first, *others in body.rows:
-        cells = "".join(
-            f"<td {_style(column)}>{_cell(cell)}</td>"
-            for column, cell in zip(columns[1:], others, strict=True)
-        )
-        shown.append(f'<tr>{group}<th scope="row" {_style(columns[0])}>{_cell(first)}</th>{cells}')
-        group = ""
-    return f"<tbody {_LINE}>{'</tr>'.join(shown)}</tr></tbody>"
-
-
-def _style(column: Column) -> str:
-    return _NUMBER if column.number else _TEXT
-
-
-def _heading(column: Column) -> str:
-    return _text(column.full or column.heading).replace("\n", "<br> ")
-
-
-def _cell(cell: Cell) -> str:
-    if isinstance(cell, str):
-        return _text(cell)
-    tag = _TAGS[cell.tone]
-    return f"<{tag}>{_text(cell.text)}</{tag}>"
+def _row(tag: str, styles: Sequence[str], cells: Sequence[str]) -> str:
+    tags = ['th scope="row"' if tag == "td" else tag, *[tag] * (len(cells) - 1)]
+    shown = (
+        f"<{tag} {style}>{_text(cell)}</{tag[:2]}>"
+        for tag, style, cell in zip(tags, styles, cells, strict=True)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
 
 
 def _text(text: str) -> str:
     """Text, in which a number stays with its per cent sign."""
-    return escape(text).replace(" %", "&nbsp;%")
+    return escape(text).replace(" %", "&nbsp;%").replace("\n", "<br> ")

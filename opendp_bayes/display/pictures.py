@@ -1,29 +1,117 @@
-"""Parts that all pictures share: colours, labels in lines, and matplotlib (extra `plot`), imported
-when a picture is made.
-"""
+"""Pictures: dots with intervals in panels, with matplotlib (extra `plot`), imported when needed."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from opendp_bayes.display.sheet import CONTROLS
+import numpy as np
+
+from opendp_bayes.display.tables import CONTROLS
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_text
+from opendp_bayes.mathematics.validation import Floats, as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-#: Blue of Okabe and Ito, which colour-blind readers tell from the vermilion.
-NOISE_AWARE = "#0072B2"
-#: Vermilion of Okabe and Ito; the plug-in posterior is dashed as well, for print without colours.
-PLUG_IN = "#D55E00"
+#: Colours of Okabe and Ito, which colour-blind readers tell apart: first blue and vermilion.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 GREY = "#595959"
-#: Characters of a line of a category's label, and how many more a word may have.
-LINE, _LONGER = 30, 2
-#: Bars, rows or small pictures of one kind that a picture has at most; the first are drawn.
+#: Rows, columns or panels that a picture has at most; the first are drawn.
 MOST_DRAWN = 100
-#: Lines of a category's label; the rest is left out.
-_LINES = 3
+#: Characters of a line of a label, how many more a word may have, and lines of a label.
+_LINE, _LONGER, _LINES = 30, 2, 3
+#: Characters of a line of sentences above a panel.
+_SENTENCE = 75
+#: Inches of a line, of what is around the rows of a panel, and of a panel's width.
+_ROW, _AROUND, _WIDTH = 0.24, 0.95, 6.4
+#: The part of a row's height over which its dots are spread, none of which hides another.
+_SPREAD = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """Rows of dots with intervals, the first at the top.
+
+    Attributes
+    ----------
+    title : str
+        Stands above the panel.
+    rows : Sequence[str]
+        What each row is of.
+    series : Mapping[str, Floats]
+        Dots by the names of their colours: middles, lower and upper ends, shape `(3, rows)`, NaN
+        where there is none.
+    axis : str
+        What the numbers are.
+    places : Sequence[str]
+        Where they are places of names, these; otherwise empty.
+    starts_at_0 : bool
+        Whether the axis does.
+    """
+
+    title: str
+    rows: Sequence[str]
+    series: Mapping[str, Floats]
+    axis: str = "Probability"
+    places: Sequence[str] = ()
+    starts_at_0: bool = True
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        lines = sum(wrapped(row).count("\n") + 1 for row in self.rows[:MOST_DRAWN])
+        legend = len(self.series) if len(self.series) > 1 else 0
+        return _AROUND + _ROW * (max(1, lines) + legend)
+
+
+def plot_panel(
+    panel: Panel, sentences: str, ax: "Axes | None" = None, title: str | None = None
+) -> "Axes":
+    """Draw a panel below sentences and a title, and return its axes, new ones by default.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    """
+    plt = pyplot(ax, title)
+    if ax is None:
+        ax = plt.subplots(figsize=(_WIDTH, panel.height + 0.6), layout="constrained")[1]
+    _draw(ax, panel)
+    write_above(ax, sentences, title)
+    return ax
+
+
+def plot_panels(
+    panels: Sequence[Panel], sentences: str, columns: int, *, alike: bool = False
+) -> "Figure":
+    """Draw panels, `columns` to a row, below sentences; where they are `alike`, on one scale."""
+    sentences += first_of(len(panels), "pictures")
+    panels = panels[:MOST_DRAWN]
+    columns = min(columns, len(panels))
+    rows = [panels[at : at + columns] for at in range(0, len(panels), columns)]
+    heights = [max(panel.height for panel in row) for row in rows]
+    figure, axes = pyplot().subplots(
+        len(rows),
+        columns,
+        figsize=(max(_WIDTH, 4.2 * columns), sum(heights) + 0.6),
+        squeeze=False,
+        sharex=alike,
+        height_ratios=heights,
+        layout="constrained",
+    )
+    for ax, panel in zip(axes.flat, panels, strict=False):
+        _draw(ax, panel)
+        ax.tick_params(labelbottom=True)
+    for ax in axes.flat[len(panels) :]:
+        ax.set_axis_off()
+    if alike:
+        axes[0, 0].set_xlim(right=max(_highest(panel) for panel in panels))
+    text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
+    figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
+    return figure
 
 
 def pyplot(ax: Any = None, title: Any = None) -> Any:
@@ -53,17 +141,11 @@ def first_of(number: int, what: str) -> str:
     return f" (the first {MOST_DRAWN} of {number} {what})" if number > MOST_DRAWN else ""
 
 
-def with_grid(ax: "Axes", *, frame: Sequence[str] = ("top", "right")) -> None:
-    """Draw lines upwards from the ticks below, behind everything, in place of some of the frame."""
-    ax.spines[[*frame]].set_visible(False)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color="#e6e6e6")
-
-
-def write_above(ax: "Axes", sentences: str) -> None:
-    """Lines in small print between the title and the axes."""
+def write_above(ax: "Axes", sentences: str, title: str | None = None) -> None:
+    """Sentences in small print above the axes, and a title above them."""
+    text = "\n".join(textwrap.fill(line, _SENTENCE) for line in sentences.split("\n"))
     ax.annotate(
-        sentences,
+        text,
         (0, 1),
         (0, 6),
         xycoords="axes fraction",
@@ -72,9 +154,12 @@ def write_above(ax: "Axes", sentences: str) -> None:
         color=GREY,
         va="bottom",
     )
+    if title is not None:
+        pad = 12.0 + 12.5 * (text.count("\n") + 1)
+        ax.set_title(title, loc="left", fontweight="bold", pad=pad, parse_math=False)
 
 
-def wrapped(label: object, width: int = LINE) -> str:
+def wrapped(label: object, width: int = _LINE) -> str:
     """A label in lines of that width, of which the third may end in an ellipsis; a word that is a
     little longer stays whole.
     """
@@ -82,3 +167,68 @@ def wrapped(label: object, width: int = LINE) -> str:
     longest = max(map(len, text.split()), default=0)
     width = longest if width < longest <= width + _LONGER else width
     return textwrap.fill(text, width, max_lines=_LINES, placeholder=" …") or text
+
+
+def _draw(ax: "Axes", panel: Panel) -> None:
+    """Draw the rows of a panel, their names, and the names of several colours below the axis."""
+    rows = list(map(wrapped, panel.rows[:MOST_DRAWN]))
+    places, number = np.arange(len(rows)), len(panel.series)
+    for at, (name, bounds) in enumerate(panel.series.items()):
+        middle, lower, upper = bounds[:, :MOST_DRAWN]
+        ax.errorbar(
+            middle,
+            places + _SPREAD * ((at + 0.5) / number - 0.5),
+            xerr=np.clip([middle - lower, upper - middle], 0, None),
+            fmt="o",
+            color=_colour(at, number),
+            elinewidth=2,
+            markersize=4.5,
+            label=name,
+        )
+    ax.set_yticks(places, rows, parse_math=False)
+    ax.set_ylim(max(1, len(rows)) - 0.4, -0.6)
+    ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
+    if panel.starts_at_0:
+        highest = _highest(panel)
+        ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
+        ax.axvline(0, color="black", linewidth=0.8)
+    if panel.places:
+        step = -(-len(panel.places) // 12)
+        ticks = range(0, len(panel.places), step)
+        ax.set_xticks(ticks, [wrapped(panel.places[at], 12) for at in ticks], parse_math=False)
+        ax.set_xlim(-0.5, len(panel.places) - 0.5)
+    if panel.title:
+        ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color="#e6e6e6")
+    ax.tick_params(axis="y", length=0)
+    if number > 1:
+        _name_colours(ax)
+
+
+def _name_colours(ax: "Axes") -> None:
+    """The legend, so far below the axis that its numbers and name have room."""
+    from matplotlib.transforms import ScaledTranslation
+
+    below = ax.transAxes + ScaledTranslation(0.0, -0.45, ax.figure.dpi_scale_trans)  # inches
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, 0),
+        bbox_transform=below,
+        fontsize="small",
+        frameon=False,
+        borderaxespad=0,
+    )
+
+
+def _highest(panel: Panel) -> float:
+    """The right end of an axis that starts at 0: of probabilities 1 at most."""
+    highest = max((float(np.nanmax(of[:, :MOST_DRAWN])) for of in panel.series.values()), default=1)
+    return min(1.0, 1.06 * highest) if 0 < highest <= 1 else 1.06 * highest or 1.0
+
+
+def _colour(number: int, of: int) -> Any:
+    if of <= len(COLOURS):
+        return COLOURS[number]
+    return pyplot().get_cmap("viridis")(number / (of - 1))

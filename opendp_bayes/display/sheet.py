@@ -1,151 +1,109 @@
-"""Content of a result's display: tables, sentences around them and a verdict, without any layout.
+"""A result's display: tables and sentences, as text, in a notebook and on a terminal."""
 
-`terminal`, `notebook` and `plain` show a sheet; they know no result.
-"""
-
-import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
-#: Characters that a terminal takes for commands, those that turn the direction of writing, and
-#: halves of characters, which no file can hold.
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-#: Rows of all tables that a display has room for, and of each in any case; the first are shown.
-MOST_ROWS, _FEWEST_ROWS = 1000, 10
-#: How a text stands out: as a name in code, or by whether it is good news.
-Tone = Literal["code", "good", "bad", "doubtful"]
+from opendp_bayes.display import notebook, plain
+from opendp_bayes.display.tables import Table
+from opendp_bayes.mathematics.underflow import UnderflowIsZero
 
+if TYPE_CHECKING:
+    import polars as pl
 
-@dataclass(frozen=True)
-class Marked:
-    """A text that stands out."""
-
-    text: str
-    tone: Tone
-
-
-Cell = str | Marked
-Row = tuple[Cell, ...]
-#: A sentence, in parts where one of them stands out.
-Note = str | tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A heading, in lines, and how the cells below it are shown.
-
-    Attributes
-    ----------
-    heading : str
-        The lines are separated by line feeds.
-    number : bool
-        Whether the cells are short, stand on the right and are never broken.
-    weight : {"plain", "strong", "faint"}
-        `"strong"` for what is to be read first, `"faint"` for what is to be read last.
-    full : str
-        The heading where there is room for a longer one.
-    """
-
-    heading: str
-    number: bool = True
-    weight: Literal["plain", "strong", "faint"] = "plain"
-    full: str = ""
-
-
-@dataclass(frozen=True)
-class Body:
-    """Rows that belong together; those of a `group` have its name before them, in a column of its
-    own.
-    """
-
-    rows: tuple[Row, ...]
-    group: str | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Columns and bodies; the first cell of a row, after the group, names its subject. `left` says
-    how many rows are not shown.
-    """
-
-    columns: tuple[Column, ...]
-    bodies: tuple[Body, ...]
-    left: int = 0
-
-    @property
-    def rest(self) -> str:
-        """What stands below the rows, where some are not shown; otherwise empty."""
-        return f"and {self.left} more" if self.left else ""
-
-
-@dataclass(frozen=True)
-class Conclusion:
-    """The verdict on a result: a word, and the sentence that it stands before."""
-
-    word: str
-    text: str
-    tone: Tone
+#: Rows of all tables that a display has room for, and rows of a result that shows itself.
+MOST_ROWS, _AT_ONCE = 1000, 20
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Everything that a result displays of itself, without layout.
+    """Everything that a result displays of itself.
 
     Attributes
     ----------
     tables : tuple[Table, ...]
         In the order of reading.
-    notes : tuple[Note, ...]
+    notes : tuple[str, ...]
         Sentences below the tables.
-    title, lead : str
-        What the tables are of, and the sentence after it.
-    reading : str
-        How to read the tables, where there is room for it.
-    refused : tuple[tuple[str, str], ...]
-        What is not in the tables, by name, and why.
-    conclusion : Conclusion or None
-        What it comes to; None where that is left to the reader.
+    title : str
+        What the tables are of.
     """
 
     tables: tuple[Table, ...]
-    notes: tuple[Note, ...] = ()
+    notes: tuple[str, ...] = ()
     title: str = ""
-    lead: str = ""
-    reading: str = ""
-    refused: tuple[tuple[str, str], ...] = ()
-    conclusion: Conclusion | None = None
+
+    def first(self, rows: int = MOST_ROWS) -> "Sheet":
+        """The sheet with so many rows at most, as many of each table."""
+        most = max(1, rows // max(1, len(self.tables)))
+        return replace(self, tables=tuple(table.first(most) for table in self.tables))
+
+    def __str__(self) -> str:
+        shown = self.first()
+        return plain.rendered(shown.title, shown.tables, shown.notes)
+
+    def _repr_html_(self) -> str:
+        shown = self.first()
+        return notebook.rendered(shown.title, shown.tables, shown.notes)
+
+    def __rich__(self) -> Any:
+        from opendp_bayes.display import terminal  # which rich asks for
+
+        shown = self.first()
+        return terminal.rendered(shown.title, shown.tables, shown.notes)
 
 
-def shortened(sheet: Sheet, most: int = MOST_ROWS) -> Sheet:
-    """The sheet with the first rows of its tables, as many of each as `most` rows of all allow."""
-    sizes = [sum(len(body.rows) for body in table.bodies) for table in sheet.tables]
-    limit, left = most, most
-    for number, size in enumerate(sorted(sizes)):
-        limit = max(left // (len(sizes) - number), min(_FEWEST_ROWS, most))
-        left -= min(size, limit)
-    if max(sizes, default=0) <= limit:
-        return sheet
-    tables = (_cut(table, size, limit) for table, size in zip(sheet.tables, sizes, strict=True))
-    return replace(sheet, tables=tuple(tables))
+class Shown(UnderflowIsZero):
+    """Something with a sheet: the same table at a prompt and in a notebook."""
+
+    def sheet(self) -> Sheet:
+        """Sheet with the answer's tables."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return str(self.sheet())
+
+    def _repr_html_(self) -> str:
+        return self.sheet()._repr_html_()
+
+    def __rich__(self) -> Any:
+        return self.sheet()
 
 
-def _cut(table: Table, size: int, limit: int) -> Table:
-    """The first rows of a table of that size."""
-    bodies, left = [], limit
-    for body in table.bodies:
-        rows = tuple(islice(body.rows, left))
-        bodies += [replace(body, rows=rows)] if rows else []
-        left -= len(rows)
-    return replace(table, bodies=tuple(bodies), left=max(size - limit, 0))
+class ShownAtOnce(UnderflowIsZero):
+    """Something with a sheet that a prompt and a notebook show without what takes seconds."""
+
+    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+        """Sheet with the tables of the result; without `wait`, of what is known at once."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return str(self.sheet(wait=False).first(_AT_ONCE))
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show, with what is quick to compute or was computed before."""
+        return self.sheet(wait=False)._repr_html_()
+
+    def __rich__(self) -> Any:
+        return self.sheet()
 
 
-def columns(*headings: str) -> tuple[Column, ...]:
-    """A column of text, and columns of numbers."""
-    first, *others = headings
-    return (Column(first, number=False), *map(Column, others))
+def labelled_frame(
+    labels: Mapping[str, Iterable[Any]], results: Mapping[str, Any]
+) -> "pl.DataFrame":
+    """A polars frame of columns of labels, as text, and of results. Names of labels that are those
+    of other columns get `_` at their end.
+    """
+    import polars as pl
+
+    named: dict[str, pl.Series] = {}
+    for name, values in labels.items():
+        while name in results or name in named:
+            name += "_"
+        named[name] = pl.Series(list(map(str, values)), dtype=pl.String)
+    return pl.DataFrame({**named, **results})
 
 
-def parts(note: Note) -> tuple[Cell, ...]:
-    """The parts of a sentence."""
-    return (note,) if isinstance(note, str) else note
+def seconded(disagreement: float) -> str:
+    """State in a sentence how far a second look at draws differs."""
+    return f"other draws differ by {disagreement:.1f} standard errors at most."

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from opendp_bayes.display import notebook, plain
-from opendp_bayes.display.sheet import Body, Column, Conclusion, Sheet, Table, columns
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.tables import Table
 from opendp_bayes.display.wording import at_most, change, described, without_scale
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.neighbours import Distance
@@ -19,6 +19,8 @@ from opendp_bayes.planning.expected_error import INDIFFERENCE, ExpectedError, me
 if TYPE_CHECKING:
     import polars as pl
 
+#: The headings of a mechanism and its loss.
+_LOSSES = "Mechanism, best first", "Scale", "ε", "ρ (zCDP)"
 _SYMBOLS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 
@@ -178,25 +180,21 @@ class Plan:
         of an interval.
         """
         tables = (_brief_table(self),) if brief else _full_tables(self)
-        notes = (
-            "Errors are expected Hellinger distances, from 0 to 1, and widths those of 95 %"
-            " intervals; * marks what is simulated."
-            if brief
-            else "* simulated; the others are sums over all outcomes."
-        )
-        simulated = any(e.method == "simulated" for row in self.usable for e in row.errors.values())
+        errors = [error for row in self.usable for error in row.errors.values()]
+        notes = [self._setting]
+        if brief:
+            notes.append(
+                "Errors are expected Hellinger distances, from 0 to 1, and widths those of 95 %"
+                " intervals; * marks what is simulated."
+            )
+        elif any(error.method == "simulated" for error in errors):
+            notes.append("* simulated; the others are sums over all outcomes.")
         budget = ", ".join(f"{_SYMBOLS[name]} = {value:.6g}" for name, value in self.budget.items())
         refused = dict.fromkeys(
             (type(row.mechanism).__name__, row.refused) for row in self.rows if row.refused
         )
-        return Sheet(
-            tables,
-            (notes,) if brief or simulated else (),
-            title=f"Plan for {budget}",
-            lead=self._setting,
-            refused=tuple(refused),
-            conclusion=Conclusion("Recommended", self.reason, "good"),
-        )
+        notes += (f"{name} cannot be used. {reason}" for name, reason in refused)
+        return Sheet(tables, (*notes, f"Recommended: {self.reason}"), f"Plan for {budget}")
 
     @property
     def _setting(self) -> str:
@@ -211,10 +209,10 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """The table that notebooks show."""
-        return notebook.rendered(self.sheet(brief=True))
+        return self.sheet(brief=True)._repr_html_()
 
     def __str__(self) -> str:
-        return plain.rendered(self.sheet(brief=True))
+        return str(self.sheet(brief=True))
 
     def __repr__(self) -> str:
         budget = ", ".join(f"{name}={value:.6g}" for name, value in self.budget.items())
@@ -233,28 +231,23 @@ def _brief_table(plan: Plan) -> Table:
         (*_loss(row), *_errors(row, "hellinger"), _errors(row, "interval_width")[0])
         for row in plan.usable
     ]
-    headings = columns(
-        "Mechanism, best first", "Scale", "ε", "ρ (zCDP)", *errors, f"Width,\n{first}"
-    )
-    return Table(headings, (Body(tuple(rows)),))
+    return Table((*_LOSSES, *errors, f"Width,\n{first}"), rows)
 
 
 def _full_tables(plan: Plan) -> tuple[Table, ...]:
     """Losses, and a table for every kind of error."""
-    headings = (
-        *columns("Mechanism, best first", "Scale", "ε", "ρ (zCDP)"),
-        Column("Accounting", number=False),
-    )
-    rows = [(*_loss(row), row.loss.method if row.loss else "") for row in plan.usable]
-    tables = [Table(headings, (Body(tuple(rows)),))]
+    rows: list[tuple[str, ...]] = [
+        (*_loss(row), row.loss.method if row.loss else "") for row in plan.usable
+    ]
+    tables = [Table((*_LOSSES, "Accounting"), rows)]
     for title, name in (
         ("Expected Hellinger error", "hellinger"),
         ("Expected total variation, of predictions of the next record", "total_variation"),
         ("Expected width of a 95 % interval, noise included", "interval_width"),
     ):
-        headings = columns(title, *(shares.capitalize() for shares in plan.proportions))
+        headings = title, *(shares.capitalize() for shares in plan.proportions)
         rows = [(without_scale(row.mechanism), *_errors(row, name)) for row in plan.usable]
-        tables.append(Table(headings, (Body(tuple(rows)),)))
+        tables.append(Table(headings, rows))
     return tuple(tables)
 
 

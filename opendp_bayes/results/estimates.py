@@ -1,18 +1,22 @@
 """Means and intervals of a release, which tables, pictures and frames show."""
 
-import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
+from opendp_bayes.display.sheet import labelled_frame
+from opendp_bayes.display.tables import decimals_of, intervals
+from opendp_bayes.display.wording import group_name
 from opendp_bayes.mathematics.validation import Floats, as_level
-from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.data import Key, Label, ReleasedData
 from opendp_bayes.results.inferred_release import InferredRelease
 
-#: Intervals are not shown as if they were narrower.
-_LEAST_WIDTH = 1e-9
+if TYPE_CHECKING:
+    import polars as pl
+
 #: A posterior says little where its standard deviations are above this share of the prior's.
 _LITTLE = 0.9
 #: In place of estimates that a display which comes by itself does not wait for.
@@ -46,16 +50,10 @@ class Estimate:
 
     @property
     def decimals(self) -> int:
-        """Those that are to be shown; unless given three, or as many as give the narrowest interval
-        two digits, and the widest no more than three.
-        """
+        """Those that are to be shown, where they are not given (`decimals_of`)."""
         if self.shown_decimals is not None:
             return self.shown_decimals
-        widths = np.maximum(self.upper - self.lower, _LEAST_WIDTH)
-        narrowest, widest = (
-            1 - math.floor(math.log10(end)) for end in (widths.min(), widths.max())
-        )
-        return max(3, min(narrowest, widest + 1))
+        return decimals_of(self.lower.tolist(), self.upper.tolist())
 
     def shown(self, decimals: int | None = None) -> tuple[list[str], list[str]]:
         """The means and the intervals, `0.372 to 0.455`, as text with that many decimals;
@@ -63,10 +61,7 @@ class Estimate:
         """
         decimals = self.decimals if decimals is None else decimals
         means = [f"{mean:.{decimals}f}" for mean in self.mean]
-        return means, [
-            f"{low:.{decimals}f} to {high:.{decimals}f}"
-            for low, high in zip(self.lower, self.upper, strict=True)
-        ]
+        return means, intervals(self.lower.tolist(), self.upper.tolist(), decimals)
 
 
 def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
@@ -100,6 +95,58 @@ def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estim
 def estimate_of(posterior: Any, level: float) -> Estimate:
     """Estimate from what has means, deviations and intervals, these of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
+
+
+def frame_of(
+    release: ReleasedData, estimates: Mapping[str, Estimate], level: float
+) -> "pl.DataFrame":
+    """A row for each category: its labels, the estimates, the names of whose columns begin with
+    their keys, the probability of the intervals, and the released count.
+    """
+    import polars as pl
+
+    results: dict[str, Any] = {
+        f"{prefix}{name}": values
+        for prefix, estimate in estimates.items()
+        for name, values in estimate.numbers.items()
+    }
+    results["level"] = pl.Series([level] * release.k, dtype=pl.Float64)
+    results["count"] = pl.Series(list(release.counts), dtype=pl.Int64)
+    return labelled_frame(release.values_of_axes or {"category": release.categories}, results)
+
+
+def estimates_frame(
+    estimate: Estimate, labels: Sequence[Label | None], counts: Sequence[int], level: float
+) -> "pl.DataFrame":
+    """The estimates of any result: `group`, which is null, `category`, whose null is everything
+    else, `mean`, `std`, `lower`, `upper`, the `level` of the intervals and the released `count`.
+    """
+    import polars as pl
+
+    names = [None if label is None else group_name(label) for label in labels]
+    return pl.DataFrame(
+        {
+            "group": [None] * len(names),
+            "category": names,
+            **estimate.numbers,
+            "level": np.full(len(names), float(level)),
+            "count": counts,
+        },
+        schema_overrides={"group": pl.String, "category": pl.String, "count": pl.Int64},
+    )
+
+
+def grouped_frame(frames: Mapping[Key, "pl.DataFrame"]) -> "pl.DataFrame":
+    """The frames of groups below each other, after a column of the groups."""
+    import polars as pl
+
+    name, parts = "group", []
+    for group, frame in frames.items():
+        while name in frame.columns:
+            name += "_"
+        shown = pl.lit(None if group is None else group_name(group), dtype=pl.String)
+        parts.append(frame.select(shown.alias(name), pl.all()))
+    return pl.concat(parts)
 
 
 def says_little(release: ReleasedData, estimate: Estimate) -> bool:

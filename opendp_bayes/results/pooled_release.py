@@ -8,10 +8,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.as_table import Shown
+from opendp_bayes.display.pictures import Panel, plot_panels
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Body, Column, Sheet, Table
-from opendp_bayes.display.wording import group_name
+from opendp_bayes.display.sheet import Sheet, Shown, labelled_frame
+from opendp_bayes.display.tables import estimates_table
+from opendp_bayes.display.wording import group_name, in_words
 from opendp_bayes.inference.pooling.pooled_draws import (
     LARGEST_R_HAT,
     are_worth,
@@ -19,12 +20,18 @@ from opendp_bayes.inference.pooling.pooled_draws import (
 )
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.inference.pooling.pooled_posterior import Concentrations, PooledPosterior
-from opendp_bayes.mathematics.validation import Floats, Integers, as_generator, as_prior, as_size
+from opendp_bayes.mathematics.validation import (
+    Floats,
+    Integers,
+    as_generator,
+    as_level,
+    as_prior,
+    as_size,
+)
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.estimates import estimate_of
-from opendp_bayes.results.pooled_figures import plot_pooled
+from opendp_bayes.results.estimates import estimate_of, grouped_frame
 from opendp_bayes.results.sheets import promised
 
 if TYPE_CHECKING:
@@ -97,18 +104,12 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        import polars as pl
-
-        labels = list(map(group_name, self.categories))
-        return pl.concat(
-            pl.DataFrame(
-                {
-                    "group": [group_name(key)] * len(labels),
-                    "category": labels,
-                    **estimate_of(one, level).numbers,
-                }
-            )
-            for key, one in self.items()
+        labels = {"category": list(map(group_name, self.categories))}
+        return grouped_frame(
+            {
+                key: labelled_frame(labels, estimate_of(one, level).numbers)
+                for key, one in self.items()
+            }
         )
 
     def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
@@ -116,8 +117,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         scale.
 
         Each shows the pooled mean and interval of probability `level` of every group, beside its
-        share of the mechanism's draws. The line and the band are where the groups are on average,
-        m. Returns a matplotlib `Figure`.
+        share of the mechanism's draws, and first those of the groups on average, m. Returns a
+        matplotlib `Figure`.
 
         Raises
         ------
@@ -126,7 +127,29 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        return plot_pooled(self, self.m, self.drawn, columns=columns, level=level)
+        level, columns = as_level(level), as_size(columns, "columns", "columns")
+        tail, k = (1 - level) / 2, len(self.categories)
+        average = np.array([self.m.mean(axis=0), *np.quantile(self.m, [tail, 1 - tail], axis=0)])
+        found = np.array([average, *(estimate_of(one, level).bounds for one in self.values())])
+        positive = np.maximum(self.drawn, 0)
+        shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1)
+        shares = np.vstack([np.full(k, np.nan), shares])
+        rows = ["all groups on average", *map(group_name, self)]
+        panels = [
+            Panel(
+                group_name(self.categories[at]),
+                rows,
+                {
+                    f"Pooled: mean and {100 * level:.6g} % interval": found[:, :, at].T,
+                    "Share of what was drawn, which ignores the noise": np.array(
+                        [shares[:, at]] * 3
+                    ),
+                },
+            )
+            for at in range(1 if k == 2 else k)
+        ]
+        said = f"All groups together: {in_words(self.guarantee)}"
+        return plot_panels(panels, said, columns, alike=True)
 
     def sheet(self, level: float = 0.95) -> Sheet:
         """Sheet of the pooled posteriors: means and intervals of probability `level` for every
@@ -137,15 +160,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        bodies = []
-        for key, one in self.items():
-            shown = estimate_of(one, level).shown()
-            rows = zip(map(group_name, self.categories), *shown, strict=True)
-            bodies.append(Body(tuple(rows), group=group_name(key)))
-        columns = (
-            *(Column(name, number=False) for name in ("Group", "Category")),
-            *(Column(name) for name in ("Pooled\nmean", f"{100 * level:.6g} %\ninterval")),
-        )
+        table = estimates_table(self.to_frame(level), level)
         ends = [0.5, (1 - level) / 2, (1 + level) / 2]
         middle, low, high = map(_records, np.quantile(self.kappa, ends))
         notes = (
@@ -155,12 +170,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             f"Importance sampling: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
             f" {self.diagnostics.ess.min():.0f}.",
         )
-        return Sheet((Table(columns, tuple(bodies)),), notes)
-
-    def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which rich asks for
-
-        return terminal.rendered(self.sheet())
+        return Sheet((table,), notes)
 
     def __repr__(self) -> str:
         low, middle, high = np.quantile(self.kappa, [0.025, 0.5, 0.975])

@@ -1,37 +1,50 @@
-"""Reads results, each by the format that it names."""
+"""What results of all kinds have, and their reader, by the format that a document names."""
 
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.document import format_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.estimates import Estimate
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: By the name of the format, the class that reads it, which is loaded then.
 _OTHERS = {"opendp-bayes discovery": ("opendp_bayes.unlisted.discovered", "DiscoveredRelease")}
 _RELEASE = ("opendp_bayes.results.release", "Release")
 
 
-@runtime_checkable
-class OtherResult(Protocol):
-    """What a survey shows of a question that was not answered by a `Release`."""
+class Result(Protocol):
+    """What one question releases, whatever its kind."""
 
     @property
-    def guarantee(self) -> PrivacyGuarantee: ...
+    def guarantee(self) -> PrivacyGuarantee:
+        """What is promised."""
+
     @property
-    def measure(self) -> str: ...
+    def overview(self) -> tuple[str, str]:
+        """What was counted, and by which mechanism, in words."""
+
+    def estimates(self, level: float = ...) -> "pl.DataFrame":
+        """A row for each group and category (`estimates_frame`)."""
+
     @property
-    def loss(self) -> PrivacyLoss: ...
-    def estimated_shares(self, level: float) -> tuple[Estimate, list[Any], list[int]]: ...
-    def overview(self) -> tuple[str, str]: ...
-    def sheet(self, level: float = ..., *, wait: bool = ...) -> Sheet: ...
+    def unmatched(self) -> Sequence[str]:
+        """Sentences where nearly all records are none of its categories."""
+
+    def sheet(self, level: float = ..., *, wait: bool = ...) -> Sheet:
+        """Its tables, and what is said of them."""
+
+    def to_json(self) -> str:
+        """The document that `result_from_json` reads."""
 
 
-def result_from_json(text: str | bytes) -> Any:
+def result_from_json(text: str | bytes) -> Result:
     """Read what one question releases, written by its `to_json`; `ValueError` as its `from_json`
     raises.
     """
     module, name = _OTHERS.get(format_of(text) or "", _RELEASE)
-    return getattr(import_module(module), name).from_json(text)
+    result: Result = getattr(import_module(module), name).from_json(text)
+    return result

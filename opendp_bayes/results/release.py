@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.as_table import ShownAtOnce, labelled_frame
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.display.wording import group_name
+from opendp_bayes.display.sheet import Sheet, ShownAtOnce
+from opendp_bayes.display.wording import described, group_name
 from opendp_bayes.mathematics.telling import shortly
-from opendp_bayes.mathematics.validation import as_flag, as_size, as_text
+from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument, as_lists
 from opendp_bayes.release_format.labels import ByLabel, in_order, position_of
 from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
-from opendp_bayes.results.estimates import noise_aware_estimate, plug_in_estimate
+from opendp_bayes.results.estimates import (
+    estimates_frame,
+    frame_of,
+    grouped_frame,
+    noise_aware_estimate,
+    plug_in_estimate,
+)
 from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
@@ -109,9 +114,8 @@ class Release(ShownAtOnce, InferredRelease):
         """Draw `posterior` beside `plug_in`, with intervals of probability `level`, on `ax` or on
         new axes; returns the axes.
 
-        Two categories: the densities of the probability of the first. More: a bar with intervals
-        for each. The guarantee stands above, and `title` above it. On axes narrower than about 5
-        inches they do not fit: use `results.figures.plot_posterior` with `compact=True`.
+        A dot with its interval for each category, of the first 100. The guarantee stands above, and
+        `title` above it.
 
         A joint table: a heat map of the means of two `variables`, the first downwards, with means
         and intervals written into the cells where they fit. Without `variables`, those of a table
@@ -123,12 +127,11 @@ class Release(ShownAtOnce, InferredRelease):
             Without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, for variables
             that are no two of a table, or where the posterior is refused.
         """
-        from opendp_bayes.results.figures import plot_posterior
-        from opendp_bayes.results.joint_figures import plot_table
+        from opendp_bayes.results.figures import plot_release, plot_table
 
         if len(self.axes) > 1 or variables is not None:
             return plot_table(self, ax, variables=variables, level=level, title=title)
-        return plot_posterior(self, ax, level=level, title=title)
+        return plot_release(self, ax, level=level, title=title)
 
     def by(self, *columns: str) -> Mapping[Key, "Release"]:
         """The releases of the groups that some columns of a joint table make: a mapping from their
@@ -255,17 +258,31 @@ class Release(ShownAtOnce, InferredRelease):
         ValueError
             Unless `0 < level < 1`, or where the posterior is refused.
         """
-        import polars as pl
-
-        results = {
-            **noise_aware_estimate(self, level).numbers,
-            "level": pl.Series([level] * self.k, dtype=pl.Float64),
-            "count": pl.Series(list(self.counts), dtype=pl.Int64),
-        }
+        estimates = {"": noise_aware_estimate(self, level)}
         if as_flag(plug_in, "plug_in"):
-            ignoring = plug_in_estimate(self, level).numbers
-            results |= {f"plug_in_{name}": values for name, values in ignoring.items()}
-        return labelled_frame(self.values_of_axes or {"category": self.categories}, results)
+            estimates["plug_in_"] = plug_in_estimate(self, level)
+        return frame_of(self, estimates, level)
+
+    def estimates(self, level: float = 0.95) -> "pl.DataFrame":
+        """The estimates in the columns that results of all kinds have: `group`, which is null, and
+        `category`, whose parts are separated by commas, before `mean`, `std`, `lower`, `upper`,
+        `level` and `count` (`to_frame`).
+        """
+        estimate = noise_aware_estimate(self, level)
+        return estimates_frame(estimate, self.categories, self.counts, level)
+
+    @property
+    def overview(self) -> tuple[str, str]:
+        """What was counted, and by which mechanism, in words."""
+        counted = f"{self.k} {'cells' if self.axes else 'categories'}"
+        return counted, described(self.mechanism)
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Sentences where nearly all records are none of the categories."""
+        from opendp_bayes.inference.unmapped_records import unmatched_in
+
+        return tuple(unmatched_in(self))
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
         """Sheet of the release: counts, means and intervals of probability `level`, and the
@@ -576,32 +593,48 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         and categories are shown as text, those of a joint table in a column for each of its
         variables.
         """
+        return grouped_frame({key: release.to_frame(level) for key, release in self.items()})
+
+    def estimates(self, level: float = 0.95) -> "pl.DataFrame":
+        """The estimates in the columns that results of all kinds have: `group` and `category`,
+        whose parts are separated by commas, before `mean`, `std`, `lower`, `upper`, `level` and
+        `count` (`to_frame`).
+        """
         import polars as pl
 
-        parts = []
-        for group, release in self.items():
-            frame = release.to_frame(level)
-            name = "group"
-            while name in frame.columns:
-                name += "_"
-            shown = pl.lit(None if group is None else group_name(group), dtype=pl.String)
-            parts.append(frame.select(shown.alias(name), pl.all()))
-        return pl.concat(parts)
+        return pl.concat(
+            one.estimates(level).with_columns(group=pl.lit(group_name(key)))
+            for key, one in self.items()
+        )
 
-    def plot(self, columns: int = 3) -> "Figure":
-        """Small multiples: the posterior of every group, `columns` to a row, probabilities on one
-        scale; returns a matplotlib `Figure`.
+    @property
+    def overview(self) -> tuple[str, str]:
+        """What was counted, and by which mechanism, in words."""
+        counted, mechanism = next(iter(self.values())).overview
+        return f"{counted} in {len(self)} groups", mechanism
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """Sentences where nearly all records are none of the categories, or in no group."""
+        from opendp_bayes.inference.unmapped_records import unmatched_in_groups
+
+        return tuple(unmatched_in_groups(self, self.grouped_by))
+
+    def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
+        """Small multiples: the posterior of every group with intervals of probability `level`,
+        `columns` to a row, probabilities on one scale; returns a matplotlib `Figure`.
 
         Raises
         ------
         ImportError
             Without matplotlib, which the extra `plot` installs.
+        ValueError
+            Unless `0 < level < 1`.
         """
         from opendp_bayes.results.figures import plot_groups
 
-        return plot_groups(
-            self, self.guarantee, min(as_size(columns, "columns", "columns"), len(self))
-        )
+        columns = as_size(columns, "columns", "columns")
+        return plot_groups(self, self.guarantee, columns, as_level(level))
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
         """Sheet of the release: counts, means and intervals of probability `level` for every group,
@@ -620,11 +653,6 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         return grouped_sheet(
             self, self.guarantee, self.mechanism, level, by=self.grouped_by, wait=wait
         )
-
-    def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which rich asks for
-
-        return terminal.rendered(self.sheet())
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from opendp_bayes.display.pictures import GREY, NOISE_AWARE, PLUG_IN, pyplot, wrapped, write_above
+from opendp_bayes.display.pictures import COLOURS, pyplot, wrapped, write_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ def plot_graph(
         together = (one, other) in measured
         ax.plot(
             *places[[one, other]].T,
-            color=NOISE_AWARE if together else PLUG_IN,
+            color=COLOURS[0 if together else 1],
             linestyle="-" if together else (0, (4, 2)),
             linewidth=2,
             zorder=1,
@@ -49,7 +49,7 @@ def plot_graph(
             ha="center",
             va="center",
             parse_math=False,
-            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": GREY},
+            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "0.4"},
         )
     ax.set(xlim=_ends(places[:, 0], 0.7), ylim=_ends(places[:, 1], 0.35), aspect="equal")
     ax.set_axis_off()

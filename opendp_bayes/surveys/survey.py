@@ -6,33 +6,30 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
-import numpy as np
 
-from opendp_bayes.display import plain
-from opendp_bayes.display.as_table import ShownAtOnce
+from opendp_bayes.display.pictures import plot_panels
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Body, Column, Note, Sheet, Table, parts
-from opendp_bayes.display.wording import described, group_name, stated_loss
+from opendp_bayes.display.sheet import Sheet, ShownAtOnce
+from opendp_bayes.display.tables import Table
+from opendp_bayes.display.wording import stated_loss
 from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import absent, place_of
-from opendp_bayes.results.estimates import Estimate, noise_aware_estimate
-from opendp_bayes.results.reader import OtherResult, result_from_json
+from opendp_bayes.results.figures import panel_of
+from opendp_bayes.results.reader import result_from_json
 from opendp_bayes.results.release import GroupedRelease, Release
-from opendp_bayes.results.sheets import unmatched_of
 from opendp_bayes.surveys.joint_posterior import posterior_of_tables
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.surveys.survey_figures import panel_of, panel_of_shares, plot_survey
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-#: What one question releases: one of these, or an `OtherResult`.
+#: What one question releases, a `Result`.
 SurveyResult = Release | GroupedRelease | Any
 NAME: Final = "opendp-bayes survey"
 VERSION: Final = 1
@@ -43,10 +40,6 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     version: Literal[1]
     releases: dict[str, msgspec.Raw]
     columns: dict[str, list[str]] = {}
-
-
-#: Columns of text of a frame that may have no rows, or no text.
-_TEXTS = ("question", "group", "category")
 
 
 @dataclass(frozen=True)
@@ -123,21 +116,17 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
             For questions by groups or with categories that were discovered, and where the tables do
             not fit each other; warns where its chains have not met (`docs/surveys.md`).
         """
-        for name in (name for name, one in self.items() if isinstance(one, OtherResult)):
+        tables = {name: one for name, one in self.items() if isinstance(one, Release)}
+        for name in (name for name in self if name not in tables):
             raise ValueError(
-                f"releases[{name!r}]: has categories that were discovered, which have no posterior"
-                " together with others; combine the others by name: ob.combine_tables({...})."
-            )
-        groups = [name for name, one in self.items() if isinstance(one, GroupedRelease)]
-        if groups:
-            raise ValueError(
-                f"releases[{groups[0]!r}]: is of groups; ask for a joint table instead, as in"
-                " column=['region', 'vote'], or combine the others by name:"
+                f"releases[{name!r}]: is of groups, or of categories that were discovered, which"
+                " have no posterior together with others; in place of groups ask for a joint table,"
+                " as in column=['region', 'vote'], or combine the others by name:"
                 " ob.combine_tables({...})."
             )
         with waiting("Computing the posterior of all tables"):
             return posterior_of_tables(
-                {name: one for name, one in self.items() if isinstance(one, Release)},
+                tables,
                 dict(zip(self.names, self.columns, strict=True)) if self.columns else None,
                 draws_may_agree=True,  # questions of a survey are draws of their own
             )
@@ -171,34 +160,18 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         """
         import polars as pl
 
-        frames = []
-        for name, release in self.items():
-            for group, one in _parts(release):
-                estimate, labels, counts = _estimated(one, level)
-                frames.append(
-                    pl.DataFrame(
-                        {
-                            "question": [name] * len(labels),
-                            "group": [group] * len(labels),
-                            "category": [None if of is None else group_name(of) for of in labels],
-                            **estimate.numbers,
-                            "level": np.full(len(labels), float(level)),
-                            "count": counts,
-                        },
-                        schema_overrides=dict.fromkeys(_TEXTS, pl.String) | {"count": pl.Int64},
-                    )
-                )
-        return pl.concat(frames)
+        return pl.concat(
+            one.estimates(level).select(pl.lit(name).alias("question"), pl.all())
+            for name, one in self.items()
+        )
 
     def plot(self, columns: int = 2, *, level: float = 0.95) -> "Figure":
         """One figure with a small picture of every question, each with a scale of its own from 0;
         returns a matplotlib `Figure`.
 
-        A question of one column has a bar and an interval of probability `level` for each category.
-        One by groups has a row for each group, and a joint table for each value of its first
-        columns, with the categories in colours. Where categories were discovered the most frequent
-        stand first, and a bar for everything else last. Pictures go, in the order of the questions,
-        to the shortest of so many `columns`.
+        Each category, or cell of a joint table, has a dot and an interval of probability `level`. A
+        question by groups has a row for each group, with the categories in colours. There are
+        `columns` pictures in a row.
 
         Raises
         ------
@@ -208,22 +181,12 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
             Unless `0 < level < 1` and `columns` is at least 1.
         """
         columns, level = as_size(columns, "columns", "columns"), as_level(level)
-        panels = [
-            panel_of_shares(name, *one.estimated_shares(level)[:2])
-            if isinstance(one, OtherResult)
-            else panel_of(
-                name,
-                dict(one) if isinstance(one, GroupedRelease) else {None: one},
-                isinstance(one, GroupedRelease),
-                level,
-            )
-            for name, one in self.items()
-        ]
+        panels = [panel_of(one.estimates(level), name) for name, one in self.items()]
         sentences = (
             f"{self._together()} Means with {100 * level:.6g} % intervals, which take the noise"
             " into account."
         )
-        return plot_survey(panels, sentences, columns)
+        return plot_panels(panels, sentences, columns)
 
     def _together(self) -> str:
         """State the loss of all releases in a sentence, where one is stated."""
@@ -245,33 +208,20 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         """
         wait = as_flag(wait, "wait")
         sheets = [release.sheet(level, wait=wait) for release in self.releases]
-        tables = [
-            _headed(table, name)
-            for name, sheet in zip(self.names, sheets, strict=True)
-            for table in sheet.tables
-        ]
-        together: Note = self._together()
+        named = list(zip(self.names, sheets, strict=True))
+        tables = [_headed(table, name) for name, sheet in named for table in sheet.tables]
+        together = self._together()
         if self.releases[0].guarantee.is_stated:
             together = f"{self._together()[:-1]}, the sum of the losses below."
-        notes = [
-            (f"{name}: ", *parts(note))
-            for name, sheet in zip(self.names, sheets, strict=True)
-            for note in sheet.notes
-        ]
-        reading = f"Mean and {100 * level:.6g} % interval take the noise into account."
-        return Sheet(tuple(tables), (together, *notes), reading=reading)
+        notes = [f"{name}: {note}" for name, sheet in named for note in sheet.notes]
+        return Sheet(tuple(tables), (together, *notes))
 
     def __str__(self) -> str:
         headings = ("Question", "Counts", "Mechanism", "Loss")
-        columns = tuple(Column(heading, number=False) for heading in headings)
-        table = Table(columns, (Body(tuple(_overview(*item) for item in self.items())),))
-        said = [f"{name}: {one}" for name, of in self.items() for one in unmatched_of(of)]
-        return plain.rendered(Sheet((table,), (self._together(), *said), title="Survey"))
-
-    def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which rich asks for
-
-        return terminal.rendered(self.sheet())
+        rows = [(name, *one.overview, _loss_of(one)) for name, one in self.items()]
+        said = [f"{name}: {note}" for name, one in self.items() for note in one.unmatched]
+        table = Table(headings, rows, texts=len(headings))
+        return str(Sheet((table,), (self._together(), *said), title="Survey"))
 
     def to_json(self) -> str:
         """The survey as JSON; `Survey.from_json` reads it back."""
@@ -312,43 +262,11 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         return f"Survey({{{shortly(texts, len(self))}}})"
 
 
-def _parts(release: SurveyResult) -> list[tuple[str | None, Release | OtherResult]]:
-    """The releases of groups by their names; one without groups under None."""
-    if isinstance(release, GroupedRelease):
-        return [(group_name(key), one) for key, one in release.items()]
-    return [(None, release)]
-
-
-def _estimated(
-    release: Release | OtherResult, level: float
-) -> tuple[Estimate, list[Any], list[int]]:
-    """The estimates of a release, its labels and the counts as released."""
-    if isinstance(release, OtherResult):
-        return release.estimated_shares(level)
-    return noise_aware_estimate(release, level), list(release.categories), list(release.counts)
-
-
-def _overview(name: str, release: SurveyResult) -> tuple[str, ...]:
-    """Say in a row of a table what a question counts, by which mechanism and at what loss."""
-    loss = stated_loss(release.guarantee) if release.guarantee.is_stated else "not stated"
-    if isinstance(release, OtherResult):
-        return name, *release.overview(), loss
-    counts = f"{len(release.categories)} {'cells' if release.axes else 'categories'}"
-    if isinstance(release, GroupedRelease):
-        counts = f"{counts} in {len(release)} groups"
-    return name, counts, described(release.mechanism), loss
+def _loss_of(release: SurveyResult) -> str:
+    return stated_loss(release.guarantee) if release.guarantee.is_stated else "not stated"
 
 
 def _headed(table: Table, name: str) -> Table:
-    """Put the name of its question before every row of a table, and before the group where there is
-    one.
-    """
-    if any(body.group is not None for body in table.bodies):
-        first, columns = Column("Question, group", number=False), table.columns[1:]
-    else:
-        first, columns = Column("Question", number=False), table.columns
-    bodies = [
-        Body(body.rows, group=name if body.group is None else f"{name}, {body.group}")
-        for body in table.bodies
-    ]
-    return Table((first, *columns), tuple(bodies))
+    """Put the name of its question before every row of a table."""
+    rows = [(name, *row) for row in table.rows]
+    return replace(table, headings=("Question", *table.headings), rows=rows, texts=table.texts + 1)

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from opendp_bayes.display.as_table import ShownAtOnce
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.wording import described
 from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
@@ -24,7 +23,7 @@ from opendp_bayes.mathematics.validation import (
 )
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import place_of
-from opendp_bayes.results.estimates import Estimate, estimate_of
+from opendp_bayes.results.estimates import estimate_of, estimates_frame
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.discovered_document import DiscoveredDocument
 
@@ -169,6 +168,9 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         Whether a count is the number of people who have the category, and not of records.
     """
 
+    #: Every value that occurred is a category.
+    unmatched: ClassVar[tuple[str, ...]] = ()
+
     @classmethod
     def of(cls, data: DiscoveredData) -> "DiscoveredRelease":
         """The release of what was drawn."""
@@ -242,27 +244,28 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
             self.discovery.rest,
         )
 
-    def estimated_shares(self, level: float = 0.95) -> tuple[Estimate, list[Any], list[int]]:
+    def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """Means and intervals of probability `level` of the shares of the categories that are
-        shown among all, with their labels and noisy counts.
+        shown among all, with their noisy counts, in the columns that results of all kinds have:
+        `group`, which is null, and `category`, before `mean`, `std`, `lower`, `upper`, `level` and
+        `count`.
 
-        The last is everything else, whose label is None; where the rest was not bought, it is left
-        out, and the shares are those among the categories that are shown.
+        The largest stand first. The last row is everything else, whose category is null; where the
+        rest was not bought, it is left out, and the shares are those among the categories shown.
 
         Raises
         ------
         ValueError
             Unless `0 < level < 1`.
         """
-        level, labels, counts = as_level(level), list(self.categories), list(self.counts)
-        if self.rest is None:
-            return estimate_of(self.among_shown, level), labels, counts
-        return (
-            estimate_of(self.among_all, level),
-            [*labels, None],
-            [*counts, max(0, self.rest.drawn)],
-        )
+        level = as_level(level)
+        shares = estimate_of(self.among_all or self.among_shown, level)
+        rest = [] if self.rest is None else [max(0, self.rest.drawn)]
+        labels = [*self.categories, *(None for _ in rest)]
+        frame = estimates_frame(shares, labels, [*self.counts, *rest], level)
+        return frame.sort(frame["category"].is_null(), -frame["mean"], maintain_order=True)
 
+    @property
     def overview(self) -> tuple[str, str]:
         """What is shown, and by which law, in words."""
         shown = f"{self.k} {'category' if self.k == 1 else 'categories'} shown"
@@ -300,7 +303,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
     def plot(
         self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
     ) -> "Axes":
-        """Draw a bar for the posterior mean of every count, with its interval of probability
+        """Draw a dot for the posterior mean of every share, with its interval of probability
         `level`, the largest first, and one for everything else where the rest was bought; on `ax`
         or on new axes, which are returned. The guarantee stands above, and `title` above it.
 
@@ -311,9 +314,9 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         ValueError
             Unless `0 < level < 1`.
         """
-        from opendp_bayes.unlisted.discovered_figures import plot_discovered
+        from opendp_bayes.results.figures import plot_estimates
 
-        return plot_discovered(self, ax, level=level, title=title)
+        return plot_estimates(self.estimates(level), self.guarantee, ax, title)
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
         """Sheet of the release: noisy counts, posterior counts and shares with intervals of

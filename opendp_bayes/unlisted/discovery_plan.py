@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from opendp_bayes.accounting.calibration import planned_distance
-from opendp_bayes.display.as_table import Shown
-from opendp_bayes.display.sheet import Body, Conclusion, Sheet, Table, columns
+from opendp_bayes.display.sheet import Sheet, Shown
+from opendp_bayes.display.tables import Table
 from opendp_bayes.display.wording import at_most, change, described
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.mechanisms.neighbours import Distance
@@ -110,7 +110,7 @@ class DiscoveryPlan(Shown):
         """Sheet of the plan: which counts each law shows, its noise and loss."""
         used = [_record(row) for row in self.rows if row.discovery is not None]
         value, sign = ("rho", "ρ") if "rho" in self.budget else ("epsilon", "ε")
-        headings = columns(
+        headings = (
             "Law, best first",
             "Shown\nin half",
             "in 95\nof 100",
@@ -120,7 +120,7 @@ class DiscoveryPlan(Shown):
             sign,
             "δ",
         )
-        rows = tuple(
+        rows = [
             (
                 record["law"].removesuffix("_threshold"),
                 *(str(record[name]) for name in _SHARES),
@@ -129,26 +129,18 @@ class DiscoveryPlan(Shown):
                 at_most(record["delta"]),
             )
             for record in used
-        )
+        ]
         best = self.rows[0]
-        return Sheet(
-            (Table(headings, (Body(rows),)),),
-            ("A category with at least so many is shown with that probability, whatever it is.",),
-            title=f"Plan for {sign} = {self.budget[value]:.6g}, δ = {self.budget['delta']:.6g}",
-            lead=f"{self._counted} Categories that nobody listed are to be discovered.",
-            refused=tuple((row.name, row.refused) for row in self.rows if row.refused),
-            conclusion=Conclusion(
-                "Recommended",
-                f"{described(self.recommended.law)} shows categories from"
-                f" {best.least_shown(0.5)} on in half of all releases.",
-                "good",
-            ),
+        notes = (
+            f"Neighbours differ by {change(Distance.of(self.d_in), None)}. Categories that nobody"
+            " listed are to be discovered.",
+            "A category with at least so many is shown with that probability, whatever it is.",
+            *(f"{row.name} cannot be used. {row.refused}" for row in self.rows if row.refused),
+            f"Recommended: {described(self.recommended.law)} shows categories from"
+            f" {best.least_shown(0.5)} on in half of all releases.",
         )
-
-    @property
-    def _counted(self) -> str:
-        distance = Distance.of(self.d_in)
-        return f"Neighbours differ by {change(distance, None)}."
+        budget = f"{sign} = {self.budget[value]:.6g}, δ = {self.budget['delta']:.6g}"
+        return Sheet((Table(headings, rows),), notes, f"Plan for {budget}")
 
 
 def plan_discovery(

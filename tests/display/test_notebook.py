@@ -5,7 +5,6 @@ from html.parser import HTMLParser
 import pytest
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release, plan
-from opendp_bayes.display import notebook
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import changed, guarantee
@@ -71,7 +70,7 @@ def test_rows_have_what_the_posteriors_say() -> None:
     assert page.rows[0] == [
         "Category",
         "Released count",
-        "Posterior mean",
+        "Mean",
         "95\xa0% interval",
         "Plug-in 95\xa0% (ignores noise)",
     ]
@@ -86,27 +85,26 @@ def test_rows_have_what_the_posteriors_say() -> None:
         ]
 
 
-def test_the_paragraph_has_guarantee_mechanism_and_how_to_read_it() -> None:
+def test_the_paragraph_has_guarantee_and_mechanism() -> None:
     paragraph = Page(RELEASE._repr_html_()).paragraph
     assert paragraph.startswith(
         "ε = 1 for data sets that differ by 1 record changed. The number of records, 20, is public."
         " Mechanism: LaplaceP"
     )
-    assert "takes the released counts for the data" in paragraph
 
 
 def test_nothing_comes_from_elsewhere_and_labels_are_text() -> None:
     text = RELEASE._repr_html_()
     page = Page(text)
     assert page.rows[1][0] == "<script>alert('a & b')</script>"
-    assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td", "code", "br"}
+    assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td", "br"}
     assert page.attributes == {"style", "scope"}
     assert "url(" not in text
     assert "http" not in text
 
 
 def test_the_level_is_in_headings_and_intervals() -> None:
-    text = notebook.rendered(RELEASE.sheet(0.5))
+    text = RELEASE.sheet(0.5)._repr_html_()
     lower, upper = RELEASE.posterior.interval(0.5)
     assert Page(text).rows[0][3:] == ["50\xa0% interval", "Plug-in 50\xa0% (ignores noise)"]
     assert f"{lower[0]:.3f} to {upper[0]:.3f}" in text
@@ -131,7 +129,7 @@ def test_without_a_noise_aware_posterior_the_paragraph_says_why() -> None:
 
 def test_every_header_says_what_it_heads() -> None:
     assert Page(RELEASE._repr_html_()).scopes == ["col"] * 5 + ["row"] * 3
-    assert Page(GROUPED._repr_html_()).scopes == ["col"] * 5 + ["rowgroup", "row", "row"] * 2
+    assert Page(GROUPED._repr_html_()).scopes == ["col"] * 5 + ["row"] * 4
 
 
 def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
@@ -140,15 +138,15 @@ def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
         "Group",
         "Category",
         "Released count",
-        "Posterior mean",
+        "Mean",
         "95\xa0% interval",
     ]
     assert [row[0] for row in page.rows[1:]] == [
         "<north>",
-        "3",
+        "<north>",
         "(null)",
-        "3",
-    ], "the header of a group stands for all of its rows"
+        "(null)",
+    ]
     for row, shown in zip(GROUPED.to_frame().iter_rows(named=True), page.rows[1:], strict=True):
         assert shown[-4:] == [
             row["category"],
@@ -202,7 +200,7 @@ def test_a_plan_has_a_row_for_every_mechanism_that_can_be_used() -> None:
     ]
     planned = found.rows[0].errors["balanced"].interval_width
     assert width.rstrip("*") == f"{planned:.4f}"
-    refused = f"HellingerExponential: {found.rows[1].refused}"
+    refused = f"HellingerExponential cannot be used. {found.rows[1].refused}"
     for part in (
         f"Recommended: {found.reason}",
         "Plan for ε = 1. A private number of records, guessed to be 90",

@@ -11,7 +11,6 @@ from rich.console import Console
 from scipy import stats
 
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
-from opendp_bayes.display import terminal
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers.releases import changed, guarantee
@@ -36,7 +35,7 @@ def cells(line: str) -> list[str]:
 
 
 def test_a_row_has_count_mean_and_both_intervals() -> None:
-    lines = rendered(terminal.rendered(RELEASE.sheet())).splitlines()
+    lines = rendered(RELEASE.sheet()).splitlines()
     row = next(line for line in lines if "yes" in line)
     lower, upper = RELEASE.posterior.interval(0.95)
     low, high = stats.beta(8, 4.5).interval(0.95)
@@ -53,7 +52,7 @@ def test_a_row_has_count_mean_and_both_intervals() -> None:
 
 
 def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
-    shown = rendered(terminal.rendered(RELEASE.sheet(level=0.5)))
+    shown = rendered(RELEASE.sheet(level=0.5))
     low, high = stats.beta(8, 4.5).interval(0.5)
     lower, upper = RELEASE.posterior.interval(0.5)
     assert " 50 %" in shown
@@ -65,12 +64,12 @@ def test_the_level_is_in_the_headings_and_in_the_intervals() -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, math.nan])
 def test_an_impossible_level_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
-        terminal.rendered(RELEASE.sheet(level=level))
+        RELEASE.sheet(level=level)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
-    shown = rendered(terminal.rendered(RELEASE.sheet(title="[bold]vote")), width)
+    shown = rendered(RELEASE.sheet(title="[bold]vote"), width)
     assert shown.startswith("[bold]vote")
     assert max(map(len, shown.splitlines())) <= width
     assert "LaplaceParameters(scale=2, noise='discrete'" in shown.replace("\n", " ")
@@ -82,7 +81,7 @@ def test_seven_long_labels_fit_a_terminal() -> None:
     release = changed(
         RELEASE, drawn=(1,) * 7, categories=(*"abcdef", label), prior=(1.0,) * 7, size=7
     )
-    assert label in rendered(terminal.rendered(release.sheet()), 80)
+    assert label in rendered(release.sheet(), 80)
 
 
 def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
@@ -90,7 +89,7 @@ def test_long_labels_and_many_digits_are_whole_in_80_columns() -> None:
     release = changed(
         RELEASE, drawn=(191_000, 40_000, 95_000), categories=(label, "b", "c"), size=326_000
     )
-    shown = rendered(terminal.rendered(release.sheet()), 80)
+    shown = rendered(release.sheet(), 80)
     assert "…" not in shown
     assert "".join(line[1:21].strip() for line in shown.splitlines()[4:]).startswith(label)
     interval = release.to_frame().row(1, named=True)
@@ -102,33 +101,27 @@ def test_no_digit_is_left_out_on_a_narrow_terminal(width: int) -> None:
     release = changed(RELEASE, drawn=(191_000, 40_000, 95_000), size=326_000)
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=False)
-    console.print(terminal.rendered(release.sheet()), crop=False)
+    console.print(release.sheet(), crop=False)
     rows = [cells(line) for line in file.getvalue().splitlines()]
-    wide = [cells(line) for line in rendered(terminal.rendered(release.sheet()), 200).splitlines()]
+    wide = [cells(line) for line in rendered(release.sheet(), 200).splitlines()]
     numbers = [row[1:] for row in wide if row and row[0] in ("[red]yes", "no", "3")]
     assert len(numbers) == 3
     assert [row[1:] for row in rows if row[1:] in numbers] == numbers
-    assert max(map(len, rendered(terminal.rendered(release.sheet()), 80).splitlines())) <= 80
+    assert max(map(len, rendered(release.sheet(), 80).splitlines())) <= 80
 
 
 def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
     release = changed(RELEASE, mechanism=HellingerExponential(0.5))
     assert not is_quick(release)
     assert (
-        cells(
-            next(
-                line
-                for line in rendered(terminal.rendered(release.sheet())).splitlines()
-                if "yes" in line
-            )
-        )[2]
+        cells(next(line for line in rendered(release.sheet()).splitlines() if "yes" in line))[2]
         == f"{release.posterior.mean()[0]:.3f}"
     )
 
 
 def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
     shown = rendered(
-        terminal.rendered(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet()),
+        changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet(),
         200,
     )
     low, high = stats.beta(8, 4.5).interval(0.95)
@@ -153,7 +146,7 @@ def test_reports_need_neither_opendp_nor_polars() -> None:
 
 def test_labels_of_others_cannot_write_to_the_terminal() -> None:
     release = replace(RELEASE, categories=("\x1b[2Jyes", "no\u202e", 3))
-    shown = rendered(terminal.rendered(replace(release.sheet(), title="a\x1b[31mb")))
+    shown = rendered(replace(release.sheet(), title="a\x1b[31mb"))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     for text in ("a\ufffd[31mb", r"'\x1b[2Jyes'", r"'no\u202e'"):

@@ -15,8 +15,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.display.as_table import ShownAtOnce
-from opendp_bayes.display.sheet import Note, Sheet, parts
+from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.wording import described
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.command_line import run
@@ -132,7 +131,7 @@ def sentences(result: Any, *, wait: bool) -> Iterator[Sentence]:
     survey, that of the question in front.
     """
     sheet = sheet_of(result, wait=wait)
-    for text in filter(None, map(_as_text, (*sheet.notes, sheet.reading))):
+    for text in sheet.notes:
         name, found, rest = text.partition(": ")
         inside = isinstance(result, ob.Survey) and found and name in result
         yield Sentence(rest, result[name]) if inside else Sentence(text, result)
@@ -141,10 +140,6 @@ def sentences(result: Any, *, wait: bool) -> Iterator[Sentence]:
 def sheet_of(result: Any, *, wait: bool) -> Sheet:
     found: Sheet = result.sheet() if isinstance(result, Pooled) else result.sheet(wait=wait)
     return found
-
-
-def _as_text(note: Note) -> str:
-    return "".join(str(getattr(part, "text", part)) for part in parts(note))
 
 
 CALL = re.compile(
@@ -215,7 +210,7 @@ def check(result: Any, again: Callable[..., Any]) -> int:
     before = list(sentences(result, wait=False))
     printed = " ".join(str(result).split())
     if isinstance(result, ShownAtOnce) and not isinstance(result, ob.Survey):  # an overview
-        notes = map(_as_text, result.sheet(wait=False).notes)
+        notes = result.sheet(wait=False).notes
         assert all(" ".join(note.split()) in printed for note in notes), printed
     for one in before:
         for kind, call in calls(one.text):

@@ -342,13 +342,17 @@ def test_the_picture_shows_what_is_said():
         ),
     ):
         ax = found.plot(level=0.8)
-        dots = ax.lines[0].get_xdata()
-        bars = [segment[:, 0].tolist() for segment in ax.collections[0].get_segments()]
+        (series,) = ax.containers
+        dots = series.lines[0].get_xdata()
+        bars = [segment[:, 0].tolist() for segment in series.lines[2][0].get_segments()]
         for place, level in enumerate((0.25, 0.75)):
             middle, low, high = expected(found[level])
             assert dots[place] == pytest.approx(middle)
             assert bars[place] == pytest.approx([low, high])
-        assert [text.get_text() for text in ax.get_yticklabels()] == ["0.25", "0.75"]
+        assert [text.get_text() for text in ax.get_yticklabels()] == [
+            "quantile 0.25",
+            "quantile 0.75",
+        ]
         named = [text.get_text() for text in ax.get_xticklabels()]
         assert ("45-64" in named) == (found[0.25].edges is None)
         assert found.plot(ax) is ax

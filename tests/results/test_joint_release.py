@@ -86,9 +86,8 @@ def test_a_frame_has_a_column_for_each_variable() -> None:
 
 def test_a_sheet_has_a_column_for_each_variable() -> None:
     table = TABLE.sheet().tables[0]
-    assert [column.heading for column in table.columns][:3] == ["region", "vote", "Released\ncount"]
-    rows = table.bodies[0].rows
-    assert [row[:3] for row in rows][:2] == [("north", "yes", "30"), ("north", "no", "20")]
+    assert table.headings[:3] == ["region", "vote", "Released\ncount"]
+    assert [row[:3] for row in table.rows][:2] == [("north", "yes", "30"), ("north", "no", "20")]
 
 
 # --- heat maps
@@ -138,7 +137,6 @@ def test_the_variables_of_a_heat_map_can_be_turned_and_chosen() -> None:
 def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() -> None:
     ax = SOME.plot()
     assert np.isnan(mesh(ax)).sum() == 3
-    assert len(ax.patches) == 3
     cells = tuple(product(range(12), range(11)))
     wide = ob.Release(
         (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), guarantee(660), ("x", "y")
@@ -175,10 +173,8 @@ def test_axes_have_the_order_of_the_question() -> None:
     assert frame.columns[:4] == [*axes, "mean"]
     assert [frame[name].to_list() for name in axes] == values
     (table,) = made.sheet().tables
-    assert [column.heading for column in table.columns[:3]] == list(axes)
-    assert [list(row[:3]) for row in table.bodies[0].rows] == list(
-        map(list, zip(*values, strict=True))
-    )
+    assert table.headings[:3] == list(axes)
+    assert [list(row[:3]) for row in table.rows] == list(map(list, zip(*values, strict=True)))
     drawn_map = made.plot(variables=("age", "vote"))
     assert (drawn_map.get_ylabel(), drawn_map.get_xlabel()) == ("age", "vote")
     assert mesh(drawn_map).reshape(2, 2) / 100 == pytest.approx(

@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.colors import to_hex
 from matplotlib.container import ErrorbarContainer
 from scipy import stats
 
 from opendp_bayes import LaplaceParameters
-from opendp_bayes.display import plain
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.pooling.pooled_groups import PooledGroups
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
@@ -38,7 +36,7 @@ NORTH = pooled_of(("north", None), [[4, 0], [10, 90]])
 
 def test_is_shown_as_a_frame_and_as_a_table() -> None:
     frame = NORTH.to_frame(0.5)
-    assert frame["group"].to_list() == ["north"] * 2 + ["(null)"] * 2
+    assert frame["group"].to_list() == ["north"] * 2 + [None] * 2
     assert frame["category"].to_list() == ["yes", "no"] * 2
     one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
     lower, upper = one.interval(0.5)
@@ -49,7 +47,7 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
         "upper": upper,
     }.items():
         assert frame[name].to_list() == pytest.approx(wanted, abs=1e-9)
-    text = plain.rendered(NORTH.sheet(0.5)).splitlines()
+    text = str(NORTH.sheet(0.5)).splitlines()
     assert text[1].split() == ["north", "yes", "0.700", f"{lower[0]:.3f}", "to", f"{upper[0]:.3f}"]
     assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
     assert text[-1].startswith("Importance sampling: R-hat ")
@@ -67,7 +65,7 @@ def test_the_table_has_the_promise_of_the_release(
     shorten(monkeypatch)
     made = guarantee(None, d_in=2, truncated=truncated, kept=kept)
     shown = pooled_of(("north", None), [[4, 0], [10, 90]], made=made).sheet()
-    text = " ".join(plain.rendered(shown).split())
+    text = " ".join(str(shown).split())
     whole = "whole identifiers, with at most " if truncated else ""
     said = f"All groups together: ε = 1 for data sets that differ by {whole}2 records added"
     assert said in text
@@ -85,12 +83,11 @@ def test_refuses_what_is_no_group() -> None:
 
 
 def points(ax: Any) -> tuple[Any, Any]:
-    """Where groups are pooled and alone."""
-    (bars,) = (of for of in ax.containers if isinstance(of, ErrorbarContainer))
-    alone = next(line for line in ax.lines if to_hex(line.get_color()) == "#d55e00")
+    """Where groups are pooled and alone, below all of them on average."""
+    bars, alone = (of for of in ax.containers if isinstance(of, ErrorbarContainer))
     (collection,) = bars.lines[2]
     ends = np.array([segment[:, 0] for segment in collection.get_segments()])
-    return np.column_stack([bars.lines[0].get_xdata(), ends]), alone.get_xdata()
+    return np.column_stack([bars.lines[0].get_xdata(), ends]), alone.lines[0].get_xdata()
 
 
 @pytest.mark.usefixtures("pictures")
@@ -99,48 +96,33 @@ def test_the_picture_of_two_categories_is_of_the_first() -> None:
     pooled, alone = points(ax)
     ends = [one.interval(0.8) for one in NORTH.values()]
     wanted = [(0.7, ends[0][0][0], ends[0][1][0]), (13 / 106, ends[1][0][0], ends[1][1][0])]
-    assert pooled == pytest.approx(np.array(wanted))
-    assert alone == pytest.approx([1.0, 0.1])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["north", "(null)"]
-    assert ax.get_title() == "yes"
+    assert pooled[1:] == pytest.approx(np.array(wanted))
+    low, high = np.quantile(NORTH.m[:, 0], [0.1, 0.9])
+    assert pooled[0] == pytest.approx([NORTH.m[:, 0].mean(), low, high])
+    assert alone[1:] == pytest.approx([1.0, 0.1])
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == ["all groups on average", "north", "(null)"]
+    assert ax.get_title(loc="left") == "yes"
 
 
 @pytest.mark.usefixtures("pictures")
 def test_more_categories_have_a_picture_each() -> None:
-    a = np.random.default_rng(0).gamma(5.0, size=(4, 10, 4))
+    a = np.random.default_rng(0).gamma(5.0, size=(4, 10, 4)) * [[[0.1, 9.0, 1.0, 1.0]]]
     pooled = pooled_of((1, 2, 3), [[5, 3, -2, 4], [9, 1, 0, 0], [-1, -1, -1, -1]], a)
-    figure = pooled.plot(columns=3)
-    used = [ax for ax in figure.axes if ax.axison]
-    assert [ax.get_title() for ax in used] == ["yes", "no", "$x^$", "d"]
+    used = [ax for ax in pooled.plot(columns=3).axes if ax.axison]
+    assert [ax.get_title(loc="left") for ax in used] == ["yes", "no", "$x^$", "d"]
     for at, ax in enumerate(used):
         found, alone = points(ax)
-        assert found[:, 0] == pytest.approx([one.mean()[at] for one in pooled.values()])
-        assert alone == pytest.approx([[5 / 12, 3 / 12, 0, 4 / 12][at], [0.9, 0.1, 0, 0][at], 0])
-        band = ax.patches[0].get_extents().transformed(ax.transData.inverted())
-        assert [band.x0, band.x1] == pytest.approx(np.quantile(pooled.m[:, at], [0.025, 0.975]))
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend[1] == "Share of what was drawn for the group, which ignores the noise"
-    assert legend[2] == "Pooled: mean and 95 % interval"
-
-
-@pytest.mark.usefixtures("pictures")
-def test_no_interval_is_cut_off_where_the_first_category_is_the_smallest() -> None:
-    a = np.random.default_rng(0).gamma(5.0, size=(3, 10, 4)) * [[[0.1, 9.0, 1.0, 1.0]]]
-    pooled = pooled_of((1, 2), [[1, 30, 3, 2], [0, 9, 1, 1]], a)
-    for ax in pooled.plot(columns=2).axes:
-        every = np.append(*points(ax))
+        assert found[1:, 0] == pytest.approx([one.mean()[at] for one in pooled.values()])
+        assert alone[1:] == pytest.approx(
+            [[5 / 12, 3 / 12, 0, 4 / 12][at], [0.9, 0.1, 0, 0][at], 0]
+        )
         left, right = ax.get_xlim()
-        assert left < every.min() <= every.max() <= right
+        assert left < np.min(found) <= np.max(found) <= right, "no interval is cut off"
 
 
 @pytest.mark.usefixtures("pictures")
-def test_many_groups_have_no_names() -> None:
-    rng = np.random.default_rng(0)
-    pooled = pooled_of(tuple(range(80)), rng.integers(0, 30, (80, 2)))
-    (ax,) = pooled.plot().axes
-    assert not ax.get_yticks().size
-    assert ax.get_ylabel() == "80 groups"
-    with pytest.raises(ValueError, match="columns=0"):
-        pooled.plot(0)
-    with pytest.raises(ValueError, match="level=1"):
-        pooled.plot(level=1.0)
+@pytest.mark.parametrize("wrong", [{"columns": 0}, {"level": 1.0}])
+def test_impossible_pictures_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        NORTH.plot(**wrong)

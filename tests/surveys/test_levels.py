@@ -520,7 +520,7 @@ def test_other_tables_do_not_nest(change: str) -> None:
 
 
 def test_one_indented_table_of_all_levels(posterior: Any) -> None:
-    body = posterior.sheet(0.9).tables[0].bodies[0]
+    body = posterior.sheet(0.9).tables[0]
     labels = [row[0] for row in body.rows]
     assert labels[:3] == ["north", "\u2003s0", "\u2003\u2003c0"]
     assert labels[-6:-4] == ["south", "\u2003s2"]
@@ -567,7 +567,7 @@ def test_rounded_means_are_in_the_order_of_the_categories_of_each_level() -> Non
 def test_a_second_look_is_not_a_second_row() -> None:
     given = tables(900)
     found = LevelsPosterior(given | {"again": given["county"]}, PARTS | {"again": PARTS["county"]})
-    assert len(found.sheet().tables[0].bodies[0].rows) == 2 + 3 + LEAVES
+    assert len(found.sheet().tables[0].rows) == 2 + 3 + LEAVES
 
 
 def test_levels_are_given_by_name() -> None:

@@ -13,7 +13,6 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.display import plain
 from opendp_bayes.display.ledger_sheet import ledger_sheet
 from opendp_bayes.trusted import ledger as module
 from opendp_bayes.trusted.account import Loss
@@ -80,7 +79,7 @@ def test_a_release_that_fails_is_entered(path, tmp_path):
         query.release()
     assert ledger.spent.epsilon == 0.5
     assert ledger.account.entries[-1].state == "failed"
-    shown = plain.rendered(ledger_sheet([ledger.account], title=path.name))
+    shown = str(ledger_sheet([ledger.account], title=path.name))
     assert "failed" in shown.splitlines()[3]
     assert "1 release has failed after data were read, or not ended yet, and is paid for" in shown
 
@@ -158,7 +157,7 @@ def test_what_was_entered_and_cannot_be_settled_is_not_handed_out(path, monkeypa
         release()
     assert ledger.spent == LOSS
     assert ledger.account.entries[-1].state == "open"
-    assert "no end" in plain.rendered(ledger_sheet([ledger.account], title=path.name))
+    assert "no end" in str(ledger_sheet([ledger.account], title=path.name))
 
 
 @pytest.mark.parametrize(
@@ -310,7 +309,7 @@ def test_a_clock_that_goes_back_changes_nothing(path, monkeypatch):
     assert repr(ledger) == (
         "Ledger b.ledger, b: ε = 0.75 of ε = 1 is spent, ε = 0.25 is left, for the privacy unit u."
     )
-    shown = plain.rendered(ledger_sheet([ledger.account], title=path.name))
+    shown = str(ledger_sheet([ledger.account], title=path.name))
     first, second, third, _ = map(str.split, shown.splitlines()[2:])
     assert [first[3:], second, third] == [
         ["total:", "ε", "=", "2", "ε", "=", "2"],

@@ -173,7 +173,7 @@ def test_table_picture_and_sheet_say_the_same() -> None:
     axes = one.plot(title="Towns")
     names = [text.get_text() for text in axes.get_yticklabels()]
     assert names == ["Bath", "York", "Avon", "none", "and everything else"]
-    assert "Records" in axes.get_xlabel()
+    assert "Share" in axes.get_xlabel()
     text = str(one)
     assert "Everything else together: 77 records with noise, 95 % interval 62 to 92." in text
     assert "Listed, and shown whatever their count: none." in text

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.as_table import Shown, figure, table
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, Shown
+from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.by_label import Intervals
 from opendp_bayes.inference.laws.beta_differences import BetaDifferences
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
@@ -119,7 +119,7 @@ class Comparison(Shown):
             for i, label in enumerate(self.categories)
         ]
         headings = "difference", "mean", "std", "2.5 %", "97.5 %", "P(> 0)", "± of it"
-        return Sheet((table(headings, rows),))
+        return Sheet((Table(headings, rows),))
 
 
 def standard_error(share: Any, draws: float) -> Any:

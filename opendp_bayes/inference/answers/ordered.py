@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.as_table import Shown, figure, table
-from opendp_bayes.display.quantile_picture import plot_quantiles
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.pictures import Panel, plot_panel
+from opendp_bayes.display.sheet import Sheet, Shown
+from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.display.wording import group_name, listed
 from opendp_bayes.inference.answers.quantities import OfDraws, Quantity
 from opendp_bayes.inference.engines.engine import Groups
@@ -169,24 +169,32 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
         """
         chosen = sorted(self.values(), key=lambda each: each.level)
         sentence = f"Intervals of probability {as_level(level):g}."
-        levels = [each.level for each in chosen]
+        categories = chosen[0].categories
         if chosen[0].edges is not None:
-            middle = np.array([each.value.median() for each in chosen])
-            ends = np.array([each.value.interval(level) for each in chosen]).T
-            return plot_quantiles(levels, middle, (ends[0], ends[1]), None, sentence, ax)
-        names = list(map(str, chosen[0].categories))
-        middle = np.array([each.probabilities.argmax() for each in chosen], dtype=np.float64)
-        places = np.array([each.places(level) for each in chosen], dtype=np.float64).T
-        # A category is as wide as the distance to the next.
-        wide = places[0] - 0.4, places[1] + 0.4
-        return plot_quantiles(levels, middle, wide, names, sentence, ax)
+            middles = [each.value.median() for each in chosen]
+            ends = np.array([each.value.interval(level) for each in chosen])
+            places: Sequence[str] = ()
+        else:
+            middles = [float(each.probabilities.argmax()) for each in chosen]
+            # A category is as wide as the distance to the next.
+            ends = np.array([each.places(level) for each in chosen]) + np.array([-0.4, 0.4])
+            places = list(map(str, categories))
+        panel = Panel(
+            "",
+            [f"quantile {each.level:g}" for each in chosen],
+            {"": np.array([middles, *ends.T])},
+            axis="Category" if places else "Value",
+            places=places,
+            starts_at_0=False,
+        )
+        return plot_panel(panel, sentence, ax)
 
     def sheet(self) -> Sheet:
         headings = ["quantile", "category", "probability", "2.5 %", "97.5 %"]
         if next(iter(self.values())).edges is not None:
             headings += ["value", "std", "2.5 %", "97.5 %"]
         rows = [each.row() for each in self.values()]
-        return Sheet((table(headings, rows),), left_out_said(next(iter(self.values())).left_out))
+        return Sheet((Table(headings, rows),), left_out_said(next(iter(self.values())).left_out))
 
 
 def quantiles_of(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from opendp_bayes.display.as_table import labelled_frame
+from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.inference.answers.by_label import (
     Intervals,
     grouped_positions,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.as_table import Shown, figure, labelled_frame, table
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, Shown, labelled_frame
+from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.comparison import Probability, standard_error
 from opendp_bayes.inference.engines.engine import Engine
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
@@ -137,7 +137,7 @@ class Quantities(Shown, ByLabel[Any, Quantity]):
         drawn = min((quantity.draws for quantity in every), default=np.inf)
         if np.isfinite(drawn):
             notes.append(f"By {drawn:.0f} effective draws.")
-        return Sheet((table(headings, [one.row() for one in every]),), notes=(*notes, *self._notes))
+        return Sheet((Table(headings, [one.row() for one in every]),), notes=(*notes, *self._notes))
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each quantity: its label as text, `mean`, `std`, `median`,

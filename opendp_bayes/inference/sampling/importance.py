@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.display.as_table import Shown, seconded, table
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, Shown, seconded
+from opendp_bayes.display.tables import Table
 from opendp_bayes.inference.engines.engine import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet_multinomial,
@@ -71,7 +71,7 @@ class WeightDiagnostics(Shown):
         """A row, since all categories have the same draws."""
         row = "all categories", f"{self.ess.min():.0f}", f"{self.draws}", f"{self.log_error:.3f}"
         headings = "weighted draws", "effective", "in all", "error of the log-likelihood"
-        return Sheet((table(headings, [row]),), notes=(seconded(self.disagreement),))
+        return Sheet((Table(headings, [row]),), notes=(seconded(self.disagreement),))
 
 
 class Weighted(Listed):

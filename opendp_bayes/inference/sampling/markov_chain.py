@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import special
 
-from opendp_bayes.display.as_table import Shown, seconded, table
-from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.sheet import Sheet, Shown, seconded
+from opendp_bayes.display.tables import Table
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats
@@ -77,7 +77,7 @@ class Diagnostics(Shown):
         note = f"{self.chains} chains of {self.draws} draws"
         if self.disagreement is not None:
             note += f"; {seconded(self.disagreement)}"
-        return Sheet((table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
+        return Sheet((Table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
 
 
 def run_until(

@@ -6,9 +6,8 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display import notebook, plain
-from opendp_bayes.display.as_table import figure, table
 from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.display.tables import Table, figure
 from opendp_bayes.inference.answers.ordered import Quantiles
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
@@ -213,13 +212,13 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
             shown.append((label, figure(mean, std), f"{lower} – {upper}"))
         kinds = ", ".join(dict.fromkeys(name for _, name, _ in sorted(rows)))
         headings = kinds, "Records", f"{100 * level:.6g} % interval"
-        return Sheet((table(headings, shown),), (_ADD_UP,))
+        return Sheet((Table(headings, shown),), (_ADD_UP,))
 
     def _repr_html_(self) -> str:
-        return notebook.rendered(self.sheet())
+        return self.sheet()._repr_html_()
 
     def __str__(self) -> str:
-        return plain.rendered(self.sheet(), rows=50)
+        return str(self.sheet().first(50))
 
     def sample(self, size: int = 1, random_state: RandomState = None) -> dict[str, Floats]:
         """Draws of the probabilities of every level, by name, shapes `(size, k)`, whose rows add

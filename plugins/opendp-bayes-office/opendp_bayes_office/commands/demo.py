@@ -58,7 +58,6 @@ def demo() -> None:
     """
     from opendp.mod import enable_features
 
-    from opendp_bayes.display import terminal
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
 
@@ -76,7 +75,7 @@ def demo() -> None:
         releases |= _released(survey, _QUESTIONS, size=survey.height)  # published with the survey
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title) for title, release in releases.items()]
-    display(*(part for sheet in sheets for part in (terminal.rendered(sheet), "")), _NOTE)
+    display(*(part for sheet in sheets for part in (sheet, "")), _NOTE)
 
 
 def _penguins() -> "pl.DataFrame":

@@ -70,7 +70,6 @@ def ledger(
 
         opendp-bayes ledger b
     """
-    from opendp_bayes.display import terminal
     from opendp_bayes.display.ledger_sheet import ledger_sheet
     from opendp_bayes.trusted.ledger import read_accounts
 
@@ -88,7 +87,7 @@ def ledger(
     if json:
         echo(_as_json(accounts))
         return
-    display(terminal.rendered(ledger_sheet(accounts.values(), title=file.name)))
+    display(ledger_sheet(accounts.values(), title=file.name))
 
 
 def _set_total(

@@ -103,7 +103,6 @@ def plan(
     if prior is None:
         fail("--prior: is missing; give a number for each category, such as --prior 1,1.")
     from opendp_bayes import plan as planned
-    from opendp_bayes.display import terminal
     from opendp_bayes.mathematics.validation import as_prior
 
     if "," not in prior:
@@ -123,7 +122,7 @@ def plan(
     if json:
         echo(found.to_json())
     else:
-        display(terminal.rendered(found.sheet()))
+        display(found.sheet())
 
 
 def _plan_discovery(
@@ -137,7 +136,6 @@ def _plan_discovery(
 ) -> None:
     """Show which counts of categories each law shows that nobody listed."""
     from opendp_bayes import Distance, plan_discovery
-    from opendp_bayes.display import terminal
 
     if delta is None:
         fail("--delta: is missing; categories are discovered with one alone, such as --delta 1e-8.")
@@ -157,4 +155,4 @@ def _plan_discovery(
     if json:
         echo(found.to_json())
     else:
-        display(terminal.rendered(found.sheet()))
+        display(found.sheet())

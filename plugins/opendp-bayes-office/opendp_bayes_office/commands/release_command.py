@@ -220,7 +220,6 @@ def release(
 
         opendp-bayes release votes.csv --discover vote --epsilon 1 --delta 1e-8
     """
-    from opendp_bayes.display import terminal
     from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.specification_text import specification_of
 
@@ -284,7 +283,7 @@ def release(
         with waiting("Computing the posterior"):
             shown = released.sheet()
         said = [] if on_a_terminal() else list(released.said)
-        display(terminal.rendered(shown), *said, *kept_in(path, output))
+        display(shown, *said, *kept_in(path, output))
 
 
 def _asked_for(

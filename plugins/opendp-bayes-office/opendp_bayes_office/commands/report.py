@@ -125,11 +125,9 @@ def report(
     if copies is not None and synthetic is None:
         fail(f"--copies {copies}: needs --synthetic, the folder for them.")
     if dry_run:
-        from opendp_bayes.display import terminal
-
         if synthetic is not None:
             fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
-        display(terminal.rendered(foreseen(asked_in(specification, data, ledger, dataset))))
+        display(foreseen(asked_in(specification, data, ledger, dataset)))
         return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")

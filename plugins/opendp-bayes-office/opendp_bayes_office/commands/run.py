@@ -54,13 +54,12 @@ def run(
 
         opendp-bayes run q.toml d.toml -o released.json
     """
-    from opendp_bayes.display import terminal
     from opendp_bayes.display.progress import waiting
 
     if dry_run and output is not None:
         fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
-        display(terminal.rendered(foreseen(asked_in(question, data, ledger, dataset))))
+        display(foreseen(asked_in(question, data, ledger, dataset)))
         return
     if data is None:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
@@ -71,4 +70,4 @@ def run(
             return
         with waiting("Computing the posteriors"):
             sheet = released.sheet()
-        display(terminal.rendered(sheet), *kept_in(path, output))
+        display(sheet, *kept_in(path, output))

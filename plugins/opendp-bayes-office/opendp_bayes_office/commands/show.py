@@ -98,7 +98,6 @@ def show(
         opendp-bayes show v.json -o vote.csv
     """
     from opendp_bayes import load_mechanism
-    from opendp_bayes.display import terminal
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
 
@@ -141,7 +140,7 @@ def show(
     if content is not None and output == PRINTED:
         echo(content.decode())
         return
-    shown = [part for sheet in sheets for part in (terminal.rendered(sheet), "")]
+    shown = [part for sheet in sheets for part in (sheet, "")]
     display(*shown[:-1])
 
 
@@ -248,15 +247,8 @@ def _draw(released: "SurveyResult | Survey", level: float, path: Path) -> None:
         from matplotlib import pyplot
     except ImportError:
         fail("--plot needs matplotlib: pip install 'opendp-bayes[plot]'.")
-    from opendp_bayes.results.release import GroupedRelease
-
     matplotlib.use("agg")  # no window
-    if isinstance(released, GroupedRelease):
-        if level != 0.95:
-            fail(f"--level {level}: the picture of groups has intervals of 95 %; leave out --plot.")
-        released.plot()
-    else:
-        released.plot(level=level)
+    released.plot(level=level)
     try:
         pyplot.savefig(path, dpi=200)
     except (OSError, ValueError) as error:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from opendp_bayes import Survey
-    from opendp_bayes.display.sheet import Sheet, Table
+    from opendp_bayes.display.sheet import Sheet
+    from opendp_bayes.display.tables import Table
     from opendp_bayes.surveys.survey_query import SurveyQuery
     from opendp_bayes.trusted.ledger import Intent
     from opendp_bayes_office.files.files import Source
@@ -197,13 +198,11 @@ class Carried:
 
     def unmatched(self) -> list[str]:
         """Sentences on the results nearly all of whose records are in no category."""
-        from opendp_bayes.results.sheets import unmatched_of
-
         alone = len(self.survey) == 1
         return [
             said if alone else f"{name}: {said}"
             for name, release in self.survey.items()
-            for said in unmatched_of(release)
+            for said in release.unmatched
         ]
 
 
@@ -254,7 +253,8 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
     """Show what each result will cost, how wide its intervals will be, and which fact comes from
     whom where the data have an owner's file.
     """
-    from opendp_bayes.display.sheet import Body, Column, Sheet, Table
+    from opendp_bayes.display.sheet import Sheet
+    from opendp_bayes.display.tables import Table
     from opendp_bayes.display.wording import at_most, described
     from opendp_bayes_office.report.owner_file import facts
 
@@ -275,19 +275,13 @@ def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | Non
         )
         for row in summary.iter_rows(named=True)
     ]
-    columns = (
-        Column("Result", number=False),
-        Column("Mechanism", number=False),
-        Column(sign),
-        *([] if delta is None else [Column("δ")]),
-        Column("Width of a\n95 % interval", weight="strong"),
-    )
-    tables = [Table(columns, (Body(tuple(rows)),))]
+    deltas = [] if delta is None else ["δ"]
+    headings = "Result", "Mechanism", sign, *deltas, "Width of a\n95 % interval"
+    tables = [Table(headings, rows, texts=2)]
     if query.discoveries:
         tables.append(_shown(summary))
     if owner is not None:
-        said = (Column(heading, number=False) for heading in ("Fact", "Value", "Stated by the"))
-        tables.append(Table(tuple(said), (Body(tuple(facts(asked, owner))),)))
+        tables.append(Table(("Fact", "Value", "Stated by the"), list(facts(asked, owner)), texts=3))
     return Sheet(
         tuple(tables),
         (
@@ -315,9 +309,9 @@ def _widths_of(records: int | None) -> str:
 
 def _shown(summary: "pl.DataFrame") -> "Table":
     """Show which counts of categories to discover will be shown, of a survey's summary."""
-    from opendp_bayes.display.sheet import Body, Table, columns
+    from opendp_bayes.display.tables import Table
 
-    headings = columns(
+    headings = (
         "Counts that are shown",
         "in half of\nreleases",
         "in 95\nof 100",
@@ -330,4 +324,4 @@ def _shown(summary: "pl.DataFrame") -> "Table":
         counts = [str(row[name]) for name in ("shown_half", "shown_95", "shown_99")]
         rest = "not asked" if row["rest_std"] is None else f"{row['rest_std']:.3g}"
         rows.append((row["question"], *counts, f"{row['noise_std']:.3g}", rest))
-    return Table(headings, (Body(tuple(rows)),))
+    return Table(headings, rows)

@@ -9,7 +9,7 @@ import numpy as np
 from opendp_bayes import DiscoveredRelease
 from opendp_bayes.display.sheet import MOST_ROWS
 from opendp_bayes.display.wording import EVERYTHING_ELSE, described, label_said
-from opendp_bayes.results.estimates import Estimate
+from opendp_bayes.results.estimates import Estimate, estimate_of
 from opendp_bayes.unlisted.posterior.noisy_keys import hidden_bound
 from opendp_bayes_office.report.report_document import Report
 
@@ -59,7 +59,7 @@ class Discovered:
 
 def discovered(release: DiscoveredRelease, level: float) -> Discovered:
     """The table of a discovery, with intervals of probability `level`; computes its posterior."""
-    shares = release.estimated_shares(level)[0]
+    shares = estimate_of(release.among_shown if release.rest is None else release.among_all, level)
     counts, rest = release.posterior, release.rest
     (lower, upper), mean = counts.interval(level), counts.mean()
     ends = None if rest is None else rest.interval(level)

@@ -11,7 +11,7 @@ from opendp_bayes import DiscoveredRelease, Release
 from opendp_bayes.display.wording import described, listed
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.results.estimates import Estimate, estimate_of, noise_aware_estimate
-from opendp_bayes.results.sheets import little_said, unmatched_of
+from opendp_bayes.results.sheets import little_said
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes_office.report.copies import copies_section
@@ -216,7 +216,7 @@ def _section(
             *most_frequent(report, number),
             *limits(specification, result),
             *([] if report.together is not None or result.pooled else little_said(known)),
-            *unmatched_of(release),
+            *release.unmatched,
         ),
         loss=total([release]),
         mechanism=described(release.mechanism),

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from opendp_bayes.display.sheet import CONTROLS
+from opendp_bayes.display.tables import CONTROLS
 from opendp_bayes.mathematics.validation import each_once
 from opendp_bayes.release_format.kind_of_text import without_mark
 from opendp_bayes.trusted.account import Loss
