@@ -98,20 +98,19 @@ def estimate_of(posterior: Any, level: float) -> Estimate:
 
 
 def frame_of(
-    release: ReleasedData, estimates: Mapping[str, Estimate], level: float
+    release: ReleasedData, aware: Estimate | None, plug_in: Estimate | None, level: float
 ) -> "pl.DataFrame":
-    """A row for each category: its labels, the estimates, the names of whose columns begin with
-    their keys, the probability of the intervals, and the released count.
+    """A row for each category: its labels, the noise-aware estimates, the probability of the
+    intervals, the released count, and the estimates that ignore the noise.
     """
     import polars as pl
 
-    results: dict[str, Any] = {
-        f"{prefix}{name}": values
-        for prefix, estimate in estimates.items()
-        for name, values in estimate.numbers.items()
+    results = {
+        **(aware.numbers if aware else {}),
+        "level": pl.Series([level] * release.k, dtype=pl.Float64),
+        "count": pl.Series(list(release.counts), dtype=pl.Int64),
+        **{f"plug_in_{name}": of for name, of in (plug_in.numbers if plug_in else {}).items()},
     }
-    results["level"] = pl.Series([level] * release.k, dtype=pl.Float64)
-    results["count"] = pl.Series(list(release.counts), dtype=pl.Int64)
     return labelled_frame(release.values_of_axes or {"category": release.categories}, results)
 
 

@@ -258,10 +258,8 @@ class Release(ShownAtOnce, InferredRelease):
         ValueError
             Unless `0 < level < 1`, or where the posterior is refused.
         """
-        estimates = {"": noise_aware_estimate(self, level)}
-        if as_flag(plug_in, "plug_in"):
-            estimates["plug_in_"] = plug_in_estimate(self, level)
-        return frame_of(self, estimates, level)
+        ignoring = plug_in_estimate(self, level) if as_flag(plug_in, "plug_in") else None
+        return frame_of(self, noise_aware_estimate(self, level), ignoring, level)
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """The estimates in the columns that results of all kinds have: `group`, which is null, and

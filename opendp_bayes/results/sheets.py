@@ -29,15 +29,14 @@ from opendp_bayes.results.inferred_release import InferredRelease
 def release_sheet(release: InferredRelease, level: float, *, title: str, wait: bool) -> Sheet:
     """A row for every category, and the guarantee; `Release.sheet`."""
     aware = estimate_or_reason(release, level, wait=wait)
-    known = {"": aware} if isinstance(aware, Estimate) else {}
+    known = aware if isinstance(aware, Estimate) else None
     notes = [*promised(release.guarantee), f"Mechanism: {described(release.mechanism)}."]
     if release.learned_prior:
         notes.append(_prior_of(release))
-    notes += little_said({None: (release, aware)}) if isinstance(aware, Estimate) else [aware]
+    notes += little_said({None: (release, known)}) if known else [str(aware)]
     notes += unmatched_in(release)
-    if aware != TAKES_LONG and release.k > 1:
-        known["plug_in_"] = plug_in_estimate(release, level)
-    table = estimates_table(frame_of(release, known, level), level)
+    ignoring = plug_in_estimate(release, level) if aware != TAKES_LONG and release.k > 1 else None
+    table = estimates_table(frame_of(release, known, ignoring, level), level)
     return Sheet((table,), tuple(notes), title)
 
 
@@ -68,7 +67,7 @@ def grouped_sheet(
         )
     frame = grouped_frame(
         {
-            key: frame_of(one, {"": known[key][1]} if known else {}, level)
+            key: frame_of(one, known[key][1] if known else None, None, level)
             for key, one in releases.items()
         }
     )
