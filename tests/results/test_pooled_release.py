@@ -95,7 +95,8 @@ def test_the_picture_of_two_categories_is_of_the_first() -> None:
     (ax,) = NORTH.plot(level=0.8).axes
     pooled, alone = points(ax)
     ends = [one.interval(0.8) for one in NORTH.values()]
-    wanted = [(0.7, ends[0][0][0], ends[0][1][0]), (13 / 106, ends[1][0][0], ends[1][1][0])]
+    lower, upper = ([getattr(of, end)[0] for of in ends] for end in ("lower", "upper"))
+    wanted = [(0.7, lower[0], upper[0]), (13 / 106, lower[1], upper[1])]
     assert pooled[1:] == pytest.approx(np.array(wanted))
     low, high = np.quantile(NORTH.m[:, 0], [0.1, 0.9])
     assert pooled[0] == pytest.approx([NORTH.m[:, 0].mean(), low, high])
