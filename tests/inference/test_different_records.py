@@ -32,6 +32,7 @@ def gaussian(scale):
     return GaussianParameters(scale, total="private")
 
 
+@pytest.mark.slow
 def test_a_strong_prior_beside_few_records():
     """18.9 records; where the sums are not tilted, 50.7."""
     releases = [released(drawn, LAPLACE, (200.0, 200.0)) for drawn in [(3, 2), (9, 5)]]
@@ -68,7 +69,7 @@ CASES = {
 
 
 #: The others take longer.
-QUICK = ("far from what was drawn", "sparse on both sides", "three, strong")
+QUICK = ("far from what was drawn", "sparse on both sides")
 
 
 @pytest.mark.parametrize(
@@ -204,12 +205,12 @@ def by_integral(prior, scale, draws):
 @pytest.mark.parametrize(
     ("alpha", "scale", "draws"),
     [
-        (0.1, 5.0, [(60, 25), (55, 20)]),
+        pytest.param(0.1, 5.0, [(60, 25), (55, 20)], marks=pytest.mark.slow),
         (0.01, 2.0, [(12, 8), (10, 6)]),
         (0.001, 1.0, [(12, 4), (10, 3)]),
         (0.004, 0.5, [(12, 2), (10, 1)]),
         pytest.param(0.2, 6.0, [(70, 30), (65, 0)], marks=pytest.mark.slow),
-        (1.0, 8.0, [(60, 0), (55, -5)]),
+        pytest.param(1.0, 8.0, [(60, 0), (55, -5)], marks=pytest.mark.slow),
     ],
 )
 def test_a_category_that_may_be_empty(alpha, scale, draws):

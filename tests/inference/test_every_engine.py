@@ -301,7 +301,7 @@ CASES["surveys"] = off_surveys
 
 
 #: Chains and draws that take seconds, of which others are left.
-LONG = {"learned: 5 records", "weighted draws: SmoothHellingerExponential"}
+LONG = {"learned: 5 records", "pooled", "weighted draws: SmoothHellingerExponential"}
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_every_engine_is_the_definition(case):
     assert CASES[case]() <= 1
 
 
-@pytest.mark.parametrize("case", some_of([one for one in CASES if "no records" not in one], 16))
+@pytest.mark.parametrize("case", some_of([one for one in CASES if "no records" not in one], 8))
 def test_noise_of_another_scale_is_not_that_of_the_definition(case):
     """The negative control; of no records noise says nothing."""
     assert CASES[case](wrong=2.0) > 1

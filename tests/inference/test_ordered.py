@@ -24,6 +24,7 @@ from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 from tests.helpers import brute_force
 from tests.helpers.releases import guarantee
+from tests.helpers.sweeps import some_of
 
 PRIOR = (0.7, 1.5, 2.0, 0.4)
 LEVELS = (0.05, 0.3, 0.5, 0.9)
@@ -57,7 +58,7 @@ def at_most(release, level):
     return weights @ (1 - special.betainc(upto, whole - upto, level))
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", some_of(LEVELS, 2))
 def test_of_every_data_set(made, level):
     found = made.posterior.quantile(level)
     assert np.cumsum(found.probabilities)[:-1] == pytest.approx(at_most(made, level), abs=ERROR)
@@ -195,6 +196,7 @@ def drawn_quantiles(posterior, level, draws=20_000):
     return np.bincount(place, minlength=len(posterior.categories)) / draws
 
 
+@pytest.mark.slow
 def test_of_a_learned_prior_and_of_different_records(release):
     """Where the posterior is of draws itself, as its own draws say: 1600 of them, whose proportions
     have a deviation of at most .0125, and 40 000.

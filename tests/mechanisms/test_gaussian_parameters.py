@@ -34,7 +34,9 @@ def noise_law(scale: float) -> dict[int, float]:
     return {z: weight / total for z, weight in weights.items()}
 
 
-@pytest.mark.parametrize("scale", [0.2, 1.0, 3.7, 50.0, 1500.0])
+@pytest.mark.parametrize(
+    "scale", [0.2, 1.0, 3.7, 50.0, pytest.param(1500.0, marks=pytest.mark.slow)]
+)
 def test_noise(scale: float) -> None:
     """Mass and tails, against sums; beyond scale 1000 by integrals."""
     noise, reach = DiscreteGaussian(scale), math.ceil(38 * scale) + 2

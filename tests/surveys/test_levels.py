@@ -273,7 +273,6 @@ def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
 @pytest.mark.parametrize(
     ("trees", "size"),
     [
-        (25, 40),
         (25, None),
         *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None))),
     ],
@@ -285,6 +284,7 @@ def test_levels_are_calibrated(trees: int, size: int | None) -> None:
         assert stats.kstest(found[:, at], "uniform").pvalue > oracles.FALSE_ALARM, at
 
 
+@pytest.mark.slow
 def test_a_wrong_concentration_is_not_calibrated() -> None:
     """Negative control, on probabilities of leaves."""
     found = places_of_the_truth(60, 40, assumed=60.0)

@@ -44,7 +44,7 @@ SEVERAL_KEYS = [
 ]
 
 
-@pytest.mark.parametrize(("epsilon", "keys", "thresholds"), some_of(SEVERAL_KEYS, 7))
+@pytest.mark.parametrize(("epsilon", "keys", "thresholds"), some_of(SEVERAL_KEYS, 4))
 def test_published_thresholds_of_several_keys(
     epsilon: float, keys: int, thresholds: tuple[int, ...]
 ) -> None:
@@ -106,7 +106,7 @@ def test_the_rest_lowers_no_threshold_of_the_optimal_law() -> None:
                 (0.0, 0.2),
             ),
         ],
-        24,
+        12,
     ),
 )
 def test_a_budget_is_met_and_hardly_any_is_left(
