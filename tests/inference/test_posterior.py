@@ -461,7 +461,7 @@ def test_intervals_are_by_label(release):
         assert np.array_equal(np.array(interval), [lower, upper])
         again = copy.copy(interval)
         assert again[0] == interval[0] != interval[1]
-        with pytest.raises(KeyError, match="3: is not a category; the categories are 2, 0, 1"):
+        with pytest.raises(KeyError, match="3: is not a category"):
             interval[3]
     assert [made[label] for label in (2, 0, 1)] == list(made.counts)
     with pytest.raises(KeyError, match="'0': is not a category"):
