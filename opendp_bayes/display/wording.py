@@ -142,6 +142,33 @@ def described(mechanism: Any) -> str:
     return f"{type(mechanism).__name__}({', '.join(parameters)})"
 
 
+#: What readers who do not program call a mechanism; `{noise}` is its parameter.
+_NAMES = {
+    "laplace_parameters": "{noise} Laplace noise",
+    "knorm_parameters": "K-norm noise",
+    "gaussian_parameters": "discrete Gaussian noise",
+    "hellinger_exponential": "exponential mechanism on the Hellinger distance",
+    "smooth_hellinger_exponential": "smooth exponential mechanism on the Hellinger distance",
+    "permute_and_flip": "permute-and-flip on the Hellinger distance",
+}
+
+
+def in_plain_words(mechanism: Mechanism) -> str:
+    """The mechanism and its scale in words, for those who read a release and do not program.
+
+    Examples
+    --------
+    >>> from opendp_bayes import LaplaceParameters
+    >>> in_plain_words(LaplaceParameters(scale=8.33333))
+    'discrete Laplace noise, scale 8.33'
+    """
+    parameters = asdict(mechanism)
+    if type(mechanism).name not in _NAMES or "scale" not in parameters:
+        return described(mechanism)
+    name = _NAMES[type(mechanism).name].format_map(parameters)
+    return f"{name}, scale {parameters['scale']:.3g}"
+
+
 def without_scale(mechanism: Mechanism) -> str:
     """The kind of a mechanism and its parameters other than the scale, in few words."""
     values = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import estimates_table
-from opendp_bayes.display.wording import described, in_words, limited, prior_said
+from opendp_bayes.display.wording import in_plain_words, in_words, limited, prior_said
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.unmapped_records import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
@@ -30,7 +30,7 @@ def release_sheet(release: InferredRelease, level: float, *, title: str, wait: b
     """A row for every category, and the guarantee; `Release.sheet`."""
     aware = estimate_or_reason(release, level, wait=wait)
     known = aware if isinstance(aware, Estimate) else None
-    notes = [*promised(release.guarantee), f"Mechanism: {described(release.mechanism)}."]
+    notes = [*promised(release.guarantee), f"Mechanism: {in_plain_words(release.mechanism)}."]
     if release.learned_prior:
         notes.append(_prior_of(release))
     notes += little_said({None: (release, known)}) if known else [str(aware)]
@@ -55,7 +55,7 @@ def grouped_sheet(
     level = as_level(level)
     notes = [
         *promised(guarantee, "All groups together: "),
-        f"Mechanism: {described(mechanism)}.",
+        f"Mechanism: {in_plain_words(mechanism)}.",
     ]
     known: dict[Key, tuple[InferredRelease, Estimate]] = {}
     if wait or is_quick(*(one for one in releases.values() if not one.has_posterior)):

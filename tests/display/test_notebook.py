@@ -89,7 +89,7 @@ def test_the_paragraph_has_guarantee_and_mechanism() -> None:
     paragraph = Page(RELEASE._repr_html_()).paragraph
     assert paragraph.startswith(
         "ε = 1 for data sets that differ by 1 record changed. The number of records, 20, is public."
-        " Mechanism: LaplaceP"
+        " Mechanism: discrete Laplace noise, scale "
     )
 
 

@@ -72,7 +72,7 @@ def test_a_report_fits_and_its_title_is_not_markup(width: int) -> None:
     shown = rendered(RELEASE.sheet(title="[bold]vote"), width)
     assert shown.startswith("[bold]vote")
     assert max(map(len, shown.splitlines())) <= width
-    assert "LaplaceParameters(scale=2, noise='discrete'" in shown.replace("\n", " ")
+    assert "Mechanism: discrete Laplace noise, scale 2." in shown.replace("\n", " ")
     assert "ε = 1 for data sets" in shown
 
 

@@ -16,7 +16,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce
-from opendp_bayes.display.wording import described
+from opendp_bayes.display.wording import in_plain_words
 from opendp_bayes.results.pooled_release import Pooled
 from tests.helpers.command_line import run
 
@@ -224,7 +224,7 @@ def check(result: Any, again: Callable[..., Any]) -> int:
         if isinstance(one.of, ob.DiscoveredRelease):
             check_discovery(one.text, one.of)
         if one.text.startswith("Mechanism: "):
-            assert one.text == f"Mechanism: {described(one.of.mechanism)}."
+            assert one.text == f"Mechanism: {in_plain_words(one.of.mechanism)}."
     return done
 
 
