@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import stats
 
 import opendp_bayes as ob
@@ -52,6 +53,7 @@ POSTERIOR = released((6, 3, 1), 10, LAPLACE).posterior
 OTHERS = replace(released((6, 3, 1), 10, LAPLACE), columns=("v",), unknown=("c",)).posterior
 QUANTILE = POSTERIOR.quantile(0.65, edges=[0, 1, 2, 3])
 OTHER = released((3, 6, 1), 10, LAPLACE).posterior
+PICTURE = Figure().subplots()
 ODDS = POSTERIOR.odds("a")
 COMPARED = POSTERIOR.compare(OTHER)
 
@@ -105,7 +107,7 @@ def pooled_width(frame: Any) -> float:
 
 def ends_drawn(figure: Any) -> list[Any]:
     """Of the intervals in the first picture."""
-    (bars,) = figure.axes[0].containers
+    bars = figure.axes[0].containers[0]
     return [segment.tolist() for segment in bars.lines[2][0].get_segments()]
 
 
@@ -390,6 +392,14 @@ POSTERIORS = [
         ends_drawn,
         vary("level", 0.99, DIFFERENT),
         vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled_release.py
+    ),
+    *rows(
+        ob.NoiseAwarePosterior.plot,
+        {"self": POSTERIOR},
+        lambda ax: ends_drawn(ax.figure),
+        vary("level", 0.99, DIFFERENT),
+        vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
+        vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
     ),
     *rows(Quantity.interval, {"self": ODDS}, np.diff, vary("level", 0.99, LARGER)),
     *rows(Quantity.cdf, {"self": ODDS, "values": 1.0}, float, vary("values", 2.0, LARGER)),

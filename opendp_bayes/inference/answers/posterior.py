@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from opendp_bayes.display.pictures import Panel, plot_panel
 from opendp_bayes.display.sheet import labelled_frame
+from opendp_bayes.display.wording import group_name, label_said
 from opendp_bayes.inference.answers.by_label import (
     Intervals,
     grouped_positions,
@@ -69,6 +71,7 @@ from opendp_bayes.release_format.labels import CATEGORIES, ByLabel, are_same, pl
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
 
 N = TypeVar("N", bound="NoiseAwarePosterior")
 
@@ -260,6 +263,32 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         lower, upper = self.interval(level)
         return self._frame({"mean": self.mean(), "std": self.std(), "lower": lower, "upper": upper})
+
+    def plot(
+        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> "Axes":
+        """Draw means and equal-tailed intervals, a row for each category, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where it is drawn; by default new axes.
+        level : float, default 0.95
+            Between 0 and 1.
+        title : str, optional
+            Stands above.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib, the extra `plot`.
+        ValueError, TypeError
+            For another level, and for axes or a title that are none.
+        """
+        bounds = np.array([self.mean(), *self.interval(level)])
+        rows = [label_said(group_name(label)) for label in self.categories]
+        sentence = f"Posterior means and {100 * as_level(level):.6g} % intervals."
+        return plot_panel(Panel("", rows, {"": bounds}), sentence, ax, title)
 
     def _frame(self, numbers: dict[str, Floats]) -> "pl.DataFrame":
         """A frame of numbers beside the labels."""
