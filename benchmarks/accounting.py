@@ -18,8 +18,9 @@ from reporting import table
 
 import opendp_bayes as ob
 import opendp_bayes_research as research
-from opendp_bayes.accounting import pairs, profile
+from opendp_bayes.accounting import pairs
 from opendp_bayes.accounting.exponential import enumeration, two_categories
+from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mechanisms.setting import Setting
 
 SIZES = {2: (10**3, 10**4, 10**5), 3: (50, 100, 150)}
@@ -139,8 +140,8 @@ def beside_enumeration(size: int = 1000) -> None:
 
 def _seconds_of_loss(size: int, prior: tuple[float, ...], renyi: bool) -> float:
     return seconds(
-        lambda: profile.feasible_loss(
-            Setting.of(ob.mechanisms.HellingerExponential(0.3), size, prior), d_in=1, renyi=renyi
+        lambda: loss_of(
+            Setting.of(ob.mechanisms.HellingerExponential(0.3), size, prior), 1, renyi=renyi
         )
     )
 

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
         unlisted as unlisted,
     )
     from opendp_bayes.accounting.calibration import calibrate as calibrate
-    from opendp_bayes.accounting.exact import exact_loss as exact_loss
-    from opendp_bayes.accounting.profile import privacy_profile as privacy_profile
+    from opendp_bayes.accounting.losses import (
+        exact_loss as exact_loss,
+        privacy_profile as privacy_profile,
+    )
     from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior as NoiseAwarePosterior
     from opendp_bayes.inference.combine import combine as combine
     from opendp_bayes.inference.log_likelihood import log_likelihood as log_likelihood
@@ -105,8 +107,8 @@ _HOME = {
     "plan": "planning.plan",
     "plan_discovery": "unlisted.discovery_plan",
     "calibrate": "accounting.calibration",
-    "exact_loss": "accounting.exact",
-    "privacy_profile": "accounting.profile",
+    "exact_loss": "accounting.losses",
+    "privacy_profile": "accounting.losses",
     "LaplaceParameters": "mechanisms",
     "KNormParameters": "mechanisms",
     "GaussianParameters": "mechanisms",

@@ -10,7 +10,7 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes_research as research
-from opendp_bayes.accounting.profile import PrivacyProfile
+from opendp_bayes.accounting.losses import PrivacyProfile
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.inference.answers.comparison import Comparison
 from opendp_bayes.inference.answers.ordered import QuantilePosterior

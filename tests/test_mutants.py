@@ -79,5 +79,5 @@ def test_reasons_are_of_lines_that_are_still_there() -> None:
     ],
 )
 def test_one_mistake_makes_a_line_of_a_line(line: str, there: bool) -> None:
-    assert is_still_there("opendp_bayes/accounting/exact.py", line) == there
+    assert is_still_there("opendp_bayes/accounting/losses.py", line) == there
     assert not is_still_there("opendp_bayes/accounting/gone.py", line)

@@ -13,13 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from opendp_bayes.accounting.profile import (
-    Accounting,
-    curve_of,
-    delta_from_bounds,
-    feasible_loss,
-    spends_no_delta,
-)
+from opendp_bayes.accounting.losses import Accounting, curve_of, loss_of, spends_no_delta
 from opendp_bayes.mathematics.validation import (
     SCALES,
     Floats,
@@ -261,7 +255,7 @@ def relative_loss(
 def _by_bound(
     name: str, limit: float, setting: Setting, distance: Distance, accounting: Accounting
 ) -> float:
-    loss = feasible_loss(setting, d_in=distance, accounting=accounting, renyi=name == "rho")
+    loss = loss_of(setting, distance, accounting=accounting, renyi=name == "rho")
     value: float = getattr(loss, name)
     if name == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
         raise ValueError(
@@ -278,13 +272,14 @@ def _by_profile(
     # So that the profile's inverse, which has a tolerance, gives no more than the epsilon asked
     # for.
     epsilon *= 1 - 1e-9
-    if accounting == "exact" and setting.is_accounted:
-        if epsilon and spends_no_delta(setting, distance, delta):
-            return feasible_loss(setting, d_in=distance, renyi=False).epsilon / epsilon
-        return curve_of(setting, distance).delta(epsilon) / delta
-    proven, pure = setting.proven_loss(distance, delta), setting.proven_loss(distance)
-    with_delta = proven.epsilon / epsilon if epsilon and proven.delta <= delta else math.inf
-    return min(delta_from_bounds(pure, epsilon) / delta, with_delta)
+    exact = accounting == "exact" and setting.is_accounted
+    if exact and epsilon and spends_no_delta(setting, distance, delta):
+        return loss_of(setting, distance, renyi=False).epsilon / epsilon
+    relative = curve_of(setting, distance, accounting).delta(epsilon) / delta
+    proven = setting.proven_loss(distance, delta)
+    if exact or not epsilon or proven.delta > delta:
+        return relative
+    return min(relative, proven.epsilon / epsilon)
 
 
 def counts_in_proportion(

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from opendp_bayes.accounting.losses import Accounting
 from opendp_bayes.accounting.pairs import FEASIBLE_WORK, work_of
-from opendp_bayes.accounting.profile import Accounting
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms import (

@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import calibrate, planned_distance, relative_loss
-from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
@@ -167,7 +167,5 @@ def _row(
         setting.check_informative()
     except ValueError as error:
         return PlanRow(template, None, {}, str(error))
-    loss = feasible_loss(
-        setting, d_in=distance, delta=budget.get("delta", 0.0), accounting=accounting
-    )
+    loss = loss_of(setting, distance, delta=budget.get("delta", 0.0), accounting=accounting)
     return PlanRow(mechanism, loss, errors_at(setting, shares, records))

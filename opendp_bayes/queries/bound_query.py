@@ -12,7 +12,7 @@ from opendp.context import Context, Query
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement, Transformation
 
-from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import Distance
@@ -196,7 +196,7 @@ class BoundQuery:
         return self._loss(self.fitted(budget), budget)
 
     def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
-        return feasible_loss(setting, d_in=self.distance, delta=self._delta(budget))
+        return loss_of(setting, self.distance, delta=self._delta(budget))
 
     def restated(
         self, drawn: ReleasedData, budget: Any, once: str = ""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from opendp.mod import Domain, Measure, Measurement, Metric
 
-from opendp_bayes.accounting.profile import Accounting
+from opendp_bayes.accounting.losses import Accounting
 from opendp_bayes.mechanisms import (
     GaussianParameters,
     HellingerExponential,

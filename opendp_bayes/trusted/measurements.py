@@ -19,13 +19,8 @@ from opendp.measures import (
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Measure, Measurement, Metric
 
+from opendp_bayes.accounting.losses import Accounting, curve_of, loss_of
 from opendp_bayes.accounting.pairs import LARGEST_GROUP
-from opendp_bayes.accounting.profile import (
-    Accounting,
-    curve_of,
-    delta_from_bounds,
-    feasible_loss,
-)
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import (
@@ -248,7 +243,7 @@ def measurement_of(
     def opendp_map(d_in: SupportsIndex) -> Any:
         values = privacy_map(d_in)
         if smoothed:
-            return _curve(setting, d_in, loss(d_in), accounting)
+            return _curve(setting, d_in, accounting)
         return values[0] if len(values) == 1 else values
 
     measurement = make_user_measurement(
@@ -336,7 +331,7 @@ def _losses(
 
     @lru_cache(maxsize=64)  # every distance asks for the smaller ones again
     def at(distance: Distance) -> PrivacyLoss:
-        return feasible_loss(setting, d_in=distance, delta=delta, accounting=accounting)
+        return loss_of(setting, distance, delta=delta, accounting=accounting)
 
     def loss(d_in: SupportsIndex) -> PrivacyLoss:
         # Where δ does not help it is not used, but what a map states must not fall.
@@ -354,17 +349,13 @@ def _losses(
     return loss
 
 
-def _curve(setting: Setting, d_in: SupportsIndex, loss: PrivacyLoss, accounting: Accounting) -> Any:
+def _curve(setting: Setting, d_in: SupportsIndex, accounting: Accounting) -> Any:
     """The privacy profile at one distance, as OpenDP's measures take it."""
 
     def delta(epsilon: float) -> float:
         if not epsilon >= 0:
             raise ValueError(f"epsilon={told(epsilon)}: must be at least 0.")
-        return (
-            curve_of(setting, Distance.of(d_in)).delta(float(epsilon))
-            if accounting == "exact"
-            else delta_from_bounds(loss, epsilon)
-        )
+        return curve_of(setting, Distance.of(d_in), accounting).delta(float(epsilon))
 
     return new_privacy_profile(
         guarded_map(delta, f"{type(setting.mechanism).__name__}: privacy profile")

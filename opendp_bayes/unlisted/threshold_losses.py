@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from opendp_bayes.accounting.gaussian import GaussianPair
-from opendp_bayes.accounting.profile import delta_from_rho, least_epsilon
+from opendp_bayes.accounting.losses import delta_from_rho, least_epsilon
 from opendp_bayes.mathematics.rounding import round_up, sum_up
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_number

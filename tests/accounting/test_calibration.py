@@ -13,7 +13,7 @@ import pytest
 from opendp_bayes import KNormParameters, LaplaceParameters, calibrate, exact_loss, privacy_profile
 from opendp_bayes.accounting import calibration
 from opendp_bayes.accounting.calibration import counts_in_proportion, smallest_scale
-from opendp_bayes.accounting.profile import Curve, delta_from_bounds
+from opendp_bayes.accounting.losses import Curve, delta_from_bounds
 from opendp_bayes.mechanisms import (
     HellingerExponential,
     PermuteAndFlip,

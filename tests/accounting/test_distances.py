@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.exact import loss_within
-from opendp_bayes.accounting.profile import curve_of, delta_from_rho
+from opendp_bayes.accounting.losses import curve_of, delta_from_rho, loss_of
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.unlisted.threshold_losses import (
@@ -97,7 +96,10 @@ def setting_of(noise: str, scale: float, size: int | None) -> Setting:
 def test_no_move_loses_more_than_the_map(noise: str, scale: float, distance: Distance) -> None:
     for size, sides in ((None, 1), (100, 2)):
         setting = setting_of(noise, scale, size)
-        exact, proven = loss_within(setting, distance, 10**6, True), setting.proven_loss(distance)
+        exact, proven = (
+            loss_of(setting, distance),
+            setting.proven_loss(distance),
+        )
         curve = curve_of(setting, distance)
         most = {"rho": 0.0, "epsilon": 0.0, "delta": 0.0}
         for moved in moves_within(distance):

@@ -7,7 +7,7 @@ import numpy as np
 
 import opendp_bayes as ob
 import opendp_bayes_research as research
-from opendp_bayes.accounting.profile import PrivacyProfile
+from opendp_bayes.accounting.losses import PrivacyProfile
 from opendp_bayes.planning.compare import Plan
 from tests.helpers.argument_rows import DIFFERENT, LARGER, SMALLER, rows, vary
 

@@ -14,7 +14,7 @@ import pytest
 
 import opendp_bayes as ob
 import opendp_bayes_smoothed as obs
-from opendp_bayes.accounting import calibration, profile
+from opendp_bayes.accounting import calibration, losses
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers.command_line import run
 from tests.helpers.sweeps import some_of
@@ -92,7 +92,7 @@ def test_noise_on_a_sample_spends_its_delta(rate: float) -> None:
     pure = ob.calibrate(template, epsilon=1.0, **public)
     spent = ob.calibrate(template, epsilon=1.0, delta=0.5, **public)
     assert spent.scale < 0.7 * pure.scale
-    loss = profile.feasible_loss(Setting.of(spent, **public), d_in=1, delta=0.5)
+    loss = losses.loss_of(Setting.of(spent, **public), 1, delta=0.5)
     assert (loss.epsilon, loss.delta) == (pytest.approx(1.0), 0.5)
 
 
@@ -148,9 +148,7 @@ def test_what_is_calibrated_has_the_loss_that_was_asked_for(
         except ValueError as error:
             assert remedied(error), str(error)  # noqa: PT017
             continue
-        loss = profile.feasible_loss(
-            Setting.of(found, SIZE, PRIOR), d_in=1, delta=delta, accounting=accounting
-        )
+        loss = losses.loss_of(Setting.of(found, SIZE, PRIOR), 1, delta=delta, accounting=accounting)
         assert loss.epsilon <= epsilon, (found, loss)
         assert loss.delta <= delta, (found, loss)
 
@@ -217,6 +215,6 @@ def test_a_map_that_does_not_use_its_delta_is_noticed(monkeypatch: pytest.Monkey
     template = obs.NoisySamplingHistogram(1.0)
     public: Any = {"size": SIZE, "prior": PRIOR}
     setting = Setting.of(ob.calibrate(template, epsilon=1.0, delta=0.5, **public), **public)
-    assert profile.feasible_loss(setting, d_in=1, delta=0.5).epsilon <= 1
-    monkeypatch.setattr(profile, "epsilon_from_bounds", lambda loss, delta: loss.epsilon)
-    assert profile.feasible_loss(setting, d_in=1, delta=0.5).epsilon > 1
+    assert losses.loss_of(setting, 1, delta=0.5).epsilon <= 1
+    monkeypatch.setattr(losses.Curve, "epsilon", lambda self, delta: self.loss.epsilon)
+    assert losses.loss_of(setting, 1, delta=0.5).epsilon > 1

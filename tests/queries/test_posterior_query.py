@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.profile import feasible_loss
+from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.bound_query import BoundQuery
 from tests.helpers.sweeps import some_of
@@ -123,15 +123,9 @@ def test_every_unit_under_every_loss(unit, loss):
     prior = np.ones(4)
     delta = released.delta
     assert (
-        expressed(
-            feasible_loss(Setting.of(released.mechanism, size, prior), d_in=d_in, delta=delta)
-        )
-        == spent
+        expressed(loss_of(Setting.of(released.mechanism, size, prior), d_in, delta=delta)) == spent
     )
-    assert (
-        expressed(feasible_loss(Setting.of(smaller, size, prior), d_in=d_in, delta=delta))[0]
-        > budget[0]
-    )
+    assert expressed(loss_of(Setting.of(smaller, size, prior), d_in, delta=delta))[0] > budget[0]
     with pytest.raises(ValueError, match="exceeds the budget"):
         ask(whole.query(), unit, mechanism=smaller).resolve()
     assert released.categories == ("a", "b", "c", "none")
@@ -454,7 +448,7 @@ def test_mechanisms_by_name_have_the_smallest_scale_that_fits(name, loss):
 
     def losses(scale):
         setting = Setting.of(replace(mechanism, scale=scale), SIZE, prior)
-        return expressed(feasible_loss(setting, d_in=1, delta=delta))
+        return expressed(loss_of(setting, 1, delta=delta))
 
     assert all(a <= b for a, b in zip(losses(mechanism.scale), budget, strict=True))
     assert losses(mechanism.scale * 0.99)[0] > budget[0]

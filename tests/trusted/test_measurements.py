@@ -14,7 +14,7 @@ from opendp.mod import OpenDPException
 from scipy import stats
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
+from opendp_bayes.accounting.losses import delta_from_bounds, delta_from_rho, loss_of
 from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_parameters
 from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
@@ -241,10 +241,11 @@ def test_the_smoothed_measure_gives_the_profile_at_every_distance(name, accounti
         arguments = {"size": size, "prior": np.array(PRIOR), "d_in": d_in}
         profile = ob.privacy_profile(mechanism, **arguments)
         setting = Setting.of(mechanism, size, PRIOR)
-        proven = feasible_loss(setting, d_in=d_in, accounting="proven")
+        proven = loss_of(setting, d_in, accounting="proven")
         curve = measurement.map(d_in)
         for epsilon in (0.0, 0.1, 0.5):
-            exact, bound = profile(epsilon), delta_from_bounds(proven, epsilon)
+            exact = profile(epsilon)
+            bound = min(delta_from_bounds(proven, epsilon), delta_from_rho(proven.rho, epsilon))
             assert curve.delta(epsilon) == (exact if accounting == "exact" else bound)
         found.append(curve.delta(0.0))
     assert found[0] == 0
@@ -795,13 +796,13 @@ def test_delta_is_stated_at_distances_where_it_no_longer_helps():
 
 def test_an_epsilon_with_delta_does_not_fall_by_the_tolerance_of_its_search(monkeypatch):
     """As it did at distances beyond the number of records, and the measurement was refused."""
-    known = feasible_loss
+    known = loss_of
 
-    def falling(*arguments, d_in, **named):
-        loss = known(*arguments, d_in=d_in, **named)
+    def falling(setting, d_in, **named):
+        loss = known(setting, d_in, **named)
         return replace(loss, epsilon=np.nextafter(loss.epsilon, 0)) if d_in.records > SIZE else loss
 
-    monkeypatch.setattr(measurements, "feasible_loss", falling)
+    monkeypatch.setattr(measurements, "loss_of", falling)
     mechanism = ob.mechanisms.SmoothHellingerExponential(4.0)
     made = posterior() >> ob.m.then_mechanism(APPROX, mechanism, delta=1e-3)
     at_size = made.map(SIZE)

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting.profile import delta_from_bounds
+from opendp_bayes.accounting.losses import curve_of
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries import mechanism_choice
@@ -247,23 +248,21 @@ def test_a_privacy_profile_is_that_of_its_distance(accounting: Any) -> None:
     setting = {"size": SPACE.size, "prior": SPACE.prior_array}
     for d_in in (1, 2, 3):
         profile = ob.privacy_profile(mechanism, **setting, d_in=d_in)
-        proven = mechanism.proven_loss(d_in, **setting)
+        proven = curve_of(Setting.of(mechanism, **setting), Distance.of(d_in), "proven")
         for epsilon in (0.0, 0.1, 0.5):
-            wanted = (
-                profile(epsilon) if accounting == "exact" else delta_from_bounds(proven, epsilon)
-            )
+            wanted = profile(epsilon) if accounting == "exact" else proven.delta(epsilon)
             assert measurement.map(d_in).delta(epsilon) == wanted
 
 
 def test_what_a_map_states_with_delta_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where δ helps at one distance and not at the next, and ε is off by what a search leaves."""
 
-    def found(setting: Any, *, d_in: Any, delta: float, accounting: str) -> PrivacyLoss:
+    def found(setting: Any, d_in: Any, *, delta: float, accounting: str) -> PrivacyLoss:
         records = d_in.records
         epsilon = 1.0 - 1e-12 * records if records else 0.0
         return PrivacyLoss(epsilon, records / 2, 2.0 * records, delta if records == 1 else 0.0)
 
-    monkeypatch.setattr(measurements, "feasible_loss", found)
+    monkeypatch.setattr(measurements, "loss_of", found)
     setting = Setting.of(ob.KNormParameters(1.0), SPACE.size, SPACE.prior)
     loss = measurements._losses(setting, 1e-6, "exact")
     stated = [loss(d_in) for d_in in (0, 1, 2, 3, 9)]

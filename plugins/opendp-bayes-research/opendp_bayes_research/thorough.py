@@ -5,13 +5,14 @@ them, and the search begins again.
 
 from collections.abc import Callable
 from copy import deepcopy
+from itertools import chain
 from typing import TypeVar, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import counts_to_suit, fitted
-from opendp_bayes.accounting.exact import LARGEST_WORK, bad_pairs, loss_within
-from opendp_bayes.accounting.exponential.large_simplex import SUM_ERROR, loss_of_pairs
+from opendp_bayes.accounting.losses import LARGEST_WORK, loss_of, worst_pair
 from opendp_bayes.accounting.pairs import work_of
 from opendp_bayes.extend import ExponentialWeights
 from opendp_bayes.mathematics.validation import as_positive
@@ -114,27 +115,34 @@ def thorough(
         )
 
     def of_all(candidate: Setting) -> float:
-        return loss_within(candidate, ONE_RECORD, LARGEST_WORK, False).epsilon / epsilon
+        loss = loss_of(candidate, ONE_RECORD, renyi=False, largest_work=LARGEST_WORK)
+        return loss.epsilon / epsilon
 
     if size is None or len(prior) == 2 or not isinstance(setting.law, ExponentialWeights):
         return solved(setting, of_all, True)
     known: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
 
     def of_known(candidate: Setting) -> float:
-        own = candidate.law
-        assert isinstance(own, ExponentialWeights)  # it was for the first one
-        error = 2 * (own.widths.log_error(size, setting.prior_array) + SUM_ERROR)
-        return (loss_of_pairs(own, size, prior, known) + error) / epsilon * (1 + _MARGIN)
+        error = 2 * candidate.law.widths.log_error(size, setting.prior_array)  # type: ignore[union-attr]
+        return (_loss_of(candidate, known) + error) / epsilon * (1 + _MARGIN)
 
     found, near = setting, False
     while True:
-        bad = bad_pairs(found)
-        named = [(pair.first, pair.second) for pair in bad]
-        if not bad or named[0] in known:
+        bad = worst_pair(found)
+        if bad is None or (bad.first, bad.second) in known:
             return solved(found, of_all, not near)
         # From there on only the scale is sought, which more pairs can only raise.
-        near = near or (len(known) > 0 and bad[0].epsilon <= epsilon * (1 + _NEAR))
-        known += [pair for pair in named if pair not in known]
+        near = near or (len(known) > 0 and bad.epsilon <= epsilon * (1 + _NEAR))
+        known.append((bad.first, bad.second))
         found = solved(found if near else setting, of_known, not near)
         if of_all(found) <= 1:
             return found
+
+
+def _loss_of(setting: Setting, pairs: list[tuple[tuple[int, ...], tuple[int, ...]]]) -> float:
+    """The largest |log-ratio| of these pairs alone."""
+    laws = {
+        counts: setting.mechanism.log_pmf(counts, setting.prior)[1]
+        for counts in chain.from_iterable(pairs)
+    }
+    return max(float(np.abs(laws[first] - laws[second]).max()) for first, second in pairs)

@@ -13,7 +13,7 @@ from dp_accounting.pld.privacy_loss_distribution import (
 )
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, privacy_profile
-from opendp_bayes.accounting.exact import worst_pair
+from opendp_bayes.accounting.losses import worst_pair
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes_research import privacy_loss_distribution

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.accounting import exact
+from opendp_bayes.accounting.divergences import WorstPair
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes_research import calibrate_thoroughly, thorough as module
 
@@ -43,9 +43,9 @@ def test_thorough_chooses_the_smoothness_too() -> None:
 def test_one_look_at_all_pairs_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control: with a pair that is not the worst alone, the loss is too large."""
     template = ob.mechanisms.SmoothHellingerExponential(1.0)
-    only = exact.WorstPair((10, 10, 10), (11, 9, 10), 0.0)
-    monkeypatch.setattr(module, "bad_pairs", lambda *_, **__: (only,))
-    monkeypatch.setattr(module, "loss_within", lambda *_: ob.PrivacyLoss(0.0, 0.0, 0.0))
+    only = WorstPair((10, 10, 10), (11, 9, 10), 0.0)
+    monkeypatch.setattr(module, "worst_pair", lambda _: only)
+    monkeypatch.setattr(module, "loss_of", lambda *_, **__: ob.PrivacyLoss(0.0, 0.0, 0.0))
     found = calibrate_thoroughly(template, size=30, prior=ONES, epsilon=1.0)
     assert ob.exact_loss(found, size=30, prior=ONES).epsilon > 1.01
 
@@ -62,17 +62,18 @@ def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch
     """
     setting = {"size": 60, "prior": ONES, "epsilon": 1.0}
     looks, widths = [], []
-    look = module.bad_pairs
+    look = module.worst_pair
     for near in (module._NEAR, 0.0):
         seen: list[float] = []
 
         def counted(setting: Setting, _seen: list[float] = seen) -> Any:
-            pairs = look(setting)
-            _seen.append(pairs[0].epsilon)
-            return pairs
+            pair = look(setting)
+            assert pair is not None
+            _seen.append(pair.epsilon)
+            return pair
 
         monkeypatch.setattr(module, "_NEAR", near)
-        monkeypatch.setattr(module, "bad_pairs", counted)
+        monkeypatch.setattr(module, "worst_pair", counted)
         template = ob.mechanisms.SmoothHellingerExponential(1.0)
         found = calibrate_thoroughly(template, **setting)
         assert 1 - 1e-6 <= ob.exact_loss(found, size=60, prior=ONES).epsilon <= 1

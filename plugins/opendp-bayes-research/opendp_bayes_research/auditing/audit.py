@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes import exact_loss, privacy_profile
-from opendp_bayes.accounting.exact import worst_pair
+from opendp_bayes.accounting.losses import worst_pair
 from opendp_bayes.mathematics.validation import Floats, Integers, as_level, as_positive, as_size
 from opendp_bayes.mechanisms import Mechanism
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD

@@ -14,19 +14,17 @@ import pytest
 from scipy import special
 
 from opendp_bayes import KNormParameters, LaplaceParameters, exact_loss, privacy_profile
-from opendp_bayes.accounting import exact, pairs as pairs_module, profile
+from opendp_bayes.accounting import losses as module, pairs as pairs_module
 from opendp_bayes.accounting.divergences import (
     FINE_ORDERS_LESS_ONE,
     Block,
-    WorstPair,
     concentrated,
     hockey_stick,
 )
-from opendp_bayes.accounting.exact import worst_pair
-from opendp_bayes.accounting.exponential import enumeration, large_simplex, two_categories
+from opendp_bayes.accounting.exponential import enumeration, two_categories
+from opendp_bayes.accounting.losses import delta_from_bounds, loss_of, worst_pair
 from opendp_bayes.accounting.noise import NoisePairs
 from opendp_bayes.accounting.pairs import pairs_of, work_of
-from opendp_bayes.accounting.profile import delta_from_bounds, feasible_loss
 from opendp_bayes.mathematics.simplex import candidates
 from opendp_bayes.mechanisms import (
     HellingerExponential,
@@ -351,7 +349,7 @@ def test_a_group_beyond_those_examined_is_bounded_by_sums(monkeypatch: pytest.Mo
     laws = ball_laws(mechanism, size, prior)
     one, two = (exact_loss(mechanism, size=size, prior=prior, d_in=d_in).epsilon for d_in in (1, 2))
     monkeypatch.setattr(pairs_module, "LARGEST_GROUP", 2)
-    exact.loss_within.cache_clear()
+    module._loss_of_pairs.cache_clear()
     five = exact_loss(mechanism, size=size, prior=prior, d_in=5).epsilon
     profile = privacy_profile(mechanism, size=size, prior=prior, d_in=5)
     assert profile.method == "proven"
@@ -400,15 +398,15 @@ def test_delta_from_no_bounds() -> None:
 # What the constructors use.
 
 
-def test_feasible_loss_with_a_delta() -> None:
+def test_loss_of_with_a_delta() -> None:
     mechanism, size, prior = SmoothHellingerExponential(1.0, gamma=0.2), 30, (1.0, 1.0)
-    pure = feasible_loss(Setting.of(mechanism, size, prior), d_in=1)
-    assert feasible_loss(Setting.of(mechanism, size, prior), d_in=1, delta=0.05) == pure
+    pure = loss_of(Setting.of(mechanism, size, prior), 1)
+    assert loss_of(Setting.of(mechanism, size, prior), 1, delta=0.05) == pure
     noise = Setting.of(LaplaceParameters(1.0), size, prior)
-    spent = feasible_loss(noise, d_in=1, delta=0.05)
+    spent = loss_of(noise, 1, delta=0.05)
     assert spent.delta == 0.05
-    assert spent.epsilon < feasible_loss(noise, d_in=1).epsilon
-    proven = feasible_loss(Setting.of(mechanism, size, prior), d_in=1, accounting="proven")
+    assert spent.epsilon < loss_of(noise, 1).epsilon
+    proven = loss_of(Setting.of(mechanism, size, prior), 1, accounting="proven")
     assert proven == mechanism.proven_loss(1, size=size, prior=np.array(prior))
     assert pure.epsilon < 0.7 * proven.epsilon
 
@@ -421,10 +419,10 @@ def test_the_proven_bound_with_a_delta_states_it(d_in: int) -> None:
     proven = mechanism.proven_loss(d_in, size=10**6, prior=prior, delta=1e-3)
     pure = mechanism.proven_loss(d_in, size=10**6, prior=prior)
     for accounting in ("exact", "proven"):
-        spent = feasible_loss(setting, d_in=d_in, delta=1e-3, accounting=accounting, renyi=False)
+        spent = loss_of(setting, d_in, delta=1e-3, accounting=accounting, renyi=False)
         assert (spent.epsilon, spent.delta) == (proven.epsilon, 1e-3)
         assert spent.epsilon < 0.2 * pure.epsilon
-        without = feasible_loss(setting, d_in=d_in, accounting=accounting)
+        without = loss_of(setting, d_in, accounting=accounting)
         assert (without.epsilon, without.delta) == (pure.epsilon, 0.0)
 
 
@@ -457,9 +455,9 @@ def test_pairs_are_compared_where_the_work_is_allowed(
     if len(prior) == 2 and not of_flips:
         work = two_categories.work(9, (prior[0], prior[1]))
     assert of_flips or work_of(9, prior) == work
-    assert exact.pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work) is not None
-    assert exact.pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work - 1) is None
-    monkeypatch.setattr(exact, "LARGEST_WORK", work)
+    assert pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work) is not None
+    assert pairs_of(Setting.of(mechanism, 9, prior), Distance.of(1), work - 1) is None
+    monkeypatch.setattr(module, "LARGEST_WORK", work)
     assert worst_pair(Setting.of(mechanism, 9, prior)) is not None
     assert work_of(None, prior) == 0  # only noise has a private size
 
@@ -474,14 +472,14 @@ def test_moves_of_k_norm_noise_are_followed_up_to_a_limit() -> None:
         (1 / 41, 1, True),
     ):
         setting = Setting.of(KNormParameters(scale), 100, prior)
-        found = exact.pairs_of(setting, Distance.of(distance), 10**6)
+        found = pairs_of(setting, Distance.of(distance), 10**6)
         assert (found is not None) is followed
 
 
 def test_the_range_alone_bounds_the_concentrated_loss_where_divergences_take_long(
     fresh: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact, "_RENYI_WORK", 0)
+    monkeypatch.setattr(module, "_RENYI_WORK", 0)
     loss = exact_loss(HellingerExponential(0.37), size=9, prior=(1.0, 1.0))
     assert Fraction(loss.rho) >= Fraction(loss.range) ** 2 / 8
     assert loss.rho == pytest.approx(loss.range**2 / 8, rel=1e-15)
@@ -564,7 +562,7 @@ def test_a_scale_at_which_nothing_is_known_has_the_trivial_profile(size: int) ->
 
 
 def test_the_error_of_permute_and_flip_grows_with_its_exponents() -> None:
-    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(1e-8), 3, (1.0, 1.0)), Distance.of(1), 10**6)
+    pairs = pairs_of(Setting.of(PermuteAndFlip(1e-8), 3, (1.0, 1.0)), Distance.of(1), 10**6)
     assert pairs.log_error > 2.0**-53 / 1e-8
 
 
@@ -599,7 +597,12 @@ def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
 def fresh() -> Iterator[None]:
     """Without what was kept, and keeping nothing of what a test has changed."""
     # Before they are replaced.
-    caches = (exact.loss_within, pairs_of, exact._examine, profile.curve_of)
+    caches = (
+        module._loss_of_pairs,
+        pairs_of,
+        module._examine,
+        module.curve_of,
+    )
     for cache in caches:
         cache.cache_clear()
     yield
@@ -621,7 +624,7 @@ def test_a_delta_holds_for_every_law_within_the_error(error: float) -> None:
                 sum(max(a - math.exp(epsilon) * b, 0) for a, b in zip(*pair, strict=True))
                 for pair in ((P, Q), (Q, P))
             )
-            assert truth <= profile._delta_of(pairs, float(epsilon)) + 1e-16
+            assert truth <= module._delta_of(pairs, float(epsilon)) + 1e-16
             unnoticed += (
                 float(np.max(hockey_stick(next(pairs.blocks()), float(epsilon))))
                 < (1 - 3 * error) * truth
@@ -633,13 +636,11 @@ def test_a_delta_has_room_for_the_rounding_of_its_sum_and_is_never_zero() -> Non
     """`2^-32` is above `2^20` roundings; and what is below the floats is not nothing."""
     certain = Known(tuple(np.log(P)), tuple(np.log(Q)), 0.0)
     computed = float(hockey_stick(next(certain.blocks()), 0.1)[0])
-    assert Fraction(profile._delta_of(certain, 0.1)) >= Fraction(computed) * (
-        1 + Fraction(1, 2**32)
-    )
+    assert Fraction(module._delta_of(certain, 0.1)) >= Fraction(computed) * (1 + Fraction(1, 2**32))
     rare = Known((0.0, -800.0), (0.0, -900.0), 0.0)
     assert hockey_stick(next(rare.blocks()), 0.1) == 0
-    assert profile._delta_of(rare, 0.1) >= math.exp(-700)
-    assert profile._delta_of(replace(certain, log_error=101.0), 0.1) == 1.0
+    assert module._delta_of(rare, 0.1) >= math.exp(-700)
+    assert module._delta_of(replace(certain, log_error=101.0), 0.1) == 1.0
     loss = PrivacyLoss(epsilon=1.0, range=2.0, rho=1.0)
     pure = -math.expm1(0.3 - 1.0) / (1 + math.exp(-1.0))
     assert Fraction(delta_from_bounds(loss, 0.3)) >= Fraction(pure) * (1 + Fraction(1, 2**33))
@@ -663,11 +664,11 @@ def test_a_loss_holds_for_every_law_within_the_error(
     )
     for up in product((True, False), repeat=3):
         pairs = spoiled(P, Q, up, error)
-        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
-        exact._examine.cache_clear()
+        monkeypatch.setattr(module, "pairs_of", lambda *arguments, pairs=pairs: pairs)
+        module._examine.cache_clear()
         for with_renyi in (True, False):
             setting = Setting(HellingerExponential(1.0), 1, (1.0, 1.0))
-            found, _ = exact._examine(setting, 1, with_renyi)
+            found, _ = module._examine(setting, 1, with_renyi)
             assert Fraction(found.epsilon) >= Fraction(float(np.max(np.abs(ratio)))) - Fraction(
                 1, 2**50
             )
@@ -681,32 +682,12 @@ def test_the_errors_of_a_loss_are_added_exactly_and_rounded_up(
 ) -> None:
     for error in np.linspace(1e-9, 0.3, 40).tolist():
         pairs = Known((-1.0, -2.0), (-2.0, -1.0 - 2.0**-20), error)
-        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
-        exact._examine.cache_clear()
-        found, _ = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, False)
+        monkeypatch.setattr(module, "pairs_of", lambda *arguments, pairs=pairs: pairs)
+        module._examine.cache_clear()
+        found, _ = module._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, False)
         assert Fraction(found.epsilon) >= 1 + 2 * Fraction(error)
         assert Fraction(found.range) >= 2 - Fraction(1, 2**20) + 4 * Fraction(error)
         assert Fraction(found.rho) >= Fraction(found.range) ** 2 / 8
-
-
-def test_the_errors_of_a_loss_of_many_candidates_are_added_exactly(
-    fresh: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of the sampler, and of the sums over all candidates."""
-    of_sums = 2.0**-20
-    found = large_simplex.Worst(2.5, (WorstPair((1, 0, 0), (0, 1, 0), 1.25),))
-    monkeypatch.setattr(large_simplex, "worst_pair", lambda *arguments: found)
-    monkeypatch.setattr(large_simplex, "SUM_ERROR", of_sums)
-    monkeypatch.setattr(exact, "_RENYI_WORK", 0)
-    for error in np.linspace(1e-9, 0.3, 40).tolist():
-        both = Fraction(error) + Fraction(of_sums)
-        pairs = Known((), (), error)
-        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
-        exact._examine.cache_clear()
-        loss, _ = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0, 1.0)), 1, False)
-        assert Fraction(loss.epsilon) >= Fraction(5, 4) + 2 * both
-        assert Fraction(loss.range) >= Fraction(5, 2) + 4 * both
-        assert Fraction(loss.rho) >= Fraction(loss.range) ** 2 / 8
 
 
 def test_a_pair_is_passed_over_only_where_its_error_is_counted(
@@ -728,8 +709,8 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
 
     for spread in np.linspace(1.0, 2.0, 201).tolist():
         pairs = Several((spread,), (), error)
-        monkeypatch.setattr(exact, "pairs_of", lambda *arguments, pairs=pairs: pairs)
-        exact._examine.cache_clear()
+        monkeypatch.setattr(module, "pairs_of", lambda *arguments, pairs=pairs: pairs)
+        module._examine.cache_clear()
         alone = [
             min(
                 float(concentrated(block, error, np.nanmax(np.abs(block.log_ratio), axis=0))[0]),
@@ -738,7 +719,7 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
             for block in pairs.blocks()
         ]
         allowed = alone[2]
-        found, _ = exact._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True)
+        found, _ = module._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True)
         assert found.rho >= max(alone) * (1 - 1e-12)
         between += (second + 2 * error) ** 2 / 8 <= max(alone[:2]) < allowed
     assert between > 0
@@ -748,7 +729,7 @@ def test_groups_are_sums_rounded_up() -> None:
     values = [0.1, 0.3, 0.7]
     for number, rest in product(range(1, 12), range(3)):
         largest = max(map(Fraction, values[:rest]), default=Fraction(0))
-        assert Fraction(exact._repeated(values, number, rest)) >= number * Fraction(0.7) + largest
+        assert Fraction(module._repeated(values, number, rest)) >= number * Fraction(0.7) + largest
 
 
 def test_a_concentrated_loss_of_groups_is_rounded_up(
@@ -757,13 +738,13 @@ def test_a_concentrated_loss_of_groups_is_rounded_up(
     """`d^2` times that of neighbours, and an eighth of the squared range, whichever is less, beyond
     the groups that are examined.
     """
-    monkeypatch.setattr(exact, "largest_group", lambda setting: 1)
+    monkeypatch.setattr(module, "largest_group", lambda setting: 1)
     mechanism = HellingerExponential(1.0, sensitivity="local")
     for value in np.linspace(0.1, 3.3, 30).tolist():
         for of_pair, spread in ((value, 1e3), (1e6, value)):
             found = PrivacyLoss(epsilon=9.0, range=spread, rho=of_pair), ()
-            monkeypatch.setattr(exact, "_examine", lambda *arguments, found=found: found)
-            exact.loss_within.cache_clear()
+            monkeypatch.setattr(module, "_examine", lambda *arguments, found=found: found)
+            module._loss_of_pairs.cache_clear()
             rho = Fraction(exact_loss(mechanism, size=5, prior=(1.0, 1.0), d_in=3).rho)
             assert rho >= min(9 * Fraction(of_pair), Fraction(spread) ** 2 / 8)
 
@@ -774,11 +755,11 @@ def test_the_error_of_the_mechanism_is_that_of_its_pairs(
 ) -> None:
     for kind in (HellingerExponential, SmoothHellingerExponential):
         monkeypatch.setattr(kind, "log_error", lambda self, size, prior: 0.1)
-        pairs = exact.pairs_of(Setting.of(kind(0.7), 5, prior), Distance.of(1), 10**6)
+        pairs = pairs_of(Setting.of(kind(0.7), 5, prior), Distance.of(1), 10**6)
         assert pairs is not None
         assert pairs.log_error >= 0.1
     monkeypatch.setattr(pairs_module, "LAW_ERROR", 0.1)
-    pairs = exact.pairs_of(Setting.of(PermuteAndFlip(2.0**-20), 5, prior), Distance.of(1), 10**6)
+    pairs = pairs_of(Setting.of(PermuteAndFlip(2.0**-20), 5, prior), Distance.of(1), 10**6)
     assert pairs is not None
     assert Fraction(pairs.log_error) >= Fraction(0.1) + Fraction(1, 2**30)
 
@@ -795,20 +776,20 @@ def test_the_error_of_noise_is_that_of_every_count_that_moves(
         (LaplaceParameters(1.0, total="private"), None, (1.0, 1.0), 2, 0.2),
         (KNormParameters(1.0), 5, (1.0, 1.0, 1.0), 1, 0.1),
     ):
-        pairs = exact.pairs_of(Setting.of(mechanism, size, prior), Distance.of(d_in), 10**6)
+        pairs = pairs_of(Setting.of(mechanism, size, prior), Distance.of(d_in), 10**6)
         assert pairs is not None
         assert pairs.log_error >= error
 
 
 def test_the_concentrated_loss_of_noise_counts_its_error_for_every_copy() -> None:
-    certain = exact._concentrated_of(NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2))
+    certain = module._concentrated_of(NoisePairs((np.log(P), np.log(Q)), 0.0, copies=2))
     block = next(NoisePairs((np.log(P), np.log(Q)), 0.0).blocks())
     with_error, without = (
         2 * concentrated(block, error, np.max(block.log_ratio, axis=0), FINE_ORDERS_LESS_ONE)[0]
         for error in (0.05, 0.0)
     )
     assert certain == without < 0.5 * with_error
-    spoilt = exact._concentrated_of(NoisePairs((np.log(P), np.log(Q)), 0.05, copies=2))
+    spoilt = module._concentrated_of(NoisePairs((np.log(P), np.log(Q)), 0.05, copies=2))
     assert spoilt == with_error
 
 
