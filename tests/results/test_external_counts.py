@@ -7,7 +7,7 @@ import json
 import math
 import warnings
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 from types import SimpleNamespace
 from typing import Any
 
@@ -234,6 +234,21 @@ class Measurement:
 KEYS = {"a": ["x", "y"], "b": ["p", "q", None], "c": [1, 2]}
 PAIR = Measurement(np.arange(6) - 1, ("a", "b"), 3.0)
 OTHER = Measurement(np.arange(6) + 2, ("b", "c"), 2.0)
+
+
+@pytest.mark.parametrize("clique", [c for n in (1, 2, 3) for c in permutations(KEYS, n)])
+def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, ...]) -> None:
+    """Whatever the order of the keys and of the alphabet is."""
+    columns = {name: ["(null)" if x is None else x for x in KEYS[name]] for name in clique}
+    cells = list(product(*columns.values()))
+    drawn = np.arange(len(cells)) - 1
+    (found,) = ob.noisy_tables(
+        [Measurement(drawn, clique, 3.0)], keys=KEYS, mechanism="gaussian_parameters"
+    ).values()
+    assert found.drawn == tuple(drawn.tolist())
+    wanted = cells if len(clique) > 1 else [cell for (cell,) in cells]
+    assert found.categories == tuple(wanted)
+    assert found.axes == (clique if len(clique) > 1 else ())
 
 
 @pytest.mark.usefixtures("short_chains")

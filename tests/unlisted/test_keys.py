@@ -156,8 +156,11 @@ def test_parts_see_one_choice_of_the_rows_of_each_person(
 
 @pytest.mark.parametrize("unit", ["contributions", "changes"])
 @pytest.mark.parametrize("number", [1, 2])
-def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int) -> None:
-    """Each count moves by as many people as there are, two where one is exchanged."""
+@pytest.mark.parametrize("nulls", ["a", "none", ob.DROP])
+def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, nulls: Any) -> None:
+    """Each count moves by as many people as there are, two where one is exchanged; who has a value
+    and a null that is counted with it is one all the same.
+    """
     context = dp.Context.compositor(
         pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
         privacy_unit=dp.unit_of(**{unit: number}, identifier="person"),
@@ -165,9 +168,35 @@ def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int) -
         split_evenly_over=1,
     )
     query = context.query().truncate_per_group(3)
-    asked = ob.discover(query, "x", nulls=ob.DROP)
+    asked = ob.discover(query, "x", nulls=nulls)
     people = number * (2 if unit == "changes" else 1)
     assert asked._asked.distance == ob.Distance.limited(3 * people, people)
+
+
+@pytest.mark.parametrize(
+    ("step", "people"),
+    [
+        (lambda query: query, True),
+        (lambda query: query.with_columns(y=pl.col("person") % 2), True),
+        (lambda query: query.select("person", "x"), True),
+        (lambda query: query.select("x"), False),
+        (lambda query: query.with_columns(person=pl.col("person") % 2), False),
+        (lambda query: query.with_columns(person=pl.lit(1)), False),
+        (lambda query: query.select("x", person=pl.col("person") + 1), False),
+    ],
+)
+def test_people_are_those_of_the_column_that_the_unit_names(step: Any, people: bool) -> None:
+    """One that the plan computes anew under its name is no identifier, and records are counted."""
+    context = dp.Context.compositor(
+        pl.LazyFrame({"person": [1, 2], "x": ["a", "b"]}),
+        privacy_unit=dp.unit_of(contributions=1, identifier="person"),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    query: Any = context.query()
+    asked = ob.discover(step(query.truncate_per_group(3)), "x", nulls=ob.DROP)._asked
+    assert asked.space.people is people
+    assert asked.distance == ob.Distance.limited(3, 1 if people else 3)
 
 
 def test_a_person_is_counted_once_for_a_value() -> None:

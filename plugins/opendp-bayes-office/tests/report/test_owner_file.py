@@ -6,6 +6,7 @@ import pytest
 
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.owner_file import facts
+from opendp_bayes_office.report.specification import Reading
 from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 
 OWNER = """\
@@ -128,6 +129,56 @@ def test_how_the_file_is_read_is_the_owners(line: str, message: str) -> None:
     silent = OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
     with pytest.raises(SpecificationError, match=r"for the owner .* leave it out"):
         answered(f"{line}\n{question()}", silent)
+
+
+#: Every way of reading a file, with another that a question may try.
+READ = {
+    "separator": ('";"', '","'),
+    "encoding": ('"latin-1"', '"cp437"'),
+    "trim": ("true", "false"),
+    "null_values": ('["NA", -9]', '["NA"]'),
+    "blank_lines": ('"null"', '"skip"'),
+    "labels": ("true", "false"),
+    "sheet": ('"one"', '"two"'),
+    "glob": ("true", "false"),
+}
+
+
+@pytest.mark.parametrize("field", Reading.__struct_fields__)
+def test_every_way_of_reading_is_the_owners(field: str) -> None:
+    own, other = READ[field]
+    owner = f"{field} = {own}\n" + OWNER.replace('separator = ";"\nencoding = "latin-1"\n', "")
+    silent = answered(question(), owner)
+    assert getattr(silent, field) == getattr(read_owner_file(owner), field)
+    assert answered(f"{field} = {own}\n{question()}", owner) == silent
+    with pytest.raises(SpecificationError, match=f"{field}=.*: is for the owner"):
+        answered(f"{field} = {other}\n{question()}", owner)
+
+
+@pytest.mark.parametrize("nulls", ["c", "none"])
+@pytest.mark.parametrize("chosen", [None, ["b"], ["c", "a"], "discover"])
+def test_every_way_of_cleaning_a_column_is_the_owners(nulls: str, chosen: Any) -> None:
+    """Spellings of what is counted, and of no value where that is a category, are all there."""
+    recode = {"A": "a", "B": "b", "C": "c", "?": nulls}
+    written = ", ".join(f"{value!r} = {label!r}" for value, label in recode.items())
+    facts = f"null_values = ['-']\nrecode = {{ {written} }}\ndiscover = true\n"
+    owner = OWNER.replace('nulls = "c"', f"nulls = {nulls!r}\n{facts}")
+    owner = owner.replace("{ epsilon = 3.0 }", "{ epsilon = 3.0, delta = 1e-5 }")
+    asked = "" if chosen is None else f"categories = {chosen!r}\n"
+
+    def column(more: str = "") -> Any:
+        rest = f"[columns.vote]\n{asked}{more}"
+        return answered(question("epsilon = 1.0\ndelta = 1e-6", rest), owner).columns["vote"]
+
+    found = column()
+    everything = chosen in (None, "discover")
+    counted = {*recode.values()} if everything else {*chosen, nulls}
+    assert found.recode == {value: label for value, label in recode.items() if label in counted}
+    assert (found.nulls, found.null_values) == (nulls, ["-"])
+    assert column(f"nulls = {nulls!r}\nnull_values = ['-']") == found
+    for other in ("null_values = ['--']", "nulls = 'd'", "recode = { D = 'a' }"):
+        with pytest.raises(SpecificationError, match="is for the owner of the data to state"):
+            column(other)
 
 
 def test_an_owner_who_is_silent_allows_no_other_measure() -> None:
