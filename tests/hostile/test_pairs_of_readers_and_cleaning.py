@@ -28,7 +28,17 @@ from opendp_bayes_office.files.files import (
 RECORDS = [
     record
     for at, record in enumerate(
-        (("a", 1), (" a ", 2), ("-9", -9), ("-8", 1), ("b", -8), ("b", None), (None, 2), ("", 1))
+        (
+            ("a", 1),
+            (" a ", 2),
+            ("-9", -9),
+            ("-8", 1),
+            ("b", -8),
+            ("b", None),
+            (None, 2),
+            ("", 1),
+            ("  ", 3),
+        )
     )
     for _ in range(1 + at)
 ]

@@ -5,7 +5,7 @@ the posterior answers.
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 from types import SimpleNamespace
 from unittest.mock import patch
 
@@ -458,6 +458,13 @@ def test_answers_agree_with_its_own_draws(posterior):
     inside = ((lower < draws) & (draws < upper)).mean(axis=0)
     assert inside == pytest.approx(0.9, abs=0.05)  # of 300 states of the chains
     assert posterior.mean().sum() == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_difference_above_0_is_a_ratio_above_1_and_as_sure(posterior):
+    """Both are of the two categories among themselves, whose draws are worth more."""
+    for first, second in combinations(posterior.categories, 2):
+        ratio = posterior.ratio(first, second).probability()
+        assert posterior.difference(first, second).probability() == ratio
 
 
 def test_marginals_and_conditionals_are_those_of_draws(posterior):

@@ -160,6 +160,15 @@ def test_an_interval_leaves_out_no_more_than_its_tails(made):
         assert p[last + 1 :].sum() <= tail < p[last:].sum()
 
 
+def test_what_is_beyond_an_interval_may_be_its_whole_tail():
+    def at_least(ends, levels):
+        return np.broadcast_to(ends / 4, (levels.size, ends.size))
+
+    found = quantiles_of(tuple("abcd"), [0.5], None, at_least, no_law)[0.5]
+    assert found.interval(0.5) == ("b", "c")
+    assert found.interval(0.51) == ("a", "d")
+
+
 def test_of_one_variable_of_a_joint_table():
     cells = tuple(itertools.product(("n", "s"), ("low", "middle", "high")))
     table = Release(

@@ -338,6 +338,41 @@ def test_a_frame_that_has_no_schema_shows_nothing_of_its_file(read, text, tmp_pa
     assert caught.value.__context__ is None
 
 
+#: Frames with a column of which no Context has the values.
+LEFT_OUT = {
+    "object of pandas": lambda: pd.DataFrame({"vote": ["a", "b"], "who": [1, "x"]}).astype(
+        {"vote": "string", "who": "object"}
+    ),
+    "duration": lambda: DATA.with_columns(who=pl.duration(days="id")),
+    "decimal": lambda: DATA.with_columns(who=pl.col("id").cast(pl.Decimal(5, 2))),
+    "list": lambda: DATA.with_columns(who=pl.concat_list("id", "g")),
+}
+IN_GROUPS = {"vote": ["a", "b"], "who": ["x", "y"]}
+#: What such a column may be asked for as.
+AS = {
+    "identifier": lambda frame: opened(frame, dp.unit_of(contributions=1, identifier="who")),
+    "column": lambda frame: ob.posterior(one_query(frame), **(TEXT | {"column": "who"})),
+    "one of two": lambda frame: ob.posterior(one_query(frame), ["vote", "who"]),
+    "groups": lambda frame: ob.posterior(one_query(frame), "vote", by="who", categories=IN_GROUPS),
+    "a question": lambda frame: ob.survey(one_query(frame), {"q": TEXT | {"column": "who"}}),
+    "categories to discover": lambda frame: ob.discover(one_query(frame), "who"),
+    "a condition": lambda frame: ob.posterior(
+        one_query(frame).filter(pl.col("who").is_not_null()), **TEXT
+    ),
+}
+
+
+def one_query(frame):
+    return opened(frame, loss=dp.loss_of(epsilon=1.0, delta=1e-8), split_evenly_over=1).query()
+
+
+@pytest.mark.parametrize("kind", LEFT_OUT)
+@pytest.mark.parametrize("role", AS)
+def test_a_column_without_values_says_why_whatever_it_is_asked_for_as(kind, role):
+    with pytest.raises(ValueError, match=r"who'.* left out of the Context\. .*frame"):
+        AS[role](LEFT_OUT[kind]())
+
+
 def test_without_narwhals_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
     with pytest.raises(

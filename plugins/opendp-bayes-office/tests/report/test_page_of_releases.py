@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.display.wording import at_most
 from opendp_bayes_office.report.page import rendered
 from opendp_bayes_office.report.report_document import Report
+from opendp_bayes_office.report.statements import guarantee
 from tests.helpers.command_line import run
 
 LOSSES = {
@@ -107,3 +109,26 @@ def test_a_first_release_becomes_a_page(tmp_path: Path, monkeypatch: pytest.Monk
     assert remedy, shown
     assert run(*remedy[1].split(), "-o", "page.html") == "page.html: a report of 1 result.\n"
     assert "votes-vote" in text_of(Path("page.html").read_text())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("first", ["laplace_parameters", "hellinger_exponential"])
+@pytest.mark.parametrize("second", ["laplace_parameters", "hellinger_exponential"])
+def test_the_page_of_several_releases_states_the_sum_of_each_part_of_their_losses(
+    loss: str, first: str, second: str
+) -> None:
+    """Also where the first of them spends no δ, or the second does not."""
+    laws = {"one": first, "other": second}
+    town = {"column": "town", "categories": ["a", "b"], "nulls": "a", "unknown": "b", "size": 400}
+    unit = dp.unit_of(changes=1)
+    opened = ob.context(
+        FRAME.lazy(), privacy_unit=unit, privacy_loss=LOSSES[loss], split_evenly_over=1
+    )
+    asked = {name: {**town, "mechanism": law} for name, law in laws.items()}
+    survey = ob.survey(opened.query(), asked).release()
+    name, sign = ("rho", "ρ") if loss == "rho" else ("epsilon", "ε")
+    said = f"{sign} = {at_most(getattr(survey.loss, name))}"
+    if survey.loss.delta:
+        said += f", δ = {at_most(survey.loss.delta)}"
+    assert guarantee(Report.read(survey.to_json(), "Both"))["loss"] == said
+    assert bool(survey.loss.delta) == (loss == "delta" and "laplace_parameters" in laws.values())
