@@ -251,6 +251,13 @@ def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, 
     assert found.axes == (clique if len(clique) > 1 else ())
 
 
+def test_a_label_that_reads_like_that_of_nulls_is_another() -> None:
+    drawn = Measurement(np.arange(3), ("a",), 3.0)
+    keys = {"a": ["(null)", None, "((NULL))"]}
+    (found,) = ob.noisy_tables([drawn], keys=keys, mechanism="gaussian_parameters").values()
+    assert found.categories == ("(null)", "(((null)))", "((NULL))")
+
+
 @pytest.mark.usefixtures("short_chains")
 def test_marginals_of_a_contingency_table() -> None:
     single = [Measurement(np.array([4, 9]), ("c",), 1.0), Measurement([5, 8], ("c",), 2.0)]

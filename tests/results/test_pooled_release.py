@@ -56,6 +56,15 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
         NORTH.to_frame(1.0)
 
 
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.95])
+def test_what_the_others_are_worth_is_of_the_level_that_is_asked_for(level: float) -> None:
+    own = np.geomspace(1.0, 500.0, 40).reshape(4, 10, 1) * np.ones(2)
+    found = pooled_of(("north", "south"), [[4, 0], [10, 90]], own)
+    middle, low, high = np.quantile(found.kappa, [0.5, (1 - level) / 2, (1 + level) / 2])
+    shown = f"worth {middle:.3g} records to a group ({100 * level:g} %: {low:.3g} to {high:.3g})"
+    assert shown in str(found.sheet(level)).replace("\n", " ")
+
+
 @pytest.mark.parametrize(
     ("truncated", "kept"), [(False, ""), (True, ""), (True, "the last row of each id")]
 )

@@ -3,6 +3,7 @@ is accepted does not move with other rows.
 """
 
 import itertools
+import operator
 import re
 from collections import Counter
 from functools import cache
@@ -39,6 +40,26 @@ def test_a_categorical_is_read_by_its_label_alone():
     assert [outcome(expr) for expr in (*by_label, c.cast(pl.Enum(["a"])))] == [None] * 6
     for expr in (c == "a", c.fill_null("a"), c.cast(pl.Int64), c.replace("a", "b")):
         assert "'c' is a Categorical, whose codes are read here" in str(outcome(expr))
+
+
+#: Two operands, and constants that fit some types and not others.
+OF_TWO = {
+    **{name: getattr(operator, name) for name in ("eq", "ge", "sub", "or_")},
+    "ne_missing": pl.Expr.ne_missing,
+}
+CONSTANTS = (True, 1, 1.5, "a", "no label")
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_a_constant_has_to_fit_on_either_side(name):
+    """Of a column of each type: what is refused on the right is refused on the left."""
+    combine, refused = OF_TWO[name], 0
+    for column, constant in itertools.product(every.SCHEMA, CONSTANTS):
+        own, literal = pl.col(column), pl.lit(constant)
+        sides = [outcome(combine(own, literal)), outcome(combine(literal, own))]
+        assert (sides[0] is None) == (sides[1] is None), (column, constant, sides)
+        refused += sides[0] is not None
+    assert 0 < refused < len(every.SCHEMA) * len(CONSTANTS)
 
 
 #: Methods whose expressions are accepted, for the receivers and arguments that fit.

@@ -177,7 +177,7 @@ def test_every_way_of_cleaning_a_column_is_the_owners(nulls: str, chosen: Any) -
     assert (found.nulls, found.null_values) == (nulls, ["-"])
     assert column(f"nulls = {nulls!r}\nnull_values = ['-']") == found
     for other in ("null_values = ['--']", "nulls = 'd'", "recode = { D = 'a' }"):
-        with pytest.raises(SpecificationError, match="is for the owner of the data to state"):
+        with pytest.raises(SpecificationError, match="is for the owner"):
             column(other)
 
 
