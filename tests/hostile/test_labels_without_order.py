@@ -18,6 +18,7 @@ from opendp_bayes.inference.learned.intensity_law import STEP
 from opendp_bayes.inference.learned.margins import SCALES, WIDTH, margins_of
 from opendp_bayes.inference.learned.noised_table import table_of
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from tests.helpers.releases import guarantee
 
 AGES = ["18-29", "30-44", "45-64", "65+"]
@@ -243,3 +244,5 @@ def test_what_any_of_combined_releases_leaves_out_is_left_out(order: int) -> Non
     listed = ob.Release((3, 2, 4), ("a", "b", "none"), (1.0,) * 3, noise, guarantee(None))
     own = replace(listed, drawn=(2, 4, 3), nulls=("none",))
     assert ob.combine([listed, own][::order], records="same").unordered == ("none",)
+    tables = {name: replace(one, columns=("v",)) for name, one in {"x": listed, "y": own}.items()}
+    assert NoisyTables.of([*tables.items()][::order]).unordered == {"v": ("none",)}
