@@ -15,6 +15,7 @@ from opendp_bayes.display.pictures import (
     first_of,
     plot_panel,
     plot_panels,
+    plot_ranked,
     pyplot,
     wrapped,
     write_above,
@@ -22,7 +23,7 @@ from opendp_bayes.display.pictures import (
 from opendp_bayes.display.wording import EVERYTHING_ELSE, group_name, in_words, label_said
 from opendp_bayes.mathematics.validation import Floats, as_level, as_names
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.labels import distinct, numbered
+from opendp_bayes.release_format.labels import distinct, numbered, position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import noise_aware_estimate, plug_in_estimate
 from opendp_bayes.results.inferred_release import InferredRelease
@@ -81,6 +82,26 @@ def plot_groups(
     ]
     said = f"All groups together: {in_words(guarantee)}{first_of(len(releases), 'groups')}"
     return plot_panels(panels, said, columns, alike=True)
+
+
+def plot_ranking(
+    releases: Mapping[Key, InferredRelease],
+    guarantee: PrivacyGuarantee,
+    category: Any,
+    level: float,
+    title: str | None,
+) -> "Axes":
+    """The share of one category in all groups; `GroupedRelease.plot_category`."""
+    bounds = []
+    for release in releases.values():
+        place = position_of(category, release.categories)
+        bounds.append(noise_aware_estimate(release, level).bounds[:, place])
+    said = (
+        f"Share of {label_said(group_name(category))} in each group, with {100 * level:.6g} %"
+        f" intervals.\nAll groups together: {in_lines(guarantee)}"
+    )
+    names = [label_said(group_name(group)) for group in releases]
+    return plot_ranked(names, np.array(bounds).T, said, None, title)
 
 
 def _panel_of_release(release: InferredRelease, level: float, title: str) -> Panel:

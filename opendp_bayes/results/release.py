@@ -634,6 +634,34 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         columns = as_size(columns, "columns", "columns")
         return plot_groups(self, self.guarantee, columns, as_level(level))
 
+    def plot_category(
+        self, label: Label, *, level: float = 0.95, title: str | None = None
+    ) -> "Axes":
+        """Draw the share of one category in every group, from the highest down, and return the
+        axes. Of more than 40 groups the first and last twenty have names; the rest is a band.
+
+        Parameters
+        ----------
+        label : str or int or bool or tuple
+            The category.
+        level : float, default 0.95
+            The probability of the intervals.
+        title : str, optional
+            Stands above.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib, which the extra `plot` installs.
+        KeyError
+            For what is no category.
+        ValueError
+            Unless `0 < level < 1`.
+        """
+        from opendp_bayes.results.figures import plot_ranking
+
+        return plot_ranking(self, self.guarantee, label, as_level(level), title)
+
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
         """Sheet of the release: counts, means and intervals of probability `level` for every group,
         and the guarantee.

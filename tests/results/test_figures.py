@@ -8,8 +8,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
+import opendp_bayes as ob
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
 from opendp_bayes.display.pictures import Panel, plot_panels
+from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import changed, guarantee
 
 PAIR = Release(
@@ -146,3 +148,29 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 def test_an_impossible_level_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
         PAIR.plot(level=level)
+
+
+@pytest.mark.parametrize("number", [3, 40, 41, 120])
+def test_one_category_in_many_groups_is_ranked(number: int) -> None:
+    rng = np.random.default_rng(number)
+    counts = [(int(first), 300 - int(first)) for first in rng.integers(20, 280, number)]
+    names = tuple(f"g{at}" for at in range(number))
+    noise = ob.LaplaceParameters(1.0, total="private")
+    groups = GroupedRelease(names, tuple(counts), ("yes", "no"), (1.0, 1.0), noise, guarantee(None))
+    ax = groups.plot_category("no", level=0.8, title="Shares")
+    means = {name: groups[name].posterior["no"].mean() for name in names}
+    ranked = sorted(means, key=lambda name: -means[name])
+    shown = [text.get_text() for text in ax.get_yticklabels() if text.get_text()]
+    if number <= 40:
+        assert shown == ranked
+        assert not ax.collections[1:]
+    else:
+        assert shown == [*ranked[:20], f"{number - 40} between", *ranked[-20:]]
+        (line,) = [line for line in ax.lines if len(line.get_xdata()) == number - 40]
+        assert line.get_xdata() == pytest.approx([means[name] for name in ranked[20:-20]])
+    drawn = ax.containers[0].lines[0].get_xdata()
+    assert drawn[~np.isnan(drawn)][[0, -1]] == pytest.approx([means[ranked[0]], means[ranked[-1]]])
+    assert "80 % intervals" in ax.texts[0].get_text()
+    assert ax.get_title(loc="left") == "Shares"
+    with pytest.raises(KeyError, match="'maybe': is not a category"):
+        groups.plot_category("maybe")
