@@ -10,6 +10,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.losses import curve_of, delta_from_rho, loss_of
+from opendp_bayes.accounting.pairs import all_pairs, largest_group
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.unlisted.threshold_losses import (
@@ -177,3 +178,14 @@ def test_a_discovery_loses_no_more_than_the_map(law: Any, keys: int, records: in
     assert exact <= loss.delta * (1 + 1e-9)
     whole = loss_of_discovery(Discovery(law), keys * records, concentrated=False, delta=1e-3)
     assert (loss.epsilon, loss.delta) <= (whole.epsilon * (1 + 1e-9), whole.delta * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(("size", "k"), [(10, 2), (3000, 2), (5000, 2), (12, 3), (60, 3)])
+def test_groups_are_compared_up_to_the_largest_that_is_feasible(size: int, k: int) -> None:
+    setting = Setting.of(ob.mechanisms.HellingerExponential(0.5), size, np.ones(k))
+    most = largest_group(setting)
+    for records in range(1, most + 1):
+        found = all_pairs(setting, Distance.of(records))
+        assert found is not None
+        assert len(found) == records
+    assert all_pairs(setting, Distance.of(most + 1)) is None

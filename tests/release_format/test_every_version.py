@@ -112,7 +112,9 @@ def test_a_document_is_written_as_it_was(path: Path) -> None:
 
 
 def classes_with(method: str) -> set[str]:
-    """Names of the classes in the package and its plugins that define a method."""
+    """Names of the classes in the package and its plugins that define a method, and are more than
+    protocols of others.
+    """
     texts = (path.read_text("utf-8") for path in SOURCES)
     return {
         node.name
@@ -120,6 +122,7 @@ def classes_with(method: str) -> set[str]:
         if f"def {method}(" in text
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.ClassDef)
+        and "Protocol" not in map(ast.unparse, node.bases)
         and any(isinstance(of, ast.FunctionDef) and of.name == method for of in node.body)
     }
 
