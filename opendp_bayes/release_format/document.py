@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,18 +19,10 @@ from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
-NAME: Final = "opendp-bayes release"
-VERSION: Final = 2
-
+D = TypeVar("D", bound="Document")
+T = TypeVar("T")
 #: What must hold, and the message where it does not.
 Rule = tuple[bool, str]
-
-
-def check_rules(rules: Sequence[Rule]) -> None:
-    """Raise `ValueError` where fields do not agree with each other."""
-    for holds, message in rules:
-        if not holds:
-            raise ValueError(message)
 
 
 def field_of(description: str, **constraints: Any) -> msgspec.Meta:
@@ -49,14 +41,6 @@ _Bound = Annotated[
 
 
 _AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
-Squared = Annotated[
-    _AtLeastOne | None,
-    field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
-]
-Largest = Annotated[
-    _AtLeastOne | None,
-    field_of("The most records by which one count moves, where fewer than d_in."),
-]
 
 
 class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,25 +60,6 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
             raise ValueError(
                 f"mechanism: {self.name} does not accept these parameters: {error}"
             ) from None
-
-
-def in_document(distance: Distance) -> dict[str, Any]:
-    """The fields of a document that state a distance: two of them where the number of records does
-    not say all.
-    """
-    squared, largest = distance.squared, distance.largest
-    plain = distance == Distance.of(distance.records)
-    return {
-        "d_in": distance.records,
-        "squared": None if plain else squared,
-        "largest": None if plain else largest,
-    }
-
-
-def distance_in(d_in: int, squared: int | None, largest: int | None) -> Distance:
-    """The distance that the fields of a document state."""
-    plain = Distance.of(d_in)
-    return Distance(d_in, squared or plain.squared, largest or plain.largest)
 
 
 class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,11 +88,96 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return PrivacyLoss(**bounds)
 
 
-class ReleaseDocument(
+def decoded(kind: type[T], text: str | bytes, name: str, version: int) -> T:
+    """Decode a document of a format and version; `ValueError` that says what is wrong with it."""
+    check_kind(text, name, version)
+    try:
+        return msgspec.json.decode(without_mark(text), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        what = name.removeprefix("opendp-bayes ")
+        raise ValueError(f"text: is not a {what} in JSON: {error}") from None
+
+
+class Document(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
+    """What the documents of all results have: their guarantee, and how they are read."""
+
+    NAME: ClassVar[str]
+    VERSION: ClassVar[int]
+    format: str
+    version: int
+    d_in: Annotated[
+        _AtLeastOne,
+        field_of("Records changed, or added and removed, between the data sets of `loss`."),
+    ]
+    squared: Annotated[
+        _AtLeastOne | None,
+        field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
+    ] = None
+    largest: Annotated[
+        _AtLeastOne | None,
+        field_of("The most records by which one count moves, where fewer than d_in."),
+    ] = None
+    loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
+    measure: Annotated[str, field_of("The privacy measure of the release.")]
+    truncated: Annotated[
+        bool, field_of("Whether rows of each identifier were limited before they were counted.")
+    ] = False
+    kept: Annotated[
+        str, field_of("Which rows were kept; empty where they were drawn for this release.")
+    ] = ""
+
+    @classmethod
+    def write(cls, guarantee: PrivacyGuarantee, **fields: Any) -> str:
+        """The JSON of a result with that guarantee and the `fields` of its kind."""
+        distance = guarantee.distance
+        if distance != Distance.of(distance.records):
+            fields |= {"squared": distance.squared, "largest": distance.largest}
+        document = cls(
+            format=cls.NAME,
+            version=cls.VERSION,
+            d_in=distance.records,
+            loss=LossDocument.of(guarantee.loss),
+            measure=guarantee.measure,
+            truncated=guarantee.truncated,
+            kept=guarantee.kept,
+            **fields,
+        )
+        return msgspec.json.encode(document).decode()
+
+    @classmethod
+    def read(cls: type[D], text: str | bytes) -> D:
+        """Read the document and check every constraint on its values; `ValueError` that names the
+        field and its fault.
+        """
+        document = decoded(cls, text, cls.NAME, cls.VERSION)
+        for holds, message in document.rules():
+            if not holds:
+                raise ValueError(message)
+        if document.kept and not document.truncated:
+            raise ValueError(
+                f"kept={document.kept!r}: is of rows that were limited; truncated must be true."
+            )
+        return document
+
+    def rules(self) -> list[Rule]:
+        """What must hold of several fields together."""
+        raise NotImplementedError
+
+    def guarantee(self, size: int | None) -> PrivacyGuarantee:
+        """The guarantee that is stated, for so many records."""
+        plain = Distance.of(self.d_in)
+        distance = Distance(self.d_in, self.squared or plain.squared, self.largest or plain.largest)
+        loss = self.loss.value()
+        return PrivacyGuarantee(size, distance, loss, self.measure, self.truncated, self.kept)
+
+
+class ReleaseDocument(Document, frozen=True, kw_only=True):
     """A private release of a posterior, or of the posteriors of groups."""
 
+    NAME: ClassVar[str] = "opendp-bayes release"
+    VERSION: ClassVar[int] = 2
     format: Annotated[Literal["opendp-bayes release"], field_of("What the document is.")]
     version: Annotated[Literal[2], field_of("Of the format.")]
     categories: Annotated[
@@ -143,17 +193,6 @@ class ReleaseDocument(
         Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None,
         field_of("The public number of records; null where it is private."),
     ]
-    d_in: Annotated[
-        int,
-        field_of(
-            "Records changed, or added and removed, between the data sets that `loss` is for.",
-            ge=1,
-        ),
-    ]
-    squared: Squared = None
-    largest: Largest = None
-    loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
-    measure: Annotated[str, field_of("The privacy measure of the release.")]
     axes: Annotated[list[str], field_of("The columns of a joint table.", **_DIFFERENT)] = []
     columns: Annotated[
         list[str], field_of("The columns that were counted; empty where not known.")
@@ -169,12 +208,6 @@ class ReleaseDocument(
             " is for them alone."
         ),
     ] = []
-    truncated: Annotated[
-        bool, field_of("Whether rows of each identifier were limited before they were counted.")
-    ] = False
-    kept: Annotated[
-        str, field_of("Which rows were kept; empty where they were drawn for this release.")
-    ] = ""
     drawn: Annotated[
         list[Draw],
         field_of(
@@ -207,43 +240,27 @@ class ReleaseDocument(
     ] = []
 
     @classmethod
-    def write(cls, release: Any, **fields: Any) -> str:
+    def of(cls, release: Any, **fields: Any) -> str:
         """The JSON of a release, of one posterior or of groups, with the fields that only its kind
         has.
         """
-        mechanism, guarantee = release.mechanism, release.guarantee
-        document = cls(
-            format=NAME,
-            version=VERSION,
+        mechanism = release.mechanism
+        return cls.write(
+            release.guarantee,
+            size=release.size,
             categories=as_lists(release.categories),
             axes=list(release.axes),
             columns=list(release.columns),
             nulls=list(release.nulls),
             unknown=list(release.unknown),
             prior=list(release.prior),
-            mechanism=MechanismDocument(name=mechanism.name, parameters=asdict(mechanism)),
-            size=guarantee.size,
-            **in_document(guarantee.distance),
-            loss=LossDocument.of(guarantee.loss),
-            measure=guarantee.measure,
-            truncated=guarantee.truncated,
-            kept=guarantee.kept,
+            mechanism=MechanismDocument(mechanism.name, asdict(mechanism)),
             **fields,
         )
-        return msgspec.json.encode(document).decode()
 
-    @classmethod
-    def read(cls, text: str | bytes) -> "ReleaseDocument":
-        """Read the document and check every constraint on its values; `ValueError` that names the
-        field and its fault.
-        """
-        check_kind(text, NAME, VERSION)
-        try:
-            document = msgspec.json.decode(without_mark(text), type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"text: is not a release in JSON: {error}") from None
-        check_rules([*document._of_labels(), *document._of_entries()])
-        return document
+    def rules(self) -> list[Rule]:
+        """What must hold of several fields together."""
+        return [*self._of_labels(), *self._of_entries()]
 
     def _of_labels(self) -> list[Rule]:
         axes, number = len(self.axes), len(self.groups)
@@ -303,19 +320,12 @@ class ReleaseDocument(
                 " stands for, every label once.",
             ),
             (len(self.prior) == k, f"prior={self.prior!r}: must be {k} numbers."),
-            (
-                self.truncated or not self.kept,
-                f"kept={self.kept!r}: is of rows that were limited; truncated must be true.",
-            ),
         ]
 
     def values(self) -> dict[str, Any]:
         """The arguments of `Release`, or where there are groups of `GroupedRelease`."""
         mechanism, categories = self.mechanism.value(), as_labels(self.categories)
-        distance = distance_in(self.d_in, self.squared, self.largest)
-        guarantee = PrivacyGuarantee(
-            self.size, distance, self.loss.value(), self.measure, self.truncated, self.kept
-        )
+        guarantee = self.guarantee(self.size)
         rest = [1.0] if self.groups and self.size is not None else []
         prior = np.array([*self.prior * (len(self.groups) or 1), *rest])
         if self.groups and not rest:

@@ -312,7 +312,7 @@ class Release(ShownAtOnce, InferredRelease):
                 "to_json: this release is one group of a table, and its posterior needs the draw"
                 " of all groups; keep the release of all."
             )
-        return ReleaseDocument.write(
+        return ReleaseDocument.of(
             self,
             drawn=list(self.drawn),
             learned_prior=self.learned_prior,
@@ -683,7 +683,7 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""
         rest = [] if self.rest is None else [self.rest]
-        return ReleaseDocument.write(
+        return ReleaseDocument.of(
             self,
             by=list(self.grouped_by),
             groups=as_lists(self.groups),

@@ -16,7 +16,7 @@ from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
+from opendp_bayes.release_format.document import decoded
 from opendp_bayes.release_format.labels import absent, place_of
 from opendp_bayes.results.figures import panel_of
 from opendp_bayes.results.reader import result_from_json
@@ -238,11 +238,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         ValueError
             That says which release and field is wrong, and how.
         """
-        check_kind(text, NAME, VERSION)
-        try:
-            document = msgspec.json.decode(without_mark(text), type=_Document)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"text: is not a survey in JSON: {error}") from None
+        document = decoded(_Document, text, NAME, VERSION)
         releases = []
         for name, release in document.releases.items():
             try:

@@ -348,7 +348,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
 
     def to_json(self) -> str:
         """The release as JSON; `DiscoveredRelease.from_json` reads it back."""
-        return DiscoveredDocument.write(self)
+        return DiscoveredDocument.of(self)
 
     @staticmethod
     def json_schema() -> dict[str, Any]:

@@ -3,31 +3,18 @@ data, as a noisy count does.
 """
 
 from dataclasses import fields
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.document import (
-    Draw,
-    Largest,
-    LossDocument,
-    Rule,
-    Squared,
-    check_rules,
-    distance_in,
-    field_of,
-    in_document,
-)
-from opendp_bayes.release_format.kind_of_text import check_kind, without_mark
+from opendp_bayes.release_format.document import Document, Draw, Rule, field_of
 from opendp_bayes.release_format.labels import distinct
-from opendp_bayes.release_format.privacy_guarantee import MEASURES, PrivacyGuarantee
+from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 
-NAME: Final = "opendp-bayes discovery"
-VERSION: Final = 1
 _NOISES: dict[str, type[Any]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _Scale = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -84,11 +71,11 @@ class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _NOISES[self.name](self.scale)
 
 
-class DiscoveredDocument(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
-):
+class DiscoveredDocument(Document, frozen=True, kw_only=True):
     """A private release of counts of categories that nobody listed."""
 
+    NAME: ClassVar[str] = "opendp-bayes discovery"
+    VERSION: ClassVar[int] = 1
     format: Annotated[Literal["opendp-bayes discovery"], field_of("What the document is.")]
     version: Annotated[Literal[1], field_of("Of the format.")]
     labels: Annotated[
@@ -107,25 +94,13 @@ class DiscoveredDocument(
     rest: Annotated[
         Draw | None, field_of("The noisy number of records of all hidden categories.")
     ] = None
-    d_in: Annotated[int, field_of("The values or records that one privacy unit moves.", ge=1)]
-    squared: Squared = None
-    largest: Largest = None
-    loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
-    measure: Annotated[str, field_of("The privacy measure of the release.")]
-    truncated: Annotated[
-        bool, field_of("Whether rows of each identifier were limited before they were counted.")
-    ] = False
-    kept: Annotated[
-        str, field_of("Which rows were kept; empty where they were drawn for this release.")
-    ] = ""
 
     @classmethod
-    def write(cls, release: DiscoveredData) -> str:
+    def of(cls, release: DiscoveredData) -> str:
         """The JSON of a release."""
-        guarantee, noise = release.guarantee, release.discovery.rest
-        document = cls(
-            format=NAME,
-            version=VERSION,
+        noise = release.discovery.rest
+        return cls.write(
+            release.guarantee,
             labels="drawn",
             column=release.column,
             categories=list(release.categories),
@@ -135,28 +110,10 @@ class DiscoveredDocument(
             law=LawDocument.of(release.discovery.law),
             rest_noise=None if noise is None else NoiseDocument.of(noise),
             rest=release.drawn_rest,
-            **in_document(guarantee.distance),
-            loss=LossDocument.of(guarantee.loss),
-            measure=guarantee.measure,
-            truncated=guarantee.truncated,
-            kept=guarantee.kept,
         )
-        return msgspec.json.encode(document).decode()
 
-    @classmethod
-    def read(cls, text: str | bytes) -> "DiscoveredDocument":
-        """Read the document and check every constraint on its values; `ValueError` that names the
-        field and its fault.
-        """
-        check_kind(text, NAME, VERSION)
-        try:
-            document = msgspec.json.decode(without_mark(text), type=cls)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"text: is not a discovery in JSON: {error}") from None
-        check_rules(document._rules())
-        return document
-
-    def _rules(self) -> list[Rule]:
+    def rules(self) -> list[Rule]:
+        """What must hold of several fields together."""
         found, drawn = self.categories[self.listed :], self.drawn[self.listed :]
         kinds = {type(label) for label in self.categories}
         return [
@@ -187,20 +144,12 @@ class DiscoveredDocument(
                 f"measure={self.measure!r}: must be one with δ,"
                 f" {' or '.join(repr(name) for name in MEASURES if 'Approximate' in name)}.",
             ),
-            (
-                self.truncated or not self.kept,
-                f"kept={self.kept!r}: is of rows that were limited; truncated must be true.",
-            ),
         ]
 
     def values(self) -> dict[str, Any]:
         """The arguments of `DiscoveredRelease`."""
         rest = None if self.rest_noise is None else self.rest_noise.value()
         discovery = Discovery(self.law.value(), rest)
-        distance = distance_in(self.d_in, self.squared, self.largest)
-        guarantee = PrivacyGuarantee(
-            None, distance, self.loss.value(), self.measure, self.truncated, self.kept
-        )
         return {
             "column": self.column,
             "categories": tuple(self.categories),
@@ -208,6 +157,6 @@ class DiscoveredDocument(
             "listed": self.listed,
             "discovery": discovery,
             "drawn_rest": self.rest,
-            "guarantee": guarantee,
+            "guarantee": self.guarantee(None),
             "people": self.people,
         }
