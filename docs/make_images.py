@@ -21,7 +21,6 @@ from rich.console import Console, RenderableType
 from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
-from opendp_bayes.display import terminal
 from opendp_bayes_office.commands.demo import _penguins, _survey
 
 IMAGES = Path(__file__).parent / "images"
@@ -215,7 +214,7 @@ def main() -> None:
     save(income.pooled(by="income").plot(), "pooled")
     notebook(releases["penguins"], "notebook")
     screen(
-        terminal.rendered(releases["party"].sheet(title="party")),
+        releases["party"].sheet(title="party"),
         "terminal",
         "opendp-bayes release survey.parquet --column party ...",
     )

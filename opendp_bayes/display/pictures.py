@@ -82,6 +82,8 @@ def plot_panel(
     if ax is None:
         ax = plt.subplots(figsize=(_WIDTH, panel.height + 0.6), layout="constrained")[1]
     _draw(ax, panel)
+    if len(panel.series) > 1:
+        _name_colours(ax)
     write_above(ax, sentences, title)
     return ax
 
@@ -89,7 +91,9 @@ def plot_panel(
 def plot_panels(
     panels: Sequence[Panel], sentences: str, columns: int, *, alike: bool = False
 ) -> "Figure":
-    """Draw panels, `columns` to a row, below sentences; where they are `alike`, on one scale."""
+    """Draw panels, `columns` to a row, below sentences; where they are `alike`, on one scale and
+    with one legend.
+    """
     sentences += first_of(len(panels), "pictures")
     panels = panels[:MOST_DRAWN]
     columns = min(columns, len(panels))
@@ -107,10 +111,14 @@ def plot_panels(
     for ax, panel in zip(axes.flat, panels, strict=False):
         _draw(ax, panel)
         ax.tick_params(labelbottom=True)
+        if len(panel.series) > 1 and not alike:
+            _name_colours(ax)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
     if alike:
         axes[0, 0].set_xlim(right=max(_highest(panel) for panel in panels))
+        named = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*named, loc="outside lower left", frameon=False, fontsize="small")
     text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
     figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
     return figure
@@ -196,7 +204,7 @@ def wrapped(label: object, width: int = _LINE) -> str:
 
 
 def _draw(ax: "Axes", panel: Panel) -> None:
-    """Draw the rows of a panel, their names, and the names of several colours below the axis."""
+    """Draw the rows of a panel and their names."""
     rows = list(map(wrapped, panel.rows[:MOST_DRAWN]))
     places, number = np.arange(len(rows)), len(panel.series)
     for at, (name, bounds) in enumerate(panel.series.items()):
@@ -206,7 +214,7 @@ def _draw(ax: "Axes", panel: Panel) -> None:
             places + _SPREAD * ((at + 0.5) / number - 0.5),
             xerr=np.clip([middle - lower, upper - middle], 0, None),
             fmt="o",
-            color=_colour(at, number),
+            color=COLOURS[at % len(COLOURS)],
             elinewidth=2,
             markersize=4.5,
             label=name,
@@ -229,8 +237,6 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     ax.set_axisbelow(True)
     ax.grid(axis="x", color="#e6e6e6")
     ax.tick_params(axis="y", length=0)
-    if number > 1:
-        _name_colours(ax)
 
 
 def _name_colours(ax: "Axes") -> None:
@@ -252,9 +258,3 @@ def _highest(panel: Panel) -> float:
     """The right end of an axis that starts at 0: of probabilities 1 at most."""
     highest = max((float(np.nanmax(of[:, :MOST_DRAWN])) for of in panel.series.values()), default=1)
     return min(1.0, 1.06 * highest) if 0 < highest <= 1 else 1.06 * highest or 1.0
-
-
-def _colour(number: int, of: int) -> Any:
-    if of <= len(COLOURS):
-        return COLOURS[number]
-    return pyplot().get_cmap("viridis")(number / (of - 1))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opendp_bayes.display.pictures import (
+    COLOURS,
     MOST_DRAWN,
     Panel,
     first_of,
@@ -40,15 +41,18 @@ _DARK = 0.55
 
 
 def panel_of(frame: "pl.DataFrame", title: str = "") -> Panel:
-    """The panel of the estimates of a result: a row for each category, or where there are groups
-    for each of these, with the categories in colours.
+    """The panel of the estimates of a result: a row for each category; or where there are groups
+    for each of these, with the categories in colours, if there are enough.
     """
-    if frame["group"].null_count() < frame.height:
-        parts = frame.partition_by("category", maintain_order=True)
+    grouped = frame["group"].null_count() < frame.height
+    parts = frame.partition_by("category", maintain_order=True)
+    if grouped and len(parts) <= len(COLOURS):
         series = {str(part["category"][0]): bounds_of(part) for part in parts}
         return Panel(title, list(map(label_said, parts[0]["group"])), series)
-    rows = list(map(label_said, frame["category"].fill_null(EVERYTHING_ELSE)))
-    return Panel(title, rows, {"": bounds_of(frame)})
+    rows = frame["category"].fill_null(EVERYTHING_ELSE)
+    if grouped:
+        rows = frame["group"] + ": " + rows
+    return Panel(title, list(map(label_said, rows)), {"": bounds_of(frame)})
 
 
 def bounds_of(frame: "pl.DataFrame", prefix: str = "") -> Floats:

@@ -54,14 +54,20 @@ def test_every_question_has_a_picture_of_its_means_and_intervals():
     assert "80 % intervals" in figure.get_suptitle()
 
 
-def test_no_dot_of_a_row_hides_another():
-    labels = tuple("abcdefghi")
-    groups = replace(GROUPS, drawn=((20,) * 9,) * len(GROUPS), categories=labels, prior=(1.0,) * 9)
+@pytest.mark.parametrize("number", [7, 8])
+def test_no_dot_of_a_row_hides_another_and_no_colour_is_of_two(number):
+    labels = tuple("abcdefgh"[:number])
+    drawn = ((20,) * number,) * len(GROUPS)
+    groups = replace(GROUPS, drawn=drawn, categories=labels, prior=(1.0,) * number)
     (ax,) = ob.Survey(("groups",), (groups,)).plot().axes
     heights = np.array([series.lines[0].get_ydata() for series in ax.containers])
+    if number == 8:
+        assert names(ax) == [f"{group}: {label}" for group in ("n", "(null)") for label in labels]
+        assert heights.shape == (1, 16)
+        return
     assert heights.mean(axis=0) == pytest.approx(range(len(GROUPS)))
     assert (np.diff(heights, axis=0) > 0.05).all()
-    assert len({str(series.lines[0].get_color()) for series in ax.containers}) == 9
+    assert len({str(series.lines[0].get_color()) for series in ax.containers}) == number
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(labels)
 
 
