@@ -13,9 +13,8 @@ def silent(step: str, done: int, total: int, /) -> None:
 
 
 def waiting(what: str) -> AbstractContextManager[Any]:
-    """A block that shows, on a terminal's standard error or in a notebook, what is being done, and
-    on a terminal for how long; nothing elsewhere, without rich, and in another such
-    block.
+    """A block that shows, on a terminal's standard error, what is being done, and for how long;
+    nothing elsewhere, without rich, and in another such block.
     """
     try:
         from opendp_bayes.display.terminal import shown_while

@@ -5,9 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from html import escape
-from importlib import import_module
-from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -79,36 +76,19 @@ def _table(table: Table) -> _AtLeast:
 def shown_while(what: str) -> Iterator[None]:
     """A block that shows what is being done, where somebody looks on: `progress.waiting`."""
     console = Console(stderr=True)
-    if _SHOWN.get() or not (console.is_terminal or console.is_jupyter):
+    if _SHOWN.get() or not console.is_terminal:
         yield
         return
     before = _SHOWN.set(True)
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
     try:
-        if console.is_jupyter:
-            with _in_notebook(f"{what} …"):
-                yield
-        else:
-            columns = SpinnerColumn(), TextColumn("{task.description}", markup=False)
-            with ExitStack() as opened:
-                with suppress(OSError):  # a number of its own: libraries may write nothing to its
-                    number = os.dup(console.file.fileno())
-                    kept = open(number, "w", encoding=console.encoding)  # noqa: SIM115
-                    console.file = opened.enter_context(kept)
-                waits = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
-                opened.enter_context(waits).add_task(what, total=None)
-                yield
+        with ExitStack() as opened:
+            with suppress(OSError):  # a number of its own: libraries may write nothing to its
+                number = os.dup(console.file.fileno())
+                kept = open(number, "w", encoding=console.encoding)  # noqa: SIM115
+                console.file = opened.enter_context(kept)
+            waits = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+            opened.enter_context(waits).add_task(what, total=None)
+            yield
     finally:
         _SHOWN.reset(before)
-
-
-@contextmanager
-def _in_notebook(text: str) -> Iterator[None]:
-    """A block below whose cell there is a text for as long as it takes; rich needs ipywidgets."""
-    notebook: Any = import_module("IPython.display")
-    both = {"text/html": f"<em>{escape(text)}</em>", "text/plain": text}
-    shown = notebook.display(both, raw=True, display_id=True)
-    try:
-        yield
-    finally:
-        if shown is not None:
-            shown.update(dict.fromkeys(both, ""), raw=True)

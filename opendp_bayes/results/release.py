@@ -91,7 +91,7 @@ class Release(ShownAtOnce, InferredRelease):
         """The posterior of the category probabilities given the release, its noise taken into
         account (`NoiseAwarePosterior`).
 
-        Computed when first used; where that may take seconds, a terminal or a notebook shows it.
+        Computed when first used; where that may take seconds, a terminal shows it.
         `noise_aware_posterior` makes one with other than the default settings.
         """
         if self.setting.adds_noise and not self.learned_prior:

@@ -4,7 +4,6 @@ from typing import Any
 
 from opendp_bayes.display.sheet import Sheet, labelled_frame
 from opendp_bayes.display.tables import estimates_table
-from opendp_bayes.display.wording import label_said
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.results.sheets import promised
@@ -32,7 +31,7 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
                 "The posterior takes seconds: read it, release.posterior, and show this again."
             )
     if release.listed:
-        names = shortly(map(label_said, release.categories[: release.listed]), release.listed)
+        names = shortly(map(repr, release.categories[: release.listed]), release.listed)
         notes.append(f"Listed, and shown whatever their count: {names}.")
     notes.append(_hidden_of(release, unit, level))
     if release.has_posterior and release.warning:

@@ -4,10 +4,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
-import rich.console
 
 import opendp_bayes as ob
 from opendp_bayes.display.progress import waiting
@@ -108,27 +106,6 @@ def test_one_within_another_shows_nothing_of_its_own(monkeypatch: pytest.MonkeyP
     assert "Outer" in text
     assert "Inner" not in text
     assert "[bold]Second[/bold]" in text
-
-
-def test_a_notebook_shows_a_line_and_clears_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[Any] = []
-
-    class Handle:
-        def update(self, shown: Any, *, raw: bool) -> None:
-            assert raw
-            steps.append(shown)
-
-    def display(shown: Any, *, raw: bool, display_id: bool) -> Handle:
-        assert raw
-        assert display_id
-        steps.append(shown)
-        return Handle()
-
-    monkeypatch.setattr(rich.console, "_is_jupyter", lambda: True)
-    monkeypatch.setattr("IPython.display.display", display)
-    with waiting("a < b"):
-        assert steps == [{"text/html": "<em>a &lt; b …</em>", "text/plain": "a < b …"}]
-    assert steps[1:] == [{"text/html": "", "text/plain": ""}]
 
 
 def test_without_rich_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -176,7 +176,7 @@ def test_table_picture_and_sheet_say_the_same() -> None:
     assert "Share" in axes.get_xlabel()
     text = str(one)
     assert "Everything else together: 77 records with noise, 95 % interval 62 to 92." in text
-    assert "Listed, and shown whatever their count: none." in text
+    assert "Listed, and shown whatever their count: 'none'." in text
     assert "at least 19" in text
     assert one.counts == (0, 25, 310, 40)
     assert one.threshold == 19
