@@ -175,7 +175,6 @@ def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> Non
             "one.json --plot absent/picture.png",
             r"--plot .*: cannot be written \(No",
         ),
-        ("groups.json --level 0.5 --plot p.png", r"--level 0\.5: the picture of"),
         ("one.json --mechanism nope", r"mechanism='nope': .*not an installed"),
     ],
 )
