@@ -93,7 +93,7 @@ def test_shows_every_data_set():
     shown = run("ledger", "b")
     first, second, third = (line.split() for line in shown.splitlines() if " 20" in line)
     assert [first[0], *first[3:]] == ["census", "total:", "ε", "=", "2", "ε", "=", "2"]
-    assert second[2:] == ["release", "vote", "ε", "=", "1", "ε", "=", "1"]
+    assert second[3:] == ["release", "vote", "ε", "=", "1", "ε", "=", "1"]
     assert [third[0], *third[3:]] == [
         "panel",
         "total:",

@@ -134,7 +134,7 @@ def test_a_survey_is_shown_with_its_total(saved: Path, tmp_path: Path) -> None:
     shown = run("show", file)
     assert "All together: ε = 2 for one privacy unit" in shown
     assert re.search(rf"^ *vote +a +{one.counts[0]} ", shown, re.MULTILINE)
-    assert re.search(rf"^ *by town, x +a +{groups['x'].counts[0]} ", shown, re.MULTILINE)
+    assert re.search(rf"^ *by town +x +a +{groups['x'].counts[0]} ", shown, re.MULTILINE)
     pytest.importorskip("matplotlib")
     run("show", file, "--plot", tmp_path / "p.png", "--level", 0.5)
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
