@@ -1,13 +1,16 @@
 """Measure how often credible intervals hold the truth, noise-aware and plug-in, and write
-docs/research/coverage.md. This takes about an hour on two cores. Arguments are names of mechanisms:
-only their sections are made anew.
+docs/research/coverage.csv, and from it the beginning of docs/research/coverage.md. This takes about
+an hour on two cores. Arguments are names of mechanisms: only their rows are made anew.
 """
 
+import csv
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
 
+from reporting import markdown
 from rich.progress import track
 from scipy import stats
 
@@ -24,37 +27,34 @@ CELLS = [Cell(*setting) for setting in product(MECHANISMS, CATEGORIES, SIZES, EP
 #: Simulations of one cell, and where a posterior takes longer, for three and for seven categories.
 DRAWS, FEW_DRAWS = 300, {3: 100, 7: 40}
 
-PAGE = f"""# Coverage
+PAGE = ROOT / "docs" / "research" / "coverage.md"
+TABLE = PAGE.with_suffix(".csv")
+COLUMNS = (
+    *("mechanism", "k", "n", "epsilon", "aware 50", "aware 90", "aware 95", "uniform"),
+    *("plug-in 50", "plug-in 90", "plug-in 95"),
+)
+TEXT = f"""# Coverage
 
-Share of simulations in which the equal-tailed credible interval holds the true probability: of
-`release.posterior`, and of `release.plug_in`, which takes the released counts for the data.
-Written by `python benchmarks/coverage.py`.
+How often, in percent of simulations, an equal-tailed credible interval of `release.posterior` holds
+the true probability. The probabilities are drawn from the prior, uniform on the simplex, the data
+from the probabilities and the release from the data. The scale of a mechanism is that of its proven
+ε, and of Gaussian noise that of $\\rho = \\varepsilon^2 / 2$. Where the number of records is
+private it is $n$ in every simulation, and every number is equally probable beforehand. Written by
+`python benchmarks/coverage.py`; all figures are in [coverage.csv](coverage.csv).
 
-The probabilities are drawn from the prior, uniform on the simplex, the data from the probabilities
-and the release from the data. The scale of every mechanism is that of its proven ε, and of Gaussian
-noise, which has none, that of $\\rho = \\varepsilon^2 / 2$. Where the number of records is private
-it is $n$ in every simulation, and the posterior has the default prior on it, under which every
-number is equally probable.
-
-Shares are over all categories of at least {DRAWS} simulations, or {FEW_DRAWS[3]} ($k = 3$) and
-{FEW_DRAWS[7]} ($k = 7$) where a posterior takes longer. It does where the number of records is
-private, and for an exponential mechanism with too many data sets to list. With {DRAWS},
-{FEW_DRAWS[3]} and {FEW_DRAWS[7]} simulations the standard error of a nominal 95 % is at most 1.3,
-2.2 and 3.4 percent, and of a nominal 50 % at most 2.9, 5.0 and 7.9. The categories of one
-simulation are not independent, but an average over them has a smaller error than one of them.
-
-The posterior probability of lying below the truth is uniform if the posterior is right. "Uniform"
-is the smallest p-value, over the categories, of Kolmogorov's test of that.
+There are at least {DRAWS} simulations of a setting, or {FEW_DRAWS[3]} ($k = 3$) and {FEW_DRAWS[7]}
+($k = 7$) where a posterior takes longer: a private $n$, or an exponential mechanism with too many
+data sets to list. The standard error of 95 % is then at most 1.3, 2.2 and 3.4, and of 50 % 2.9, 5.0
+and 7.9. Means over all settings; "uniform" is the smallest p-value of Kolmogorov's test that the
+posterior probability of lying below the truth is uniform:
 
 """
-REFUSED = """## Refused
+EACH = """
+The 95 % intervals of each setting, and those of `release.plug_in`, which treats the released counts
+as if they were the true ones. A dash is a mechanism that refuses: nearly every release [would
+ignore the data](mechanisms.md#many-candidates), or permute-and-flip would list more than $10^6$
+candidates.
 
-These mechanisms refuse: nearly every release
-[would ignore the data](mechanisms.md#many-candidates), or permute-and-flip would have to list more
-than $10^6$ candidates.
-
-| mechanism | $k$ | $n$ | ε |
-|---|---|---|---|
 """
 
 
@@ -64,8 +64,8 @@ def draws(cell: Cell) -> int:
     return FEW_DRAWS[cell.k] if cell.k > 2 and slow else DRAWS
 
 
-def line(cell: Cell, seed: int) -> str | None:
-    """A row of the table, or None where the mechanism refuses."""
+def line(cell: Cell, seed: int) -> list[str] | None:
+    """A row of the file, or None where the mechanism refuses."""
     if not cell.runs():
         return None
     ranks, by_plug_in = (
@@ -76,10 +76,8 @@ def line(cell: Cell, seed: int) -> str | None:
         f"{100 * coverage(values, level):.1f}" for values in (ranks, by_plug_in) for level in LEVELS
     ]
     uniform = min(stats.kstest(column, "uniform").pvalue for column in ranks.T)
-    return (
-        f"| {cell.k} | {cell.size} | {cell.epsilon} | {' | '.join(shares[:3])} | {uniform:.2g} |"
-        f" {' | '.join(shares[3:])} |"
-    )
+    setting = [cell.mechanism, str(cell.k), str(cell.size), str(cell.epsilon)]
+    return [*setting, *shares[:3], f"{uniform:.2g}", *shares[3:]]
 
 
 def main() -> None:
@@ -87,45 +85,52 @@ def main() -> None:
     # A cell has its seed, whichever others are simulated.
     seeds = {cell: seed for seed, cell in enumerate(CELLS) if cell.mechanism in names}
     with ProcessPoolExecutor(2) as pool:
-        rows = pool.map(line, seeds, seeds.values())
-        lines = dict(zip(seeds, track(rows, "simulating", total=len(seeds)), strict=True))
-    path = ROOT / "docs" / "research" / "coverage.md"
-    # The section of rare categories has a benchmark of its own.
-    old, title, rare = path.read_text(encoding="utf-8").partition("\n## Rare categories")
-    before = old if sys.argv[1:] else ""
-    path.write_text(page(lines, before) + title + rare, encoding="utf-8")
-
-
-def page(lines: dict[Cell, str | None], before: str) -> str:
-    """The page with the lines of some mechanisms, and the sections of the others as before."""
-    old = {part.partition("\n")[0]: f"## {part}" for part in before.split("\n## ")[1:]}
-    aware, plug_in = (
-        [f"{who}, {100 * level:g} %" for level in LEVELS] for who in ("noise-aware", "plug-in")
-    )
-    header = ["$k$", "$n$", "ε", *aware, "uniform", *plug_in]
-    text = PAGE
-    for name in MECHANISMS:
-        rows = [row for cell, row in lines.items() if cell.mechanism == name and row]
-        if not rows:
-            text += old.get(name, "").rstrip() + "\n\n"
-            continue
-        text += "\n".join(
-            [
-                f"## {name}",
-                "",
-                f"| {' | '.join(header)} |",
-                "|" + "---|" * len(header),
-                *rows,
-                "",
-                "",
-            ]
+        found = list(track(pool.map(line, seeds, seeds.values()), "simulating", total=len(seeds)))
+    rows = {name: [row for row in read() if row[0] == name] for name in MECHANISMS}
+    rows |= {name: [row for row in found if row and row[0] == name] for name in names}
+    with TABLE.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(
+            [COLUMNS, *(r for of in rows.values() for r in of)]
         )
-    refused = [
-        f"| {cell.mechanism} | {cell.k} | {cell.size} | {cell.epsilon} |"
-        for cell in CELLS
-        if not cell.runs()
+    # The section of rare categories has a benchmark of its own.
+    _, title, rare = PAGE.read_text(encoding="utf-8").partition("\n## Rare categories")
+    PAGE.write_text(page(read()) + title + rare, encoding="utf-8")
+
+
+def read() -> list[list[str]]:
+    """The rows of the file."""
+    with TABLE.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))[1:]
+
+
+def page(rows: list[list[str]]) -> str:
+    """The beginning of the page."""
+    means = []
+    for name in MECHANISMS:
+        own = [[float(number) for number in row[4:]] for row in rows if row[0] == name]
+        mean = [f"{sum(column) / len(own):.1f}" for column in zip(*own, strict=True)]
+        means.append([name, len(own), *mean[:3], f"{min(of[3] for of in own):.2g}", *mean[4:]])
+    head = [
+        "",
+        "settings",
+        "50 %",
+        "90 %",
+        "95 %",
+        "uniform",
+        *(f"plug-in {p} %" for p in (50, 90, 95)),
     ]
-    return text + REFUSED + "\n".join(refused) + "\n"
+    public = [name for name, (_, is_public) in MECHANISMS.items() if is_public]
+    private = [name for name in MECHANISMS if name not in public]
+    tables = [markdown(head, means), EACH, pivot(rows, public), "\n", pivot(rows, private)]
+    return "".join(tables).join([TEXT, ""])
+
+
+def pivot(rows: list[list[str]], names: Iterable[str]) -> str:
+    """The 95 % intervals of each setting, a mechanism a column."""
+    shown = {tuple(row[:4]): f"{row[6]}, {row[10]}" for row in rows}
+    settings = product(*([str(v) for v in values] for values in (CATEGORIES, SIZES, EPSILONS)))
+    lines = [[*at, *(shown.get((name, *at), "–") for name in names)] for at in settings]
+    return markdown(["$k$", "$n$", "ε", *names], lines)
 
 
 if __name__ == "__main__":

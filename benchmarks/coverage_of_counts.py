@@ -97,7 +97,7 @@ def line(made: Setting) -> str:
         ],
         axis=0,
     )
-    words = [f"{100 * share:.1f} / {100 * said:.1f}" for share, said in shares]
+    words = [f"{100 * share:.1f}, {100 * said:.1f}" for share, said in shares]
     words += ["public"] * (6 - len(words))
     table = f"{made.shape[0]} × {made.shape[1]}"
     return f"| {' | '.join([made.name, table, str(made.size), *words])} |"

@@ -17,17 +17,13 @@ RUNS = 12
 TITLE = "## Values that nobody listed\n"
 TEXT = f"""
 Intervals of 95 % of the [posterior of what a threshold shows](../unlisted.md#the-posterior), in
-percent of the keys that are shown, under three priors of their counts: flat / learned from what is
-shown / learned with the number of hidden records, bought with a fifth of ε. Counts of keys are
-Poisson draws of the intensities of a world, {RUNS} times; the first four columns of numbers are of
-their counts, of the counts of keys near the threshold (at most 4 records above it, or a standard
-deviation of the noise), of their shares of all counts that are shown, and of their shares of the
-intensities, which need a learned law. The last is by how many of its own standard deviations the
-sum of all counts that are shown is expected too high, on average. Whether an interval holds a whole
-number is decided at its ends by lot, as a rank among draws. Keys of one world are not independent:
-what is not known of their law moves all of them. Of the counts of 300, 2000 and 2 · 10⁴ independent
-keys in all the standard error is 1.3, .5 and .2 percent.
-Written by `python benchmarks/coverage_of_keys.py`.
+percent of the keys that are shown, under three priors of their counts: flat, learned from what is
+shown, and learned with the number of hidden records, bought with a fifth of ε. Counts of keys are
+Poisson draws of the intensities of a world, {RUNS} times. "Near" are counts at most 4 records above
+the threshold, or a standard deviation of the noise; the bias is by how many of its own standard
+deviations the sum of all counts is expected too high. Keys of one world are not independent; of the
+counts of 300, 2000 and 2 · 10⁴ independent keys in all the standard error is 1.3, .5 and .2
+percent. Written by `python benchmarks/coverage_of_keys.py`.
 
 """
 HEADER = (
@@ -47,7 +43,7 @@ def line(world: World, found: Sequence[tuple[Held, Held, Held]]) -> str:
     """A row of the table."""
 
     def three(of: Callable[[Sequence[Held]], str], first: int = 0) -> str:
-        return " / ".join(of([one[prior] for one in found]) for prior in range(first, 3))
+        return ", ".join(of([one[prior] for one in found]) for prior in range(first, 3))
 
     def share(what: str, number: str) -> Callable[[Sequence[Held]], str]:
         def percent(some: Sequence[Held]) -> str:

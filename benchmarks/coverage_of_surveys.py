@@ -228,36 +228,36 @@ def text(runs: dict[tuple[str, int, float], list[dict[Any, Any]]]) -> str:
     def pick(one: dict[Any, Any], places: int, *keys: Any) -> list[str]:
         return [f"{one[key]:.{places}f}" if key in one else "" for key in keys]
 
-    pairs, wide, measured, seconds = [], [], [], []
+    pairs, wide, measured = [], [""] * 5, []
     for setting, of in found.items():
         held = [("unmeasured", way, what) for what in ("held", "rare") for way in "0E"]
         copies = [(what, way) for what in ("slopes", "odds") for way in "0E"]
         pairs.append([*setting, *pick(of, 3, *held[:2]), *pick(of, 2, *held[2:], *copies)])
         widths = [("unmeasured", way, what) for what in ("width", "error") for way in "0E"]
-        wide.append([*setting, *pick(of, 0, *widths, ("unmeasured", "points"))])
+        wide = pick(of, 0, *widths, ("unmeasured", "points"))  # at last of all settings
         kinds = [
             [*pick(of, 3, (kind, "E", "held")), *pick(of, 0, (kind, "E", "width")),
              *pick(of, 1, (kind, "E", "error"), (kind, "points"))]
             for kind in ("margin", "measured")
         ]  # fmt: skip
         measured.append([*setting, *kinds[0], *kinds[1]])
-        seconds.append([*setting, *pick(of, 1, "chains", "interactions"), *pick(of, 2, "R-hat")])
     setting = ["data", "records", "ε"]
+    seconds = [of["chains"] + of.get("interactions", 0) for of in found.values()]
+    least, most, r_hat = min(seconds), max(seconds), max(of["R-hat"] for of in found.values())
     return (
         f"""
-This section is about pairs of variables that no table of a survey has, and about its tables
-themselves. Each setting has up to {seeds} seeds. Records are drawn from real data. The tables are a
-random tree of pairs and, half of the time, one pair more. Their Gaussian noise is as wide as
-Laplace noise of scale 2 · tables/ε. The figures are shares of 95 % intervals that hold a
-population's share; a share of 0 counts as held below half a record.
+Pairs of variables that no table of a survey has, and the tables themselves, in up to {seeds} seeds
+of each setting. Records are drawn from real data. The tables are a random tree of pairs and, half
+of the time, one pair more, with Gaussian noise as wide as Laplace noise of scale 2 · tables/ε. The
+shares are of 95 % intervals that hold a population's share; a share of 0 counts as held below half
+a record. A setting took {least:.0f} to {most:.0f} s of the processor, with an R-hat of at most
+{r_hat:.2f}.
 
 "Without" takes variables for independent given those between them, and "with" draws a random
 interaction of every pair that no table has. Rare cells expect fewer than two records. Slopes and
-logarithms of odds ratios across these pairs are of {COPIES} synthetic copies. The law of the
-strength of interactions was taken from four data sets, fair and anes96 among them, and not from
-randhie. Penguins have combinations that cannot occur, such as a species on an island where it does
-not live. An interaction of a usual strength does not reach these. Written by
-`python benchmarks/coverage_of_surveys.py`.
+logarithms of odds ratios are of {COPIES} synthetic copies. The law of the strength of interactions
+was taken from four data sets, fair and anes96 among them, and not from randhie. Penguins have
+combinations that cannot occur. Written by `python benchmarks/coverage_of_surveys.py`.
 
 {
             markdown(
@@ -275,11 +275,12 @@ not live. An interaction of a usual strength does not reach these. Written by
                 pairs,
             )
         }
-Mean widths of these intervals and root mean square errors of means, in records. "Points" is the
-table of maximum entropy by least squares, which private-pgm estimates:
-
-{markdown([*setting, "width: without", "with", "error: without", "with", "points"], wide)}
-Margins of one variable, and cells of measured pairs:
+In all settings these intervals are {wide[0]} records wide without and {wide[1]} with, and root mean
+square errors of means are {wide[2]} and {wide[3]}; those of the table of maximum entropy by least
+squares ("points"), which private-pgm estimates, are {
+            wide[4]
+        }. Margins of one variable, and cells of
+measured pairs:
 
 {
             markdown(
@@ -296,11 +297,7 @@ Margins of one variable, and cells of measured pairs:
                 ],
                 measured,
             )
-        }
-Processor seconds of the chains and of the interactions, on a machine that was busy with other work,
-and the largest R-hat of a count:
-
-{markdown([*setting, "chains, s", "interactions, s", "R-hat"], seconds)}""".rstrip()
+        }""".rstrip()
         + "\n"
     )
 

@@ -125,9 +125,9 @@ def printed(script: str, claims: list[str]) -> list[str]:
     return result.stdout.splitlines()
 
 
-def test_the_page_shows_these_verdicts() -> None:
+def test_the_pages_show_these_verdicts() -> None:
     page = loaded(ROOT / "examples" / "papers" / "page.py")
-    text = (ROOT / "docs" / "research" / "papers.md").read_text(encoding="utf-8")
-    assert page.filled(text) == text, "run python examples/papers/page.py"
-    shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([TCFN]) \|", text, flags=re.MULTILINE)
+    texts = [path.read_text(encoding="utf-8") for path in page.PAGES]
+    assert [page.filled(text) for text in texts] == texts, "run python examples/papers/page.py"
+    shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([TCFN]) \|", "\n".join(texts), re.MULTILINE)
     assert sorted(shown) == sorted((row["id"], row["verdict"]) for row in ROWS)

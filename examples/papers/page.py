@@ -1,12 +1,20 @@
 """Write the verdicts of `docs/research/papers.csv`, and the tables among the numbers of the
-figures, into `docs/research/papers.md`: `python examples/papers/page.py`.
+figures, into `docs/research/papers.md` and the page of the smoothed plugin:
+`python examples/papers/page.py`.
 """
 
 import csv
 import re
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = (
+    DOCS / "research" / "papers.md",
+    ROOT / "plugins" / "opendp-bayes-smoothed" / "docs" / "smoothed.md",
+)
+#: The fewest words that are worth a reference in place of their repetition.
+_WORTH = 6
 #: The letters of the claims, one a document; the tailoring paper has two, for text and figures.
 TABLES = "NITFPS"
 
@@ -18,12 +26,32 @@ def rows() -> list[dict[str, str]]:
 
 def table(letter: str) -> str:
     lines = ["| claim | | what is claimed, and what was found |", "|---|---|---|"]
-    for row in rows():
+    for row, note in zip(rows(), notes(rows()), strict=True):
         if row["id"].startswith(letter):
-            note = row["note"].replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
-            note = note.replace("<", "&lt;")
-            lines.append(f"| {row['id']} | {row['verdict']} | {note} |")
+            text = note.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+            lines.append(f"| {row['id']} | {row['verdict']} | {text.replace('<', '&lt;')} |")
     return "\n".join(lines)
+
+
+def notes(claims: list[dict[str, str]]) -> list[str]:
+    """What the pages show of each note: of what is true the claim and what was computed, without
+    the reason; and where an earlier note ends with the same words, a reference to it.
+    """
+    shown, known = [], {}
+    for row in claims:
+        note = row["note"]
+        claim, label, computed = note.partition("Computed: ")
+        if label:
+            reason = re.search(r"\. (?=[A-Z('])", claim) if row["verdict"] == "T" else None
+            said = claim[: reason.end()] if reason else claim
+            note = f"{said.rstrip('.: ')}: {computed}"
+        ends = [match.end() for match in re.finditer(r"[.:;] ", note)]
+        parts = [at for at in (0, *ends) if len(note[at:].split()) >= _WORTH]
+        first = next((at for at in parts if note[at:] in known), None)
+        shown.append(note if first is None else f"{note[:first]}As {known[note[first:]]}.")
+        for at in parts:
+            known.setdefault(note[at:], row["id"])
+    return shown
 
 
 def counted(letter: str) -> str:
@@ -61,5 +89,5 @@ def filled(page: str) -> str:
 
 
 if __name__ == "__main__":
-    path = DOCS / "research" / "papers.md"
-    path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for path in PAGES:
+        path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")

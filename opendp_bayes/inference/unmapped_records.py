@@ -25,7 +25,7 @@ SHARE, CERTAINTY = 0.9, 0.95
 _SURE = float(special.ndtri(CERTAINTY))
 #: The most categories that are named, and points between 0 and the most records that are likely.
 _MOST_NAMED, _POINTS = 5, 2000
-_LOOK = "look at spelling, case and blanks of the categories"
+_LOOK = "check the spelling, capitals and spaces of the categories"
 
 
 def unmatched_in(release: ReleasedData) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The analyst's result of a survey: a release for each question, paid for together."""
+"""The analyst's result of a survey: a release for each question, under one debit."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -108,7 +108,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         `posterior["county"]` answers for one question (`docs/levels.md`).
 
         The columns are the variables, whatever the questions are called, so that two questions of
-        one column are two looks at one variable.
+        one column are two measurements of one variable.
 
         Raises
         ------

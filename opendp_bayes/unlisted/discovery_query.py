@@ -375,8 +375,8 @@ class DiscoveryQuery(AskedQuery[Any]):
         * `law`, `threshold` and `noise_std`: of the noise of each count, in records or people;
         * `d_in` and `largest`: the most records, or values of people, that one privacy unit moves,
           and those of them in one count;
-        * `shown_half`, `shown_95` and `shown_99`: the least counts that are shown with a
-          probability of at least .5, .95 and .99;
+        * `shown_half`, `shown_95` and `shown_99`: the smallest counts shown in half, 95 %
+          and 99 % of releases;
         * `rest_std`: the standard deviation of the noise of the rest; null where it is not bought;
         * `epsilon`, `delta` and `rho`: certified upper bounds of the loss for one unit;
         * `debits`: the debit of the Context, in its measure.

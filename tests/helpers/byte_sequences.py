@@ -6,13 +6,12 @@ import codecs
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from encodings.aliases import aliases
 from functools import cache
 from itertools import groupby, permutations, product
 
 import numpy as np
 
-from opendp_bayes_office.files.encodings import HIDDEN, as_encoding
+from opendp_bayes_office.files.encodings import HIDDEN
 from tests.helpers.sources import ROOT
 
 PAGE = ROOT / "docs" / "research" / "encodings.md"
@@ -27,7 +26,8 @@ _MADE_UP = "갂".encode("euc-kr")
 SLOW = ("gb18030", "utf-8")
 #: Encodings that are one of two others, as the mark at the beginning of a file says.
 MARKED = ("utf-16", "utf-32")
-_ROW = re.compile(r"^\| `([\w-]+)` \|.*\n", re.MULTILINE)
+_ROW = re.compile(r"^\| `([\w-]+)` (\|.*\n)", re.MULTILINE)
+_SINGLE = re.compile(r"^\| of one byte: (.*?) \| 256 each \| \| \|$", re.MULTILINE)
 
 
 @dataclass
@@ -164,18 +164,8 @@ def hexadecimal(characters: str) -> str:
     )
 
 
-def names_of(encoding: str) -> list[str]:
-    """Other names of an encoding, as they are written with hyphens."""
-    others = set()
-    for name in (*aliases, "utf-8-sig"):
-        with suppress(ValueError):
-            if as_encoding(name) == encoding:
-                others.add(re.sub(r"[_.]", "-", name.lower()))
-    return sorted(others - {encoding})
-
-
 def row(encoding: str) -> str:
-    """The row of the page for an encoding, without its other names."""
+    """The row of the page for an encoding, without its name."""
     if encoding in MARKED:
         return f"| as `{encoding}-le` or `{encoding}-be` | | |\n"
     found = tried(encoding)
@@ -183,21 +173,28 @@ def row(encoding: str) -> str:
     return f"| {' | '.join([*numbers, hexadecimal(''.join(found.hidden))])} |\n"
 
 
-def rows(page: str) -> dict[str, tuple[list[str], str]]:
-    """The other names of every encoding on the page, and the rest of its row."""
-    found = {}
-    for match in _ROW.finditer(page):
-        _, first, names, rest = match[0].split("|", 3)
-        found[first.strip(" `")] = re.findall(r"`([^`]+)`", names), f"|{rest}"
-    return found
+def rows(page: str) -> dict[str, str]:
+    """The row of every encoding on the page, without its name."""
+    return dict(_ROW.findall(page))
+
+
+def single(page: str) -> list[str]:
+    """The encodings of one row: one byte a character, every separator."""
+    together = _SINGLE.search(page)
+    return re.findall(r"`([^`]+)`", together[1]) if together else []
 
 
 def filled(page: str) -> str:
-    """The page with the rows of all encodings in place of those that it has."""
-    made = "".join(
-        f"| `{encoding}` | {', '.join(f'`{name}`' for name in names_of(encoding))} {row(encoding)}"
-        for encoding in HIDDEN
-    )
+    """The page with all encodings in place of those that it has."""
+    alone = [
+        one
+        for one in HIDDEN
+        if one not in MARKED and not HIDDEN[one] and tried(one).sequences == 256
+    ]
+    names = ", ".join(f"`{one}`" for one in alone)
+    together = f"| of one byte: {names} | 256 each | | |"
+    made = "".join(f"| `{one}` {row(one)}" for one in HIDDEN if one not in alone)
+    page = _SINGLE.sub(lambda _: together, page)
     start = _ROW.search(page)
     assert start is not None
     return page[: start.start()] + made + _ROW.sub("", page[start.start() :])

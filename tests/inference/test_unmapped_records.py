@@ -27,7 +27,7 @@ from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 
 LOSS = PrivacyLoss(2.0, 2.0, 2.0)
-LOOK = "look at spelling, case and blanks of the categories"
+LOOK = "check the spelling, capitals and spaces of the categories"
 PRIVATE = LaplaceParameters(1.0, total="private")
 OTHER = {"columns": ("vote",), "unknown": ("other",)}
 

@@ -118,7 +118,7 @@ class Comparison(Shown):
             )
             for i, label in enumerate(self.categories)
         ]
-        headings = "difference", "mean", "std", "2.5 %", "97.5 %", "P(> 0)", "± of it"
+        headings = "difference", "mean", "std", "2.5 %", "97.5 %", "P(> 0)", "std. error of P"
         return Sheet((Table(headings, rows),))
 
 

@@ -126,8 +126,8 @@ def utility(laws: Sequence[Sequence[float]], t: float) -> float:
 def distributional(
     law: Law, distributions: Sequence[Sequence[float]], size: int, epsilon: float
 ) -> float:
-    """Definition 4: the δ of the best simulator, which sees all records but one and is to give
-    outcomes (ε, δ)-close to the mechanism's on all, whatever the missing record is and whatever
+    """Definition 4: the δ of the best simulator, which sees all records but one. Its outcomes are
+    to be (ε, δ)-close to the mechanism's on all, whatever the missing record is and whatever
     distributions the others are drawn from. A linear program in the simulator's probabilities, the
     gains of every outcome, and δ.
     """

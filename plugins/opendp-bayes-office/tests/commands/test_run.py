@@ -274,7 +274,7 @@ def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: 
     told = CliRunner().invoke(app, ["report", str(question), str(data), "-o", str(page)]).output
     shown = " ".join(run("run", question, data).split())
     expected = (
-        "records of vote are none of yes, no: look at spelling, case and blanks"
+        "records of vote are none of yes, no: check the spelling"
         if unknown == "other"
         else "may be noise alone: if you expect more records, look at spelling"
     )
