@@ -50,10 +50,10 @@ posterior probability of lying below the truth is uniform:
 
 """
 EACH = """
-The 95 % intervals of each setting, and those of `release.plug_in`, which treats the released counts
-as if they were the true ones. A dash is a mechanism that refuses: nearly every release [would
-ignore the data](mechanisms.md#many-candidates), or permute-and-flip would list more than $10^6$
-candidates.
+The 95 % intervals of each setting with a public $n$, and those of `release.plug_in`, which treats
+the released counts as if they were the true ones. A dash is a mechanism that refuses: nearly every
+release [would ignore the data](mechanisms.md#many-candidates), or permute-and-flip would list more
+than $10^6$ candidates.
 
 """
 
@@ -120,8 +120,7 @@ def page(rows: list[list[str]]) -> str:
         *(f"plug-in {p} %" for p in (50, 90, 95)),
     ]
     public = [name for name, (_, is_public) in MECHANISMS.items() if is_public]
-    private = [name for name in MECHANISMS if name not in public]
-    tables = [markdown(head, means), EACH, pivot(rows, public), "\n", pivot(rows, private)]
+    tables = [markdown(head, means), EACH, pivot(rows, public)]
     return "".join(tables).join([TEXT, ""])
 
 
