@@ -43,6 +43,16 @@ MERGED = ob.Release(
     guarantee=PrivacyGuarantee(None, 3, TWICE, "MaxDivergence"),
     parts=(("d",), ("a", "b"), ("c",)),
 )
+#: Of groups that two columns make.
+OF_TWO = GroupedRelease(
+    (("x", 1), ("y", 2)),
+    ((1, 2), (3, 4)),
+    ("a", "b"),
+    (1.0, 1.0),
+    NOISE,
+    TABLE.guarantee,
+    grouped_by=("g", "h"),
+)
 
 
 def edited(release: Any, path: str, value: Any) -> str:
@@ -116,6 +126,10 @@ def test_values_of_axes_are_those_of_each_column() -> None:
         (MERGED, "parts", [["d"], ["a", "a"], ["c"]], "every label once"),
         (MERGED, "parts", [["d"], ["a", "b"], []], r"length >= 1 - at `\$\.parts\[2\]`"),
         (MERGED, "parts", [["d"], ["a", "b"]], "labels that each of 3"),
+        (OF_TWO, "groups", ["x", "y"], r"groups=.* by=\['g', 'h'\]"),
+        (OF_TWO, "groups", [["x", 1], ["y"]], "all lists of one length"),
+        (OF_TWO, "groups", [["x", 1, 2], ["y", 2, 3]], r"groups=.* by=\['g', 'h'\]"),
+        (OF_TWO, "by", ["g"], r"groups=.* by=\['g'\]"),
         (
             MERGED,
             "drawn",

@@ -138,6 +138,8 @@ def changed(**changes):
         (changed(version=0), r"enum value 0 - at `\$\.version`"),
         (changed(releases={}), r"names=\(\): must be different"),
         (changed(releases={"a": {}}), r"releases\['a'\]: text: .*not a release"),
+        (changed(columns={"table": ["v"], "vote": ["v"], "groups": ["v"]}), "columns: must be"),
+        (changed(columns={"vote": ["v"], "table": ["v"]}), "columns: must be"),
     ],
 )
 def test_what_is_no_survey_is_refused(text, message):

@@ -62,6 +62,7 @@ def noted(text: str) -> list[str]:
             ],
         ),
         (DROPPED, ["Records without a value or with one that is no category are left out."]),
+        ({**DROPPED, "epsilon = 1.0": "epsilon = 1.0\nsize = 9"}, []),
         (
             {'["a", "b"]': '["a", "no listed VALUE"]'},
             [
