@@ -109,6 +109,35 @@ def test_using_the_mathematics_by_its_short_names_loads_neither() -> None:
     assert not {name.split(".")[0] for name in loaded_by(code)} & FRAMES
 
 
+#: A question to a Context, by the modules of this package that it may load at most.
+_QUESTION = """
+import opendp.prelude as dp
+import polars as pl
+import opendp_bayes as ob
+dp.enable_features("contrib", "honest-but-curious")
+context = ob.context(pl.DataFrame({"vote": ["yes", "no"] * 50}), split_evenly_over=1,
+    privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0))
+of = dict(categories=["yes", "no"], nulls="no", unknown="no")
+release = ob.posterior(context.query(), "vote", **of).release()
+"""
+
+
+def ours(code: str) -> set[str]:
+    return {name for name in loaded_by(code) if name.split(".")[0] == "opendp_bayes"}
+
+
+def test_a_measurement_and_a_release_load_no_engine() -> None:
+    """A release, whether it will have a posterior; that is computed when it is asked for."""
+    measurement = ours("import opendp_bayes as ob; ob.m.make_laplace_parameters")
+    assert len(measurement) <= 100
+    assert not {name for name in measurement if is_in(name, {"inference"})}
+    release, posterior = ours(_QUESTION), ours(f"{_QUESTION}release.posterior.mean()")
+    assert len(release) <= 120
+    engines = {"inference.engines", "inference.answers", "inference.sampling"}
+    assert not {name for name in release if is_in(name, engines)}
+    assert {name for name in posterior if is_in(name, engines)}  # a negative control
+
+
 #: What an analyst does with documents, in an interpreter that has no OpenDP at all.
 ANALYSIS = """
 import sys

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from opendp_bayes.display import notebook, plain
 from opendp_bayes.display.tables import Table
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 
@@ -39,15 +38,19 @@ class Sheet:
         return replace(self, tables=tuple(table.first(most) for table in self.tables))
 
     def __str__(self) -> str:
+        from opendp_bayes.display import plain
+
         shown = self.first()
         return plain.rendered(shown.title, shown.tables, shown.notes)
 
     def _repr_html_(self) -> str:
+        from opendp_bayes.display import notebook
+
         shown = self.first()
         return notebook.rendered(shown.title, shown.tables, shown.notes)
 
     def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal  # which rich asks for
+        from opendp_bayes.display import terminal
 
         shown = self.first()
         return terminal.rendered(shown.title, shown.tables, shown.notes)

@@ -1,5 +1,6 @@
 """Ways to the posterior of the counts that were drawn from: what the mechanism draws decides once
-which engine finds it, and everything else is asked of that way.
+which engine finds it, and everything else is asked of that way. Engines are imported when they are
+needed, because a query asks, before it releases, only whether there is a way.
 """
 
 import math
@@ -7,18 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.inference.answers.learned_posterior import check_learned
-from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
-from opendp_bayes.inference.convolution.tilt_search import check_concentration
-from opendp_bayes.inference.engines.engine import Engine, Generator, Listed
-from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
-from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_envelope
+from opendp_bayes.inference.likelihood.envelope import check_concentration, check_envelope
 from opendp_bayes.inference.likelihood.of_counts import (
     LARGEST_LIST,
     Likelihood,
@@ -27,10 +22,12 @@ from opendp_bayes.inference.likelihood.of_counts import (
     log_likelihoods,
     noise_of,
 )
-from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import ReleasedData
+
+if TYPE_CHECKING:
+    from opendp_bayes.inference.engines.engine import Engine, Generator
 
 #: Work that takes about a second or two.
 _QUICK_WORK = 500
@@ -69,11 +66,13 @@ class Way(ABC):
         """
 
     @abstractmethod
-    def exact(self, records_prior: Any = None) -> Engine | None:
+    def exact(self, records_prior: Any = None) -> "Engine | None":
         """The engine that finds it without random draws; None where that is out of reach."""
 
-    def engine(self, records_prior: Any, effective: int, rng: Generator) -> Engine:
+    def engine(self, records_prior: Any, effective: int, rng: "Generator") -> "Engine":
         """The engine of one release, with so many effective draws where it needs draws."""
+        from opendp_bayes.inference.sampling.interpolated_normaliser import by_interpolation
+
         found = self.exact(records_prior)
         (likelihood,) = self.likelihoods
         return found or by_interpolation(likelihood, self.prior, effective, rng)
@@ -92,7 +91,9 @@ class ByConvolution(Way):
             if foreseen and self.size is None:
                 check_concentration(math.fsum(self.prior), noisy.noise.scale, self.prior.size)
 
-    def exact(self, records_prior: Any = None) -> Engine:
+    def exact(self, records_prior: Any = None) -> "Engine":
+        from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
+
         return CountsGivenNoise.of(
             self.likelihoods, self.prior, size=self.size, records_prior=records_prior
         )
@@ -138,7 +139,11 @@ class ByWeights(Way):
                 if isinstance(one, Tabulated):
                     _check_enumerated(one, mechanism)
 
-    def exact(self, records_prior: Any = None) -> Engine | None:
+    def exact(self, records_prior: Any = None) -> "Engine | None":
+        from opendp_bayes.inference.engines.engine import Listed
+        from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
+        from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+
         prior, size, k = self.prior, self.size, self.prior.size
         if size == 0:
             return Listed(np.zeros((1, k), dtype=np.int64), np.zeros(1), prior)
@@ -209,6 +214,8 @@ def check_posterior(release: ReleasedData) -> None:
     """
     table = release.source or release
     if table.learned_prior:
+        from opendp_bayes.inference.answers.learned_posterior import check_learned
+
         check_learned(table)
     else:
         way_to(table, foreseen=True)

@@ -19,7 +19,6 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.laws import Flips
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.planning.expected_error import mean_error_of, preferred, proportions_of_interest
 
 #: A private number of records is taken to be so many times the scale of the usual noise in each
 #: category: many, so that which noise is best does not depend on it.
@@ -80,12 +79,16 @@ def choose(
         return best
     if k < prior.size:
         records = max(records * k // prior.size, 1)
+    from opendp_bayes.planning.expected_error import preferred
+
     scores = [_score(_compared(one, k, records), records) for one in fitted]
     return fitted[preferred(scores)]
 
 
 @lru_cache(maxsize=256)  # a query is resolved when it is shown and again when it is released
 def _score(setting: Setting, records: int) -> float:
+    from opendp_bayes.planning.expected_error import mean_error_of, proportions_of_interest
+
     shares = proportions_of_interest(setting.prior_array, records, None)
     return mean_error_of("hellinger", setting, shares, records)
 

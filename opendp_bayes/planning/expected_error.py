@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from opendp_bayes.accounting.calibration import counts_in_proportion
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.validation import Floats, Integers, as_size
 from opendp_bayes.mechanisms.setting import Setting
@@ -182,6 +181,8 @@ def _moved(mean: Floats, true: Floats) -> Floats:
 
 def _mean_width(law: ReleaseLaw, prior: Floats, records: int, categories: Sequence[int]) -> float:
     """The mean over some categories of the width of their intervals, of so many true records."""
+    from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+
     released, own = prior + law.counts, float(prior.sum())
     total, widths = released.sum(axis=1), []
     ends = (special.betaincinv(prior, own - prior, tail) for tail in (1 - _TAIL, _TAIL))

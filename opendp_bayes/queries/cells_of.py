@@ -11,7 +11,6 @@ from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.queries.columns import DIFFER, labelled_column
 from opendp_bayes.queries.groups import groups_of
 from opendp_bayes.queries.joint_tables import check_combinations, table_of
-from opendp_bayes.queries.merged_cells import merged_cells
 from opendp_bayes.queries.question import Question
 from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import twins
@@ -58,6 +57,8 @@ def cells_of(
             check_cells("cells", every if question.cells is None else len(question.cells))
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
+        from opendp_bayes.queries.merged_cells import merged_cells
+
         labels, index, axes = *merged_cells(labels, index, question), ()
     # Where a record is left out, its number is -1, which is the entry that is put after the last.
     index = np.pad(index, [(0, 1)] * index.ndim, constant_values=-1)

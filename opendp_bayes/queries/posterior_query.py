@@ -22,7 +22,6 @@ from opendp_bayes.queries.question import (
     Recode,
     Unknown,
 )
-from opendp_bayes.queries.summary import described, summary_of
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import require_features
@@ -237,10 +236,14 @@ class PosteriorQuery(AskedQuery[R]):
         >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
         [('LaplaceParameters', 2.0, 0.5)]
         """
+        from opendp_bayes.queries.summary import summary_of
+
         self._settle()
         return summary_of(self._asked, parts_of(self).d_out, guess_size)
 
     def __repr__(self) -> str:
+        from opendp_bayes.queries.summary import described
+
         try:
             self._settle()
         except ValueError as error:

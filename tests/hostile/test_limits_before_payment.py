@@ -137,7 +137,7 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
         (2, 1.0, {"mechanism": HammingExponential(10.0)}, 60),
     ],
     "ways:ByWeights.check": [(2, 1.0, {"mechanism": WithoutLaw(10.0)}, 110)],
-    "convolution/tilt_search:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
+    "likelihood/envelope:check_concentration": [(2, 2e-6, {"prior": 1e5}, None)],
     "answers/learned_posterior:_ordered": [
         (2, 1.0, {"prior": "learned", "ordered": ["c", "d"]}, None),
     ],

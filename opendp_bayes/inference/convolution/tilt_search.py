@@ -12,6 +12,7 @@ import numpy as np
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
+from opendp_bayes.inference.likelihood.envelope import too_uncertain
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: The mean of the sum may be so many of its standard deviations from where it should be.
@@ -37,8 +38,6 @@ _RISE = 0.1
 _REACH, _HELD = 6.5, 18.0
 #: The most tilts of a private number of records.
 _MOST_TILTS = 1000
-#: They are fewer if the concentration is at most this, or the deviation of the number.
-_SURE = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +255,7 @@ class TiltSearch:
 
     def _check_number(self, tilts: int) -> None:
         if tilts >= _MOST_TILTS:
-            raise _too_uncertain(float(self.categories.prior @ self.times))
+            raise too_uncertain(float(self.categories.prior @ self.times))
 
 
 def _faded(found: list[Tilt], end: float) -> list[tuple[Tilt, Fade]]:
@@ -298,20 +297,3 @@ def balanced(categories: NoisedCategories, times: Integers, total: Total) -> Til
         else:
             tilt = (low + high) / 2
     return counts
-
-
-def check_concentration(concentration: float, scale: float, k: int) -> None:
-    """Raise `ValueError` where tilts may be too many, whatever was drawn: of a private number of
-    records, without a prior of its own, with noise of some scale on k counts.
-    """
-    if min(concentration, scale * math.sqrt(k)) > _SURE:
-        raise _too_uncertain(concentration)
-
-
-def _too_uncertain(concentration: float) -> ValueError:
-    return ValueError(
-        f"prior: its concentration, {concentration:g}, is too large for this uncertain a private"
-        f" number of records. Up to {_SURE:g}, or where the scale of the noise times"
-        f" sqrt(categories) is at most {_SURE:g}, there is a posterior; give a smaller prior or a"
-        " narrower records_prior."
-    )

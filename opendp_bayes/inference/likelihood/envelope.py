@@ -15,6 +15,8 @@ SMALLEST_PRIOR, LARGEST_PRIOR = 1e-4, 1e6
 MOST_RECORDS = 10**9
 #: The largest scale of the noise on a count, in records.
 LARGEST_SCALE = 1e6
+#: They are fewer if the concentration is at most this, or the deviation of the number.
+MOST_CONCENTRATED = 1e5
 #: The most categories.
 MOST_CATEGORIES = 10_000
 #: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
@@ -116,4 +118,22 @@ def _impossible(shown: str, scale: float, size: int | None) -> str:
     return (
         f"drawn: {shown}, which noise of scale {scale:g} makes of {records} with a probability"
         " below 1e-300; check the scale and the size of the release."
+    )
+
+
+def check_concentration(concentration: float, scale: float, k: int) -> None:
+    """Raise `ValueError` where tilts may be too many, whatever was drawn: of a private number of
+    records, without a prior of its own, with noise of some scale on k counts.
+    """
+    if min(concentration, scale * math.sqrt(k)) > MOST_CONCENTRATED:
+        raise too_uncertain(concentration)
+
+
+def too_uncertain(concentration: float) -> ValueError:
+    """Make the error for a prior that needs too many tilts."""
+    return ValueError(
+        f"prior: its concentration, {concentration:g}, is too large for this uncertain a private"
+        f" number of records. Up to {MOST_CONCENTRATED:g}, or where the scale of the noise times"
+        f" sqrt(categories) is at most {MOST_CONCENTRATED:g}, there is a posterior; give a smaller"
+        " prior or a narrower records_prior."
     )
