@@ -52,7 +52,6 @@ survey_tables/noisy_tables:check_tables
 """
 #: Of what is asked of a posterior, or given beside releases, long after.
 ASKED = """
-answers/by_label:position_of
 answers/by_label:positions_of
 answers/by_label:grouped_positions
 answers/learned_posterior:learned_from
@@ -64,6 +63,8 @@ answers/ordered:QuantilePosterior.value
 answers/ordered:quantiles_of
 answers/ordered:check_one_variable
 answers/ordered:_edges
+answers/posterior:NoiseAwarePosterior._pair
+answers/posterior:NoiseAwarePosterior.odds_ratio
 answers/posterior:NoiseAwarePosterior._in_order
 answers/posterior:NoiseAwarePosterior.given
 answers/posterior:NoiseAwarePosterior.to_arviz
@@ -196,7 +197,7 @@ def refused_by(release: Callable[[], Any]) -> tuple[str, str]:
         release()
     frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
     path = Path(frames[-1].f_code.co_filename)
-    if path.name == "tilt_search.py" and frames[-1].f_code.co_name == "_too_uncertain":
+    if path.name == "envelope.py" and frames[-1].f_code.co_name == "too_uncertain":
         frames.pop()
     where = path.relative_to(PACKAGE / "inference").with_suffix("").as_posix()
     return f"{where}:{frames[-1].f_code.co_name}", str(caught.value)
