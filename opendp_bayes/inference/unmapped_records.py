@@ -134,7 +134,7 @@ def _of_columns(
 
 
 def _noise_in(release: ReleasedData, drawn: Any = None) -> DrawnCounts | None:
-    """What was drawn for a release, or `drawn`, with its noise; None where it is not noise on
+    """Draw of a release, or `drawn`, with its noise; None where it is not noise on
     counts.
     """
     table = release.whole or release
@@ -157,7 +157,7 @@ def _sum_of(noisy: DrawnCounts, cells: Integers) -> tuple[float, float]:
 
 
 def _share_in(release: Any, column: str, unknown: Label) -> float | None:
-    """The same as `share_of` by the posterior of a release, where it was computed before."""
+    """`share_of` by the posterior of a release, where it was computed before."""
     if not getattr(release, "has_posterior", False) or release.parts:
         return None
     posterior = release.posterior.marginal(column) if release.axes else release.posterior

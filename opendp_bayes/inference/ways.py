@@ -35,7 +35,7 @@ _QUICK_WORK = 500
 
 @dataclass(frozen=True, eq=False)
 class Way(ABC):
-    """How the posterior of the counts of the same records, drawn once or several times, is found;
+    """Way to the posterior of the counts of the same records, drawn once or several times;
     nothing is computed before it is asked for.
 
     Attributes

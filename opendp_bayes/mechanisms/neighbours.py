@@ -36,7 +36,7 @@ def default_total(size: int | None) -> Literal["remainder", "private"]:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far the counts of neighbouring data sets are apart, at most, in three norms.
+    """Largest distance of the counts of neighbouring data sets, in three norms.
 
     Under change-one neighbours each holds for the counts that rise alone, and for those that fall.
     Every bound is lowered to what the others imply. As a whole number a distance is its `records`,
@@ -84,13 +84,14 @@ class Distance:
 
     @classmethod
     def limited(cls, records: int, largest: int) -> "Distance":
-        """That of so many records, of which at most `largest` are in one count."""
+        """Distance of so many records, of which at most `largest` are in one count."""
         return cls.among(records, {largest: records})
 
     @classmethod
     def among(cls, records: int, counts: Mapping[int, int]) -> "Distance":
-        """That of so many records among counts that have limits: `counts` has the number of counts
-        of each limit. The sum of squares is largest where the largest limits are used up first.
+        """Distance of so many records among counts that have limits: `counts` has the number of
+        counts of each limit. The sum of squares is largest where the largest limits are used up
+        first.
         """
         left, squared = records, 0
         for largest, number in sorted(counts.items(), reverse=True):
@@ -116,7 +117,7 @@ class Distance:
         return self.records if self == Distance.of(self.records) else self
 
     def within(self, size: int | None) -> "Distance":
-        """The same where no more than `size` records can move, or any number."""
+        """Distance where no more than `size` records can move, or any number."""
         if size is None:
             return self
         return Distance(min(self.records, size), self.squared, min(self.largest, size))

@@ -110,7 +110,7 @@ def _branching(k: int, budget: Budget) -> int:
 
 
 def _groups_of_neighbours(column: str, labels: Sequence[Value], branching: int) -> dict[str, Any]:
-    """What each level but that of the categories merges, finest first."""
+    """Merges of each level but that of the categories, finest first."""
     merges: dict[str, Any] = {}
     width = 1
     while -(-len(labels) // width) > branching:

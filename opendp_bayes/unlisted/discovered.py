@@ -267,7 +267,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
 
     @property
     def overview(self) -> tuple[str, str]:
-        """What is shown, and by which law, in words."""
+        """Summary of the values shown and of their law, in words."""
         shown = f"{self.k} {'category' if self.k == 1 else 'categories'} shown"
         return shown, described(self.discovery.law)
 

@@ -57,7 +57,7 @@ def warn_of_conflict(release: ReleasedData, engine: Engine) -> None:
 
 
 def pulls_of(release: ReleasedData, engine: Engine) -> Floats:
-    """How many records the prior may add to each category, shape `(k,)`: its concentration, and
+    """Records that the prior may add to each category, shape `(k,)`: its concentration, and
     that times the standard deviation of the noise and the part of the noise's variance that the
     posterior of the count lacks. So much is a count of 0 pulled up.
     """
@@ -68,7 +68,7 @@ def pulls_of(release: ReleasedData, engine: Engine) -> Floats:
 
 
 def _of_one(release: ReleasedData, noisy: DrawnCounts, expected: Floats) -> str:
-    """The same of the category that is furthest from what was drawn; empty where none is far."""
+    """Conflict of the category that is furthest from what was drawn; empty where none is far."""
     drawn = np.clip(noisy.drawn - typical_mean(noisy.noise), 0, release.size)
     away = np.where(noisy.noised, np.abs(expected - drawn), 0.0) / typical_std(noisy.noise)
     one = int(np.argmax(away))

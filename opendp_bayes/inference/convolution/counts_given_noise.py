@@ -150,7 +150,7 @@ class CountsGivenNoise(ByLaws):
         return [each for each in sums if each.log_evidence >= best - _DEPTH]
 
     def _times_in(self, categories: Sequence[int]) -> Integers:
-        """How often some categories have each leaf."""
+        """Number of times that some categories have each leaf."""
         return np.bincount(self._leaf[list(categories)], minlength=self._times.size)
 
     # -- answers ------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ class CountsGivenQ:
 
     @property
     def _powers(self) -> Floats:
-        """What each logit multiplies the weights of counts by, shape `(length, logits)`; large."""
+        """Factor of each logit on the weights of counts, shape `(length, logits)`; large."""
         return np.exp(np.outer(self._away, self._tilts))
 
     @cached_property

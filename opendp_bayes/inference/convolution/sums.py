@@ -275,7 +275,7 @@ class Sums:
         return found.within(self._lowest - rest.high, self._highest - rest.low)
 
     def _known(self, parts: Parts) -> Floats:
-        """What `Outline.of_sums` asks to be known."""
+        """Known facts that `Outline.of_sums` needs."""
         mean, variance, t = self.counts.mean, self.counts.variance, self._times
         below, above = mean - self._low, self._high - mean
         if parts is None:

@@ -240,7 +240,7 @@ def draws_of(
 
 
 def are_worth(a: Floats, effective: int) -> bool:
-    """Whether κ m, of shape `(parts, draws, k)`, are so many effective draws whose parts agree."""
+    """True if κ m, of shape `(parts, draws, k)`, are so many effective draws whose parts agree."""
     found = diagnostics_of(a)
     return bool(found.ess.min() >= effective and found.r_hat.max() <= LARGEST_R_HAT)
 

@@ -98,7 +98,7 @@ class Lattice:
 
     @property
     def step(self) -> int:
-        """How many units are learned from together."""
+        """Number of units that are learned from together."""
         return max(1, int(_GROUPED * self.std))
 
     @property
@@ -154,7 +154,7 @@ class LawOfKeys:
 
     @property
     def is_sharp(self) -> bool:
-        """Whether most draws have the roughest of all smoothnesses, as where keys are alike: the
+        """True if most draws have the roughest of all smoothnesses, as where keys are alike: the
         law may be sharper than can be learned.
         """
         return bool(np.mean(self.groups == len(_SMOOTH) - 1) > 1 / 2)

@@ -124,7 +124,7 @@ _Shown = tuple[tuple[Value, ...], tuple[int, ...], int | None]
 
 
 def _shown(keys: CountedKeys, space: KeysSpace, discovery: Discovery) -> _Shown:
-    """What is shown, and the rest.
+    """Shown values, and the rest.
 
     Every value gets noise, whatever becomes of it. Labels are plain values of Python: a column of
     polars that was filtered still holds what is hidden.

@@ -43,7 +43,7 @@ from opendp_bayes_smoothed.sampling import draw_histogram
 
 
 class _OfASample:
-    """What both mechanisms share: they see a sample of a public number of records."""
+    """Base of both mechanisms: they see a sample of a public number of records."""
 
     scale: float
     rate: float
