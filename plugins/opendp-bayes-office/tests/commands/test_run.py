@@ -276,7 +276,7 @@ def test_categories_that_almost_no_record_has_are_told(tmp_path: Path, unknown: 
     expected = (
         "records of vote are none of yes, no: check the spelling"
         if unknown == "other"
-        else "may be noise alone: if you expect more records, look at spelling"
+        else "may be noise alone: if you expect more records, check the spelling"
     )
     for said in (" ".join(told.split()), shown, " ".join(page.read_text().split())):
         assert expected in said
