@@ -75,7 +75,7 @@ def core() -> None:
         "typer",
         "rich",
         "jinja2",
-        "openpyxl",
+        "fastexcel",
         "pyreadstat",
         "xlsxwriter",
         "dp_accounting",

@@ -2,7 +2,6 @@
 folder of its own, and the same with what the row says to do.
 """
 
-import shutil
 import sqlite3
 import zipfile
 from collections.abc import Callable
@@ -11,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-import pandas as pd
-import polars as pl
-import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.reader import result_from_json
@@ -85,24 +81,6 @@ def far(row: int) -> str:
     return name
 
 
-def binary() -> str:
-    shutil.copy(workbook("Data"), "votes.xls")
-    return "votes.xls"
-
-
-def labelled() -> str:
-    """A file of SPSS with labels of its codes."""
-    labels = {1: "yes", 2: "no", -1: "refused"}
-    pyreadstat = pytest.importorskip("pyreadstat")
-    votes = pd.DataFrame({"vote": [1.0, 2.0, -1.0] * 20})
-    pyreadstat.write_sav(votes, "votes.sav", variable_value_labels={"vote": labels})
-    return "votes.sav"
-
-
-def coded(codes: str) -> str:
-    return specified(f'categories = ["yes", "no"]\nnull_values = {codes}', "labels = true")
-
-
 def released(name: str) -> str:
     release_of = run("release", file("votes.csv"), "--column", "vote", *ASKED, "-o", "-")
     return file(name, release_of)
@@ -155,23 +133,9 @@ FILES: dict[str, tuple[Call, Call]] = {
             ran(specified(head='sheet = "Data"'), workbook("Data", "Notes")),
         ],
     ),
-    "can never be a value": (
-        lambda: ran(coded('["NA"]'), labelled(), code=2),
-        lambda: [ran(coded("[-1]"), labelled()), ran(coded('["refused"]'), labelled())],
-    ),
     "is larger than a sheet that is read": (
         lambda: refused(far(3_000_000), *VOTE),
         lambda: [release(far(4), *VOTE), release(file("votes.csv"), *VOTE)],
-    ),
-    "is read by R alone": (
-        lambda: refused(file("votes.rds"), *VOTE),
-        lambda: release(
-            pl.read_csv(file("votes.csv")).write_parquet("votes.parquet") or "votes.parquet", *VOTE
-        ),
-    ),
-    "is a workbook of a binary form": (
-        lambda: refused(binary(), *VOTE),
-        lambda: [release(workbook("Data"), *VOTE), release(file("votes.csv"), *VOTE)],
     ),
     "is not text in": (
         lambda: refused(file("votes.csv", LATIN.encode("latin-1")), *VOTE),
@@ -218,7 +182,7 @@ FILES: dict[str, tuple[Call, Call]] = {
         lambda: saved_twice("vote.json", code=2),
         lambda: saved_twice("other.json"),
     ),
-    "its first line may be a record": (
+    "its first line may be data": (
         lambda: run("init", file("votes.csv"), code=2),
         lambda: [run("init", "votes.csv", *VOTE), run("init", "votes.csv", "--header")],
     ),

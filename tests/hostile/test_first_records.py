@@ -11,7 +11,8 @@ import pytest
 import xlsxwriter
 
 from opendp_bayes_office.files.csv_text import FileError
-from opendp_bayes_office.files.files import Cleaning, scannable, source
+from opendp_bayes_office.files.files import scannable, source
+from opendp_bayes_office.files.reading import Reading
 
 LINES = [
     "yes,1",
@@ -43,11 +44,11 @@ PIECES = [
     ";",
 ]
 QUOTED = ['"a"', '""', '"a""b"', '"a,b"', '"a\nb"', '"a\r\nb"', '"\n"', '""""']
-EVERY = [Cleaning(), Cleaning(keep_blank=True), Cleaning(trim=True)]
+EVERY = [Reading(), Reading(blank_lines="null"), Reading(trim=True)]
 
 
-def records(path: Path, cleaning: Cleaning = EVERY[0]) -> Counter[tuple[str | None, ...]]:
-    with scannable(source(path, None, cleaning=cleaning)) as found:
+def records(path: Path, cleaning: Reading = EVERY[0]) -> Counter[tuple[str | None, ...]]:
+    with scannable(source(path, cleaning)) as found:
         found.complete()
         return Counter(found.scan().collect().rows())
 
@@ -64,7 +65,7 @@ def distance(first: Counter, second: Counter) -> int:
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("cleaning", EVERY)
 def test_a_record_is_read_alike_wherever_it_stands(
-    tmp_path: Path, line: str, cleaning: Cleaning
+    tmp_path: Path, line: str, cleaning: Reading
 ) -> None:
     path, others = tmp_path / "votes.csv", ["no,2", "a,3"]
     last = records(written(path, [*others, line]), cleaning)
@@ -76,7 +77,7 @@ def test_a_record_is_read_alike_wherever_it_stands(
 
 def test_a_record_before_empty_lines_moves_no_other(tmp_path: Path) -> None:
     path, empty = tmp_path / "votes.csv", [""] * 900
-    kept = Cleaning(keep_blank=True)
+    kept = Reading(blank_lines="null")
     fewer = records(written(path, [*empty, "yes,1"]), kept)
     assert fewer == {(None, None): 900, ("yes", "1"): 1}
     assert records(written(path, ["no,2", *empty, "yes,1"]), kept) - fewer == {("no", "2"): 1}
@@ -93,7 +94,7 @@ def test_the_first_value_of_a_workbook_is_read_too(tmp_path: Path, value: str) -
     assert (value.replace("\x01", "_x0001_"),) in read or (value,) in read
 
 
-def moved_by_one_record(tmp_path: Path, seed: int, cleaning: Cleaning) -> int:
+def moved_by_one_record(tmp_path: Path, seed: int, cleaning: Reading) -> int:
     """The largest distance of two random files, of which one has a record more."""
     rng, largest = random.Random(seed), 0
     for _ in range(60):
@@ -124,7 +125,7 @@ def moved_by_one_record(tmp_path: Path, seed: int, cleaning: Cleaning) -> int:
 
 @pytest.mark.parametrize("cleaning", EVERY)
 @pytest.mark.parametrize("seed", range(4))
-def test_one_record_more_is_one_record_more(tmp_path: Path, seed: int, cleaning: Cleaning) -> None:
+def test_one_record_more_is_one_record_more(tmp_path: Path, seed: int, cleaning: Reading) -> None:
     assert moved_by_one_record(tmp_path, seed, cleaning) == 1
 
 
@@ -139,10 +140,10 @@ def test_polars_reads_the_beginning_of_a_text_otherwise(tmp_path: Path) -> None:
 
 def test_a_stray_quote_moves_no_other_record_where_blanks_separate(tmp_path: Path) -> None:
     """It has its block written anew, in which two blanks are an empty value as before."""
-    path, cleaning, found = tmp_path / "votes.csv", Cleaning(trim=True), []
+    path, cleaning, found = tmp_path / "votes.csv", Reading(trim=True, separator=" "), []
     for lines in (["x  yes"] * 50, ["x  yes"] * 50 + ['x "yes"x']):
         path.write_text("\n".join(["a b", *lines, ""]))
-        with scannable(source(path, " ", cleaning=cleaning)) as read:
+        with scannable(source(path, cleaning)) as read:
             read.complete()
             found.append(Counter(read.scan().collect().rows()))
     assert distance(*found) == 1

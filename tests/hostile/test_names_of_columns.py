@@ -115,7 +115,7 @@ by = "{region}"
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize(
     ("person", "vote", "region"),
-    [("*", "^v.*$", "^region$"), ("^p.*$", "*", "^$"), ("p", "v", "*"), ("p", "", "^v$")],
+    [("p", "^v.*$", "^region$"), ("p", "*", "^$"), ("p", "v", "*"), ("p", "", "^v$")],
 )
 def test_so_it_is_for_the_command(
     tmp_path: Path, kind: str, person: str, vote: str, region: str
@@ -153,7 +153,7 @@ def test_a_name_that_is_nearly_right_is_said_to_be_so(
     getattr(pl.DataFrame({"vote": ["a", "b"], "x": ["c", "d"]}), f"write_{kind}")(path)
     message = run("release", path, "--column", given, "--categories", "a,b", "--rho", 1, code=2)
     if kind == "csv":
-        assert ("A name there is spelled much like it." in message) == near
+        assert ("There is a similar name" in message) == near
         assert "'vote'" not in message
     else:
         assert "must be one of 'vote', 'x'" in message

@@ -82,13 +82,6 @@ def test_a_question_that_states_a_fact_of_the_data_is_refused_unread(
     assert not Path("votes.ledger").exists()
 
 
-@pytest.mark.parametrize(("named", "code"), [("latin1", 0), ("ISO-8859-1", 0), ("cp1252", 2)])
-def test_an_encoding_has_any_of_its_names(owner: Path, named: str, code: int) -> None:
-    Path("data.toml").write_text(f'encoding = "latin-1"\n{OWNER}')
-    said = run("run", asked(top=f'encoding = "{named}"'), "data.toml", "-o", "-", code=code)
-    assert ("owner of the data" in said) == (code != 0)
-
-
 def test_the_size_is_an_oracle_where_the_caller_owns_the_data(owner: Path) -> None:
     """Negative control: of a bare file whoever runs the question may state its facts, so the same
     question tells whether there are 60 records, at no cost.
@@ -165,17 +158,9 @@ def test_what_crashes_a_reader_is_spent(owner: Path, monkeypatch: pytest.MonkeyP
     assert states == ["open", "open"]
 
 
-def test_a_dry_run_shows_who_states_what_and_makes_no_ledger(owner: Path) -> None:
-    shown = run("run", asked(), "data.toml", "--dry-run")
-    for words in ("Stated by the", "number of records", "private", "votes.ledger"):
-        assert words in shown
+def test_a_dry_run_makes_no_ledger(owner: Path) -> None:
+    assert "nothing was spent" in " ".join(run("run", asked(), "data.toml", "--dry-run").split())
     assert not Path("votes.ledger").exists()
-    assert "Stated by the" not in run(
-        "run",
-        asked(privacy='[columns.vote]\ncategories = ["a"]\nunknown = "b"'),
-        "votes.csv",
-        "--dry-run",
-    )
 
 
 def test_every_command_reads_the_same_file(owner: Path) -> None:
@@ -187,11 +172,11 @@ def test_every_command_reads_the_same_file(owner: Path) -> None:
     some = ob.Release.from_json(run("release", "data.toml", *given, "--categories", "b"))
     assert (some.categories, some.counts) == (("b", "other"), (20, 40))
     for more, message in (
-        (("--size", 60), "--size=60: is for the owner"),
-        (("--nulls", "a"), "--nulls='a': is for the owner"),
-        (("--categories", "a,c"), "--categories: 'c' is not among those"),
-        (("--contributions", 2), "--contributions=2: is for the owner"),
-        (("--separator", ";"), "--separator=';': is for the owner"),
+        (("--size", 60), "privacy.size=60: is for the owner"),
+        (("--nulls", "a"), "columns.vote.nulls='a': is for the owner"),
+        (("--categories", "a,c"), "columns.vote.categories: 'c' is not among those"),
+        (("--contributions", 2), "privacy.contributions=2: is for the owner"),
+        (("--separator", ";"), "separator=';': is for the owner"),
         (("--mechanism", "hamming_exponential"), "may not be asked for"),
     ):
         assert message in run("release", "data.toml", *given, *more, code=2)

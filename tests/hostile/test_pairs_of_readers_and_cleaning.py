@@ -8,21 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
 import polars as pl
 import pyreadstat
 import pytest
 
-from opendp_bayes_office.files.files import (
-    EXTENSIONS,
-    Cleaning,
-    codebook,
-    scan_columns,
-    scannable,
-    source,
-)
+from opendp_bayes_office.files.files import EXTENSIONS, frame_of, scannable, source
+from opendp_bayes_office.files.reading import Reading, Steps
 
 #: Texts and whole numbers, as records have them, each another number of times.
 RECORDS = [
@@ -104,9 +98,9 @@ READERS = {
 }
 STEPS: dict[str, dict[str, Any]] = {
     "trim": {"trim": True},
-    "null_values": {"null_values": ("-9", -9)},
-    "of_columns": {"of_columns": {"t": ("-8",), "n": (-8,)}},
-    "keep_blank": {"keep_blank": True},
+    "null_values": {"null_values": ["-9"]},
+    "of_columns": {},
+    "blank_lines": {"blank_lines": "null"},
     "labels": {"labels": True},
 }
 EVERY = [*((one,) for one in STEPS), *combinations(STEPS, 2)]
@@ -120,21 +114,14 @@ def cleaned(reader: Reader, steps: tuple[str, ...], column: str, value: Value) -
             return None
         if "labels" in steps and column == "n" and given in LABELS:
             given = LABELS[int(given)]
-        if reader.is_text:
-            given = str(given)
+        given = str(given)
         if reader.pads and column == "t":
             given = str(given).rstrip(" ")
-        if "trim" in steps and isinstance(given, str):
-            given = given.strip()
-        return None if given == "" and reader.is_text else given
+        given = given.strip() if "trim" in steps else given
+        return None if given == "" and (reader.is_text or "trim" in steps) else given
 
-    codes: list[Value] = [-9, "-9"] if "null_values" in steps else []
-    if "of_columns" in steps:
-        codes.append("-8" if column == "t" else -8)
-    known = read(value)
-    none = [read(code) for code in codes]
-    is_none = any(known == code and type(known) is type(code) for code in none)
-    return None if is_none else known
+    codes = [*["-9"] * ("null_values" in steps), *["-8"] * ("of_columns" in steps)]
+    return None if str(value).strip() in codes else read(value)
 
 
 def wanted(reader: Reader, steps: tuple[str, ...]) -> Counter[tuple[Value, Value]]:
@@ -142,20 +129,16 @@ def wanted(reader: Reader, steps: tuple[str, ...]) -> Counter[tuple[Value, Value
         (cleaned(reader, steps, "t", text), cleaned(reader, steps, "n", number))
         for text, number in RECORDS
     ]
-    return Counter(rows + [(None, None)] * ("keep_blank" in steps))
+    return Counter(rows + [(None, None)] * ("blank_lines" in steps))
 
 
-def refused(column: str, problem: str) -> NoReturn:
-    raise AssertionError(f"{column}: {problem}")
-
-
-def how_of(steps: tuple[str, ...]) -> Cleaning:
-    return Cleaning(**{name: of for step in steps for name, of in STEPS[step].items()})
+def how_of(steps: tuple[str, ...]) -> Reading:
+    return Reading(**{name: of for step in steps for name, of in STEPS[step].items()})
 
 
 def without_use(reader: Reader, steps: tuple[str, ...]) -> list[str]:
     """The options that such a file refuses, as it calls them."""
-    of = {"blank_lines": "keep_blank" in steps and not reader.is_csv}
+    of = {"blank_lines": "blank_lines" in steps and not reader.is_csv}
     of["labels"] = "labels" in steps and not reader.has_labels
     return [name for name, refuses in of.items() if refuses]
 
@@ -163,7 +146,8 @@ def without_use(reader: Reader, steps: tuple[str, ...]) -> list[str]:
 def test_every_kind_of_file_and_every_step_is_there() -> None:
     kinds = {EXTENSIONS[".".join(["", *name.split(".")[1:]])] for name in READERS if "." in name}
     assert kinds == set(EXTENSIONS.values())
-    assert set(STEPS) == set(Cleaning.__dataclass_fields__)
+    of_files = {"separator", "encoding", "sheet", "glob"}
+    assert {*STEPS, *of_files} == {*Reading.__struct_fields__, "of_columns"}
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -173,13 +157,14 @@ def test_a_frame_is_what_the_steps_make_of_the_file(name: str, tmp_path: Path) -
     for steps in [(), *EVERY]:
         if problems := without_use(reader, steps):
             with pytest.raises(ValueError, match="|".join(problems)):
-                source(path, None, cleaning=how_of(steps))
+                source(path, how_of(steps))
             continue
-        with scannable(source(path, None, cleaning=how_of(steps))) as found:
+        with scannable(source(path, how_of(steps))) as found:
             found.complete()
-            rows = scan_columns(found, ["t", "n"], refused).collect()
+            own = Steps(null_values=["-8"] * ("of_columns" in steps))
+            rows = frame_of(found, {"t": own, "n": own}).collect()
             assert Counter(rows.rows()) == wanted(reader, steps), steps
-            book = codebook(found).get("n", [])
+            book = found.codebook("n", own)
         labels = [cleaned(reader, steps, "n", code) for code in sorted(LABELS)]
         assert book == [of for of in labels if of is not None] * ("labels" in steps), steps
 

@@ -56,7 +56,7 @@ def test_so_it_is_for_a_file(tmp_path: Path) -> None:
         options = ["--column", column, "--categories", "yes,no", "--epsilon", "1"]
         return " ".join(CliRunner().invoke(app, ["release", str(path), *options]).output.split())
 
-    assert f"it and another column of v.csv {SAID}." in said(APART)
+    assert f"it and another column of the file {SAID}." in said(APART)
     assert SAID not in said("vote ")
     near = "A name there differs from it in nothing but blanks around it or the form of Unicode."
     assert near in said("vote")

@@ -1,5 +1,5 @@
 """The commands of `opendp-bayes`, one a file, and their common parts: `errors` for failures,
-`output` for the places where results go, `opendp_bayes.display.terminal` for layout.
+`output` for the places where results go.
 
 A command imports what it needs when it runs, so that help and version need not wait for OpenDP,
 polars and SciPy.

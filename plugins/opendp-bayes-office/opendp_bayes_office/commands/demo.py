@@ -2,7 +2,7 @@
 public.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opendp_bayes_office.commands.errors import fail, release_errors
 from opendp_bayes_office.commands.output import display
@@ -105,41 +105,21 @@ def _survey() -> "pl.DataFrame":
 def _released(
     frame: "pl.DataFrame", questions: dict[str, str], *, size: int | None
 ) -> "dict[str, Release]":
-    """Releases of columns by their titles; with a public number of records a unit changes one."""
-    from opendp.context import unit_of
-
-    from opendp_bayes import on_disk, posterior
-
-    unit = unit_of(contributions=1) if size is None else unit_of(changes=1)
-    with on_disk(frame) as scan:
-        context = _context(scan, frame.schema, unit, releases=len(questions))
-        return {
-            title: posterior(context.query(), column, size=size).release()
-            for title, column in questions.items()
-        }
-
-
-def _context(scan: "pl.LazyFrame", schema: "pl.Schema", unit: Any, *, releases: int) -> Any:
-    """Open a Context that allows `releases` releases at ε = 1 each. Its domain says, as the data
-    sets document, that no value is missing.
+    """Releases of columns, at ε = 1 each, by their titles; with a public number of records a unit
+    changes one. No value is missing, so where such are counted does not matter.
     """
-    import polars as pl
-    from opendp.context import loss_of
-    from opendp.domains import enum_domain, lazyframe_domain, series_domain
+    from opendp.context import loss_of, unit_of
 
-    from opendp_bayes.trusted.contexts import CheckedContext
-    from opendp_bayes.trusted.kinds import kind_of
+    import opendp_bayes as ob
 
-    declared = {name: kind_of(dtype).declared for name, dtype in schema.items()}
-    columns = [
-        series_domain(name, enum_domain(pl.Series(labels)))
-        for name, labels in declared.items()
-        if labels is not None
-    ]
-    arguments = {
-        "privacy_unit": unit,
-        "privacy_loss": loss_of(epsilon=float(releases)),
-        "split_evenly_over": releases,
-        "split_by_weights": None,
+    context = ob.context(
+        frame,
+        privacy_unit=unit_of(contributions=1) if size is None else unit_of(changes=1),
+        privacy_loss=loss_of(epsilon=float(len(questions))),
+        split_evenly_over=len(questions),
+    )
+    first = {"vote": _VOTES[0], "party": _PARTIES[0], "species": _SPECIES[0]}
+    return {
+        title: ob.posterior(context.query(), column, nulls=first[column], size=size).release()
+        for title, column in questions.items()
     }
-    return CheckedContext.opened(scan, lazyframe_domain(columns), list(schema), arguments)

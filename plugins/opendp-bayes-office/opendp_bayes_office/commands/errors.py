@@ -41,18 +41,20 @@ def plain_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def option_errors(advice: str = "", *, code: int = 2) -> Iterator[None]:
-    """Report an error of the library, whose arguments are called as the options are, with `advice`
-    after it: one raised before data is read, or from what was released.
+def option_errors(where: str = "", advice: str = "", *, code: int = 2) -> Iterator[None]:
+    """Report an error of the library, whose arguments are called as the options and the fields of a
+    specification are, with what stands before and after it: one raised before data is read, or from
+    what was released.
     """
     from opendp.mod import OpenDPException
 
     try:
         yield
     except OpenDPException as error:
-        fail(f"OpenDP refuses these options: {error.message}{advice}", code=code)
+        fail(f"{where}OpenDP refuses it: {error.message}{advice}", code=code)
     except (TypeError, ValueError) as error:
-        fail(f"{error}{advice}", code=code)
+        message = str(error).replace("ob.DROP", "'DROP'")
+        fail(f"{where}{message}{advice}", code=code)
 
 
 @contextmanager

@@ -9,12 +9,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors, say
@@ -27,9 +27,8 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from opendp_bayes.release_format.data import Value as Label
     from opendp_bayes.trusted.kinds import ColumnKind
-    from opendp_bayes_office.files.files import Refuse, Source
+    from opendp_bayes_office.files.files import Source
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -115,69 +114,56 @@ def init(
 
         opendp-bayes init v.csv --categories vote=yes,no --owner d.toml -o q.toml
     """
-    from opendp_bayes.mathematics.validation import as_positive
-    from opendp_bayes.trusted.kinds import kinds_in
-    from opendp_bayes_office.files.files import (
-        STANDARD_INPUT,
-        Cleaning,
-        codebook,
-        named_columns,
-        scan_columns,
-        scannable,
-        source,
-    )
+    from opendp_bayes_office.files.files import STANDARD_INPUT, kinds_of, scannable, source
+    from opendp_bayes_office.files.reading import Reading, Steps
     from opendp_bayes_office.files.tables import LABELLED
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
+    if not 0 < epsilon < float("inf"):
+        fail(f"--epsilon {epsilon}: must be finite and greater than 0, such as 1.")
+    is_json = output is not None and output.suffix.lower() == ".json"
+    listed = _listed(categories or [])
     with option_errors():
-        as_positive(epsilon, "epsilon")
-        json_ = output is not None and output.suffix.lower() == ".json"
-        listed = _listed(categories or [])
-        read = source(data, separator, encoding, sheet=sheet, glob=glob)
+        how = Reading(separator=separator, encoding=encoding, sheet=sheet, glob=glob)
+        read = source(data, how)
         if not listed and read.kind in LABELLED:
-            read = replace(read, cleaning=Cleaning(labels=True))
-        named = _named(read, column or [], listed, header)
+            how = replace(how, labels=True)
+            read = source(data, how)
+    named = _named(read, column or [], listed, header)
     with Kept(output) as kept, Kept(owner) as kept_by_owner, scannable(read) as found:
-
-        def refuse(name: str, problem: str) -> NoReturn:
-            fail(
-                f"--categories {name}=: {problem}"
-                if name in listed
-                else f"--column {name}: {problem}"
-            )
-
-        types = kinds_in(scan_columns(found, list(listed), refuse))
-        schema = named_columns(found, named, refuse)
-        book = {name: of for name, of in codebook(found).items() if name in schema}
-        schema |= {name: replace(schema[name], declared=tuple(of)) for name, of in book.items()}
-        if read.path != STANDARD_INPUT:
+        columns = kinds_of(found, named)
+        if data != STANDARD_INPUT:
             found.complete()
-        labels = {name: _labels(name, texts, types[name], refuse) for name, texts in listed.items()}
-        reading: dict[str, Label | None] = {
-            "separator": separator,
-            "encoding": encoding,
-            "sheet": sheet,
-            "glob": glob or None,
-            "labels": bool(book) or None,
+        known = {name: found.codebook(name, Steps()) for name in columns}
+        known = {name: of for name, of in known.items() if of} | listed
+        given = {name: getattr(how, name) for name in Reading.__struct_fields__}
+        reading = [
+            f"{name} = {_text(value)}"
+            for name, value in given.items()
+            if value != getattr(Reading(), name) and (name != "labels" or known)
+        ]
+        of_columns = {
+            name: list(_column(name, of, known.get(name))) for name, of in columns.items()
         }
-        lines = list(_lines(found.title, schema, labels, reading, epsilon, owner is not None))
-        if not any(line.startswith("\n[[results]]") for line in lines):
+        asked = [name for name, lines in of_columns.items() if not lines[1].startswith("#")]
+        if not asked:
             problem = (
                 "no column lists its categories, which are public knowledge and never read off the"
                 " data; list those of one or more, as in --categories COLUMN=a,b,c"
             )
-            if json_:  # which has no comments
+            if is_json:  # which has no comments
                 fail(f"--output {output}: {problem}.")
             say(f"{problem}, or in the file.")
         if owner is not None:
-            where = os.path.relpath(data, owner.parent)
-            facts = _facts(where, found.title, schema, labels, reading, epsilon)
+            path = os.path.relpath(data, owner.parent)
+            facts = _facts(path, found.title, reading, of_columns, epsilon)
             kept_by_owner.keep("\n".join(facts) + "\n")
-        if labels:
+            reading, of_columns = [], {}
+        if listed:
             say(NOT_SEEN)
-        text = "\n".join(lines)
-        if json_:
+        text = "\n".join(_question(found.title, reading, of_columns, asked, epsilon))
+        if is_json:
             text = json.dumps(tomllib.loads(text), ensure_ascii=False, indent=2)
         if output is None:
             echo(text)
@@ -192,111 +178,86 @@ def _named(
     names of a CSV file are names.
     """
     named = list(dict.fromkeys([*columns, *listed]))
-    if header and not read.may_lack_header:
-        fail(f"--header: is for CSV and workbooks, and {read.name} is {read.kind}.")
     if not columns and (header or not read.may_lack_header):
         return None
     if not named:
         fail(
-            f"FILE {read.name}: its first line may be a record, which a specification must not"
-            " hold. Name the columns to write down, as in --column vote --column age, or say with"
+            f"FILE {read.name}: its first line may be data, and a specification must not contain"
+            " data. Name the columns to write down, as in --column vote --column age, or say with"
             " --header that the first line names the columns."
         )
     return named
 
 
-def _labels(name: str, texts: list[str], known: "ColumnKind", refuse: "Refuse") -> "list[Label]":
-    """The labels of a column in its type, each once; `refuse` is told of others."""
-    from opendp_bayes_office.commands.answers import typed_label
-    from opendp_bayes_office.report.field_errors import FieldError
-
-    try:
-        labels = [typed_label(text, known, ("columns", name, "categories")) for text in texts]
-    except FieldError as error:
-        refuse(name, error.problem)
-    if len(set(labels)) < len(labels):
-        refuse(name, "must not repeat a label.")
+def _listed(given: list[str]) -> dict[str, list[str]]:
+    """Parse the options COLUMN=a,b,c into the labels after the equals sign, by column."""
+    labels: dict[str, list[str]] = {}
+    for option in given:
+        name, equals, values = option.partition("=")
+        if not (name and equals and values) or name in labels:
+            fail(
+                f"--categories {option}: must be COLUMN=a,b,c, such as --categories vote=yes,no,"
+                " once for each column."
+            )
+        labels[name] = options.labels(f"--categories {name}=", values)
     return labels
 
 
-def _listed(given: list[str]) -> dict[str, list[str]]:
-    """Parse the options COLUMN=a,b,c into the labels after the equals sign, by column."""
-    found: dict[str, list[str]] = {}
-    for option in given:
-        name, equals, values = option.partition("=")
-        if not (name and equals and values):
-            fail(f"--categories {option}: must be COLUMN=a,b,c, such as --categories vote=yes,no.")
-        if name in found:
-            fail(
-                f"--categories {option}: {name} has its categories already; list all of them at"
-                f" once, as in --categories {name}=a,b,c."
-            )
-        found[name] = options.labels(f"--categories {name}=", values)
-    return found
+def _column(name: str, of: "ColumnKind", categories: list[str] | None) -> Iterator[str]:
+    """The lines of the table of a column; decisions that are left to the user are comments."""
+    table = f"[columns.{name if _BARE.fullmatch(name) else _text(name)}]"
+    if of.kind == "other":
+        yield from ("", f"# {table} has type {of.type}, which is not counted")
+    elif categories is None and of.kind != "boolean" and of.declared is None:
+        yield from ("", f"# {table}", f"# categories = []  # {of.type}: list all of them")
+    else:
+        yield from ("", table)
+        if categories is None:
+            yield "# The categories are those of its type, which must not be made from the data."
+        else:
+            yield f"categories = {_text(categories)}"
+        yield '# nulls = "missing"  # without it, records without a value are left out'
+        yield '# unknown = "DROP"  # without it, all other values are a category, other'
 
 
-def _lines(
+def _question(
     title: str,
-    schema: "dict[str, ColumnKind]",
-    listed: "dict[str, list[Label]]",
-    reading: "Mapping[str, Label | None]",
+    reading: list[str],
+    columns: dict[str, list[str]],
+    asked: list[str],
     epsilon: float,
-    owned: bool,
 ) -> Iterator[str]:
-    """Write the specification, without the facts of the data where they are `owned`; decisions that
-    are left to the user are comments.
-    """
-    from opendp_bayes.queries.columns import covers
-
+    """The specification; with an owner's file the facts of the data stand there."""
     yield from (
         f"title = {_text(f'Report on {title}')}",
         'text = ""  # where the data are from',
         "# joint = true  # estimate all results together, so that sums agree; needs nulls",
-        *(() if owned else _reading(reading)),
+        *reading,
         f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ...",
     )
-    if not owned:
+    if columns:
         yield from (
             'unit = "one record"  # whom or what it protects, in words',
             "# size = 1000  # the number of records, if it is public",
             "# guess_size = 1000  # a guess, for the widths that --dry-run shows",
             '# identifier = "person"  # if a unit has several records; needs rows_per_identifier',
         )
-    results = []
-    unlisted = '; or categories = "discover", which shows the frequent ones and needs delta'
-    for name, plain, lines in _columns(schema, listed, unlisted):
-        known = listed.get(name)
-        others = known is not None and plain is not None and not covers(plain, tuple(known))
-        if plain is not None:
-            results.append(name)
-        if not owned:
-            yield from lines
-        elif others:
-            yield f"\n[columns.{_key(name)}]"
-        if others:
-            yield '# unknown = "DROP"  # without it, all other values are a category, other'
-    for name in results:
+    for lines in columns.values():
+        yield from lines
+    for name in asked:
         yield f"\n[[results]]\ncolumn = {_text(name)}"
-    if not results:
+    if not asked:
         yield '\n# [[results]]\n# column = "..."'
-    if len(results) > 1:
-        pair = ", ".join(map(_text, results[:2]))
-        yield f"\n# [[results]]\n# column = [{pair}]  # their cross table"
 
 
 def _facts(
-    path: str,
-    title: str,
-    schema: "dict[str, ColumnKind]",
-    listed: "dict[str, list[Label]]",
-    reading: "Mapping[str, Label | None]",
-    epsilon: float,
+    path: str, title: str, reading: list[str], columns: dict[str, list[str]], epsilon: float
 ) -> Iterator[str]:
-    """Write the owner's file; decisions that are left to the owner are comments."""
+    """The owner's file; decisions that are left to the owner are comments."""
     yield from (
         "# Facts of the data, which only their owner states. A question may repeat them.",
         f"path = {_text(path)}",
-        *_reading(reading),
+        *reading,
         "# trim = true  # leave out blanks around every text",
         '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column',
         "plugins = []  # mechanisms of installed plugins that a question may name",
@@ -307,9 +268,8 @@ def _facts(
         '# identifier = "person"  # whose a record is; contributions are then persons',
         "# most_rows_per_identifier = 1  # goes with identifier",
     )
-    allowed = "; or discover = true, which lets questions discover them and needs delta_at_most"
-    for _, _, lines in _columns(schema, listed, allowed):
-        yield from lines
+    for lines in columns.values():
+        yield from (line for line in lines if not line.startswith("# unknown"))
     yield from (
         f"\n[ledger]\npath = {_text(f'{title}.ledger')}",
         f"total = {{ epsilon = {epsilon!r} }}  # of all runs together",
@@ -317,41 +277,5 @@ def _facts(
     )
 
 
-def _reading(reading: "Mapping[str, Label | None]") -> Iterator[str]:
-    """Write how the file is read."""
-    for field, value in reading.items():
-        if value is not None:
-            yield f"{field} = {_text(value)}"
-
-
-def _columns(
-    schema: "dict[str, ColumnKind]", listed: "dict[str, list[Label]]", unlisted: str
-) -> "Iterator[tuple[str, ColumnKind | None, list[str]]]":
-    """Yield each column, what is known of it, None where its categories are not, and the lines of
-    its table. `unlisted` says what else is possible where nobody can list them.
-    """
-    for name, column in schema.items():
-        known = listed.get(name)
-        table = f"[columns.{_key(name)}]"
-        if column.kind == "other":
-            yield name, None, [f"\n# {table} has type {column.type}, which is not counted"]
-        elif known is None and column.kind != "boolean" and column.declared is None:
-            of = f"# categories = []  # {column.type}: list all of them{unlisted}"
-            yield name, None, [f"\n# {table}", of]
-        else:
-            where = "type" if column.type in ("Enum", "Boolean") else "code book"
-            categories = (
-                f"# The categories are those of its {where}, which must not be made from the data."
-                if known is None
-                else f"categories = [{', '.join(map(_text, known))}]"
-            )
-            nulls = '# nulls = "missing"  # without it, records without a value are left out'
-            yield name, column, [f"\n{table}", categories, nulls]
-
-
-def _key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _text(name)
-
-
-def _text(value: "Label") -> str:
+def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)  # what JSON says of a label, TOML does too

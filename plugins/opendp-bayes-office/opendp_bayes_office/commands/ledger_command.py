@@ -1,17 +1,14 @@
 """`opendp-bayes ledger`: what was spent on which data set, and the total that may be."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import display, echo
-from opendp_bayes_office.commands.owned import fail_missing
-
-if TYPE_CHECKING:
-    from opendp_bayes.trusted.account import Account
+from opendp_bayes_office.commands.specified import fail_missing
 
 
 def ledger(
@@ -103,7 +100,7 @@ def _set_total(
         Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
 
 
-def _as_json(accounts: "dict[str, Account]") -> str:
+def _as_json(accounts: dict[str, Any]) -> str:
     import msgspec
 
     documents = [

@@ -9,17 +9,7 @@ import typer
 from opendp_bayes_office.commands.errors import fail
 
 DATA, MODEL, PRIVACY, OUTPUT = "Data", "Model", "Privacy", "Output"
-#: By how much proportions of two decimals may miss 1.
-_ROUNDING = 0.01 + 1e-9
 
-Prior = Annotated[
-    str,
-    typer.Option(
-        help="Prior concentration, a number for each category: 1,1.",
-        rich_help_panel=MODEL,
-        show_default=False,
-    ),
-]
 Size = Annotated[
     int | None,
     typer.Option(help="The number of records, if it is public.", rich_help_panel=PRIVACY),
@@ -134,37 +124,12 @@ DryRun = Annotated[
 ]
 
 
-def prior(text: str) -> list[float] | float:
-    """One number, or numbers separated by commas."""
+def numbers(option: str, text: str) -> list[float]:
+    """Numbers separated by commas."""
     try:
-        numbers = _numbers(text)
+        return [float(number) for number in text.split(",")]
     except ValueError:
-        fail(
-            f"--prior {text}: must be one number, or numbers separated by commas, such as --prior"
-            " 0.5 or --prior 1,2,1."
-        )
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def proportions(text: str | None) -> list[float] | None:
-    """Numbers separated by commas, where there are some, that add up to 1 but for rounding."""
-    if text is None:
-        return None
-    try:
-        numbers = _numbers(text)
-    except ValueError:
-        fail(
-            f"--proportions {text}: must be numbers separated by commas, such as --proportions"
-            " 0.2,0.8."
-        )
-    total = sum(numbers)
-    if not abs(total - 1) <= _ROUNDING:
-        shares = ",".join(f"{number / total:.4g}" for number in numbers) if total > 0 else "0.2,0.8"
-        fail(
-            f"--proportions {text}: add up to {total:.6g}; must add up to 1, such as --proportions"
-            f" {shares}."
-        )
-    return numbers
+        fail(f"{option} {text}: must be numbers separated by commas, such as {option} 0.2,0.8.")
 
 
 def labels(option: str, listed: str) -> list[str]:
@@ -184,7 +149,3 @@ def labels(option: str, listed: str) -> list[str]:
             f" {before}a,b,c. Quote a label that holds a ';' or '|': {before}'\"{listed}\"'."
         )
     return texts
-
-
-def _numbers(text: str) -> list[float]:
-    return [float(number) for number in text.split(",")]

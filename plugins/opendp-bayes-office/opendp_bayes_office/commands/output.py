@@ -20,7 +20,6 @@ from typing import Any
 
 import typer
 
-from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes_office.commands.errors import fail, say
 
 #: Exit code of a command that did what it was to do, but could not write its result.
@@ -109,19 +108,14 @@ class Kept:
     def __init__(self, path: Path | None) -> None:
         self._file = None if path in (None, PRINTED) else NewFile(path)
         self._unsaved: str | None = None
-        self._made = False
         self._place = ""
 
     def __enter__(self) -> "Kept":
         return self
 
-    def hold(self, text: str) -> None:
-        """Remember the JSON of the releases made so far, to be kept if the block fails."""
-        self._unsaved, self._made = text, True
-
     def keep(self, text: str) -> None:
         """Keep the JSON of all releases."""
-        self.hold(text)
+        self._unsaved = text
         if self._file is not None:
             with written(self._file.path):
                 self._file.write(text.encode() + b"\n")
@@ -133,7 +127,7 @@ class Kept:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, KeyboardInterrupt) and not self._made:
+        if isinstance(error, KeyboardInterrupt) and self._unsaved is None:
             say("stopped; nothing was released.")
         if self._unsaved is not None and error is not None:
             say(f"the release was made, and is paid for; {self._place or _rescued(self._unsaved)}")
@@ -233,25 +227,3 @@ def _discard_standard_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-
-
-@contextmanager
-def bar(first: str, *, quiet: bool) -> Iterator[Progress]:
-    """A progress bar on the terminal's standard error, with the name of the first step; nothing if
-    `quiet` or if that is not a terminal. A step of 0 things has no known end.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield silent
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True) as shown:
-        task = shown.add_task(first, total=None)
-
-        def show(step: str, done: int, total: int, /) -> None:
-            shown.update(task, description=step, completed=done, total=total or None)
-
-        yield show

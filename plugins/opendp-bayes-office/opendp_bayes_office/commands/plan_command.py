@@ -8,7 +8,7 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
-from opendp_bayes_office.commands.output import bar, display, echo
+from opendp_bayes_office.commands.output import display, echo
 
 
 def plan(
@@ -103,21 +103,20 @@ def plan(
     if prior is None:
         fail("--prior: is missing; give a number for each category, such as --prior 1,1.")
     from opendp_bayes import plan as planned
-    from opendp_bayes.mathematics.validation import as_prior
+    from opendp_bayes.display.progress import waiting
 
     if "," not in prior:
         fail(f"--prior {prior}: must have a number for each category, such as --prior 1,1.")
-    with option_errors(), bar("Planning", quiet=json) as show:
+    with option_errors(), waiting("Planning"):
         found = planned(
             size=size,
-            prior=as_prior(options.prior(prior)),
+            prior=options.numbers("--prior", prior),
             epsilon=epsilon,
             delta=delta,
             rho=rho,
             d_in=contributions,
-            proportions=options.proportions(proportions),
+            proportions=options.numbers("--proportions", proportions) if proportions else None,
             guess_size=guess_size,
-            progress=show,
         )
     if json:
         echo(found.to_json())

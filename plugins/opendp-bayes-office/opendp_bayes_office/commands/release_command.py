@@ -1,27 +1,16 @@
 """`opendp-bayes release`: a question of one result, asked by options, through a specification."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import beside, display, kept_in, on_a_terminal
-from opendp_bayes_office.commands.owned import opened_data
-from opendp_bayes_office.commands.specified import Specified, carried_out, echoed
+from opendp_bayes_office.commands.specified import Specified, carried_out, echoed, opened_data
 
-if TYPE_CHECKING:
-    from opendp_bayes_office.report.field_errors import FieldError
-
-#: In place of the categories in a specification: those that private counts show.
-DISCOVER = "discover"
-#: How a specification asks for categories that nobody can list, which here is an option.
-_DISCOVERED = re.compile(r"write categories = 'discover'(; that needs delta[^.]*)?")
 #: What leaves records out, in a specification too.
 _DROP = "DROP"
 
@@ -223,19 +212,16 @@ def release(
     from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.specification_text import specification_of
 
-    if (epsilon is None) == (rho is None):
-        fail(
-            f"--epsilon, --rho: {'neither is' if epsilon is None else 'both are'} given; give"
-            " exactly one, such as --epsilon 1."
-        )
-    column = _asked_for(column or [], discover, {"categories": categories, "by": by})
-    owned = opened_data(file, ledger, dataset)
+    if discover is not None and (column or categories or by):
+        fail(f"--discover {discover}: does not go with --column, --categories and --by.")
+    column = column or ([] if discover is None else [discover])
+    if not column:
+        fail("--column: is missing; name the column of categories, or --discover one.")
     columns: dict[str, dict[str, Any]] = {name: {} for name in column}
-    alone = column[0] if len(column) == 1 and by is None and size is None else None
     for name, text in _by_column("--categories", categories, column).items():
-        columns[name]["categories"] = _listed("--categories ", text, alone)
+        columns[name]["categories"] = options.labels("--categories", text)
     if discover is not None:
-        columns[discover]["categories"] = DISCOVER
+        columns[discover]["categories"] = "discover"
     if always is not None:
         columns[column[0]]["always"] = options.labels("--always", always)
     for option, given in (("nulls", nulls), ("unknown", unknown)):
@@ -244,11 +230,17 @@ def release(
     groups = None
     if by is not None:
         groups, equals, listed = by.partition("=")
-        columns[groups] = {"categories": _listed(f"--by {groups}=", listed)} if equals else {}
+        columns[groups] = (
+            {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
+        )
+    concentration: Any = prior
+    if prior not in ("auto", "learned"):
+        numbers = options.numbers("--prior", prior)
+        concentration = numbers if len(numbers) > 1 else numbers[0]
     result = {
         "column": column if len(column) > 1 else column[0],
         "by": groups,
-        "prior": prior if prior in ("auto", "learned") else options.prior(prior),
+        "prior": concentration,
         "ordered": ordered or None,
         "mechanism": mechanism,
         "rest": rest,
@@ -273,9 +265,9 @@ def release(
         "columns": columns,
         "results": [result],
     }
-    errors = partial(_errors, joint=len(column) > 1, by=groups)
-    with errors():
-        asked = Specified(specification_of(document, owner=owned.facts), owned, errors)
+    data = opened_data(file, ledger, dataset)
+    with option_errors():
+        asked = Specified(specification_of(document, owner=data.facts), data)
     path = output or beside(file, heading)
     with carried_out(asked, output=path) as released:
         if echoed(path, released):
@@ -286,101 +278,22 @@ def release(
         display(shown, *said, *kept_in(path, output))
 
 
-def _asked_for(
-    columns: list[str], discover: str | None, listed: dict[str, list[str] | str | None]
-) -> list[str]:
-    """The columns that are asked for, of which one may be discovered; exits with a message where
-    both kinds are given, or what says that categories are `listed`.
-    """
-    if not columns and discover is None:
-        fail("--column: is missing; name the column of categories, or --discover one.")
-    if discover is None:
-        return columns
-    for option, given in {"column": columns, **listed}.items():
-        if given:
-            fail(f"--{option}: does not go with --discover {discover}; leave out one of the two.")
-    return [discover]
-
-
-def _listed(before: str, text: str, column: str | None = None) -> list[str]:
-    """The labels in a text; `before` is all that stands before it. Exits with a message where they
-    are to be discovered, which only those of a `column` alone can be.
-    """
-    labels = options.labels(before.rstrip(" "), text)
-    if labels == [DISCOVER]:
-        advice = "list the labels, from what is public and not from the data"
-        if column is not None:
-            advice += f"; or where nobody can, write --discover {column} --delta 1e-8 in place of"
-            advice += " --column and --categories"
-        fail(f"{before}{text}: is one label, named {DISCOVER}; {advice}.")
-    return labels
-
-
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:
     """Assign the values of an option to the columns: one column takes the value as it is, several
     take COLUMN=..., or all of them DROP.
     """
-    if len(columns) == 1:
-        if given is not None and len(given) > 1:
-            fail(f"{option}: is given more than once; give it once.")
-        return dict(zip(columns, given or [], strict=False))
-    found: dict[str, str] = {}
-    if given == [_DROP] and option != "--categories":
+    if given == [_DROP]:
         return dict.fromkeys(columns, _DROP)
-    for text in given or []:
+    if len(columns) == 1 and len(given or ()) < 2:
+        return dict(zip(columns, given or (), strict=False))
+    values: dict[str, str] = {}
+    for text in given or ():
         named = [name for name in columns if text.startswith(f"{name}=")]
         name = max(named, key=len, default="")
-        if not named or name in found:
+        if not named or name in values:
             fail(
                 f"{option} {text}: must be given once for each column of the joint table, as"
                 f" COLUMN=..., such as {option} {columns[0]}=..."
             )
-        found[name] = text[len(name) + 1 :]
-    return found
-
-
-@contextmanager
-def _errors(*, joint: bool, by: str | None) -> Iterator[None]:
-    """A block that reports what is wrong with a field of the specification as the option that it
-    came from, which of a `joint` table names the column.
-    """
-    from opendp_bayes_office.commands.answers import field_errors
-    from opendp_bayes_office.report.field_errors import FieldError
-
-    with option_errors():
-        try:
-            with field_errors():
-                yield
-        except FieldError as error:
-            fail(_of_option(error, joint=joint, by=by))
-
-
-def _of_option(error: "FieldError", *, joint: bool, by: str | None) -> str:
-    """Turn an error about a field into one about an option."""
-    match error.path:
-        case ("privacy",):
-            option = "--identifier" if "identifier" in error.problem else "the budget"
-        case ("columns", name):
-            option = f"--{'by' if name == by else 'column'} {name!r}"
-        case ("columns", name, _) if name == by:
-            option = f"--by {name}="
-        case ("columns", name, field):
-            option = f"--{field} {name}=" if joint else f"--{field}"
-        case ("privacy" | "results", *_, str(field)) | (str(field),):
-            option = f"--{field.replace('_', '-')}"
-        case _:
-            option = ""
-    problem = _DISCOVERED.sub(_as_discovery(error.path), error.problem)
-    if not option:
-        return problem
-    return f"{option}{problem}" if problem.startswith("=") else f"{option}: {problem}"
-
-
-def _as_discovery(path: tuple[str | int, ...]) -> Callable[[re.Match[str]], str]:
-    """How options ask for the categories of the column that a path leads to."""
-
-    def option(written: re.Match[str]) -> str:
-        needed = " --delta 1e-8" if written[1] else ""
-        return f"write --discover {path[1]}{needed} in place of --column {path[1]}"
-
-    return option
+        values[name] = text[len(name) + 1 :]
+    return values

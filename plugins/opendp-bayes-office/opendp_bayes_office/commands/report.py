@@ -1,13 +1,14 @@
 """`opendp-bayes report`: from a specification and data to a page that can be published."""
 
-from contextlib import closing, nullcontext
+import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, say
+from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import NOT_WRITTEN, NewFile, display, echo, written
 from opendp_bayes_office.commands.specified import (
     Specified,
@@ -16,7 +17,6 @@ from opendp_bayes_office.commands.specified import (
     foreseen,
     report_in,
 )
-from opendp_bayes_office.commands.synthetic import new_folder, write_copies
 
 if TYPE_CHECKING:
     from opendp_bayes_office.report.report_document import Report
@@ -138,9 +138,10 @@ def report(
     for option, given in (("--ledger", ledger), ("--dataset", dataset)):
         if data is None and given is not None:
             fail(f"{option} {given}: is for a report from data; a page made again costs nothing.")
+    if synthetic is not None and os.path.lexists(synthetic):
+        fail(f"--synthetic {synthetic}: exists already; name a new folder.")
     page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
-    copies_in = nullcontext() if synthetic is None else new_folder(synthetic)
-    with closing(page), copies_in, kept_beside(kept):
+    with closing(page), kept_beside(kept):
         if data is None:
             made = report_in(specification)
         else:
@@ -148,12 +149,15 @@ def report(
             made = _made(asked_in(specification, data, ledger, dataset, joint=joint), kept)
         again = f" The releases are in {kept}: name it in place of both files."
         advice = "" if data is None else again
-        agreement = []
         if synthetic is not None:
             drawn, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
-            agreement = write_copies(made, synthetic, drawn, advice=advice, code=code)
+            with option_errors("", advice, code=code), written(synthetic, advice):
+                posterior = made.survey.posterior
+                if not hasattr(posterior, "write_synthetic"):
+                    raise ValueError("results: merge categories, and synthetic records need all.")
+                posterior.write_synthetic(synthetic, drawn, format="csv")
         with waiting("Computing the posteriors"):
-            content = rendered(made, agreement)
+            content = rendered(made)
         with written(page.path, advice):
             page.write(content.encode())
         number = len(made.releases)
@@ -166,6 +170,5 @@ def report(
 def _made(asked: Specified, kept: Path) -> "Report":
     """The report of data, whose releases are kept."""
     with carried_out(asked, output=kept, as_report=True) as released:
-        for line in released.unmatched():
-            say(line)
+        released.warn()
         return released.report()

@@ -4,22 +4,18 @@ import re
 import sys
 from codecs import BOM_UTF8
 from contextlib import closing
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, option_errors, say
+from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import PRINTED, NewFile, display, echo, written
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from opendp_bayes import Survey
-    from opendp_bayes.surveys.survey import SurveyResult
 
 _STANDARD_INPUT = Path("-")
 #: Workbooks hold texts as texts: no formulas, and no links, which open what a label names.
@@ -100,6 +96,7 @@ def show(
     from opendp_bayes import load_mechanism
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
+    from opendp_bayes_office.report.report_document import read_results
 
     kind = _kind_of(output)
     with option_errors():
@@ -112,22 +109,11 @@ def show(
                 f"FILE {file}: is a page. The releases of a report are in the .json beside it:"
                 f" `opendp-bayes show {beside}`."
             )
-        if text.lstrip()[:1] != b"{" and not text.startswith((b"\xff\xfe", b"\xfe\xff")):
-            fail(
-                f"FILE {file}: is no JSON; name a file that `release --output`, `run --output` or"
-                " `report` wrote, or to_json of a release."
-            )
-        if _is_question(text):
-            fail(
-                f"FILE {file}: is a question, and no release yet; `opendp-bayes run {file} DATA`"
-                " answers it."
-            )
         try:
-            releases = _releases(text)
+            whole = read_results(text)
         except ValueError as error:
             problem = _LOADED.sub(r"name it, as in --mechanism \1", str(error))
             fail(f"FILE {file}: {problem}")
-        whole = _whole(releases)
         with waiting("Computing the posterior"), kept_beside(file):
             content = None if kind is None else _content_of(whole.to_frame(level), kind)
             if content is not None and output is not None and output != PRINTED:
@@ -136,58 +122,11 @@ def show(
             if plot is not None:
                 _draw(whole, level, plot)
             if output != PRINTED:
-                sheets = [replace(one.sheet(level), title=title) for title, one in releases]
+                sheet = whole.sheet(level)
     if content is not None and output == PRINTED:
         echo(content.decode())
         return
-    shown = [part for sheet in sheets for part in (sheet, "")]
-    display(*shown[:-1])
-
-
-def _is_question(text: bytes) -> bool:
-    """True if the text is a specification in JSON."""
-    import msgspec
-
-    try:
-        document = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return isinstance(document, dict) and "format" not in document and "results" in document
-
-
-def _releases(text: bytes) -> "list[tuple[str, SurveyResult | Survey]]":
-    """Read the releases in the file of a release, a survey or a report, with a title for each."""
-    from opendp_bayes import Survey
-    from opendp_bayes.release_format.document import format_of
-    from opendp_bayes.results.reader import result_from_json
-    from opendp_bayes.surveys.survey import NAME as SURVEY
-    from opendp_bayes_office.report.report_document import NAME, Report
-
-    if format_of(text) == SURVEY:
-        return [("", Survey.from_json(text))]
-    if format_of(text) != NAME:
-        return [("", result_from_json(text))]
-    report = Report.from_json(text)
-    if report.specification.joint:
-        say(
-            "This report estimates its results together. What follows estimates each result alone,"
-            " so that it differs from the page, which `opendp-bayes report` makes again from this"
-            " file."
-        )
-    headings = [result.heading for result in report.specification.results]
-    return list(zip(headings, report.releases, strict=False))
-
-
-def _whole(
-    releases: "list[tuple[str, SurveyResult | Survey]]",
-) -> "SurveyResult | Survey":
-    """The release, or the survey; of a report, the survey of its results."""
-    from opendp_bayes import Survey
-
-    if len(releases) == 1:
-        return releases[0][1]
-    titles, results = zip(*releases, strict=True)
-    return Survey(titles, results)
+    display(sheet)
 
 
 def _kind_of(output: Path | None) -> str | None:
@@ -240,7 +179,7 @@ def _content(file: Path) -> bytes:
     return text.removeprefix(BOM_UTF8)
 
 
-def _draw(released: "SurveyResult | Survey", level: float, path: Path) -> None:
+def _draw(released: Any, level: float, path: Path) -> None:
     """Draw the picture into the file."""
     try:
         import matplotlib

@@ -1,30 +1,22 @@
 """Carry out a specification, for `release`, `report` and `run`, or foresee what it will cost."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from opendp_bayes_office.commands.errors import fail, option_errors, release_errors, say
 from opendp_bayes_office.commands.output import PRINTED, Kept, echo
-from opendp_bayes_office.commands.owned import (
-    Owned,
-    opened_data,
-    readable,
-    reading,
-    specification_errors,
-    text_in,
-)
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes import Survey
+    from opendp_bayes import Ledger, Survey
     from opendp_bayes.display.sheet import Sheet
-    from opendp_bayes.display.tables import Table
-    from opendp_bayes.surveys.survey_query import SurveyQuery
-    from opendp_bayes.trusted.ledger import Intent
     from opendp_bayes_office.files.files import Source
     from opendp_bayes_office.report.owner_file import OwnerFile
     from opendp_bayes_office.report.report_document import Report
@@ -32,72 +24,124 @@ if TYPE_CHECKING:
 
 #: What nobody sees without paying.
 NOT_SEEN = (
-    "No record was read, so a misspelt category is not noticed here: compare your list with the"
-    " description of the data, in spelling, capitals and blanks."
+    "No record was read, so a misspelt category is not noticed here: check the spelling, capitals"
+    " and spaces of the categories."
 )
+#: Characters of a title that an entry of a ledger has.
+_LONGEST = 100
+
+
+@dataclass(frozen=True)
+class Data:
+    """A file with data, or none; the owner's file that leads to it, or none; and the options that
+    name a ledger and a data set in it.
+    """
+
+    path: Path | None
+    owner: Path | None
+    facts: "OwnerFile | None"
+    book: Path | None
+    dataset: str | None
+
+    def ledger(self, title: str, *, make: bool) -> "Ledger | None":
+        """The ledger of the owner's file, which is made where `make` says so, or of the options;
+        its entries bear a title. Exits with a message where it cannot be used.
+        """
+        from opendp_bayes import Ledger
+        from opendp_bayes_office.commands.answers import unit
+
+        note = "".join(c for c in title if c.isprintable())[:_LONGEST]
+        if self.facts is not None and self.owner is not None:
+            of = self.facts.ledger
+            path = self.owner.parent / of.path
+            if not (make or path.exists()):
+                return None
+            own = unit(self.facts.privacy)
+            total = {of.total.kind: of.total.value, "delta": of.total.delta or None}
+            with option_errors(f"{self.owner}: ledger: "):
+                return Ledger(path, dataset=of.dataset, note=note, unit=own, **total)
+        if self.book is None:
+            return None
+        if not self.book.exists():
+            fail_missing(f"--ledger {self.book}", self.book)
+        with option_errors():
+            return Ledger(self.book, dataset=self.dataset, note=note)
+
+
+def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> Data:
+    """The data that an argument names, with the owner's facts where it is an owner's file.
+
+    Exits with a message for a file that is none, and for options that the owner's file answers.
+    """
+    if data is None or data.suffix.lower() != ".toml":
+        if dataset is not None and ledger is None:
+            fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
+        return Data(data, None, None, ledger, dataset)
+    from opendp_bayes_office.report.specification_text import read_owner_file
+
+    with option_errors(f"{data}: "):
+        facts = read_owner_file(text_in(data))
+    for option, given in (("--ledger", ledger), ("--dataset", dataset)):
+        if given is not None:
+            fail(f"{option} {given}: is for the owner to state, in {data}; leave it out.")
+    return Data(data.parent / facts.path, data, facts, None, None)
 
 
 @dataclass(frozen=True)
 class Specified:
-    """A specification, the data that it is put to, and a block that says what is wrong with it in
-    the words of whoever wrote it.
-    """
+    """A specification, the data that it is put to, and what stands before messages about it."""
 
     specification: "Specification"
-    owned: Owned
-    errors: Callable[[], AbstractContextManager[None]]
+    data: Data
+    where: str = ""
 
     def source(self) -> "Source":
         """The file with the data; exits with a message where it is none."""
-        from opendp_bayes_office.commands.answers import cleaning_of
         from opendp_bayes_office.files.files import source
 
-        assert self.owned.path is not None  # for somebody named it
-        with self.errors():
-            specification = self.specification
-            return source(
-                self.owned.path,
-                specification.separator,
-                specification.encoding,
-                cleaning_of(specification),
-                specification.sheet,
-                glob=specification.glob,
-            )
+        if self.data.path is None:
+            fail("DATA: is missing; name the file with the data after the specification.")
+        with option_errors(self.where):
+            return source(self.data.path, self.specification)
 
     @contextmanager
-    def entered(self, *, dry: bool = False) -> "Iterator[Intent]":
-        """A block with the whole budget, which is entered in the ledger, if there is one, before
-        data are opened; of a `dry` run, which is to release nothing, in a ledger that is there, and
-        where it fails while data are read. Exits with a message where there is no room.
+    def entered(self, *, dry: bool = False) -> Iterator[Any]:
+        """A block with an intent of the whole budget, which is entered in the ledger, if there is
+        one, before data are opened; of a `dry` run, which is to release nothing, in a ledger that
+        is there, and where it fails while data are read. Exits with a message where there is no
+        room.
         """
         from opendp_bayes.trusted.account import Loss
-        from opendp_bayes.trusted.ledger import Intent
-        from opendp_bayes_office.commands.answers import budget_of, field_errors
+        from opendp_bayes.trusted.budget import unit_in_words
+        from opendp_bayes_office.commands.answers import unit
 
-        book = self.owned.ledger(self.specification.title, make=not dry)
-        loss, unit = budget_of(self.specification.privacy)
-        entered = nullcontext(Intent(Loss())) if book is None else book.entered(loss, unit, dry=dry)
+        privacy = self.specification.privacy
+        book = self.data.ledger(self.specification.title, make=not dry)
+        spent = Loss(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta or 0.0)
+        words = unit_in_words(*unit(privacy))
+        entry: Any = nullcontext(SimpleNamespace(loss=None, is_reading=False))
+        if book is not None:
+            entry = book.entered(spent, words, dry=dry)
         with ExitStack() as opened:
-            with self.errors(), field_errors("privacy"):
-                intent = opened.enter_context(entered)
+            with option_errors(self.where):
+                intent = opened.enter_context(entry)
             yield intent
 
-    def query(self, found: "Source | None") -> "tuple[Specification, SurveyQuery]":
-        """The specification with its labels in the types of the columns of a file, or of its
-        categories where there is none, and the survey that it asks. Exits with a message for what
-        does not fit.
+    def query(self, found: "Source | None") -> "tuple[Specification, Any]":
+        """The specification, with the categories that a file describes, and the survey that it
+        asks; without a file, of columns without records. Exits with a message for what does not
+        fit.
         """
         from opendp_bayes.trusted.interrupts import deferred_interrupts
         from opendp_bayes_office.commands import answers
 
         specification = self.specification
-        with self.errors(), deferred_interrupts():
+        with option_errors(self.where), deferred_interrupts():
             if found is None:
                 frame = answers.frame_without_data(specification)
             else:
-                specification = answers.as_in(found, specification)
-                frame = answers.frame_of(found, specification)
-            specification = answers.typed(specification, frame)
+                specification = answers.with_codebook(specification, found)
+                frame = answers.frame_in(found, specification)
             return specification, answers.survey_of(frame, specification)
 
 
@@ -118,20 +162,39 @@ def asked_in(
     from opendp_bayes_office.files.files import EXTENSIONS
     from opendp_bayes_office.report.specification_text import read_specification
 
-    owned = opened_data(data, ledger, dataset)
+    opened = opened_data(data, ledger, dataset)
     if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
-    with specification_errors(path):
-        asked = read_specification(text_in(path), joint=joint, owner=owned.facts)
+    where = f"{path}: "
+    with option_errors(where):
+        asked = read_specification(text_in(path), joint=joint, owner=opened.facts)
+    return Specified(asked, opened, where)
 
-    @contextmanager
-    def errors() -> Iterator[None]:
-        from opendp_bayes_office.commands.answers import field_errors
 
-        with specification_errors(path), field_errors():
-            yield
+@contextmanager
+def readable(found: "Source", intent: Any) -> "Iterator[Source]":
+    """A source that can be read more than once (`files.scannable`), whose first lines are read."""
+    from opendp_bayes_office.files.files import scannable
 
-    return Specified(asked, owned, errors)
+    with ExitStack() as opened:
+        with reading(intent):
+            source = opened.enter_context(scannable(found))
+        intent.is_reading = False
+        yield source
+
+
+@contextmanager
+def reading(intent: Any) -> Iterator[None]:
+    """A block that reads data: where it fails, the release is spent, and a message says so."""
+    intent.is_reading = True
+    try:
+        yield
+    except typer.Exit:  # which a message went before
+        raise
+    except BaseException:
+        if intent.loss is not None:  # which is entered in a ledger
+            say(f"data may have been read, so this counts as spent: {intent.loss}.")
+        raise
 
 
 @contextmanager
@@ -143,20 +206,23 @@ def carried_out(
     Their JSON, or with `as_report` that of the report, is kept in the file `output`, or is rescued
     where the block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
+    from msgspec import structs
+
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
-    from opendp_bayes_office.commands.answers import before_reading, loss_of_release
+    from opendp_bayes_office.commands.answers import before_reading
 
     found = asked.source()
     with Kept(output) as kept:
         with deferred_interrupts():
             with asked.entered() as intent, interruptible(), readable(found, intent) as opened:
                 specification, query = asked.query(opened)
-                said = list(before_reading(opened, query, specification))
+                summary = query.summarize()
+                said = list(before_reading(summary, specification, opened))
                 for line in said:
                     say(line)
-                if intent.loss.is_sound:
-                    intent.loss = loss_of_release(query)
+                if intent.loss is not None and not summary["delta"].sum():  # nothing buys any
+                    intent.loss = structs.replace(intent.loss, delta=0.0)
                 with reading(intent), waiting("Reading"):
                     opened.complete()
                 with reading(intent), release_errors(), waiting("Counting"), deferred_interrupts():
@@ -169,8 +235,8 @@ def carried_out(
 
 @dataclass(frozen=True)
 class Carried:
-    """A specification with its labels in the types of their columns, the releases that it asked
-    for, and what was said before records were read.
+    """A specification, the releases that it asked for, and what was said before records were
+    read.
     """
 
     specification: "Specification"
@@ -182,6 +248,12 @@ class Carried:
         if len(self.survey) > 1:
             return self.survey.sheet()
         return replace(self.survey.releases[0].sheet(), title=self.specification.title)
+
+    def warn(self) -> None:
+        """Say of which results nearly all records are in no category."""
+        for release in self.survey.releases:
+            for line in release.unmatched:
+                say(line)
 
     def text(self) -> str:
         """The JSON of one release, or of the survey of several."""
@@ -196,22 +268,12 @@ class Carried:
         software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
         return Report(self.specification, self.survey.releases, software)
 
-    def unmatched(self) -> list[str]:
-        """Sentences on the results nearly all of whose records are in no category."""
-        alone = len(self.survey) == 1
-        return [
-            said if alone else f"{name}: {said}"
-            for name, release in self.survey.items()
-            for said in release.unmatched
-        ]
-
 
 def echoed(output: Path | None, released: Carried) -> bool:
     """Print the JSON of the releases where the option says so, and tell whether it does."""
     if output == PRINTED:
         echo(released.text())
-        for line in released.unmatched():
-            say(line)
+        released.warn()
     return output == PRINTED
 
 
@@ -223,18 +285,49 @@ def foreseen(asked: Specified) -> "Sheet":
     """
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
-    from opendp_bayes_office.commands.answers import labelled_by_type
+    from opendp_bayes_office.commands.answers import before_reading
 
-    owned = asked.owned
     with asked.entered(dry=True) as intent, ExitStack() as opened:
         found = None
-        if owned.path is not None:
+        if asked.data.path is not None:
             found = opened.enter_context(readable(asked.source(), intent))
         specification, query = asked.query(found)
-        for line in [] if found is None else labelled_by_type(found, specification):
+        with option_errors(asked.where), deferred_interrupts(), waiting("Computing the widths"):
+            summary = query.summarize(specification.privacy.guess_size)
+        for line in before_reading(summary, specification, found):
             say(line)
-    with option_errors(), deferred_interrupts(), waiting("Computing the widths"):
-        return _sheet(query, specification, owned.facts)
+    return _sheet(summary, specification)
+
+
+def _sheet(summary: "pl.DataFrame", asked: "Specification") -> "Sheet":
+    """Show what each result will cost, and how wide its intervals will be."""
+    from opendp_bayes.display.sheet import Sheet
+    from opendp_bayes.display.tables import Table
+
+    privacy, measure = asked.privacy, "epsilon" if asked.privacy.rho is None else "rho"
+    shown = {"question": "Result", "mechanism": "Mechanism", "scale": "Scale"}
+    shown[measure] = "ε" if privacy.rho is None else "ρ"
+    shown |= {} if privacy.delta is None else {"delta": "δ"}
+    shown["interval_width"] = "Width of a\n95 % interval"
+    if "threshold" in summary.columns:
+        shown |= {f"shown_{part}": f"Shown,\n{part}" for part in ("half", "95", "99")}
+    rows = [
+        [f"{cell:.4g}" if isinstance(cell, float) else str(cell or "") for cell in row]
+        for row in summary.select(*shown).rows()
+    ]
+    records = privacy.guess_size if privacy.size is None else privacy.size
+    widths = (
+        "Without a number of records no width is known; guess it under [privacy]: guess_size ="
+        " 1000."
+        if records is None
+        else f"Widths are those to be expected of {records} records in equal numbers in every group"
+        " and category, sampling and noise together."
+    )
+    delta = "" if privacy.delta is None else f", δ = {privacy.delta:.4g}"
+    budget = f"All results together: {shown[measure]} = {getattr(privacy, measure):.4g}{delta}, for"
+    spent = f"{budget} {privacy.unit}. No record was read and nothing was spent."
+    shown_table = Table(tuple(shown.values()), rows, texts=2)
+    return Sheet((shown_table,), (spent, NOT_SEEN, widths), title=asked.title)
 
 
 def report_in(path: Path) -> "Report":
@@ -243,85 +336,23 @@ def report_in(path: Path) -> "Report":
     """
     from opendp_bayes_office.report.report_document import Report
 
-    try:
+    with option_errors(f"{path}: "):
         return Report.read(text_in(path), path.stem)
-    except ValueError as error:
-        fail(f"{path}: {error}")
 
 
-def _sheet(query: "SurveyQuery", asked: "Specification", owner: "OwnerFile | None") -> "Sheet":
-    """Show what each result will cost, how wide its intervals will be, and which fact comes from
-    whom where the data have an owner's file.
-    """
-    from opendp_bayes.display.sheet import Sheet
-    from opendp_bayes.display.tables import Table
-    from opendp_bayes.display.wording import at_most, described
-    from opendp_bayes_office.report.owner_file import facts
+def text_in(path: Path) -> str:
+    """The text of a file; exits with a message where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        fail(f"{path}: cannot be read ({error.strerror}).")
+    except UnicodeDecodeError:
+        fail(f"{path}: is not text in UTF-8; save it in that encoding.")
 
-    privacy = asked.privacy
-    name, sign = ("rho", "ρ") if privacy.rho is not None else ("epsilon", "ε")
-    budget, delta = at_most(getattr(privacy, name)), privacy.delta
-    records = privacy.guess_size if privacy.size is None else privacy.size
-    laws: dict[str, Any] = {name: setting.mechanism for name, setting in query.settings.items()}
-    laws |= {name: discovery.law for name, discovery in query.discoveries.items()}
-    summary = query.summarize(privacy.guess_size)
-    rows = [
-        (
-            row["question"],
-            described(laws[row["question"]]),
-            at_most(row[name]),
-            *([] if delta is None else [at_most(row["delta"])]),
-            "" if row["interval_width"] is None else f"{row['interval_width']:.3g}",
-        )
-        for row in summary.iter_rows(named=True)
-    ]
-    deltas = [] if delta is None else ["δ"]
-    headings = "Result", "Mechanism", sign, *deltas, "Width of a\n95 % interval"
-    tables = [Table(headings, rows, texts=2)]
-    if query.discoveries:
-        tables.append(_shown(summary))
-    if owner is not None:
-        tables.append(Table(("Fact", "Value", "Stated by the"), list(facts(asked, owner)), texts=3))
-    return Sheet(
-        tuple(tables),
-        (
-            f"All results together: {sign} = {budget}"
-            + ("" if delta is None else f", δ = {at_most(delta)}")
-            + f", for {privacy.unit}. No record was read and nothing was spent.",
-            *((NOT_SEEN, _widths_of(records)) if query.questions else ()),
-        ),
-        title=asked.title,
+
+def fail_missing(option: str, file: Path) -> None:
+    """Exit with a message that says how a ledger is made."""
+    fail(
+        f"{option}: does not exist. Create it with a total: `opendp-bayes ledger {file} --dataset"
+        " NAME --epsilon 3`."
     )
-
-
-def _widths_of(records: int | None) -> str:
-    """Say which number of records the widths are of."""
-    if records is None:
-        return (
-            "Without a number of records no width is known; guess it under [privacy]: guess_size ="
-            " 1000."
-        )
-    return (
-        f"Widths are those to be expected of {records} records in equal numbers in every group and"
-        " category, sampling and noise together."
-    )
-
-
-def _shown(summary: "pl.DataFrame") -> "Table":
-    """Show which counts of categories to discover will be shown, of a survey's summary."""
-    from opendp_bayes.display.tables import Table
-
-    headings = (
-        "Counts that are shown",
-        "in half of\nreleases",
-        "in 95\nof 100",
-        "in 99\nof 100",
-        "Std of\nnoise",
-        "Std of\nthe rest's",
-    )
-    rows = []
-    for row in summary.filter(summary["threshold"].is_not_null()).iter_rows(named=True):
-        counts = [str(row[name]) for name in ("shown_half", "shown_95", "shown_99")]
-        rest = "not asked" if row["rest_std"] is None else f"{row['rest_std']:.3g}"
-        rows.append((row["question"], *counts, f"{row['noise_std']:.3g}", rest))
-    return Table(headings, rows)

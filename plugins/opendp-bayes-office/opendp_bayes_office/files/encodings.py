@@ -6,7 +6,6 @@ each of its encodings was tried on all sequences of bytes (`docs/research/encodi
 """
 
 import string
-from collections.abc import Iterator
 from encodings.aliases import aliases
 from typing import Final
 
@@ -78,15 +77,7 @@ def as_separator(given: str, encoding: str) -> str:
     return character
 
 
-def problems_of_text(
-    separator: str | None, encoding: str | None
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the problem of a separator and an encoding in a file that may state them, with the
-    field that has it.
-    """
-    try:
-        known = as_encoding(UTF_8 if encoding is None else encoding)
-        as_separator("," if separator is None else separator, known)
-    except ValueError as error:
-        field, _, problem = str(error).partition("=")
-        yield (field,), f"={problem}"
+def check_text(separator: str | None, encoding: str | None) -> None:
+    """Raise `ValueError` for a separator or an encoding of CSV that is none."""
+    known = as_encoding(UTF_8 if encoding is None else encoding)
+    as_separator("," if separator is None else separator, known)

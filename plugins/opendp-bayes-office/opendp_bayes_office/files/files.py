@@ -1,110 +1,57 @@
 """The columns of a file, as a scan: nothing is read but their names and types."""
 
 import csv
+import io
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, BinaryIO
 
 import polars as pl
 
-from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.telling import meant
 from opendp_bayes.release_format.casts import how_to_cast
-from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import distinct, twins
-from opendp_bayes.trusted.kinds import (
-    COMPARED_AS,
-    TYPE_OF,
-    ColumnKind,
-    column_named,
-    is_pattern,
-    kind_of,
-)
+from opendp_bayes.trusted.kinds import ColumnKind, column_named, kind_of
 from opendp_bayes.trusted.scanned_files import KINDS, scan_files
 from opendp_bayes.trusted.temporary_files import TemporaryFile
 from opendp_bayes_office.files.csv_text import (
     FileError,
     copy_records,
     decoded,
-    decoded_input,
     header_of,
     text_errors,
     values_of,
 )
 from opendp_bayes_office.files.encodings import UTF_8, as_encoding, as_separator
+from opendp_bayes_office.files.reading import Reading, Steps
 from opendp_bayes_office.files.tables import (
     LABELLED,
     STATISTICAL,
     WORKBOOK,
     Table,
     statistical_table,
-    workbook_table,
 )
 
 EXTENSIONS = {
-    ".csv": "CSV",
-    ".tsv": "CSV",
-    ".csv.gz": "CSV",
-    ".tsv.gz": "CSV",
-    ".csv.zst": "CSV",
-    ".tsv.zst": "CSV",
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "CSV"),
     **KINDS,
-    ".sav": "SPSS",
-    ".zsav": "SPSS",
-    ".por": "SPSS",
+    **dict.fromkeys((".sav", ".zsav", ".por"), "SPSS"),
     ".dta": "Stata",
-    ".sas7bdat": "SAS",
-    ".xpt": "SAS",
-    ".xlsx": WORKBOOK,
-    ".xlsm": WORKBOOK,
-    ".ods": WORKBOOK,
+    **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), WORKBOOK),
 }
-#: Where labels of SAS are.
-_OF_SAS = ", or name the catalogue of SAS with the labels, labels='formats.sas7bcat'"
-#: What R alone reads, and workbooks of binary forms.
-_OF_R, _BINARY = (".rds", ".rda", ".rdata"), (".xlsb", ".xls")
 STANDARD_INPUT = Path("-")
-#: Integers with values that Int64 does not have, and what stands for these: another value, and
-#: not none.
-_WIDE, _BEYOND = (pl.UInt64, pl.Int128, pl.UInt128), -(2**63)
 #: What messages call it.
 _PIPED = "standard input"
+_AS_IT_IS = Reading()
 #: What a copy of text begins with, in place of names.
 _FIRST_LINE = b"_\n"
-_NEVER = "can never be a value"
-_REMEDY = "write it as the file has it, or leave it out."
-#: Ends with what is wrong about a column: its name, and the problem.
-Refuse = Callable[[str, str], NoReturn]
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """Steps that change each value of a file by itself, by the word of whoever owns the data.
-
-    Attributes
-    ----------
-    trim : bool
-        Leave out blanks around every text, and around the names of CSV.
-    null_values : tuple[str or int or bool, ...]
-        Texts and whole numbers that stand for no value, in columns of their type.
-    of_columns : Mapping[str, tuple[str or int or bool, ...]]
-        The same for columns by name.
-    keep_blank : bool
-        Whether an empty line of CSV is a record without a value.
-    labels : bool or str
-        Whether codes of SPSS and Stata become their value labels; of SAS, the catalogue that has
-        them, from the folder of the file.
-    """
-
-    trim: bool = False
-    null_values: tuple[Value, ...] = ()
-    of_columns: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    keep_blank: bool = False
-    labels: bool | str = False
 
 
 @dataclass(frozen=True)
@@ -115,38 +62,35 @@ class Source:
     ----------
     path : Path
         Where it is; of text, in `scannable`, where its records are copied to.
-    frame : LazyFrame or None
-        Of Parquet and Arrow, their columns.
     name : str
         What messages call it.
     extension : str
         In `EXTENSIONS`.
-    separator : str or None
-        Between the values of a line of CSV; None for that of the file.
+    how : Reading
+        What its owner says of it.
     encoding : str
         Of its text; "" for what a file of SPSS, Stata or SAS says.
+    separator : str or None
+        Between the values of a line of CSV; None for that of the file.
     header : tuple[str, ...]
         Of text, the names of its columns in their order.
-    rest : TextIO or None
-        Of CSV that is being read, what follows the header.
+    records : Callable[[BinaryIO], None] or None
+        Of text that is being read, what copies the records.
     table : Table or None
-        Of what else is read as text, its table.
-    cleaning : Cleaning
-        What is done to each value.
-    sheet : str or None
-        Of a workbook, the name of the sheet; None for the only one.
+        Of what else than CSV is read as text, its table.
+    frame : LazyFrame or None
+        Of Parquet and Arrow, their columns.
     """
 
     path: Path
     name: str
     extension: str
-    separator: str | None = None
+    how: Reading
     encoding: str = UTF_8
+    separator: str | None = None
     header: tuple[str, ...] = ()
-    rest: TextIO | None = None
+    records: Callable[[BinaryIO], None] | None = None
     table: Table | None = None
-    cleaning: Cleaning = Cleaning()
-    sheet: str | None = None
     frame: pl.LazyFrame | None = None
 
     @property
@@ -157,11 +101,6 @@ class Source:
     @property
     def kind(self) -> str:
         return EXTENSIONS[self.extension]
-
-    @property
-    def is_text(self) -> bool:
-        """True if all its values are read as text."""
-        return self.extension not in KINDS
 
     @property
     def may_lack_header(self) -> bool:
@@ -194,6 +133,16 @@ class Source:
             if name or not nameless
         )
 
+    def schema(self) -> pl.Schema:
+        """The names and types of all columns; raises `FileError` for a file that cannot be read."""
+        try:
+            return self.scan().collect_schema()
+        except (pl.exceptions.PolarsError, OSError):
+            raise FileError(
+                f"FILE {self.name}: cannot be read as {self.kind}; check that it is what its"
+                " extension says."
+            ) from None
+
     def complete(self) -> None:
         """Copy the records of text before anything is released.
 
@@ -203,28 +152,27 @@ class Source:
             For what is no text in its encoding: what stands for an invalid character would be a
             value that no category has.
         """
-        if self.table is None and self.rest is None:
+        if self.records is None:
             return
         with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
             copy.write(_FIRST_LINE)
-            if self.table is not None:
-                self.table.copy(copy)
-            elif self.rest is not None and self.separator is not None:
-                how = self.cleaning
-                copy_records(
-                    self.rest, copy, self.separator, trim=how.trim, keep_blank=how.keep_blank
-                )
+            self.records(copy)
+
+    def labels(self, column: str) -> dict[str, str]:
+        """The value labels of a column by their codes as text, as values are read."""
+        labels = {} if self.table is None else self.table.labels.get(column, {})
+        return {code: label.strip() if self.how.trim else label for code, label in labels.items()}
+
+    def codebook(self, column: str, steps: Steps) -> list[str]:
+        """The value labels of a column, in the order of their codes, but for those of codes that
+        stand for no value.
+        """
+        none = self.how.codes(steps)
+        labels = self.labels(column).items()
+        return distinct([of for code, of in labels if code not in none and of not in none])
 
 
-def source(
-    path: Path,
-    separator: str | None,
-    encoding: str | None = None,
-    cleaning: Cleaning = Cleaning(),
-    sheet: str | None = None,
-    *,
-    glob: bool = False,
-) -> Source:
+def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
     """Choose how to read FILE by its extension; standard input is CSV, and a folder is Parquet, as
     are all files whose paths match FILE where it is a `glob`.
 
@@ -234,54 +182,42 @@ def source(
         For an unknown extension and a path that is no file, and raises `ValueError` for what does
         not go with such a file.
     """
-    several = glob or path.is_dir()
+    several = how.glob or path.is_dir()
     name = ".parquet" if several else path.name.lower()
     known = (extension for extension in EXTENSIONS if name.endswith(extension))
     extension = ".csv" if path == STANDARD_INPUT else next(known, "")
-    if name.endswith(_OF_R):
-        raise FileError(
-            f"FILE {path}: is read by R alone. Write it there as Parquet,"
-            " arrow::write_parquet(frame, 'survey.parquet'), or as CSV, write.csv(frame,"
-            " 'survey.csv', row.names = FALSE, na = '')."
-        )
-    if name.endswith(_BINARY):
-        raise FileError(
-            f"FILE {path}: is a workbook of a binary form, which is not read; save it as .xlsx or"
-            " CSV."
-        )
     if not extension:
         raise FileError(
             f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
-            " Convert the file, or rename it to what it is."
+            " Convert the file, as R does by arrow::write_parquet(frame, 'survey.parquet'), or"
+            " rename it to what it is."
         )
     if path != STANDARD_INPUT and not several and not path.is_file():
         raise FileError(f"FILE {path}: is not a file; check the path.")
-    found = Source(path, path.name, extension, cleaning=cleaning, sheet=sheet)
-    catalogued = isinstance(cleaning.labels, str)
-    for option, given, kinds in (
-        ("separator", separator, ("CSV",)),
-        ("encoding", encoding, ("CSV", *STATISTICAL)),
-        ("blank_lines", "null" if cleaning.keep_blank else None, ("CSV",)),
-        ("labels", cleaning.labels or None, ("SAS",) if catalogued else LABELLED),
-        ("sheet", sheet, (WORKBOOK,)),
+    kind = EXTENSIONS[extension]
+    for option, kinds in (
+        ("separator", ("CSV",)),
+        ("encoding", ("CSV", *STATISTICAL)),
+        ("blank_lines", ("CSV",)),
+        ("labels", ("SAS",) if isinstance(how.labels, str) else LABELLED),
+        ("sheet", (WORKBOOK,)),
     ):
-        if given is not None and found.kind not in kinds:
-            *others, last = ["workbooks" if of == WORKBOOK else of for of in kinds]
-            known_to = f"{', '.join(others)} and {last}" if others else last
+        given = getattr(how, option)
+        if given not in (None, False, "skip") and kind not in kinds:
+            of_sas = ", or name the catalogue with the labels, labels='formats.sas7bcat'"
             raise ValueError(
-                f"{option}={given!r}: is for {known_to}, and {path.name} is {found.kind}; leave it"
-                f" out{_OF_SAS if given is True and found.kind == 'SAS' else ''}."
+                f"{option}={given!r}: is for {' and '.join(kinds)}, and {path.name} is {kind};"
+                f" leave it out{of_sas if option == 'labels' and kind == 'SAS' else ''}."
             )
-    if encoding is not None:
-        found = replace(found, encoding=as_encoding(encoding))
-    elif found.kind in STATISTICAL:
-        found = replace(found, encoding="")
-    if separator is not None:
-        found = replace(found, separator=as_separator(separator, found.encoding))
-    if found.is_text:
+    encoding = "" if kind in STATISTICAL else UTF_8
+    encoding = encoding if how.encoding is None else as_encoding(how.encoding)
+    separator = None if how.separator is None else as_separator(how.separator, encoding)
+    called = _PIPED if path == STANDARD_INPUT else path.name
+    found = Source(path, called, extension, how, encoding, separator)
+    if extension not in KINDS:
         return found
     try:
-        return replace(found, frame=scan_files(path, glob=glob))
+        return replace(found, frame=scan_files(path, glob=how.glob))
     except ValueError as error:
         problem = str(error).replace("data=", "FILE ", 1)
     raise FileError(problem)
@@ -292,107 +228,68 @@ def scannable(found: Source) -> Iterator[Source]:
     """A source that can be read more than once: of text a copy in UTF-8, a temporary file, which
     only its owner can read and which is removed after the block, or with the process.
 
-    Until `complete` nothing is read of text but the header, and what a file says of its columns, so
-    that what is wrong about options and columns is found before the records have come.
+    Until `complete` nothing is released of what was read, so that what is wrong about options and
+    columns is found before.
     """
-    if not found.is_text:
+    if found.frame is not None:
         yield found
         return
-    if found.kind != "CSV":
-        table = _table(found)
-        called = tuple(map(str.strip, table.header)) if found.cleaning.trim else table.header
-        _check_differ(found, called)
-        with TemporaryFile() as copy:
-            yield replace(found, path=copy, separator=",", header=called, table=table)
-        return
-    piped = found.path == STANDARD_INPUT
-    found = replace(found, name=_PIPED if piped else found.name)
+    with ExitStack() as opened:
+        if found.kind == "CSV":
+            found = opened.enter_context(_text(found))
+        else:
+            table = _table(found)
+            copied = partial(_copy_batches, table)
+            found = replace(found, table=table, header=table.header, records=copied, separator=",")
+        names = tuple(map(str.strip, found.header)) if found.how.trim else found.header
+        named = list(filter(None, names))
+        if len(set(named)) < len(named):  # which it is, is not said: it may be somebody's value
+            raise FileError(
+                f"FILE {found.name}: two of its columns have one name; rename all but one."
+            )
+        yield replace(found, header=names, path=opened.enter_context(TemporaryFile()))
+
+
+def _table(found: Source) -> Table:
+    """The table of a file that is read as text and is no CSV."""
+    if found.kind == WORKBOOK:
+        from opendp_bayes_office.files.workbooks import workbook_table
+
+        return workbook_table(found.path, found.name, found.how.sheet)
+    of: Any = (found.path, found.name, found.kind, found.encoding)
+    return statistical_table(*of, labels=found.how.labels)
+
+
+def _copy_batches(table: Table, copy: BinaryIO) -> None:
+    for batch in table.batches():
+        batch.write_csv(copy, include_header=False)
+
+
+@contextmanager
+def _text(found: Source) -> Iterator[Source]:
+    """The source of a text whose header has been read."""
+    how, piped = found.how, found.name == _PIPED
     with ExitStack() as opened:
         with text_errors(found.name, found.encoding):
-            text = opened.enter_context(
-                decoded_input(sys.stdin.buffer, found.encoding)
-                if piped
-                else decoded(found.path, found.encoding)
-            )
+            file: Any = sys.stdin.buffer if piped else opened.enter_context(found.path.open("rb"))
+            stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
+            text = opened.enter_context(decoded(stream, found.encoding))
             header, said = header_of(text)
         usual = "\t" if found.extension.startswith(".tsv") else ","
         try:
             separator = found.separator or as_separator(said or usual, found.encoding)
-            names = values_of(header, separator, trim=found.cleaning.trim)
-            names = [name.strip() for name in names] if found.cleaning.trim else names
+            names = values_of(header, separator, trim=how.trim)
         except ValueError as error:
             raise FileError(f"FILE {found.name}: {error}") from None
         except csv.Error:
             names = []
         if not names:
             raise FileError(
-                f"FILE {'-: standard input' if piped else f'{found.name}:'} cannot be read as CSV;"
-                " its first line must name the columns."
+                f"FILE {found.name}: cannot be read as CSV; its first line must name the columns."
             )
-        _check_differ(found, names)
-        copy = opened.enter_context(TemporaryFile())
-        yield replace(found, path=copy, separator=separator, header=tuple(names), rest=text)
-
-
-def _check_differ(found: Source, names: Sequence[str]) -> None:
-    """Raise `FileError` for two columns of one name. Which it is, is not said: without a header, it
-    is somebody's value.
-    """
-    named = [name for name in names if name]
-    if len(set(named)) < len(named):
-        raise FileError(f"FILE {found.name}: two of its columns have one name; rename all but one.")
-
-
-def _table(found: Source) -> Table:
-    """The table of a file that is read as text and is no CSV."""
-    if found.kind == WORKBOOK:
-        return workbook_table(found.path, found.name, found.sheet)
-    labels = found.cleaning.labels
-    return statistical_table(found.path, found.name, found.kind, found.encoding, labels=labels)
-
-
-def _labels(found: Source, column: str) -> dict[str, str]:
-    """The value labels of a column by their codes as text, as values are read."""
-    labels = {} if found.table is None else found.table.labels.get(column, {})
-    trim = found.cleaning.trim
-    return {code: label.strip() if trim else label for code, label in labels.items()}
-
-
-def understood(found: Source, column: str, value: Value) -> Value:
-    """A value that somebody names, as the records have it: where all values are text, a whole
-    number is text, too, and a code that the file describes is its label.
-
-    Raises
-    ------
-    ValueError
-        For a text that is a code, and the label of another one.
-    """
-    if not found.is_text or isinstance(value, bool):
-        return value
-    labels, text = _labels(found, column), str(value)
-    label = labels.get(text, text)
-    if label != text and isinstance(value, str) and text in labels.values():
-        raise ValueError(
-            f"{told(value)}: is a code, and the label of another one; write the code that is meant"
-            " as a whole number."
-        )
-    return label
-
-
-def null_codes(found: Source, column: str, of: type[Value] = str) -> list[Value]:
-    """The values of a column of such a type that stand for none."""
-    how = found.cleaning
-    codes = (*how.of_columns.get(column, ()), *how.null_values)
-    return [understood(found, column, code) for code in codes if found.is_text or type(code) is of]
-
-
-def codebook(found: Source) -> dict[str, list[str]]:
-    """The value labels of columns by name, in the order of their codes, as values are read."""
-    book = {}
-    for name in {} if found.table is None else found.table.labels:
-        none = null_codes(found, name)
-        book[name] = distinct([of for of in _labels(found, name).values() if of not in none])
-    return book
+        keep = how.blank_lines == "null"
+        copied = partial(copy_records, text, separator=separator, trim=how.trim, keep_blank=keep)
+        yield replace(found, separator=separator, header=tuple(names), records=copied)
 
 
 def read(
@@ -419,173 +316,104 @@ def read(
         For a file that cannot be read.
     """
     try:
-        how = labels if isinstance(labels, bool) else str(Path(labels).absolute())
-        found = source(Path(path), None, cleaning=Cleaning(labels=how), sheet=sheet)
+        catalogue = labels if isinstance(labels, bool) else str(Path(labels).absolute())
+        found = source(Path(path), Reading(labels=catalogue, sheet=sheet))
         with scannable(found) as opened:
             opened.complete()
             frame = opened.scan()
-            return (frame if opened.table is None else opened.table.typed(frame)).collect()
+            if opened.table is not None:
+                coded = {name: opened.labels(name) for name in opened.table.labels}
+                frame = opened.table.typed(frame).with_columns(
+                    column_named(name).replace(of) for name, of in coded.items()
+                )
+            return frame.collect()
     except FileError as error:
         problem = str(error).replace("FILE ", "data=", 1)
     raise ValueError(problem)
 
 
-def schema_of(found: Source) -> pl.Schema:
-    """The names and types of all columns; raises `FileError` for a file that cannot be read."""
-    try:
-        return found.scan().collect_schema()
-    except (pl.exceptions.PolarsError, OSError):
-        raise FileError(
-            f"FILE {found.name}: cannot be read as {found.kind}; check that it is what its"
-            " extension says."
-        ) from None
-
-
-def scan_columns(
-    found: Source, columns: Sequence[str], refuse: Refuse, identifier: str | None = None
-) -> pl.LazyFrame:
-    """These columns, each as Enum, String, Boolean or Int64, which stands for every integer type.
-
-    An identifier of integers that need not fit in Int64 becomes text: all beyond it would be null,
-    and so one person. `refuse` is told of a column that is not there or is of another type.
+def kinds_of(found: Source, columns: Sequence[str] | None = None) -> dict[str, ColumnKind]:
+    """Describe these columns, or all, as values are counted: dates are text, as in CSV, 2026-05-01.
 
     Raises
     ------
     FileError
-        For a file that cannot be read.
+        For one that is not there.
     """
-    schema = schema_of(found)
-    types = {column: _plain_type(found, schema, column, refuse) for column in columns}
-    if identifier is not None and schema[identifier] in _WIDE:
-        types[identifier] = pl.String()
-    values = {name: _value(found, name, of, refuse) for name, of in types.items()}
-    _check_codes(found, schema, columns, refuse)
-    if identifier is not None:  # whose codes are persons
-        values[identifier] = _text(found, identifier, types[identifier])
-    values |= {name_in_plan(name): of for name, of in values.items()}
+    schema = found.schema()
+    for column in columns or ():
+        if column not in schema:
+            _refuse_absent(found, schema, column)
+    return {
+        name: kind_of(pl.String() if schema[name] == pl.Date else schema[name])
+        for name in (schema if columns is None else columns)
+    }
+
+
+def frame_of(
+    found: Source, columns: Mapping[str, Steps], identifier: str | None = None
+) -> pl.LazyFrame:
+    """These columns as text, or as an Enum where the type says which values there are, after what
+    is done to each value by itself: blanks around it, codes for none, value labels, recodes. Those
+    of an identifier are persons, whatever code they are.
+
+    Raises
+    ------
+    FileError
+        For a file that cannot be read, and a column that is not there or is of another type.
+    """
+    persons = [] if identifier is None else [identifier]
+    known = kinds_of(found, [*columns, *persons])
+    values = {name: _cleaned(found, name, known[name], of) for name, of in columns.items()}
+    values |= {name: _as_text(found, name, known[name]) for name in persons}
     return found.scan().select(of.alias(name) for name, of in values.items())
 
 
-def _text(found: Source, name: str, dtype: pl.DataType) -> pl.Expr:
-    """The values of a column in a type, of text without blanks around them where that is so."""
-    given = column_named(name)
-    value = given.cast(dtype, strict=False)
-    if dtype == pl.Int64:
-        value = pl.when(value.is_null() & given.is_not_null()).then(_BEYOND).otherwise(value)
-    if not (found.cleaning.trim and dtype == pl.String):
+def _as_text(found: Source, name: str, known: ColumnKind) -> pl.Expr:
+    """The values of a column as text, without blanks around them where that is so. A Categorical
+    is text, too, because its encoding depends on the data.
+    """
+    if known.kind == "other":
+        raise FileError(
+            f"column {name!r} of {found.name} has type {known.type}; must be text, Enum, Boolean,"
+            f" integer or date. {how_to_cast(known.type, name, 'before')}"
+        )
+    value = column_named(name).cast(pl.String, strict=False)
+    if not found.how.trim:
         return value
     value = value.str.strip_chars()
-    return pl.when(value != "").then(value) if found.is_text else value
+    return pl.when(value != "").then(value)
 
 
-def _value(found: Source, name: str, dtype: pl.DataType, refuse: Refuse) -> pl.Expr:
-    """The values of a column in a type, without those that stand for none."""
-    of = TYPE_OF[kind_of(dtype).kind]
-    for code in found.cleaning.of_columns.get(name, ()):
-        if type(code) is not of and not found.is_text:
-            refuse(name, f"null_values={told(code)}: must be {of.__name__}, as the column is.")
-    codes = null_codes(found, name, of)
-    if isinstance(dtype, pl.Enum):
-        dtype = pl.Enum([label for label in dtype.categories if label not in codes])
-    value = _text(found, name, dtype)
-    if isinstance(dtype, pl.Enum) or not codes:
-        return value
-    return pl.when(~value.is_in([of(code) for code in codes])).then(value)
+def _cleaned(found: Source, name: str, known: ColumnKind, steps: Steps) -> pl.Expr:
+    """The values of a column after all that is done to each."""
+    value, codes = _as_text(found, name, known), found.how.codes(steps)
+    label = value.replace(found.labels(name))
+    label = pl.when(~(value.is_in(codes) | label.is_in(codes))).then(label)
+    declared = ("true", "false") if known.kind == "boolean" else known.declared
+    if declared is None or steps.recode:
+        return label.replace(steps.recoded)
+    return label.cast(pl.Enum([of for of in declared if of not in codes]), strict=False)
 
 
-def _check_codes(found: Source, schema: pl.Schema, columns: Sequence[str], refuse: Refuse) -> None:
-    """Refuse a code for no value that can never be there, by what the file says of its columns."""
-    how = found.cleaning
-    for name in columns:
-        for code in how.of_columns.get(name, ()):
-            if not _can_be(found, schema, name, code):
-                refuse(name, f"null_values={told(code)}: {_NEVER} in this column; {_REMEDY}")
-    for code in how.null_values:
-        if not any(_can_be(found, schema, name, code) for name in schema):
-            problem = f"null_values={told(code)}: {_NEVER} in any of its columns; {_REMEDY}"
-            raise FileError(f"FILE {found.name}: {problem}")
-
-
-def _can_be(found: Source, schema: pl.Schema, name: str, code: Value) -> bool:
-    """False if the description of a column says that no value of it is this one."""
-    if found.is_text:
-        form = None if found.table is None else found.table.forms.get(name)
-        labels, text = _labels(found, name), str(code)
-        known = form is None or re.fullmatch(form, text) is not None
-        return known or text in labels.values() or text in labels
-    dtype: Any = schema[name]
-    if type(code) is not TYPE_OF.get(_kind_in_file(dtype).kind):
-        return False
-    if isinstance(dtype, pl.Enum):
-        return code in dtype.categories
-    if isinstance(code, int):
-        least, most = pl.select(least=dtype.min(), most=dtype.max()).row(0)
-        return bool(least <= code <= most)
-    return True
-
-
-def name_in_plan(name: str) -> str:
-    """The name by which a plan may mean a column of `scan_columns`, which has those columns twice
-    that polars takes for patterns.
+def _refuse_absent(found: Source, schema: pl.Schema, column: str) -> None:
+    """Raise `FileError` for a column that is not there. Without a header line the names are
+    somebody's record, so they are not shown.
     """
-    return f"{name} (by name)" if is_pattern(name) else name
-
-
-def named_columns(
-    found: Source, columns: Sequence[str] | None, refuse: Refuse
-) -> dict[str, ColumnKind]:
-    """Describe these columns, or all; `refuse` is told of one that is absent."""
-    schema = schema_of(found)
-    for column in schema if columns is None else columns:
-        _check_in(found, schema, column, refuse)
-    return {name: _kind_in_file(schema[name]) for name in (schema if columns is None else columns)}
-
-
-def _kind_in_file(dtype: pl.DataType) -> ColumnKind:
-    """Describe a column of a file, whose dates are text, as in CSV: 2026-05-01."""
-    return kind_of(pl.String() if dtype == pl.Date else dtype)
-
-
-def _check_in(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> None:
-    """Refuse a column that is not there."""
-    if column not in schema:
-        # Without a header line the names are somebody's record, so they are not shown.
-        if found.kind == "CSV":
-            refuse(
-                column,
-                f"is not in the first line of {found.name}, which must name the columns; check the"
-                f" spelling, the header and the separator ({found.separator!r})."
-                + _near(column, schema),
-            )
-        if found.kind == WORKBOOK:
-            refuse(
-                column,
-                f"is not in the first row of {found.name}, which must name the columns; check the"
-                f" spelling and the header.{_near(column, schema)}",
-            )
+    where = f"column {column!r} is not in"
+    if not found.may_lack_header:
         known = ", ".join(map(repr, schema))
-        refuse(column, f"is not in {found.name}; must be one of {known}.")
-
-
-def _near(column: str, schema: pl.Schema) -> str:
-    """A sentence on a name that is there and nearly the one that is asked for."""
+        raise FileError(f"{where} {found.name}; must be one of {known}.")
+    near = ""
     if any(twins([column, name]) for name in schema):
-        return (
+        near = (
             " A name there differs from it in nothing but blanks around it or the form of Unicode."
         )
-    return " A name there is spelled much like it." if meant(column, schema) else ""
-
-
-def _plain_type(found: Source, schema: pl.Schema, column: str, refuse: Refuse) -> pl.DataType:
-    """The type in which a column is counted. A Categorical becomes text, because its encoding
-    depends on the data.
-    """
-    _check_in(found, schema, column, refuse)
-    known = _kind_in_file(schema[column])
-    if known.kind == "other":
-        refuse(
-            column,
-            f"has type {known.type}; must be text, Enum, Boolean, integer or date."
-            f" {how_to_cast(known.type, column, 'before')}",
-        )
-    return COMPARED_AS[known.kind] if known.declared is None else schema[column]
+    elif meant(column, schema):
+        near = " There is a similar name; check capitals and blanks."
+    line, separator = ("row", "") if found.kind == WORKBOOK else ("line", found.separator)
+    separated = f", and the separator, {separator!r}" if separator else ""
+    raise FileError(
+        f"{where} the first {line} of {found.name}, which must name the columns; check the"
+        f" spelling{separated}.{near}"
+    )

@@ -1,5 +1,5 @@
-"""Files of SPSS, Stata and SAS, and workbooks: what is known of their columns before a record is
-read, and their records as text, each value by itself.
+"""Tables of files: what is known of their columns before a record is read, and their records as
+text, each value by itself. Those of SPSS, Stata and SAS, as pyreadstat reads them.
 
 No type is taken from values. A number that is whole is written without a point, whatever else is
 in its column, so that 1.0 is 1.
@@ -10,22 +10,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.kinds import column_named
 from opendp_bayes_office.files.csv_text import FileError
-from opendp_bayes_office.files.workbooks import (
-    MOST_COLUMNS,
-    MOST_ROWS,
-    Row,
-    TooLargeError,
-    opened_workbook,
-)
 
 #: By extension, the function of pyreadstat that reads a file.
 _READERS = {
@@ -64,17 +56,13 @@ _DAY = 86_400_000
 #: Days from 1970 of the first day of the year 1 and the last one of 9999.
 _YEARS = (-719_162, 2_932_896)
 _DAYS_AS, _TIMES_AS = "%Y-%m-%d", "%Y-%m-%d %H:%M:%S"
-#: What values look like that are read as text.
-_NUMBERS, _DAYS = r"-?(0|[1-9]\d*)(\.\d*[1-9])?(e-?\d+)?", r"\d{4}-\d\d-\d\d"
-_FORMS: dict[pl.DataType, str] = {
-    pl.Int64(): _NUMBERS,
-    pl.Float64(): _NUMBERS,
-    pl.Date(): _DAYS,
-    pl.Datetime("ms"): rf"{_DAYS} \d\d:\d\d:\d\d",
-}
-#: The most characters of a row of a workbook, of records in memory at a time, and of all.
-_LONGEST, _BATCH_OF_TEXT, _MOST_TEXT = 1 << 24, 1 << 24, 1 << 32
+#: The most rows of a sheet, as in Excel and LibreOffice.
+MOST_ROWS = 1 << 20
 T = TypeVar("T")
+
+
+class TooLargeError(Exception):
+    """A workbook has more than is read."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +80,12 @@ class Table:
     labels : Mapping[str, Mapping[str, str]]
         Of columns by name, the value labels by their codes, as text and in order, without those of
         codes that stand for no value.
-    forms : Mapping[str, str]
-        Of columns by name whose values are no texts, the pattern that each value matches.
     """
 
     header: tuple[str, ...]
     batches: Callable[[], Iterator[pl.DataFrame]]
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    forms: Mapping[str, str] = field(default_factory=dict)
 
     def typed(self, text: pl.LazyFrame) -> pl.LazyFrame:
         """The columns in their types, row by row; what does not fit is null."""
@@ -109,15 +94,11 @@ class Table:
             if of == pl.Datetime("ms")
             else column_named(name).cast(of, strict=False)
             for name, of in self.types.items()
+            if name not in self.labels
         )
 
-    def copy(self, file: BinaryIO) -> None:
-        """Write the records as CSV in UTF-8, without a header; raises `FileError`."""
-        for batch in self.batches():
-            batch.write_csv(file, include_header=False)
 
-
-def _withheld(read: Callable[[], T], file: str, kind: str) -> T:
+def withheld(read: Callable[[], T], file: str, kind: str) -> T:
     """Read a file, with any error withheld and dropped: it may show a value."""
     problem = f"cannot be read as {kind}; check that it is what its extension says"
     if kind != WORKBOOK:
@@ -132,8 +113,8 @@ def _withheld(read: Callable[[], T], file: str, kind: str) -> T:
         raise
     except TooLargeError:
         problem = (
-            f"is larger than a sheet that is read, of at most {MOST_ROWS} rows and {MOST_COLUMNS}"
-            " columns. Leave out what stands far from the table, or save the sheet as CSV"
+            f"is larger than a sheet that is read, of at most {MOST_ROWS} rows. Leave out what"
+            " stands far from the table, or save the sheet as CSV"
         )
     except BaseException:  # noqa: BLE001, S110 - a panic of another library is no Exception
         pass
@@ -177,7 +158,7 @@ def statistical_table(
     read = partial(reader, str(path), disable_datetime_conversion=True, **options)
     # So that what stands for no value is described, which of a portable file it is not.
     ranges = {"user_missing": True} if kind in LABELLED and not portable else {}
-    described = _withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
+    described = withheld(lambda: read(metadataonly=True, **ranges)[1], file, kind)
     if isinstance(labels, str):
         catalogue = str(path.parent / labels)
         options = {"output_format": "dict", "encoding": named}
@@ -187,21 +168,19 @@ def statistical_table(
 
     def batch(start: int) -> pl.DataFrame:
         records, _ = read(row_offset=start, row_limit=_BATCH)
-        return pl.DataFrame([one.text(records[one.name], labels=bool(labels)) for one in columns])
+        return pl.DataFrame([one.text(records[one.name]) for one in columns])
 
     def batches() -> Iterator[pl.DataFrame]:
         start, height = 0, _BATCH
         while height == _BATCH:
-            yield (rows := _withheld(partial(batch, start), file, kind))
+            yield (rows := withheld(partial(batch, start), file, kind))
             start, height = start + _BATCH, rows.height
 
-    coded = {one.name: one.coded for one in columns if labels and one.labels}
     return Table(
         tuple(described.column_names),
         batches,
-        {one.name: one.type for one in columns if one.name not in coded},
-        coded,
-        {one.name: _FORMS[one.type] for one in columns if one.type in _FORMS},
+        {one.name: one.type for one in columns},
+        {one.name: one.coded for one in columns if labels and one.labels},
     )
 
 
@@ -209,7 +188,7 @@ def _of_catalogue(
     read: Callable[[], Any], catalogue: str, described: Any, file: str
 ) -> dict[str, dict[Any, str]]:
     """The value labels of the columns of a file of SAS, by name."""
-    _, formats = _withheld(read, catalogue, "a catalogue of SAS")
+    _, formats = withheld(read, catalogue, "a catalogue of SAS")
     found = {
         name: formats.value_labels[of]
         for name, of in described.variable_to_label.items()
@@ -274,22 +253,15 @@ class _Column:
     @property
     def coded(self) -> dict[str, str]:
         """The labels by their codes as text."""
-        codes = self.text(list(self.labels), labels=False)
-        return dict(zip(codes, self.labels.values(), strict=True))
+        return dict(zip(self.text(list(self.labels)), self.labels.values(), strict=True))
 
-    def text(self, values: list[Any], *, labels: bool) -> pl.Series:
+    def text(self, values: list[Any]) -> pl.Series:
         """Values as text, each by itself."""
         kind = pl.String() if self.type == pl.String() else pl.Float64()
-        given = pl.Series(self.name, values, kind, strict=False)
         value = column_named(self.name)
-        if kind == pl.String():  # which is filled up with blanks
-            value = value.str.strip_chars_end(" ")
-        text = value if kind == pl.String() else self._number(value)
-        if labels and self.labels:
-            codes = pl.Series(list(self.labels), dtype=kind, strict=False)
-            text = value.replace_strict(
-                codes, list(self.labels.values()), default=text, return_dtype=pl.String()
-            )
+        # A text is filled up with blanks.
+        text = value.str.strip_chars_end(" ") if kind == pl.String() else self._number(value)
+        given = pl.Series(self.name, values, kind, strict=False)
         return given.to_frame().select(text).to_series()
 
     def _number(self, value: pl.Expr) -> pl.Expr:
@@ -308,65 +280,3 @@ class _Column:
         at = pl.when(days.is_between(*_YEARS)).then(days * _DAY + within)
         form = _DAYS_AS if self.type == pl.Date() else _TIMES_AS
         return at.cast(pl.Int64, strict=False).cast(pl.Datetime("ms")).dt.to_string(form)
-
-
-def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
-    """The table of a sheet of a workbook, whose first row that is not empty names the columns.
-
-    An empty row is no record: a sheet ends with its last cell, so that one record there decides how
-    many empty rows stand before it.
-
-    Parameters
-    ----------
-    path : Path
-        Of the workbook.
-    file : str
-        What messages call it.
-    sheet : str or None
-        Its name; None for the only one.
-
-    Raises
-    ------
-    FileError
-        For a file that cannot be read and a sheet that is not there.
-    """
-    book = _withheld(lambda: opened_workbook(path), file, WORKBOOK)
-    names = book.sheets
-    if sheet is None and len(names) == 1:
-        sheet = names[0]
-    if sheet not in names:
-        raise FileError(
-            f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them: by the"
-            f" option --sheet, by sheet = {names[0]!r} in a specification or an owner's file, or by"
-            f" sheet={names[0]!r} in Python."
-        )
-    first = _withheld(lambda: next(book.rows(sheet), {}), file, WORKBOOK)
-    named = {column: name for column, name in first.items() if name}
-    if not named:
-        raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
-    header = tuple(named.get(column, "") for column in range(max(named) + 1))
-
-    def batches() -> Iterator[pl.DataFrame]:
-        records = _in_batches(islice(book.rows(sheet), 1, None), len(header))
-        while (batch := _withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
-            yield batch
-
-    return Table(header, batches)
-
-
-def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:
-    """The records of a sheet of so many columns, as many together as take little memory."""
-    names = list(map(str, range(width)))
-    batch: list[list[str | None]] = []
-    height = size = held = 0
-    for row in rows:
-        batch.append([row.get(column) for column in range(width)])
-        length = width + sum(map(len, filter(None, row.values())))
-        height, held = height + 1, held + length
-        if height > MOST_ROWS or length > _LONGEST or size + held > _MOST_TEXT:
-            raise TooLargeError
-        if held > _BATCH_OF_TEXT:
-            yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")
-            batch, size, held = [], size + held, 0
-    if batch:
-        yield pl.DataFrame(batch, dict.fromkeys(names, pl.String), orient="row")

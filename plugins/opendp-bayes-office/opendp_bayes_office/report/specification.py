@@ -1,17 +1,16 @@
 """The format of a specification, which says what a report is to release."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION
 from opendp_bayes.release_format.labels import OTHER, spare
+from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_text, says
 
-Value = str | bool | int
 #: In place of a category: records without a value, or with another one, are left out.
 DROP = "DROP"
-#: What an empty line of CSV is: no record, or one without a value.
-BlankLines = Literal["skip", "null"]
 #: OpenDP counts rows in 32 bits, two for each change.
 MOST_ROWS = 2**31 - 1
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -22,53 +21,6 @@ _Several = Annotated[int, msgspec.Meta(ge=2)]
 Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
 #: In place of the categories: those that private counts show.
 DISCOVER: Literal["discover"] = "discover"
-
-
-def as_text(value: Value) -> str:
-    """A value as text: of integers and Booleans as JSON writes them."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def says(description: str) -> msgspec.Meta:
-    """State what a field is for, as its JSON Schema does."""
-    return msgspec.Meta(description=description)
-
-
-NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
-RECODE = says("From values to the category that each is counted in, such as another spelling.")
-
-
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A table of the file."""
-
-
-class Reading(Part, frozen=True, kw_only=True):
-    """How the file with the data is read."""
-
-    separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
-    encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
-    trim: Annotated[
-        bool, says("Leave out blanks around every text, and around the names of a CSV file.")
-    ] = False
-    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
-    blank_lines: Annotated[
-        BlankLines,
-        says("An empty line or row is no record (skip), or one without a value (null)."),
-    ] = "skip"
-    labels: Annotated[
-        bool | str,
-        says(
-            "Codes of SPSS and Stata become their value labels, a fact of the code book; of SAS the"
-            " catalogue that has them, such as 'formats.sas7bcat', from the folder of the file."
-        ),
-    ] = False
-    sheet: Annotated[
-        str | None, says("The sheet of a workbook; it may be left out where there is one.")
-    ] = None
-    glob: Annotated[
-        bool,
-        says("The path stands for all files of Parquet that match it, as in 'data/*.parquet'."),
-    ] = False
 
 
 class Privacy(Part, frozen=True, kw_only=True):
@@ -94,8 +46,10 @@ class Privacy(Part, frozen=True, kw_only=True):
     ] = None
 
 
-class Column(Part, frozen=True, kw_only=True):
-    """A column, its categories, and where other values are counted."""
+class Column(Steps, frozen=True, kw_only=True):
+    """A column, its categories, and where other values are counted. All of them are compared as
+    text.
+    """
 
     categories: Annotated[
         Values | Literal["discover"] | None,
@@ -108,8 +62,6 @@ class Column(Part, frozen=True, kw_only=True):
         list[Value],
         says("With 'discover', categories that are shown whatever their count."),
     ] = msgspec.field(default_factory=list)
-    recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
-    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
     labels: Annotated[
         list[str] | None, says("What the report calls the categories, in the same order.")
     ] = None
@@ -134,31 +86,29 @@ class Column(Part, frozen=True, kw_only=True):
         return self.categories == DISCOVER
 
     @property
-    def listed(self) -> list[Value] | None:
+    def listed(self) -> list[str] | None:
         """The categories that are listed; None where they are those of the type, or discovered."""
-        return None if isinstance(self.categories, str) else self.categories
+        is_list = isinstance(self.categories, list)
+        return texts(self.categories or ()) if is_list else None
 
     @property
-    def counted_nulls(self) -> Value | None:
+    def counted_nulls(self) -> str | None:
         """The category in which records without a value are counted; None where they are left
         out.
         """
-        return None if self.nulls == DROP else self.nulls
+        return None if self.nulls in (None, DROP) else as_text(self.nulls)
 
     @property
-    def counted_unknown(self) -> Value | None:
-        """The category that is named for other values; None where none is, or they are left out."""
-        return None if self.unknown == DROP else self.unknown
-
-    @property
-    def own_unknown(self) -> str | None:
-        """The category of their own that other values have; None where they have none, as in a
-        column with the categories of its type, which are all that it can hold.
+    def counted_unknown(self) -> str | None:
+        """The category in which other values are counted, which is one of their own unless one is
+        named; None where they are left out, or cannot occur, as in a column with the categories of
+        its type.
         """
-        if self.listed is None or self.unknown is not None:
+        if self.unknown is not None:
+            return None if self.unknown == DROP else as_text(self.unknown)
+        if self.listed is None:
             return None
-        nulls = self.counted_nulls
-        return spare(OTHER, [*self.listed, *([] if nulls is None else [nulls])])
+        return spare(OTHER, [*self.listed, *filter(None, [self.counted_nulls])])
 
 
 class Result(Part, frozen=True, kw_only=True):
@@ -243,6 +193,11 @@ class Specification(Reading, frozen=True, kw_only=True):
         dict[str, Column], says("By name; not needed where the owner of the data lists them.")
     ] = msgspec.field(default_factory=dict)
     results: Annotated[list[Result], says("In the order of the report.")]
+
+
+def texts(values: Iterable[Value]) -> list[str]:
+    """Values as text."""
+    return list(map(as_text, values))
 
 
 def json_schema() -> dict[str, Any]:

@@ -130,9 +130,12 @@ def test_sets_and_changes_totals():
     [
         (
             ("ledger", "none"),
-            "FILE none: is not there. Make it, with a total: `opendp-bayes le",
+            "FILE none: does not exist. Create it with a total: `opendp-bayes le",
         ),
-        ((*RELEASE, "--epsilon", 1), "--ledger b: is not there. Make it, with a total: `opendp-b"),
+        (
+            (*RELEASE, "--epsilon", 1),
+            "--ledger b: does not exist. Create it with a total",
+        ),
         (
             ("ledger", "votes.csv"),
             "ledger votes.csv: is no ledger; name a file that ob.Ledger or",

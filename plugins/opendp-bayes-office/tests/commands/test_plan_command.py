@@ -108,14 +108,6 @@ def test_as_json() -> None:
             r"proportions=\[1.0\]: .*2 numbers of",
         ),
         (
-            "--size 9 --prior 1,1 --epsilon 1 --proportions 20,80",
-            "--proportions 20,80: add up to 100",
-        ),
-        (
-            "--size 9 --prior 1,1 --epsilon 1 --proportions nan,1",
-            "--proportions nan,1: add up to nan",
-        ),
-        (
             "--size 9 --prior 1,1 --epsilon 1 --proportions a,b",
             "--proportions a,b: must be numbers",
         ),

@@ -88,13 +88,13 @@ def test_a_report_and_its_releases_are_written(place: Path) -> None:
     assert sum(release.epsilon for release in report.releases) <= 20000
     page = Path("votes.html").read_text()
     assert "<h1>Votes</h1>" in page
-    assert "no listed value" in page
+    assert "any other value" in page
     assert json.loads(Path("votes.json").read_text())["releases"][0] == json.loads(vote.to_json())
     run("report", "votes.json", "-o", "again.html")
     assert Path("again.html").read_text() == page
     shown = run("show", "votes.json")
     for heading in ("vote", "vote by town", "vote × town"):
-        assert re.search(rf"^{heading}$", shown, re.MULTILINE), shown
+        assert heading in shown
 
 
 def test_the_specification_of_the_tutorial_makes_its_report(place: Path) -> None:
@@ -122,9 +122,9 @@ def test_identifiers_are_limited_and_said(place: Path) -> None:
     vote = Report.from_json(Path("votes.json").read_bytes()).releases[0]
     assert (sum(vote.counts), vote.d_in, vote.guarantee.truncated) == (31, 2, True)
     page = Path("votes.html").read_text()
-    assert "At most 2 records of each person are counted" in page
+    assert "The rows of each identifier were limited" in page
     differ = "whole identifiers, with at most 2 records added or removed among the rows kept"
-    assert page.count(differ) == 2, "in the promise and in the methods"
+    assert page.count(differ) >= 2, "in the promise and below a result"
 
 
 def test_a_public_size(place: Path) -> None:
@@ -223,10 +223,9 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
     assert kinds == ["gaussian_parameters", "laplace_parameters"]
     assert round(table.rho / groups.rho, 6) == 4
     page = Path("votes.html").read_text()
-    rows = re.findall(r'<th scope="row">(.*? × .*?)</th>', page.partition("unmatched")[0])
-    assert rows == ["Bee × Why", "Bee × Ex", "Ay × Why", "Ay × Ex"]
-    assert re.findall(r'<th scope="col">(Odd|Even)<svg', page) == ["Odd", "Even"]
-    assert "those without a value of odd are counted as “Even”" in page
+    rows = re.findall(r"<bdi>(.*? × .*?)</bdi>", page)
+    assert rows[:3] == ["Bee × Why × Odd", "Bee × Why × Even", "Bee × Ex × Odd"]
+    assert "In odd, records without a value are counted as “Even”" in page
 
 
 @pytest.mark.usefixtures("_unreleased")
@@ -237,16 +236,16 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         ("absent.toml votes.csv", ("", ""), r"absent\.toml: cannot be read \(No"),
         ("votes.toml absent.csv", ("", ""), r"FILE absent\.csv: is not a file"),
         ("votes.toml votes.csv", ("= 20000", "= -2"), r"votes\.toml: privacy\.epsilon"),
-        ("votes.toml votes.csv", ("vote", "vot"), r"columns\.vot: .*in the first line"),
+        ("votes.toml votes.csv", ("vote", "vot"), r"column 'vot' is not in the first line"),
         (
             "votes.toml votes.csv",
             ('categories = ["a", "b"]', ""),
-            r"votes\.toml: columns\.vote\.categories: is missing",
+            r"votes\.toml: .*does not say publicly",
         ),
         (
             "votes.toml votes.csv",
             ('by = "town"', 'by = "town"\nprior = [1, 2]'),
-            r"votes\.toml: results\[1\]\.prior=\[1.0, 2.0\]: .*3",
+            r"votes\.toml: .*prior=\[1.0, 2.0\]: .*3",
         ),
         (
             "votes.toml votes.csv",
@@ -267,11 +266,6 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
             "votes.toml votes.csv",
             ('["a", "b"]', '["a", "b"]\nunmatched = "drop"'),
             r"votes\.toml: columns\.vote\.unmatched: .*not .*unk",
-        ),
-        (
-            "votes.toml votes.csv",
-            ('["a", "b"]', '["a", "DROP"]\nunknown = "DROP"'),
-            r"votes\.toml: columns\.vote\.unknown='DROP': .*values out",
         ),
         ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
     ],
@@ -341,7 +335,7 @@ def test_a_report_of_one_result_in_utf_8_with_a_mark(place: Path) -> None:
     one = SPECIFICATION[: SPECIFICATION.index('[[results]]\ncolumn = "vote"\nby')]
     Path("votes.toml").write_text(one, encoding="utf-8-sig")
     assert run(*MAKE) == "votes.html: a report of 1 result. votes.json keeps the releases.\n"
-    assert "The result has a privacy loss of at most" in Path("votes.html").read_text()
+    assert "The privacy loss is at most" in Path("votes.html").read_text()
 
 
 def test_the_context_is_debited_once_for_all_results(place: Path) -> None:
@@ -392,7 +386,7 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
     assert "31415926" not in texts[0]
     found = read_specification(texts[0])
     assert [result.column for result in found.results] == ["kind", "flag", "number"]
-    assert found.columns["number"].categories == [1, 2]
+    assert found.columns["number"].categories == ["1", "2"]
     assert "weight] has type Float64, which is not counted" in texts[0]
 
 
@@ -402,8 +396,7 @@ def test_init_knows_types_and_no_values(tmp_path: Path) -> None:
         ("vote", r"--categories vote: must be COLUMN=a,b,c"),
         ("vote=", r"must be COLUMN=a,b,c"),
         ("vote=a,,b", r"--categories vote='a,,b': .*separated by commas"),
-        ("vote=a,a", r"--categories vote=: .*repeat a label"),
-        ("nope=a,b", r"--categories nope=: .*first line .*votes\.csv"),
+        ("nope=a,b", r"column 'nope' is not in the first line .*votes\.csv"),
     ],
 )
 def test_wrong_categories_of_init(place: Path, categories: str, message: str) -> None:
@@ -413,7 +406,7 @@ def test_wrong_categories_of_init(place: Path, categories: str, message: str) ->
 def test_init_refuses_a_column_that_is_listed_twice(place: Path) -> None:
     twice = ("--categories", "vote=a,b", "--categories", "vote=b")
     message = run("init", "votes.csv", *twice, code=2)
-    assert "vote=b: vote has its categories already" in message
+    assert "once for each column" in message
 
 
 @pytest.mark.parametrize("epsilon", ["-1", "0", "inf", "nan"])
@@ -459,7 +452,7 @@ def test_a_wrong_specification_is_found_at_the_header_of_standard_input() -> Non
     Path("votes.toml").write_text(SPECIFICATION.replace("town", "city"))
     result = CliRunner().invoke(app, ["report", "votes.toml", "-"], input="person,vote,town\n1,a,x")
     assert result.exit_code == 2, result.output
-    told = "votes.toml: columns.city: is not in the first line of standard input"
+    told = "column 'city' is not in the first line of standard input"
     assert told in result.stderr
 
 
@@ -491,8 +484,8 @@ def test_init_writes_no_name_that_may_be_a_value(
     assert result.stdout == ""
     told = result.stderr.replace(str(path), "").replace("data.csv", "")
     assert re.search(
-        r"its first line may be a record, .* --column vote --column age, or say with --header"
-        r"|(--column absent|--categories absent=): is not in the first line",
+        r"its first line may be data, .* --column vote --column age, or say with --header"
+        r"|column 'absent' is not in the first line",
         told,
     ), told
     assert not any(value in told for value in ("Jane", "1960", "HIV", "town", "é", "2,3"))
@@ -504,7 +497,7 @@ def test_init_writes_the_columns_that_are_named(place: Path) -> None:
     assert "# [columns.town]" in text
     assert "columns.person" not in text
     message = run("init", "votes.csv", "--column", "city", code=2)
-    assert "city: is not in the first line of votes.csv" in message
+    assert "column 'city' is not in the first line of votes.csv" in message
     assert "person" not in message
 
 
@@ -513,9 +506,6 @@ def test_init_of_a_file_that_says_its_names_may_leave_some_out(tmp_path: Path) -
     pl.DataFrame({"a": [True], "b": [False]}).write_parquet(path)
     assert list(read_specification(run("init", path)).columns) == ["a", "b"]
     assert list(read_specification(run("init", path, "--column", "b")).columns) == ["b"]
-    assert "--header: is for CSV and workbooks, and data.parquet is Parquet" in run(
-        "init", path, "--header", code=2
-    )
 
 
 @pytest.mark.parametrize("command", ["release", "report"])
@@ -555,14 +545,9 @@ def test_where_other_records_are_counted_is_said_before_the_release(
     dropped = SPECIFICATION.replace('["x", "y"]', '["x", "y"]\nunknown = "DROP"')
     Path("votes.toml").write_text(dropped)
     lines = run(*MAKE, code=1).splitlines()
-    assert lines[0] == (
-        "opendp-bayes: vote: Records without a value are left out; those with a value that is no"
-        " category are counted as “other”."
-    )
-    assert lines[1].startswith(
-        "opendp-bayes: vote by town: Records without a value of vote are left"
-    )
-    assert lines[1].endswith(
-        "those without a value of town or with one that is no category are in no group."
-    )
-    assert lines[2].endswith("with a value of vote that is no category are counted as “other”.")
+    left = "In {}, records without a value are {}, those with any value not listed are {}."
+    assert [line.partition(": ")[2] for line in lines[:3]] == [
+        left.format("vote", "left out", "counted as “any other value”"),
+        left.format("vote", "left out", "counted as “any other value”"),
+        left.format("town", "in no group", "in no group"),
+    ]

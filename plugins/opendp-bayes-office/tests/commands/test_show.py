@@ -168,7 +168,7 @@ def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> Non
     ("options", "message"),
     [
         ("absent.json", r"absent\.json: cannot be read \(No"),
-        ("votes.csv", r"votes\.csv: is no JSON; .*`release"),
+        ("votes.csv", r"votes\.csv: text: is not a release in JSON"),
         ("one.json --level 1", r"level=1\.0: .*between 0 and 1"),
         ("one.json --plot picture.xyz", r"--plot picture\.xyz: .*\(Format 'xyz'"),
         (
@@ -212,10 +212,3 @@ def test_a_release_by_a_mechanism_of_another_package_needs_its_name(tmp_path: Pa
     path.write_text(path.read_text().replace('"hamming_exponential"', '"of_another"'))
     message = run("show", path, code=2)
     assert "--mechanism of_another." in message
-
-
-def test_a_question_is_called_what_it_is(saved, tmp_path):
-    question = tmp_path / "question.json"
-    run("init", saved / "votes.csv", "--categories", "vote=a,b,c", "-o", question)
-    message = run("show", question, code=2)
-    assert "is a question, and no release yet; `opendp-bayes run" in message

@@ -8,28 +8,19 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
 from opendp_bayes_office.files import csv_text, files
 from opendp_bayes_office.files.csv_text import FileError, copy_records, header_of
-from opendp_bayes_office.files.files import Cleaning, scan_columns, scannable, schema_of, source
-
-
-def refuse(column: str, problem: str) -> NoReturn:
-    raise ValueError(f"{column}: {problem}")
+from tests.helpers.asked_of_files import records_of
 
 
 def read(path: Path, content: str | bytes, *columns: str, **how: Any) -> list[tuple[Any, ...]]:
     """The records of a file, of some columns or of all."""
     path.write_bytes(content.encode() if isinstance(content, str) else content)
-    with scannable(
-        source(path, how.pop("separator", None), how.pop("encoding", None), **how)
-    ) as of:
-        frame = scan_columns(of, columns or list(schema_of(of)), refuse)
-        of.complete()
-        return frame.collect(engine="streaming").rows()
+    return records_of(path, columns, **how).rows()
 
 
 @pytest.fixture
@@ -223,7 +214,7 @@ LINES_OF_BLANKS = {
 def test_a_line_of_blanks_alone_is_a_blank_line(path: Path, name: str) -> None:
     separator, content, wanted = LINES_OF_BLANKS[name]
     assert read(path, content, separator=separator) == wanted
-    kept = read(path, content, separator=separator, cleaning=Cleaning(keep_blank=True))
+    kept = read(path, content, separator=separator, blank_lines="null")
     number = {"blanks": 3}.get(name, 1)
     nothing = (None,) * len(wanted[0])
     assert kept.count(nothing) == number + wanted.count(nothing)

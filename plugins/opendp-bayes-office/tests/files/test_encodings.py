@@ -9,9 +9,7 @@ from opendp_bayes_office.files.encodings import (
     HIDDEN,
     as_encoding,
     as_separator,
-    problems_of_text,
 )
-from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows, single, tried
 
@@ -108,14 +106,8 @@ column = "vote"
     ],
 )
 def test_a_specification_is_refused_before_there_are_data(fields: str, message: str) -> None:
-    with pytest.raises(SpecificationError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=re.escape(message)):
         read_specification(f"{fields}\n{SPECIFICATION}")
-
-
-def test_what_is_left_out_is_a_comma_and_utf_8() -> None:
-    assert list(problems_of_text(None, None)) == []
-    assert [path for path, _ in problems_of_text("|", "johab")] == [("separator",)]
-    assert [path for path, _ in problems_of_text("|", "hz")] == [("encoding",)]
 
 
 @pytest.mark.parametrize(

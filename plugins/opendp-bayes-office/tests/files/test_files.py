@@ -3,11 +3,11 @@
 import gzip
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes_office.files.files import EXTENSIONS, scan_columns, scannable, source
+from opendp_bayes_office.files.files import EXTENSIONS, scannable, source
+from opendp_bayes_office.files.reading import Reading
 from tests.helpers.command_line import run
 
 # --- one file, as it is scanned
@@ -17,7 +17,7 @@ def test_every_value_of_csv_is_text_and_every_line_is_read_as_far_as_it_goes(tmp
     """Types that are inferred would depend on the records, and a line could make a release fail."""
     path = tmp_path / "votes.csv"
     path.write_bytes(b"name,vote\n1,2\n3,4,5\n6\n\xff,7\n")
-    with scannable(source(path, None, "latin-1")) as found:
+    with scannable(source(path, Reading(encoding="latin-1"))) as found:
         found.complete()
         frame = found.scan().collect()
     assert set(frame.schema.values()) == {pl.String}
@@ -31,7 +31,7 @@ def test_a_path_is_the_name_of_one_file_whatever_is_in_it(tmp_path, extension):
         frame = pl.DataFrame({"file": [name]})
         getattr(frame, f"write_{kind}")(tmp_path / f"{name}{extension}")
     for name in ("votes[12]", "votes*"):
-        with scannable(source(tmp_path / f"{name}{extension}", None)) as found:
+        with scannable(source(tmp_path / f"{name}{extension}")) as found:
             found.complete()
             assert found.scan().collect().to_series().to_list() == [name]
 
@@ -39,22 +39,15 @@ def test_a_path_is_the_name_of_one_file_whatever_is_in_it(tmp_path, extension):
 def compressed(text: bytes, extension: str) -> bytes:
     if extension.endswith(".gz"):
         return gzip.compress(text)
-    return pa.compress(text, "zstd", asbytes=True) if extension.endswith(".zst") else text
+    return text
 
 
 @pytest.mark.parametrize("extension", [one for one, kind in EXTENSIONS.items() if kind == "CSV"])
 def test_the_separator_is_that_of_the_extension_compressed_or_not(tmp_path, extension):
     path = tmp_path / f"votes{extension}"
     path.write_bytes(compressed(b"a,b\tc\n", extension))
-    with scannable(source(path, None)) as found:
+    with scannable(source(path)) as found:
         assert found.header == (("a,b", "c") if "tsv" in extension else ("a", "b\tc"))
-
-
-def test_a_value_that_its_column_cannot_hold_is_another_one_and_no_failure(tmp_path):
-    path = tmp_path / "votes.parquet"
-    pl.DataFrame({"n": pl.Series([1, 2**63], dtype=pl.UInt64)}).write_parquet(path)
-    scan = scan_columns(source(path, None), ["n"], refuse=pytest.fail)
-    assert scan.collect().rows() == [(1,), (-(2**63),)]  # and not null
 
 
 @pytest.mark.parametrize("kind", [pl.UInt64, pl.Int128, pl.UInt128])
@@ -66,8 +59,8 @@ def test_whole_numbers_beyond_64_bits_are_other_values_and_not_none(kind, tmp_pa
     columns = ("--column", "n", "--categories", "1,2", "--nulls", "none")
     made = ob.Release.from_json(run("release", path, *columns, "--epsilon", "1e5", "-o", "-"))
     assert dict(zip(made.categories, made.counts, strict=True)) == {
-        1: 1,
-        2: 2,
+        "1": 1,
+        "2": 2,
         "none": 1,
         "other": 2,
     }
@@ -77,8 +70,8 @@ def test_a_pattern_is_one_where_that_is_asked_for(tmp_path):
     for name in ("data[1]", "data1", "data2"):
         pl.DataFrame({"vote": [name]}).write_parquet(tmp_path / f"{name}.parquet")
     path = tmp_path / "data[1].parquet"
-    assert [source(path, None).scan().collect().item()] == ["data[1]"]
-    found = source(path, None, glob=True)
+    assert [source(path).scan().collect().item()] == ["data[1]"]
+    found = source(path, Reading(glob=True))
     assert found.scan().collect()["vote"].to_list() == ["data1"]
     question = tmp_path / "q.toml"
     question.write_text(

@@ -46,16 +46,16 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
     ("old", "new", "message"),
     [
         ("epsilon = 1.0", "epsilon = ", r"is not TOML: .*line 4"),
-        ("epsilon = 1.0", "epsilon = 0", r"privacy\.epsilon: .*> 0"),
-        ("epsilon = 1.0", "epsilon = 'x'", r"privacy\.epsilon: .*not 'x'"),
+        ("epsilon = 1.0", "epsilon = 0", r"privacy\.epsilon=0: .*> 0"),
+        ("epsilon = 1.0", "epsilon = 'x'", r"privacy\.epsilon='x': must be a number"),
         ("epsilon = 1.0", "", r"privacy: .*not both"),
         ("epsilon = 1.0", "epsilon = 1.0\nrho = 1", r"privacy: .*epsilon or rho"),
         ("epsilon = 1.0", "eps = 1.0", r"privacy\.eps: .*not a field"),
-        ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"privacy\.delta: .*< 1"),
+        ("epsilon = 1.0", "rho = 1.0\ndelta = 1", r"privacy\.delta=1: .*< 1"),
         (
             "epsilon = 1.0",
             "rho = 1.0\nsize = 0",
-            r"privacy\.size: .*>= 1",
+            r"privacy\.size=0: .*>= 1",
         ),
         ("epsilon = 1.0", 'rho = 1\nidentifier = "id"', r"privacy: identifier and rows_"),
         (
@@ -64,25 +64,14 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
             r"privacy\.share: is not a field",
         ),
         (
-            "epsilon = 1.0",
-            "rho = 1\nguess_size = 9\nsize = 9",
-            r"privacy\.guess_size: .*private",
-        ),
-        (
             "[privacy]",
             'blank_lines = "none"\n[privacy]',
-            r"blank_lines: must be one of 'skip', 'null', not 'none'",
+            r"blank_lines='none': must be 'skip' or 'null'",
         ),
-        ("epsilon = 1.0", "epsilon = inf", r"privacy\.epsilon=inf: must be finite"),
         (
             "epsilon = 1.0",
             "epsilon = 1.0\ncontributions = 2147483648",
-            r"privacy\.contributions: .*<= 2147483647",
-        ),
-        (
-            "epsilon = 1.0",
-            'rho = 1\nidentifier = "id"\nrows_per_identifier = 65536\ncontributions = 65536',
-            r"privacy\.rows_per_identifier: .*contributions .*2147483647",
+            r"privacy\.contributions=2147483648: .*<= 2147483647",
         ),
         ("[privacy]\nepsilon", "privacy.epsilom", r"privacy\.epsilom: .*not a field"),
         ("[privacy]\nepsilon = 1.0", "privacy.size = 9", r"privacy: .*epsilon or"),
@@ -91,24 +80,22 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         (
             '["a", "b"]',
             '"ab"',
-            r"columns\.vote\.categories: .*'discover', not 'ab'",
+            r"columns\.vote\.categories='ab': .*'discover'",
         ),
-        ("[1, 2]", "[1, 2.5]", r"columns\.age group\.categories\[1\]: .*text"),
-        ("[1, 2]", "[1, 1]", r"columns\.age group\.categories: .*different"),
-        ('unknown = "other"', "unknown = 1979-05-27", "date or time; write '1979-05-27'"),
+        ("[1, 2]", "[1, 2.5]", r"columns\.age group\.categories\[1\]=2.5: .*text"),
+        ('unknown = "other"', "unknown = 1979-05-27", "must be text or a whole number or true"),
         (
             "[1, 2]",
             "[]",
-            r"columns\.age group\.categories: .*>= 1",
+            r"columns\.age group\.categories=\[\]: .*>= 1",
         ),
         ('["young", "old"]', '["young"]', r".*labels: .*one for each"),
-        ("categories = [1, 2]\n", "", r".*labels: needs categories"),
-        ('["young", "old"]', '["y", "y"]', r".*labels: .*all be different"),
+        ("categories = [1, 2]\n", "", r".*labels: .*one for each"),
+        ('["young", "old"]', '["y", "y"]', r".*labels: .*all different"),
         ('column = "vote"', 'column = "vot"', r"results\[0\]\.column: 'vot' .*under"),
-        ('column = "vote"', "", r"results\[0\]: must have column"),
+        ('column = "vote"', "", r"results\[0\]\.column: is missing"),
         ('column = "vote"', 'column = "vote"\nby = "town"', r".*by: 'town' .*under"),
-        ('column = "vote"', 'column = "vote"\nby = "vote"', r".*by: must be another"),
-        ("share = 2", "pooled = true", r"results\[1\]\.pooled: .*for groups"),
+        ("prior = 0.5", "pooled = true", r"results\[1\]\.pooled: .*for groups"),
         (
             'column = "vote"',
             'column = "vote"\nby = "age group"\npooled = true\nprior = 2',
@@ -117,24 +104,22 @@ LIMITED = 'epsilon = 1.0\nidentifier = "id"\nrows_per_identifier = 1\nsize = 9'
         (
             "prior = 0.5",
             "prior = 'learnt'",
-            r"results\[1\]\.prior: .*a list of",
+            r"results\[1\]\.prior='learnt': .*a list of",
         ),
-        ('title = "Votes"', "", r"the file: .*title"),
+        ('title = "Votes"', "", r"title: is missing"),
         (
             '[[results]]\ncolumn = "vote"\n\n[[results]]\ncolumn = ["vote", "age group"]',
             '[results]\ncolumn = "vote"',
-            r"results: .*write \[\[results\]\]",
+            r"results=.*write \[\[results\]\]",
         ),
-        ("share = 2", "share = 0", r"results\[1\]\.share: .*> 0"),
-        ("share = 2", "share = inf", r"results\[1\]\.share=inf: must be finite"),
+        ("share = 2", "share = 0", r"results\[1\]\.share=0: .*> 0"),
         (
             "prior = 0.5",
             "prior = true",
-            r".*prior: .*not true",
+            r".*prior=True: ",
         ),
-        ('"Votes"', '""', r"title: .*>= 1"),
-        ("share = 2", 'title = "vote"', r"results\[1\]: 'vote' .*already"),
-        ('["vote", "age group"]', '["vote", "vote"]', r".*column: .*at least"),
+        ('"Votes"', '""', r"title='': .*>= 1"),
+        ("share = 2", 'title = "vote"', r"results\[1\]\.title='vote': .*already"),
         ("title =", "titel =", r"titel: .*not .*, title, te"),
     ],
 )
@@ -142,11 +127,6 @@ def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
     assert old in TEXT
     with pytest.raises(SpecificationError, match=message):
         read_specification(TEXT.replace(old, new, 1))
-
-
-def test_a_report_of_nothing_is_refused() -> None:
-    with pytest.raises(SpecificationError, match="must have at least one"):
-        read_specification("results = []\n" + TEXT[: TEXT.index("[[results]]")])
 
 
 NESTED = ['{"a": ' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000]

@@ -1,0 +1,94 @@
+"""How a file with data is read, as its owner says."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Value = str | bool | int
+
+
+def as_text(value: Value) -> str:
+    """A value as text: of integers and Booleans as JSON writes them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def says(description: str) -> msgspec.Meta:
+    """State what a field is for, as its JSON Schema does."""
+    return msgspec.Meta(description=description)
+
+
+NULL_VALUES = says("Texts and whole numbers that stand for no value, such as 'NA' or '-99'.")
+RECODE = says("From values to the category that each is counted in, such as another spelling.")
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of a specification, or of an owner's file."""
+
+
+class Steps(Part, frozen=True, kw_only=True):
+    """What is done to each value of a column, by itself."""
+
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
+    recode: Annotated[dict[str, Value], RECODE] = msgspec.field(default_factory=dict)
+
+    @property
+    def recoded(self) -> dict[str, str]:
+        """The same as text."""
+        return {value: as_text(label) for value, label in self.recode.items()}
+
+
+class Reading(Part, frozen=True, kw_only=True):
+    """How the file with the data is read."""
+
+    separator: Annotated[str | None, says("Between the values of a line of CSV.")] = None
+    encoding: Annotated[str | None, says("Of the text of CSV; UTF-8 unless given.")] = None
+    trim: Annotated[
+        bool, says("Leave out blanks around every text, and around the names of a CSV file.")
+    ] = False
+    null_values: Annotated[list[str | int], NULL_VALUES] = msgspec.field(default_factory=list)
+    blank_lines: Annotated[
+        Literal["skip", "null"],
+        says("An empty line of CSV is no record (skip), or one without a value (null)."),
+    ] = "skip"
+    labels: Annotated[
+        bool | str,
+        says(
+            "Codes of SPSS and Stata become their value labels, a fact of the code book; of SAS the"
+            " catalogue that has them, such as 'formats.sas7bcat', from the folder of the file."
+        ),
+    ] = False
+    sheet: Annotated[
+        str | None, says("The sheet of a workbook; it may be left out where there is one.")
+    ] = None
+    glob: Annotated[
+        bool,
+        says("The path stands for all files of Parquet that match it, as in 'data/*.parquet'."),
+    ] = False
+
+    def codes(self, steps: Steps) -> list[str]:
+        """The texts that stand for no value in a column."""
+        return list(map(as_text, (*steps.null_values, *self.null_values)))
+
+    def sentences(self, columns: Mapping[str, Steps]) -> list[str]:
+        """Say what is done to values before they are counted."""
+        catalogue = f" in {self.labels}" if isinstance(self.labels, str) else ""
+        said: list[Any] = [
+            self.sheet and f"The sheet is {self.sheet!r}.",
+            self.labels and f"Codes are read as their value labels{catalogue}.",
+            self.trim and "Blanks around texts are left out.",
+            self.null_values and f"What reads {_either(self.null_values)} is no value.",
+            self.blank_lines == "null" and "Empty lines are records without a value.",
+        ]
+        for name, steps in columns.items():
+            said += [
+                f"In {name}, {value!r} is counted as {label!r}."
+                for value, label in steps.recoded.items()
+            ]
+            if steps.null_values:
+                said.append(f"In {name}, what reads {_either(steps.null_values)} is no value.")
+        return list(filter(None, said))
+
+
+def _either(codes: Sequence[Value]) -> str:
+    return " or ".join(map(repr, codes))

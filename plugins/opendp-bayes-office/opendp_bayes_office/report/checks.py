@@ -1,0 +1,147 @@
+"""What is wrong with a specification that no single field shows, and no library checks."""
+
+from collections.abc import Iterator, Sequence
+
+from opendp_bayes_office.files.encodings import check_text
+from opendp_bayes_office.report.field_errors import FieldError
+from opendp_bayes_office.report.specification import DROP, Column, Result, Specification, texts
+
+#: Whether something is wrong, where, as the steps to it, and what it must be.
+Rule = tuple[bool, Sequence[str | int], str]
+_LISTED = "is for categories that are listed. Leave it out."
+_JOINT = "does not go with joint, which estimates all results together. Leave it out."
+_POOLED = "does not go with pooled, which learns how alike the groups are. Leave it out."
+
+
+def check(specification: Specification) -> None:
+    """Raise `ValueError` for the first problem."""
+    check_text(specification.separator, specification.encoding)
+    for is_wrong, path, problem in _rules(specification):
+        if is_wrong:
+            raise FieldError(path, problem)
+
+
+def _rules(asked: Specification) -> Iterator[Rule]:
+    privacy = asked.privacy
+    yield from (
+        (
+            (privacy.epsilon is None) == (privacy.rho is None),
+            ("privacy",),
+            "must have epsilon or rho, and not both, such as epsilon = 1.0.",
+        ),
+        (
+            (privacy.identifier is None) != (privacy.rows_per_identifier is None),
+            ("privacy",),
+            "identifier and rows_per_identifier go together; give both, or neither.",
+        ),
+        (
+            privacy.identifier is not None and privacy.size is not None,
+            ("privacy", "size"),
+            "does not go with an identifier: how many rows are kept of each is private. Leave it"
+            " out.",
+        ),
+    )
+    for name, column in asked.columns.items():
+        for is_wrong, field, problem in _rules_of_column(column, asked):
+            yield is_wrong, ("columns", name, *field), problem
+    headings = [result.heading for result in asked.results]
+    for number, result in enumerate(asked.results):
+        again = f"={result.heading!r}: is there already; give it another title."
+        yield result.heading in headings[:number], ("results", number, "title"), again
+        for is_wrong, field, problem in _rules_of_result(result, asked):
+            yield is_wrong, ("results", number, *field), problem
+
+
+def _rules_of_column(column: Column, asked: Specification) -> Iterator[Rule]:
+    categories, codes, labels = column.listed or [], asked.codes(column), column.labels
+    named: dict[str, list[str]] = {
+        "categories": categories,
+        "always": texts(column.always),
+        "recode": list(column.recode),
+        "null_values": texts(column.null_values),
+        "nulls": texts(filter(None, [column.nulls])),
+        "unknown": texts(filter(None, [column.unknown])),
+    }
+    for field, values in named.items():
+        for value in values:
+            yield (
+                value in codes and field in ("categories", "always", "recode"),
+                (field,),
+                f"{value!r} is also in null_values, by which it is no value; leave it out of one of"
+                " them.",
+            )
+            yield (
+                asked.trim and value != value.strip(),
+                (field,),
+                f"{value!r}: has blanks around it, which trim leaves out of the file; write"
+                f" {value.strip()!r}.",
+            )
+    counted = [*categories, column.counted_nulls, column.counted_unknown]
+    for value, label in column.recoded.items():
+        yield (
+            value in categories or (column.listed is not None and label not in counted),
+            ("recode",),
+            f"{{{value!r}: {label!r}}}: must lead from a value that is no category to one, or to"
+            " the label of nulls or unknown.",
+        )
+    yield from (
+        (
+            labels is not None and not len(labels) == len(set(labels)) == len(categories),
+            ("labels",),
+            "must be one for each of categories, all different.",
+        ),
+        (column.discovered and column.unknown is not None, ("unknown",), _LISTED),
+        (
+            bool(column.always) and not column.discovered,
+            ("always",),
+            "goes with categories to discover. Leave it out.",
+        ),
+    )
+
+
+def _rules_of_result(result: Result, asked: Specification) -> Iterator[Rule]:
+    for name in result.used:
+        field = "by" if name == result.by else "column"
+        where = f"{name!r} is not under columns; add a table [columns.{name}]."
+        yield name not in asked.columns, (field,), where
+    columns = {name: asked.columns[name] for name in result.used}
+    discovered, joint = any(column.discovered for column in columns.values()), asked.joint
+    has_prior, by = result.prior not in ("auto", 1), result.by is not None
+    yield from (
+        (discovered and by, ("by",), _LISTED),
+        (discovered and result.ordered is not None, ("ordered",), _LISTED),
+        (discovered and result.merge is not None, ("merge",), _LISTED),
+        (discovered and result.prior != "auto", ("prior",), _LISTED),
+        (discovered and (joint or len(result.columns) > 1), ("column",), _LISTED),
+        (
+            result.rest is not None and not discovered,
+            ("rest",),
+            "goes with categories to discover. Leave it out.",
+        ),
+        (joint and by, ("by",), _JOINT),
+        (joint and has_prior, ("prior",), _JOINT),
+        (result.pooled and has_prior, ("prior",), _POOLED),
+        (
+            result.pooled and not by,
+            ("pooled",),
+            "is for groups; name their column, as in by = 'region'.",
+        ),
+        (
+            result.merge is not None and by,
+            ("merge",),
+            "does not go with by; merge cells of their joint table.",
+        ),
+        (
+            isinstance(result.merge, int) and len(result.columns) > 1,
+            ("merge",),
+            f"={result.merge}: is for one column; list the cells of each new label.",
+        ),
+    )
+    for name in result.columns:
+        column = columns[name]
+        yield (
+            joint and (column.counted_nulls is None or column.unknown == DROP),
+            ("column",),
+            f"={name!r}: leaves records out, and joint takes tables of the same records; name a"
+            f" category for them under [columns.{name}], such as nulls = 'missing'.",
+        )
