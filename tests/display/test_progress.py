@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -99,9 +100,9 @@ def test_a_survey_and_pooled_groups_say_so(monkeypatch: pytest.MonkeyPatch) -> N
 def test_one_within_another_shows_nothing_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with on_a_terminal(monkeypatch) as shown:
         with waiting("Outer"), waiting("Inner"):
-            pass
+            time.sleep(0.3)  # three times as long as until it is drawn again
         with waiting("[bold]Second[/bold]"):
-            pass
+            time.sleep(0.3)
         text = shown()
     assert "Outer" in text
     assert "Inner" not in text
