@@ -338,7 +338,7 @@ def discover(
     )
 
 
-class DiscoveryQuery(AskedQuery[Any]):
+class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
     """A query made by `discover`. `resolve` gives the measurement, `param` its threshold, `release`
     the `DiscoveredRelease`.
     """
