@@ -1,4 +1,4 @@
-"""Constructors of transformations: data to counts, posteriors, scores and OpenDP's own spaces. As
+"""Constructors of transformations: data to counts, posteriors and OpenDP's own vectors. As
 `dp.t` in OpenDP, they are in `ob.t`.
 """
 
@@ -16,16 +16,11 @@ from opendp_bayes.queries.grouped_counts import (
 )
 from opendp_bayes.trusted.posteriors import (
     make_beta_binomial as make_beta_binomial,
-    make_count_map as make_count_map,
     make_count_vector as make_count_vector,
     make_dirichlet_multinomial as make_dirichlet_multinomial,
-    make_hellinger_scores as make_hellinger_scores,
-    selected_counts as selected_counts,
     then_beta_binomial as then_beta_binomial,
-    then_count_map as then_count_map,
     then_count_vector as then_count_vector,
     then_dirichlet_multinomial as then_dirichlet_multinomial,
-    then_hellinger_scores as then_hellinger_scores,
 )
 
 if typing.TYPE_CHECKING:

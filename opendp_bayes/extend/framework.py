@@ -12,11 +12,11 @@ from opendp_bayes.trusted.boundary import (
     guarded,
     guarded_map,
     require_features,
-    to_then,
 )
 from opendp_bayes.trusted.cells import Axis
 from opendp_bayes.trusted.contexts import CheckedContext
 from opendp_bayes.trusted.kinds import ColumnKind
+from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import PosteriorSpace
 from opendp_bayes.trusted.temporary_files import TemporaryFile
 from opendp_bayes.unlisted.discovered_counts import counting_values

@@ -39,14 +39,20 @@ def as_positive(value: Any, name: str) -> float:
     return number
 
 
+def as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
+    """Return `value` as a number between two powers of 2."""
+    number = as_positive(value, name)
+    if not limits[0] <= number <= limits[1]:
+        raise ValueError(
+            f"{name}={told(value)}: must be between 2^{math.log2(limits[0]):.0f} and"
+            f" 2^{math.log2(limits[1]):.0f}."
+        )
+    return number
+
+
 def as_scale(value: Any) -> float:
     """Return `value` as the scale of a mechanism."""
-    return _as_between(value, "scale", SCALES)
-
-
-def as_rate(value: Any, name: str) -> float:
-    """Return `value` as a smoothness parameter."""
-    return _as_between(value, name, RATES)
+    return as_between(value, "scale", SCALES)
 
 
 def as_level(value: Any, such_as: str = "0.95", name: str = "level") -> float:
@@ -204,16 +210,6 @@ def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     return value
 
 
-def _as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
-    number = as_positive(value, name)
-    if not limits[0] <= number <= limits[1]:
-        raise ValueError(
-            f"{name}={told(value)}: must be between 2^{math.log2(limits[0]):.0f} and"
-            f" 2^{math.log2(limits[1]):.0f}."
-        )
-    return number
-
-
 def _as_number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name}={told(value)}: must be a number, not {type(value).__name__}.")
@@ -252,13 +248,4 @@ def check_cells(what: str, number: int) -> None:
         raise ValueError(
             f"{what}: would be {number} categories or cells, of all groups and results; must be at"
             f" most {MOST_CELLS}. Merge some, or ask for them in several queries."
-        )
-
-
-def check_results(what: str, number: int) -> None:
-    """Raise `ValueError` for more results than one query may ask for."""
-    if number > MOST_RESULTS:
-        raise ValueError(
-            f"{what}: are {number} results; must be at most {MOST_RESULTS}. Ask for them in several"
-            " queries."
         )

@@ -2,7 +2,7 @@
 fits a budget.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -266,16 +266,6 @@ def ask(
     distance = distance_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
     return BoundQuery(question, base, counts, frame, posterior, space, distance, fit, result, kept)
-
-
-def frames_of_the_same_rows(asked: Iterable[BoundQuery]) -> list[CountsOfFrame]:
-    """The counts of questions, if all are of one frame by the same plan, so that one pass can count
-    for all of them; otherwise none.
-    """
-    every = list(asked)
-    found = [one.frame for one in every if one.frame is not None]
-    alike = len(found) == len(every) and all(one.gate.plan is found[0].gate.plan for one in found)
-    return found if alike else []
 
 
 def before_groups(query: Any) -> tuple[Any, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from opendp.mod import (
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Categories, Columns, Policy, Question, Recode, Unknown
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.trusted.boundary import require_features, to_then
+from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.counting import (
     checked_size,
@@ -26,6 +26,7 @@ from opendp_bayes.trusted.counting import (
     make_counts_of_vector,
 )
 from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
+from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.truncation import Truncation
 
 

@@ -16,8 +16,9 @@ from opendp_bayes.mechanisms import (
 )
 from opendp_bayes.mechanisms.neighbours import default_total
 from opendp_bayes.queries.base import releasing
-from opendp_bayes.trusted.boundary import descriptor_of, to_then
+from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.measurements import make_measurement
+from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 
@@ -301,8 +302,8 @@ def make_permute_and_flip(
     """Release a posterior by permute-and-flip on the Hellinger score: the ε of EHD at the same
     scale, with less error (`PermuteAndFlip`).
 
-    Drawn by OpenDP's own `make_noisy_max` on `make_hellinger_scores`. The proven bound is `2 d_in
-    GS / scale` and the error of the scores under `max_divergence()`. Under
+    Drawn by OpenDP's own `make_noisy_max` on the scores of all candidates. The proven bound is `2
+    d_in GS / scale` and the error of the scores under `max_divergence()`. Under
     `zero_concentrated_divergence()` it is half the square of that, where EHD costs a quarter as
     much.
 

@@ -17,8 +17,8 @@ from opendp_bayes.trusted.boundary import (
     descriptor_of,
     guarded,
     require_features,
-    to_then,
 )
+from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import PosteriorSpace, groups_and_labels
 
 

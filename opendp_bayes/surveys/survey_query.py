@@ -3,9 +3,10 @@
 import math
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import combinations
 from typing import Any, Literal
 
 import polars as pl
@@ -17,8 +18,8 @@ from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.inference.pooling.pooled_groups import check_pooled
 from opendp_bayes.mathematics.rounding import divided
-from opendp_bayes.mathematics.telling import meant, told
-from opendp_bayes.mathematics.validation import as_positive, check_cells, check_results
+from opendp_bayes.mathematics.telling import meant, told, warn
+from opendp_bayes.mathematics.validation import MOST_RESULTS, as_positive, check_cells
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.queries.base import Divisible, Fitting, ReleasedQuery
 from opendp_bayes.queries.bound_query import (
@@ -26,13 +27,12 @@ from opendp_bayes.queries.bound_query import (
     ask,
     before_groups,
     either,
-    frames_of_the_same_rows,
 )
 from opendp_bayes.queries.counts_of_frame import CountsOfFrame
-from opendp_bayes.queries.merged_cells import warn_of_places
 from opendp_bayes.queries.question import ARGUMENTS, Countable, Question
+from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.queries.summary import described, summary_of
-from opendp_bayes.release_format.labels import in_order
+from opendp_bayes.release_format.labels import are_same, in_order, place_of
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.surveys.joint_posterior import check_joint
 from opendp_bayes.surveys.survey import Survey
@@ -113,7 +113,11 @@ def survey(
         )
     if not questions:
         raise ValueError("questions: must hold at least one.")
-    check_results("questions", len(questions))
+    if len(questions) > MOST_RESULTS:
+        raise ValueError(
+            f"questions: are {len(questions)} results; must be at most {MOST_RESULTS}. Ask for"
+            " them in several queries."
+        )
     query, grouped_by = before_groups(query)
     asked: dict[str, BoundQuery | Fitting] = {}
     cells = 0
@@ -401,3 +405,47 @@ def _about(name: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         raise type(error)(f"questions[{name!r}]: {error}") from None
+
+
+def frames_of_the_same_rows(asked: Iterable[BoundQuery]) -> list[CountsOfFrame]:
+    """The counts of questions, if all are of one frame by the same plan, so that one pass can count
+    for all of them; otherwise none.
+    """
+    every = list(asked)
+    found = [one.frame for one in every if one.frame is not None]
+    alike = len(found) == len(every) and all(one.gate.plan is found[0].gate.plan for one in found)
+    return found if alike else []
+
+
+def warn_of_places(questions: Mapping[str, Question]) -> None:
+    """Warn where two questions without groups count the nulls or the unknown values of a column in
+    different places: their true counts do not add up, and one posterior of both would not know.
+    """
+    alone = {name: question for name, question in questions.items() if not question.by}
+    for (name, one), (other_name, other) in combinations(alone.items(), 2):
+        columns = {variable.column: variable for variable in other.variables}
+        for variable in one.variables:
+            if variable.column not in columns:
+                continue
+            for policy in ("nulls", "unknown"):
+                places = getattr(variable, policy), getattr(columns[variable.column], policy)
+                if not _is_one_place(*places, one, other):
+                    warn(
+                        f"questions[{name!r}], questions[{other_name!r}]: count {policy} of"
+                        f" {variable.column!r} in different places, {told(places[0])} and"
+                        f" {told(places[1])}, so that their counts do not add up; for one posterior"
+                        " of both give them the same."
+                    )
+
+
+def _is_one_place(first: Any, second: Any, *questions: Question) -> bool:
+    """True if two questions count records of a kind alike, or there are none of it."""
+    if first is None or second is None or are_same(first, second):
+        return True
+    if isinstance(first, LeftOut) or isinstance(second, LeftOut):
+        return False
+    return any(
+        place_of(first, part) is not None and place_of(second, part) is not None
+        for question in questions
+        for part in question.parts
+    )

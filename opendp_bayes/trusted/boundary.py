@@ -1,5 +1,5 @@
-"""The boundary between our Python and OpenDP's core: feature flags, callbacks, chains by `>>`, and
-checks of the maps OpenDP takes on trust.
+"""The boundary between our Python and OpenDP's core: feature flags, callbacks, and checks of the
+maps OpenDP takes on trust.
 
 OpenDP believes a privacy map whatever it returns, shows the text of a callback's exception to the
 analyst, and aborts the interpreter on a `BaseException` inside a callback. Every callback of this
@@ -12,23 +12,16 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from functools import wraps
-from inspect import Parameter, Signature, signature
 from threading import RLock
-from typing import Any, ClassVar, NoReturn, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 import polars as pl
-from opendp.mod import Domain, ExtrinsicDomain, Transformation
+from opendp.mod import Domain, ExtrinsicDomain
 
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.trusted.opendp_internals import (
-    GLOBAL_FEATURES,
-    TYPE_OF_TRANSFORMATION,
-    PartialConstructor,
-    to_then as to_opendp_then,
-)
+from opendp_bayes.trusted.opendp_internals import GLOBAL_FEATURES
 
 #: The number of standard error.
 _ERRORS = 2
@@ -147,17 +140,6 @@ def _heard() -> None:
         os.close(kept)
 
 
-def _in_child() -> None:
-    """A forked process has none of the other threads, whose blocks would never end."""
-    _WhileSilenced.lock = RLock()
-    _WhileSilenced.blocks.clear()
-    _heard()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
-
-
 def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     """Wrap a callback so that it fails only with a message that cannot depend on the data.
 
@@ -267,73 +249,3 @@ def descriptor_of(domain: Domain, kind: type[S], made_by: str) -> S:
     if not (isinstance(descriptor, kind) and descriptor.identifier == repr(domain)):
         raise ValueError(f"input_domain={told(domain)}: must be the output of {made_by}.")
     return deepcopy(descriptor)
-
-
-# --- Chains
-
-
-class Then(PartialConstructor, Transformation):  # type: ignore[misc] # __call__ is of the first
-    """A constructor that lacks nothing but its input space, which stands before `>>`.
-
-    OpenDP takes whatever can be called for post-processing when it follows a measurement, and a
-    partial constructor can. Of a transformation it asks for the function, so this is one in name,
-    without any of its own, and says there that it does not follow.
-    """
-
-    _type_ = TYPE_OF_TRANSFORMATION
-
-    def __init__(self, partial: PartialConstructor, name: str) -> None:
-        super().__init__(partial.constructor)  # type: ignore[no-untyped-call]
-        self._name = name
-
-    def __rshift__(self, other: Any) -> "Then":
-        return Then(PartialConstructor(lambda *space: self(*space) >> other), self._name)
-
-    def __rrshift__(self, other: Any) -> Any:
-        if isinstance(other, PartialConstructor):
-            return Then(PartialConstructor(lambda *space: other(*space) >> self), self._name)
-        if isinstance(other, Transformation):
-            return other >> self.constructor(*other.output_space)
-        return super().__rrshift__(other)  # type: ignore[no-untyped-call]
-
-    @property
-    def function(self) -> NoReturn:
-        raise ValueError(
-            f"{self._name}: cannot follow a measurement. It is made for the data themselves, and a"
-            " measurement gives what is released, noise and all, for which its map does not hold."
-            " Let it follow a transformation. A release has its posterior already:"
-            " `release.posterior`."
-        )
-
-    def __repr__(self) -> str:
-        return f"{self._name}(...)"
-
-    def __del__(self) -> None:
-        """There is nothing in OpenDP's core to free."""
-
-
-def to_then(constructor: Callable[..., Any]) -> Callable[..., Then]:
-    """The constructor without its first two arguments, `input_domain` and `input_metric`, which
-    `>>` supplies.
-    """
-    partial = to_opendp_then(constructor)
-
-    takes = signature(partial)
-
-    @wraps(partial)
-    def then(*args: Any, **kwargs: Any) -> Then:
-        try:
-            takes.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{then.__name__}: {error}; it takes {_arguments(takes)}.") from None
-        return Then(partial(*args, **kwargs), then.__name__)
-
-    return then
-
-
-def _arguments(takes: Signature) -> str:
-    """The arguments of a constructor without their types, and what a privacy measure is."""
-    plain = [each.replace(annotation=Parameter.empty) for each in takes.parameters.values()]
-    shown = str(takes.replace(parameters=plain, return_annotation=Parameter.empty))
-    with_measure = "output_measure" in takes.parameters
-    return f"{shown}{', a measure such as dp.max_divergence() first' if with_measure else ''}"

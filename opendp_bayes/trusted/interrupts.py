@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -42,56 +41,16 @@ class _Deferral:
             self.outer(signal.SIGINT, None)
             self.is_open, self.is_due = True, False
 
-    @contextmanager
-    def let(self, is_open: bool) -> Iterator[None]:
-        """Set whether the outer handler may be told during the block."""
-        before, self.is_open = self.is_open, is_open
-        try:
-            self.tell()
-            yield
-        finally:
-            self.is_open = before
-        self.tell()
-
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back during the block (`_deferred`), in which numpy treats underflow as 0 as it
+    """Hold Ctrl-C back during the block (`_handled`), in which numpy treats underflow as 0 as it
     usually does, whatever the caller's process asks of it: most probabilities here are that small.
     """
     import numpy as np  # which what calls this waits for, and not what only shows a message
 
-    with _deferred(), np.errstate(under="ignore"):
+    with _handled(is_open=False), np.errstate(under="ignore"):
         yield
-
-
-@contextmanager
-def _deferred() -> Iterator[None]:
-    """Hold Ctrl-C back during the block, in the main thread; it is delivered when the block is
-    over, to the handler that was in place, whose `KeyboardInterrupt` replaces any other exception.
-
-    Other threads never see Ctrl-C, so nothing is done there, nor where SIGINT has no handler in
-    Python. Blocks may be nested: the outermost one delivers.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    if isinstance(handler, _Deferral):
-        with handler.let(is_open=False):
-            yield
-        return
-    deferral = _Deferral(handler)
-    _set_handler(deferral)
-    try:
-        yield
-    finally:
-        _set_handler(handler)
-        if deferral.is_due:
-            try:
-                handler(signal.SIGINT, None)
-            except KeyboardInterrupt as interrupt:
-                raise interrupt from None  # what it made fail is of no interest
 
 
 @contextmanager
@@ -100,13 +59,44 @@ def interruptible() -> Iterator[None]:
     `deferred_interrupts`. Whatever is between the two must not let a `KeyboardInterrupt` pass
     OpenDP's core: `guarded` makes it a failure of the callback.
     """
-    handler = signal.getsignal(signal.SIGINT)
-    is_main = threading.current_thread() is threading.main_thread()
-    if is_main and isinstance(handler, _Deferral):
-        with handler.let(is_open=True):
-            yield
-    else:
+    with _handled(is_open=True):
         yield
+
+
+@contextmanager
+def _handled(is_open: bool) -> Iterator[None]:
+    """Let Ctrl-C through during the block, or hold it back; then it is delivered when the outermost
+    block is over, to the handler that was in place, whose `KeyboardInterrupt` replaces any other
+    exception.
+
+    Other threads than the main one never see Ctrl-C, so nothing is done there, nor where SIGINT has
+    no handler in Python.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+    elif isinstance(handler, _Deferral):
+        before, handler.is_open = handler.is_open, is_open
+        try:
+            handler.tell()
+            yield
+        finally:
+            handler.is_open = before
+        handler.tell()
+    elif is_open:
+        yield
+    else:
+        deferral = _Deferral(handler)
+        _set_handler(deferral)
+        try:
+            yield
+        finally:
+            _set_handler(handler)
+            if deferral.is_due:
+                try:
+                    handler(signal.SIGINT, None)
+                except KeyboardInterrupt as interrupt:
+                    raise interrupt from None  # what it made fail is of no interest
 
 
 def _is_in_opendp(frame: FrameType | None) -> bool:
@@ -134,16 +124,10 @@ def _set_handler(handler: _Handler) -> None:
     try:
         signal.signal(signal.SIGINT, handler)
     finally:
-        system().sigaction(signal.SIGINT, action, None)
-
-
-@cache
-def system() -> ctypes.CDLL:
-    """The functions of the system itself."""
-    return ctypes.CDLL(None)
+        ctypes.CDLL(None).sigaction(signal.SIGINT, action, None)
 
 
 def _action_below(number: int) -> "ctypes.Array[ctypes.c_char]":
     action = ctypes.create_string_buffer(_LARGEST_SIGACTION)
-    system().sigaction(number, None, action)
+    ctypes.CDLL(None).sigaction(number, None, action)
     return action

@@ -23,12 +23,7 @@ from opendp_bayes.accounting.losses import Accounting, curve_of, loss_of
 from opendp_bayes.accounting.pairs import LARGEST_GROUP
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import (
-    Floats,
-    Integers,
-    as_choice,
-    as_number,
-)
+from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_delta
 from opendp_bayes.mechanisms.exponential.scores import candidate_distances
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise, saturated
@@ -266,7 +261,7 @@ def _measured(
     as_choice(accounting, "accounting", get_args(Accounting))
     smoothed = name_of(output_measure) == SMOOTHED
     measured = loss_in(max_divergence() if smoothed else output_measure)
-    if not 0 <= as_number(delta, "delta") < 1 or (delta and name_of(output_measure) != WITH_DELTA):
+    if as_delta(delta) and name_of(output_measure) != WITH_DELTA:
         raise ValueError(
             f"delta={told(delta)}: must be 0, or below 1 under approximate(max_divergence())."
         )

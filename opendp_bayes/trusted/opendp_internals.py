@@ -6,7 +6,6 @@ for each, and names what is gone.
 """
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -15,14 +14,10 @@ from opendp.context import Context, Query
 from opendp.domains import _lazyframe_from_domain
 from opendp.extras._utilities import to_then
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, _series_domain_from_field
-from opendp.mod import GLOBAL_FEATURES, Domain, Measure, Transformation, _PartialConstructor
+from opendp.mod import GLOBAL_FEATURES, Domain, Measure
 
-__all__ = ["GLOBAL_FEATURES", "PartialConstructor", "to_then"]
+__all__ = ["GLOBAL_FEATURES", "to_then"]
 
-#: A constructor that waits for its input space on the left of `>>`.
-PartialConstructor = _PartialConstructor
-#: As OpenDP's core tells a transformation from other pointers.
-TYPE_OF_TRANSFORMATION = Transformation._type_
 #: Text in errors of OpenDP where a queryable is answering already, where its number of queries is
 #: used up, and where a share of its budget is too small.
 BUSY, USED_UP, TOO_SMALL = "one query at a time", "out of queries", "insufficient budget"
@@ -72,13 +67,6 @@ def plan_of(query: LazyFrameQuery) -> pl.LazyFrame:
 def grouped_plan_of(query: LazyGroupByQuery) -> Any:
     """The plan of a query that is grouped, as polars' `LazyGroupBy`."""
     return object.__getattribute__(query, "_lgb_plan")
-
-
-def wrap_answer(query: Query, wrap: Callable[[Any], Any]) -> None:
-    """Let what the query releases go through `wrap` after all that OpenDP does to it."""
-    of: Any = query
-    made = of._wrap_release
-    of._wrap_release = lambda answer: wrap(made(answer))
 
 
 def forget_origin(made: Any) -> None:

@@ -43,10 +43,6 @@ _TIMES = ("Date", "Datetime", "Time")
 #: What a constant may be.
 CONSTANTS = ("Boolean", "integer", "float", "String", "Null")
 COMPARED = (*_LABELLED, "float", *_TIMES)
-#: Floats are left out, whose sums depend on the order of adding, and which may differ by batch.
-_GROUPED = (*_LABELLED, *_TIMES)
-_ORDERED = ("Boolean", "integer", "String", *_TIMES)
-KEYS = Kind("`group_by`", "makes a group of equal values", (*_GROUPED, "Categorical"))
 
 STEPS = {
     "DataFrameScan": Kind("`context.query()`", "the rows themselves"),
@@ -54,9 +50,6 @@ STEPS = {
     "Filter": Kind("`filter`", "keeps or drops a row by a value of that row, or limits rows"),
     "HStack": Kind("`with_columns`", "adds values of the same row"),
     "Select": Kind("`select` with a column in it", "keeps values of the same row"),
-    "GroupBy": Kind(
-        "`group_by(...).agg(...)`", "makes one row of a group: OpenDP's Bounds count it"
-    ),
 }
 
 COMPARISON = Kind(
@@ -146,19 +139,6 @@ FUNCTIONS = {
         COMPARED,
     ),
 }
-#: In `group_by(...).agg(...)` alone.
-AGGREGATIONS = {
-    "Len": Kind("`pl.len()`", "counts the rows of the group"),
-    "Count": Kind("`count`", "counts the values of the group", _GROUPED),
-    "NullCount": Kind("`null_count`", "counts the nulls of the group", _GROUPED),
-    "NUnique": Kind("`n_unique`", "counts the different values of the group", _GROUPED),
-    "Sum": Kind(
-        "`sum` of integers or Booleans", "adds them, and wraps around", ("integer", "Boolean")
-    ),
-    "Min": Kind("`min`", "is a value of the group, whatever the order of its rows", _ORDERED),
-    "Max": Kind("`max`", "is a value of the group, whatever the order of its rows", _ORDERED),
-}
-
 _ORDER = "which depend on the order of the values in all rows"
 _TO_ENUM = (
     "Use `cast(pl.Enum([...]), strict=False)` with public categories, which goes by the label"
@@ -205,8 +185,7 @@ REFUSED = {
         "is not supported by OpenDP",
         "Write `(x > 2).replace_strict({True: 'high', False: 'low'})`",
     ),
-    "First": ("depends on the order of rows", _ONE_ROW),
-    "Last": ("depends on the order of rows", _ONE_ROW),
+    "GroupBy": ("makes a row of several", _ONE_ROW),
     "float": (
         "shows last digits or the sign of zero, which depend on other rows",
         "Cast it to integers first, or compute it in the frame before the Context",
@@ -282,6 +261,7 @@ WRITTEN = {
     "filter": "filter or where",
     "floor_divide": "// or floordiv",
     "gather": "gather or get",
+    "group_by": "group_by, group_by_dynamic or rolling",
     "gt": "> or gt",
     "gt_eq": ">= or ge",
     "hint": "set_sorted",

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes.trusted.boundary import silenced
-from opendp_bayes.trusted.plan_allowlist import AGGREGATIONS, COMPARED, KEYS, STEPS
+from opendp_bayes.trusted.plan_allowlist import COMPARED, STEPS
 from opendp_bayes.trusted.plan_values import (
     RefusedError,
     Rows,
@@ -25,7 +25,6 @@ from opendp_bayes.trusted.plan_values import (
     fields,
     function_of,
     named,
-    shown,
     value_among,
     value_of,
 )
@@ -39,7 +38,7 @@ LIMITING |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
 
 def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> None:
     """Raise `ValueError` for a plan in which anything may depend on other rows than its own, apart
-    from limits on the rows of an identifier and from groups, which OpenDP's Bounds count.
+    from limits on the rows of an identifier.
 
     Parameters
     ----------
@@ -61,15 +60,13 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> No
 
 def is_kept(name: str, plan: pl.LazyFrame, source: pl.LazyFrame) -> bool:
     """True if a column of the source is surely what it was after a plan that `check_plan` has
-    passed: no step computes it anew, and none makes groups.
+    passed: no step computes it anew.
     """
-    node = written(plan)
     try:
-        rows = _rows(node, source, frozenset({name}))
-    except RefusedError:  # a later step groups by the column, which was computed anew
+        rows = _rows(written(plan), source, frozenset({name}))
+    except RefusedError:  # a later step limits groups of the column, which was computed anew
         return False
-    has_groups = any(step == "GroupBy" for step, _ in steps_of(node))
-    return name in rows.bounded - rows.stale and not has_groups
+    return name in rows.bounded - rows.stale
 
 
 def steps_of(node: Any) -> Iterator[tuple[str, Any]]:
@@ -185,33 +182,6 @@ def _made_of(rows: Rows, exprs: Any, values: list[Value], frame: pl.LazyFrame) -
     return Rows(frame, rows.bounded, rows.stale | (rows.bounded & anew))
 
 
-def _group_by(rows: Rows, body: Any) -> Rows:
-    names = "input keys predicates aggs maintain_order options apply"
-    _, keys, predicates, aggregations, _, options, apply = fields(body, names)
-    if predicates or apply is not None or any(option is not None for option in options.values()):
-        raise RefusedError("group_by_dynamic, rolling, having or map_groups", "")
-    values = [current_value(rows, key, KEYS.of, "group_by") for key in keys]
-    for each in aggregations:
-        _check_aggregation(rows, each)
-    made = rows.frame.group_by(expressions(keys)).agg(expressions(aggregations))
-    return Rows(made, frozenset(value.name for value in values))
-
-
-def _check_aggregation(rows: Rows, node: Any) -> None:
-    kind, body = named(node)
-    if kind == "Alias":
-        return _check_aggregation(rows, body[0])
-    if kind == "Function" and body["function"] == "NullCount":
-        kind, body = "NullCount", body["input"][0]
-    elif kind == "Agg":
-        kind, body = named(body)
-        body = body["input"] if isinstance(body, dict) and "input" in body else body
-    if kind not in AGGREGATIONS:
-        raise RefusedError(kind)
-    if kind != "Len":
-        value_among(rows, body, AGGREGATIONS[kind].of, shown(kind))
-
-
 def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
     """The columns by whose groups a predicate limits the rows of an identifier; None for another
     predicate. OpenDP checks that `over` names the identifier.
@@ -296,9 +266,8 @@ _STEPS: dict[str, Callable[[Rows, Any], Rows]] = {
     "Filter": _filter,
     "HStack": _with_columns,
     "Select": _select,
-    "GroupBy": _group_by,
 }
-_WRITTEN = {"Filter": "filter", "HStack": "with_columns", "Select": "select", "GroupBy": "group_by"}
+_WRITTEN = {"Filter": "filter", "HStack": "with_columns", "Select": "select"}
 #: `pl.int_range(pl.len())`
 ROW_NUMBERS = {
     "Function": {

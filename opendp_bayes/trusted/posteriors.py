@@ -1,37 +1,24 @@
-"""Counts to posterior, to scores and to OpenDP's own spaces, as transformations."""
+"""Counts to posterior and to OpenDP's own vectors, as transformations."""
 
 from fractions import Fraction
 from typing import Any
 
-from opendp.core import new_function
-from opendp.domains import atom_domain, map_domain, vector_domain
-from opendp.metrics import (
-    absolute_distance,
-    l01inf_distance,
-    l1_distance,
-    l2_distance,
-    linf_distance,
-)
-from opendp.mod import Domain, Function, Metric, Transformation
+from opendp.domains import atom_domain, vector_domain
+from opendp.metrics import l1_distance, l2_distance, linf_distance
+from opendp.mod import Domain, Metric, Transformation
 from opendp.transformations import make_user_transformation
 from opendp.typing import RuntimeType
 
 from opendp_bayes.mathematics.rounding import sqrt_up
-from opendp_bayes.mathematics.simplex import candidate, check_enumerable, number_of_candidates
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.mechanisms.exponential.scores import (
-    candidate_distances,
-    public_size,
-    score_change,
-)
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.trusted.boundary import (
     descriptor_of,
     guarded,
     guarded_map,
     require_features,
-    to_then,
 )
+from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace, Prior
 
 
@@ -127,86 +114,6 @@ then_beta_binomial = to_then(make_beta_binomial)
 then_dirichlet_multinomial = to_then(make_dirichlet_multinomial)
 
 
-# --- Scores
-
-
-def make_hellinger_scores(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """Score every candidate posterior `r` of the same size by `-H(posterior, r)`: a float64 array
-    of shape `(c,)`, the best score being 0.
-
-    The output space is `vector_domain(atom_domain(T=float, nan=False), size=c)` under
-    `linf_distance(T=float)`, so that OpenDP's `then_noisy_max` and `then_noisy_top_k` follow:
-    permute-and-flip under `max_divergence()`, the exponential mechanism under
-    `zero_concentrated_divergence()`. `selected_counts` turns the index they release into counts.
-    The stability map is `d_in GS`, and the error of the computed scores, rounded up.
-
-    Source: `docs/research/proofs.md`, "Scores".
-
-    Parameters
-    ----------
-    input_domain, input_metric : Domain, Metric
-        The output space of `make_dirichlet_multinomial` or `make_beta_binomial`, with a public
-        number of records.
-
-    Raises
-    ------
-    ValueError
-        For another input, and where there are too many candidates to enumerate.
-    """
-    require_features("make_hellinger_scores")
-    space, size = _scored_space(input_domain, "make_hellinger_scores")
-    space.check_metric(input_metric)
-    prior = space.prior_array
-
-    def function(concentration: Any) -> Floats:
-        return -candidate_distances(space.counts(concentration), prior)
-
-    return make_user_transformation(
-        input_domain,
-        input_metric,
-        vector_domain(atom_domain(T=float, nan=False), size=number_of_candidates(size, space.k)),
-        linf_distance(T=float),
-        guarded(function, "make_hellinger_scores"),
-        guarded_map(
-            lambda d_in: score_change(d_in, size=size, prior=prior), "make_hellinger_scores"
-        ),
-    )
-
-
-def selected_counts(input_domain: Domain) -> Function:
-    """Turn the index of a score into the counts of its candidate, a list of k integers, as
-    post-processing.
-
-    Parameters
-    ----------
-    input_domain : Domain
-        The posterior space that was scored, as in `posterior >> then_hellinger_scores() >>
-        dp.m.then_noisy_max(...) >> selected_counts(posterior.output_domain)`.
-
-    Raises
-    ------
-    ValueError
-        For another domain.
-    """
-    require_features("selected_counts")
-    space, size = _scored_space(input_domain, "selected_counts")
-    return new_function(
-        guarded(lambda index: candidate(index, size, space.k), "selected_counts"), TO="Vec<i64>"
-    )
-
-
-then_hellinger_scores = to_then(make_hellinger_scores)
-
-
-def _scored_space(input_domain: Domain, user: str) -> tuple[PosteriorSpace, int]:
-    space = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
-    size = public_size(user, space.size)
-    check_enumerable(size, space.k)
-    return space, size
-
-
 # --- Counts in OpenDP's own spaces
 
 _METRICS = {
@@ -260,53 +167,6 @@ def make_count_vector(
     )
 
 
-def make_count_map(input_domain: Domain, input_metric: Metric) -> Transformation:
-    """Cast counts to a map from the labels to them, `map_domain(atom_domain(T=...),
-    atom_domain(T="i64"))` under `l01inf_distance(absolute_distance(T="i64"))`.
-
-    `then_laplace_threshold` of OpenDP follows it, which has no use for a vector. Every label is
-    there, whatever its count, so that a threshold hides small counts and no key tells anything. The
-    stability map gives the number of counts that `d` records move, the sum of their movements, and
-    the largest of them.
-
-    Parameters
-    ----------
-    input_domain, input_metric : Domain, Metric
-        The output space of `make_categorical_counts` or `make_grouped_counts`, with labels that are
-        all text, all integers or all booleans.
-
-    Raises
-    ------
-    ValueError
-        For another input or other labels.
-    """
-    require_features("make_count_map")
-    space = _space(input_domain, input_metric)
-    kinds = {type(label) for label in space.categories}
-    kind = {str: "String", int: "i64", bool: "bool"}.get(*kinds) if len(kinds) == 1 else None
-    if kind is None:
-        raise ValueError(
-            f"input_domain={input_domain}: its labels must be all text, all integers or all"
-            " booleans, to be the keys of a map; use make_count_vector."
-        )
-
-    def function(value: Any) -> dict[Any, int]:
-        return dict(zip(space.categories, space.counts(value).tolist(), strict=True))
-
-    def stability_map(d_in: Any) -> tuple[int, int, int]:
-        l1, _, largest = _distances(space, d_in)
-        return (min(l1, space.k), l1, largest)
-
-    return make_user_transformation(
-        input_domain,
-        input_metric,
-        map_domain(atom_domain(T=kind), atom_domain(T="i64")),
-        l01inf_distance(absolute_distance(T="i64")),
-        guarded(function, "make_count_map"),
-        guarded_map(stability_map, "make_count_map"),
-    )
-
-
 def _space(input_domain: Domain, input_metric: Metric) -> CountsSpace:
     space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
     space.check_metric(input_metric)
@@ -323,4 +183,3 @@ def _distances(space: CountsSpace, d_in: Any) -> tuple[int, float, int]:
 
 
 then_count_vector = to_then(make_count_vector)
-then_count_map = to_then(make_count_map)

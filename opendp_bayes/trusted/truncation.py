@@ -12,11 +12,9 @@ from opendp_bayes.trusted.boundary import ContractError
 from opendp_bayes.trusted.plan_validation import LIMITING, ROW_NUMBERS, steps_of, written
 from opendp_bayes.trusted.plan_values import named
 
-#: Steps of a plan after which rows are in the order in which they were.
-_ROW_BY_ROW = ("Filter", "HStack", "Select")
-#: The same of a frame, as polars carries it out.
-_IN_ORDER = {*_ROW_BY_ROW, "SimpleProjection", "MapFunction", "Slice", "Cache", "Union"}
-_IN_ORDER |= {"DataFrameScan", "Scan", "ipc scan"}
+#: Steps of a frame, as polars carries it out, after which rows are in the order in which they were.
+_IN_ORDER = {"Filter", "HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"}
+_IN_ORDER |= {"Union", "DataFrameScan", "Scan", "ipc scan"}
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Truncation:
     Attributes
     ----------
     any : bool
-        Whether there may be some: a window, or a step that makes other rows.
+        Whether there is one: a window.
     by_order : bool
         Whether rows are kept by their order in the frame, whether or not `kept` has words for it,
         rather than at random or by values of their groups.
@@ -44,26 +42,10 @@ class Truncation:
     def of(cls, plan: pl.LazyFrame) -> "Truncation":
         """Read a plan that has passed `check_plan`; nothing of it is carried out."""
         node = written(plan)
-        makes_others = any(step not in _ROW_BY_ROW for step, _ in _steps(node))
-        return cls(makes_others or _limits(node), _numbers_in_order(node), _kept(node))
-
-
-def _steps(node: Any) -> Iterator[tuple[str, Any]]:
-    """Steps of a plan, the last one first, up to one that makes other rows."""
-    for step, body in steps_of(node):
-        yield step, body
-        if step not in _ROW_BY_ROW:
-            return
-
-
-def _kept(node: Any) -> str:
-    rules: list[str] = []
-    for step, body in _steps(node):
-        if step not in _ROW_BY_ROW:
-            return ""
-        if step == "Filter" and _limits(body["predicate"]):
-            rules.insert(0, _rule(body["predicate"]))
-    return "; of these ".join(rules) if all(rules) else ""
+        filters = [body["predicate"] for step, body in steps_of(node) if step == "Filter"]
+        rules = [_rule(predicate) for predicate in reversed(filters) if _limits(predicate)]
+        kept = "; of these ".join(rules) if all(rules) else ""
+        return cls(_limits(node), _numbers_in_order(node), kept)
 
 
 def _numbers_in_order(node: Any) -> bool:

@@ -16,8 +16,9 @@ from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import distinct, plain
-from opendp_bayes.trusted.boundary import require_features, to_then
+from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame
+from opendp_bayes.trusted.opendp_internals import to_then
 from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.thresholds import Discovery

@@ -721,6 +721,8 @@ def test_a_pair_is_passed_over_only_where_its_error_is_counted(
         allowed = alone[2]
         found, _ = module._examine(Setting(HellingerExponential(1.0), 1, (1.0, 1.0)), 1, True)
         assert found.rho >= max(alone) * (1 - 1e-12)
+        assert found.range >= max(np.ptp(block.log_ratio) for block in pairs.blocks())
+        assert found.epsilon >= max(np.abs(block.log_ratio).max() for block in pairs.blocks())
         between += (second + 2 * error) ** 2 / 8 <= max(alone[:2]) < allowed
     assert between > 0
 

@@ -158,26 +158,6 @@ CONSTRUCTORS = [
         vary("MO", "L2Distance<f64>", SMALLER),
     ),
     *rows(
-        ob.t.make_count_map,
-        space(counting()),
-        lambda made: made(np.array([3, 2, 1])),
-        vary("input_domain", REORDERED.output_domain, DIFFERENT),
-        vary("input_metric", PRIVATE_METRIC, REFUSED),
-    ),
-    *rows(
-        ob.t.make_hellinger_scores,
-        space(of_three()),
-        map_of_one,
-        OTHER_PRIOR,
-        vary("input_metric", PRIVATE_METRIC, REFUSED),
-    ),
-    *rows(
-        ob.t.selected_counts,
-        {"input_domain": of_three().output_domain},
-        lambda select: select(3),
-        vary("input_domain", of_three(4).output_domain, DIFFERENT),
-    ),
-    *rows(
         ob.t.grouped_release,
         {"input_domain": CELLS.output_domain},
         lambda _: None,

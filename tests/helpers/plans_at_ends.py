@@ -142,7 +142,7 @@ def an_expression(source: random.Random, names: list[str], depth: int) -> pl.Exp
 
 def a_step(source: random.Random, query: Any, *, names: list[str], limited: bool) -> Any:
     expr = an_expression(source, names, source.choice([1, 1, 2, 3]))
-    match source.randrange(12 if limited else 8):
+    match source.randrange(11 if limited else 8):
         case 0 | 1:
             return query.filter(expr)
         case 2:
@@ -152,19 +152,10 @@ def a_step(source: random.Random, query: Any, *, names: list[str], limited: bool
         case 8:
             keep = source.choice(["first", "last", SortBy([source.choice(names)])])
             return query.truncate_per_group(source.randint(1, 3), keep=keep)
-        case 9 | 10:
+        case _:
             by = source.sample(names, k=source.randint(1, 2))
             made = query.truncate_per_group(1, by=by, keep="first")
             return made.truncate_num_groups(2, by=by, keep=source.choice(["first", "last"]))
-        case _:
-            keys = ["p", *source.sample(names, k=source.randint(0, 2))]
-            of = {name: _aggregated(source, name) for name in names if name not in keys}
-            return query.group_by(*keys).agg(**of)
-
-
-def _aggregated(source: random.Random, name: str) -> pl.Expr:
-    how = source.choice(["max", "min", "sum", "n_unique", "count", "null_count"])
-    return getattr(C(name), how)() if source.random() < 0.5 else pl.len()
 
 
 def a_question(source: random.Random, schema: pl.Schema) -> dict[str, Any] | None:

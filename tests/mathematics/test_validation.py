@@ -8,12 +8,12 @@ from opendp_bayes.mathematics.validation import (
     RATES,
     SCALES,
     SMALLEST_PRIOR,
+    as_between,
     as_choice,
     as_counts,
     as_distance,
     as_positive,
     as_prior,
-    as_rate,
     as_scale,
     as_size,
 )
@@ -52,13 +52,13 @@ def test_as_scale() -> None:
         as_scale(-1)
 
 
-def test_as_rate() -> None:
-    assert [as_rate(value, "beta") for value in (*RATES, 1)] == [*RATES, 1.0]
+def test_as_between() -> None:
+    assert [as_between(value, "beta", RATES) for value in (*RATES, 1)] == [*RATES, 1.0]
     for value in (RATES[0] / 2, RATES[1] * 2):
         with pytest.raises(ValueError, match=r"beta=.*: .*2\^-40 and 2\^40"):
-            as_rate(value, "beta")
+            as_between(value, "beta", RATES)
     with pytest.raises(TypeError, match="gamma='1': must be a number"):
-        as_rate("1", "gamma")
+        as_between("1", "gamma", RATES)
 
 
 @pytest.mark.parametrize("value", [1, 10**12, np.int64(7)])

@@ -34,7 +34,6 @@ LISTED = {
         *plan_allowlist.CASTS.values(),
         *plan_allowlist.FUNCTIONS.values(),
     ],
-    "aggregations": plan_allowlist.AGGREGATIONS.values(),
 }
 
 

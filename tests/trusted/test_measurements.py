@@ -19,6 +19,7 @@ from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_p
 from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
+from opendp_bayes.mechanisms.exponential.scores import score_change
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted import measurements, measurements as drawing
 from opendp_bayes.trusted.spaces import PosteriorSpace
@@ -420,21 +421,21 @@ BAD = {
         (APPROX, 1.0),
         {"delta": 1.0},
         ValueError,
-        "delta=1.0: must be 0, or below 1",
+        "delta=1.0: must be at least 0 and below 1",
     ),
     "negative delta": (
         ob.m.then_smooth_hellinger_exponential,
         (APPROX, 1.0),
         {"delta": -0.1},
         ValueError,
-        "delta=-0.1: must be 0, or below 1",
+        "delta=-0.1: must be at least 0 and below 1",
     ),
     "NaN delta": (
         ob.m.then_smooth_hellinger_exponential,
         (APPROX, 1.0),
         {"delta": math.nan},
         ValueError,
-        "delta=nan: must be a number",
+        "delta=nan: must be at least 0 and below 1",
     ),
     "not a mechanism": (
         ob.m.then_mechanism,
@@ -553,9 +554,10 @@ def test_opendp_s_noisy_max_has_the_scale_of_the_map(scale, monkeypatch):
     made(DATA)
     [(_, _, measure, drawn_with)] = spy.calls
     assert (measure, drawn_with) == (PURE, scale)
-    scores = posterior() >> ob.t.then_hellinger_scores()
+    scores = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
+    noisy_max = scores >> dp.m.then_noisy_max(PURE, drawn_with)
     for d_in in (1, 2, 5):
-        by_opendp = (scores >> dp.m.then_noisy_max(PURE, drawn_with)).map(d_in)
+        by_opendp = noisy_max.map(score_change(d_in, size=SIZE, prior=np.array(PRIOR)))
         assert made.map(d_in) == pytest.approx(by_opendp, rel=1e-14)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
-from opendp_bayes.queries.bound_query import frames_of_the_same_rows
+from opendp_bayes.surveys.survey_query import frames_of_the_same_rows
 from opendp_bayes.trusted.spaces import CountsOfSeveral, CountsSpace
 
 C = pl.col

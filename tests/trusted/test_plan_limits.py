@@ -25,9 +25,6 @@ from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
             3, by=["s", "i"], keep="last"
         ),
         lambda q: q.with_columns(s=C("s").cast(pl.Enum(["a"]))).truncate_per_group(2),
-        lambda q: q.group_by("p").agg(pl.len(), i=C("i").max(), n=C("s").n_unique()),
-        lambda q: q.group_by("p").agg(C("i").sum(), m=C("i").count(), n=C("x").is_null().sum()),
-        lambda q: q.group_by("p").agg(i=C("i").null_count()),
         lambda q: q.filter(C("x").is_finite()).truncate_per_group(2),
         lambda q: q.filter(
             pl.int_range(pl.len()).over("p") < 2, pl.struct("s").rank("dense").over("p") < 3
@@ -183,9 +180,6 @@ def test_bounds_on_groups_that_were_computed_anew():
         ob.posterior(
             query(one_group).select("p", "i", s=C("i")).truncate_per_group(1, by=["s"]), **OF_I
         )
-    groups = dp.unit_of(contributions=[Bound(by=["s"], per_group=9, num_groups=1)])
-    with pytest.raises(ValueError, match=f"group_by: {message}"):
-        ob.posterior(query(groups).with_columns(s=C("i")).group_by("s").agg(i=C("i").max()), **OF_I)
     named = query(one_group).with_columns(t=C("i")).truncate_per_group(1, by=["s"])
     assert ob.posterior(named, **OF_I).release().d_in == 1
 

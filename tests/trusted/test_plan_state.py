@@ -81,8 +81,8 @@ def test_a_column_that_was_computed_anew_stays_so_after_other_steps(plan: Any) -
 def test_bounds_of_every_step_before_are_about_the_columns_of_then(limited: Any) -> None:
     """A limit by another column, later or earlier, does not make them be forgotten."""
     made = limited(query(of_persons()))
-    with pytest.raises(ValueError, match=f"group_by: {STALE}"):
-        ob.posterior(made.with_columns(s=C("i")).group_by("s", "p").agg(i=C("i").max()), **OF_I)
+    with pytest.raises(ValueError, match=f"filter: {STALE}"):
+        ob.posterior(made.with_columns(s=C("i")).truncate_per_group(1, by=["s"]), **OF_I)
 
 
 def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
@@ -92,14 +92,8 @@ def test_bounds_of_every_entry_of_the_privacy_unit_are_remembered() -> None:
             contributions=[Bound(by=["x"], per_group=2, num_groups=1), Bound(by=by, per_group=1)]
         )
         anew = query(unit).with_columns(s=C("i"))
-        with pytest.raises(ValueError, match=f"group_by: {STALE}"):
-            ob.posterior(anew.group_by("s").agg(i=C("i").max()), **OF_I)
-
-
-def test_groups_by_a_categorical_are_still_coded() -> None:
-    grouped = query().with_columns(bin=CUT).group_by("bin", "p").agg(i=C("i").max())
-    with pytest.raises(ValueError, match="with_columns: 'bin' is a Categorical"):
-        ob.posterior(grouped.with_columns(i=C("bin").cast(pl.Int64)), **OF_I)
+        with pytest.raises(ValueError, match=f"filter: {STALE}"):
+            ob.posterior(anew.filter(pl.int_range(pl.len()).over("s") < 1), **OF_I)
 
 
 def test_a_name_that_was_coded_is_free_for_other_values() -> None:
@@ -135,13 +129,6 @@ def test_windows_that_give_lists_or_other_rows_are_no_limits() -> None:
         predicate = numbers.over("p", mapping_strategy=strategy) < 2
         with pytest.raises(ValueError, match=r"over looks at other|cannot be carried"):
             ob.posterior(query(of_persons()).filter(predicate), **OF_I)
-
-
-def test_keys_of_floats_and_of_several_values_are_refused() -> None:
-    """Whatever is aggregated: the number of rows alone, or another column."""
-    for aggregated in (pl.len().alias("i"), C("i").max()):
-        with pytest.raises(ValueError, match="group_by of float shows last"):
-            ob.posterior(query().group_by("x").agg(aggregated), **OF_I)
 
 
 def test_every_part_of_an_expression_is_looked_at() -> None:
@@ -202,9 +189,3 @@ def test_rows_in_any_number_of_groups_are_refused_before_data_are_read(unit: Any
     for made in (limited, query(dp.unit_of(contributions=[Bound(by=["s"], per_group=1)]))):
         with pytest.raises(ValueError, match=r"^d_in=.*no Bound limits"):
             ob.posterior(made, **OF_I)
-
-
-def test_a_column_that_was_computed_anew_is_counted_after_it_made_groups() -> None:
-    """Whether it is what it was is asked of every counted column; here it is not."""
-    grouped = query().with_columns(i=C("i") // 2).group_by("i").agg(n=pl.len())
-    assert ob.posterior(grouped, **OF_I).release().d_in == 2

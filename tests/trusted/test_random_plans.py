@@ -39,15 +39,6 @@ EXPRESSIONS = {
     "bin": [C("x").cut([0.0, 1.0], labels=["a", "b", "c"]), C("i").cut([1], labels=["a", "b"])],
 }
 CONDITIONS = [C("i") > 0, C("x").is_finite(), C("s") == "a", C("x") <= C("i"), C("i").is_not_null()]
-#: Of rows alone: a row that comes or goes changes one row of a group.
-GROUPED: list[Plan] = [
-    lambda q: q.group_by("s").agg(i=C("i").max(), x=pl.len(), bin=C("i").count()),
-    lambda q: q.group_by("s", "p").agg(i=C("i").sum(), x=C("i").min(), bin=pl.len()),
-    lambda q: q.group_by(s=C("i").cast(pl.String)).agg(
-        i=C("s").n_unique(), x=pl.len(), bin=pl.len()
-    ),
-    lambda q: q.group_by("i").agg(s=C("s").min(), x=pl.len(), bin=C("x").is_null().sum()),
-]
 #: Of the rows of an identifier.
 LIMITS: list[Plan] = [
     lambda q: q.truncate_per_group(2, keep="first"),
@@ -55,18 +46,6 @@ LIMITS: list[Plan] = [
     lambda q: q.truncate_per_group(1, keep=dp.polars.SortBy(["i"])),
     lambda q: q.truncate_per_group(1, by=["s"], keep="first").truncate_num_groups(
         3, by=["s"], keep="first"
-    ),
-    lambda q: q.group_by("p").agg(i=C("i").max(), x=pl.len(), s=C("s").min(), bin=pl.len()),
-    lambda q: q.group_by("p").agg(i=C("i").sum(), x=C("i").count(), s=C("s").max(), bin=pl.len()),
-    lambda q: (
-        q.truncate_per_group(2, keep="first")
-        .group_by("p", "s")
-        .agg(i=C("i").min(), x=pl.len(), bin=C("i").n_unique())
-    ),
-    lambda q: (
-        q.truncate_per_group(3, keep="last")
-        .group_by("p", "i")
-        .agg(s=C("s").max(), x=C("s").n_unique(), bin=pl.len())
     ),
 ]
 COUNTED = [
@@ -140,12 +119,9 @@ FEWER: list[Plan] = [lambda q: q.filter(C("s") != "c"), lambda q: q.filter(C("i"
 NEIGHBOURS = {
     "rows": ({"contributions": 1}, of_rows, SAME, False),
     "three rows": ({"contributions": 3}, of_rows, SAME, False),
-    "groups of rows": ({"contributions": 1}, of_rows, GROUPED, False),
-    "groups of three rows": ({"contributions": 3}, of_rows, GROUPED, False),
     "changes, public size": ({"changes": 1}, of_changes, SAME, True),
     "two changes, public size": ({"changes": 2}, of_changes, SAME, True),
     "two changes": ({"changes": 2}, of_changes, FEWER, False),
-    "groups after two changes": ({"changes": 2}, of_changes, GROUPED, False),
     "persons": ({"contributions": 1, "identifier": "p"}, of_persons, LIMITS, False),
     "two persons": ({"contributions": 2, "identifier": "p"}, of_persons, LIMITS, False),
     "changed persons": ({"changes": 1, "identifier": "p"}, of_changed_persons, LIMITS, False),

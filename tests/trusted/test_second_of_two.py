@@ -9,17 +9,16 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.mechanisms.exponential.scores import score_change
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.queries import summary as summary_module
-from opendp_bayes.queries.bound_query import frames_of_the_same_rows
 from opendp_bayes.queries.columns import LabelledColumn, labelled_column
+from opendp_bayes.surveys.survey_query import frames_of_the_same_rows
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.contexts import check_identifier
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.scanned_frames import scanned
-from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
+from opendp_bayes.trusted.spaces import CountsSpace
 from tests.helpers.grouped import with_groups
 
 Bound = dp.polars.Bound
@@ -148,26 +147,6 @@ def test_bounds_of_one_grouping_that_are_said_twice_count_as_the_smaller() -> No
         Bounds.of([Bound(by=by, per_group=5)])
 
 
-@pytest.mark.parametrize("d_in", [1, 2, 3, 7])
-def test_no_more_counts_move_than_there_are(d_in: int) -> None:
-    private, public = (CountsSpace(("a", "b", "c"), size) for size in (None, 9))
-    moved = ob.t.make_count_map(private.domain, private.metric).map(d_in)
-    assert moved == (min(d_in, 3), d_in, d_in)
-    moved = ob.t.make_count_map(public.domain, public.metric).map(d_in)
-    assert moved == (min(2 * d_in, 3), 2 * d_in, d_in)
-    few = CountsSpace(("a", "b", "c"), 2)
-    moved = ob.t.make_count_map(few.domain, few.metric).map(d_in)
-    assert moved == (min(2 * d_in, 3), 2 * min(d_in, 2), min(d_in, 2))
-
-
-def test_the_map_of_scores_is_that_of_unequal_priors() -> None:
-    for prior in ((0.01, 4.0, 1.0), (4.0, 1.0, 0.01)):
-        space = PosteriorSpace(("a", "b", "c"), 5, prior)
-        scores = ob.t.make_hellinger_scores(space.domain, space.metric)
-        wanted = score_change(2, size=5, prior=np.array(prior))
-        assert scores.map(2) == wanted != score_change(2, size=5, prior=np.ones(3))
-
-
 def test_a_gaussian_has_the_delta_that_it_is_given() -> None:
     space = CountsSpace(("a", "b"), None)
     posterior = ob.t.make_dirichlet_multinomial(space.domain, space.metric, prior=1.0)
@@ -178,13 +157,6 @@ def test_a_gaussian_has_the_delta_that_it_is_given() -> None:
     ]
     assert [delta for _, delta in losses] == [1e-6, 1e-3]
     assert losses[0][0] > losses[1][0]
-
-
-def test_three_constructors_are_chained_in_their_order() -> None:
-    space = CountsSpace(("a", "b", "c"), 9)
-    then = ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0, 3.0]) >> ob.t.then_hellinger_scores()
-    chain = ob.t.make_count_vector(space.domain, space.metric).input_space >> then
-    assert chain.map(1) == score_change(1, size=9, prior=np.array([1.0, 2.0, 3.0]))
 
 
 def test_an_odd_number_of_records_moved_is_one_change_more_than_half() -> None:

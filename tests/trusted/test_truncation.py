@@ -108,12 +108,6 @@ def test_no_rule_where_rows_are_drawn_or_it_is_not_known(plan: Any) -> None:
     assert kept(plan) == ""
 
 
-def test_no_rule_where_a_step_makes_other_rows() -> None:
-    limited = FRAME.lazy().filter(NUMBERED < 2)
-    assert Truncation.of(limited).kept == "the first 2 rows of each who"
-    assert Truncation.of(limited.group_by("who").agg(pl.len())).kept == ""
-
-
 def in_memory(_: Path) -> pl.LazyFrame:
     return FRAME.lazy()
 
@@ -250,15 +244,6 @@ def test_drawn_rows_of_a_survey_have_one_posterior() -> None:
     assert "limited to rows drawn at random, once for survey" in said
 
 
-def test_a_step_that_makes_other_rows_is_carried_out_once() -> None:
-    """Each person has the age of one row, drawn; of 4000 people of two rows or more."""
-    one_row = opened(FRAME.lazy()).query().truncate_per_group(1).group_by("who")
-    query = one_row.agg(C("age").min(), C("group").min())
-    survey = ob.survey(query, LEVELS).release()
-    four, age = (np.array(survey[name].drawn) for name in ("four", "age"))
-    assert np.array_equal(age.reshape(4, 4).sum(axis=1), four)
-
-
 UNORDERED = [
     lambda data: data.sort("group"),
     lambda data: data.unique(),
@@ -295,7 +280,6 @@ BY_ORDER = [
     lambda q: q.truncate_per_group(1, by=[C("age") % 2], keep="first").truncate_num_groups(
         1, by=[C("age") % 2], keep="first"
     ),
-    lambda q: q.truncate_per_group(1, keep="first").group_by("who").agg(age=C("age").min()),
 ]
 
 

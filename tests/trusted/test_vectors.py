@@ -91,17 +91,6 @@ def test_a_map_is_the_largest_distance_of_all_neighbours(name, size, d_in):
     )
 
 
-@pytest.mark.parametrize(("size", "d_in"), DISTANCES)
-def test_so_is_that_of_a_map_of_counts(size, d_in):
-    counts = counts_of("one column", size)
-    differences = moved(counts, size, d_in)
-    assert (counts >> ob.t.then_count_map()).map(d_in) == (
-        max(np.count_nonzero(difference) for difference in differences),
-        max(np.abs(difference).sum() for difference in differences),
-        max(np.abs(difference).max() for difference in differences),
-    )
-
-
 def test_the_root_is_rounded_up():
     for value in [*range(2000), 2 * 3**40, 2 * (2**62) ** 2, 2**53 + 1, 10**30 + 1]:
         root = sqrt_up(value)
@@ -140,28 +129,6 @@ def test_chains_to_opendp_s_measurements_have_the_right_loss(name, counted):
             assert chain.map(d_in) == pytest.approx(loss(*by_hand), rel=1e-12)
         rows = [RECORDS[at % len(RECORDS)] for at in range(9)]
         assert chain(frame(rows)) is not None
-
-
-def test_a_threshold_follows_a_map_of_counts():
-    """Every label is a key, so that the loss of the keys that OpenDP adds is not needed."""
-    for size, epsilon in ((None, 2.0), (9, 4.0)):
-        counts = counts_of("one column", size)
-        chain = counts >> ob.t.then_count_map() >> dp.m.then_laplace_threshold(1.0, 6)
-        assert chain.map(2)[0] == epsilon
-        rows = [("a", True, "p")] * 9
-        with_all = counts >> ob.t.then_count_map()
-        assert with_all(frame(rows)) == {"a": 9, "b": 0}
-        assert set(chain(frame(rows))) <= {"a", "b"}
-
-
-def test_keys_are_of_the_type_of_the_labels():
-    of_booleans = ob.t.make_categorical_counts(
-        DOMAIN, dp.symmetric_distance(), column="y", nulls=True
-    )
-    assert (of_booleans >> ob.t.then_count_map())(frame([("a", True, "p")])) == {True: 1, False: 0}
-    for name in ("a joint table", "groups"):
-        with pytest.raises(ValueError, match="labels must be all text"):
-            counts_of(name, None) >> ob.t.then_count_map()
 
 
 def test_bounds_and_identifiers_reach_every_metric():

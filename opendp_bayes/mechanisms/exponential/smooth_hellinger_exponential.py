@@ -18,12 +18,13 @@ from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensi
 from opendp_bayes.mathematics.rounding import lower_end, round_down, round_up, upper_end
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mathematics.validation import (
+    RATES,
     Floats,
     Integers,
+    as_between,
     as_delta,
     as_distance,
     as_prior,
-    as_rate,
     as_size,
 )
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
@@ -81,10 +82,10 @@ class SmoothHellingerExponential(PosteriorExponential):
                 f"gamma={self.gamma!r}, beta={self.beta!r}: give at most one of the two."
             )
         if self.beta is not None:
-            object.__setattr__(self, "beta", as_rate(self.beta, "beta"))
+            object.__setattr__(self, "beta", as_between(self.beta, "beta", RATES))
         else:
             object.__setattr__(
-                self, "gamma", 1.0 if self.gamma is None else as_rate(self.gamma, "gamma")
+                self, "gamma", 1.0 if self.gamma is None else as_between(self.gamma, "gamma", RATES)
             )
 
     @property

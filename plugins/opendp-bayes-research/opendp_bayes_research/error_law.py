@@ -8,7 +8,6 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from opendp_bayes.mathematics.dirichlet_divergences import kullback_leibler, total_variation
 from opendp_bayes.mathematics.validation import (
     Floats,
     as_choice,
@@ -19,6 +18,7 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms import Mechanism, hellinger_distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.planning.release_law import LARGEST_NOISE_ALONE, release_law
+from opendp_bayes_research.dirichlet_divergences import kullback_leibler, total_variation
 
 #: Ways to say how far a released posterior is from the true one.
 Error = Literal["hellinger", "kl", "total_variation"]

@@ -7,9 +7,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta, dirichlet
 
-from opendp_bayes.mathematics.dirichlet_divergences import kullback_leibler, total_variation
 from opendp_bayes.mathematics.exponential.hellinger import bhattacharyya_angle, hellinger_distance
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION, SMALLEST_PRIOR
+from opendp_bayes_research.dirichlet_divergences import kullback_leibler, total_variation
 
 PAIRS = [
     ((6.0, 6.0), (7.0, 5.0)),
