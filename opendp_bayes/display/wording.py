@@ -142,18 +142,21 @@ def described(mechanism: Any) -> str:
     return f"{type(mechanism).__name__}({', '.join(parameters)})"
 
 
-#: What readers who do not program call a mechanism; `{noise}` is its parameter.
+#: What readers who do not program call a mechanism, by its class; `{noise}` is its parameter.
 _NAMES = {
-    "laplace_parameters": "{noise} Laplace noise",
-    "knorm_parameters": "K-norm noise",
-    "gaussian_parameters": "discrete Gaussian noise",
-    "hellinger_exponential": "exponential mechanism on the Hellinger distance",
-    "smooth_hellinger_exponential": "smooth exponential mechanism on the Hellinger distance",
-    "permute_and_flip": "permute-and-flip on the Hellinger distance",
+    "LaplaceParameters": "{noise} Laplace noise",
+    "KNormParameters": "K-norm noise",
+    "GaussianParameters": "discrete Gaussian noise",
+    "HellingerExponential": "exponential mechanism on the Hellinger distance",
+    "SmoothHellingerExponential": "smooth exponential mechanism on the Hellinger distance",
+    "PermuteAndFlip": "permute-and-flip on the Hellinger distance",
+    "LaplaceThreshold": "discrete Laplace noise and a threshold",
+    "GaussianThreshold": "discrete Gaussian noise and a threshold",
+    "OptimalThreshold": "noise of the smallest threshold",
 }
 
 
-def in_plain_words(mechanism: Mechanism) -> str:
+def in_plain_words(mechanism: Any) -> str:
     """The mechanism and its scale in words, for those who read a release and do not program.
 
     Examples
@@ -162,11 +165,11 @@ def in_plain_words(mechanism: Mechanism) -> str:
     >>> in_plain_words(LaplaceParameters(scale=8.33333))
     'discrete Laplace noise, scale 8.33'
     """
-    parameters = asdict(mechanism)
-    if type(mechanism).name not in _NAMES or "scale" not in parameters:
+    name, parameters = _NAMES.get(type(mechanism).__name__), asdict(mechanism)
+    if name is None:
         return described(mechanism)
-    name = _NAMES[type(mechanism).name].format_map(parameters)
-    return f"{name}, scale {parameters['scale']:.3g}"
+    scale = f", scale {parameters['scale']:.3g}" if "scale" in parameters else ""
+    return f"{name.format_map(parameters)}{scale}"
 
 
 def without_scale(mechanism: Mechanism) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce
-from opendp_bayes.display.wording import described, group_name
+from opendp_bayes.display.wording import group_name, in_plain_words
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
@@ -273,7 +273,7 @@ class Release(ShownAtOnce, InferredRelease):
     def overview(self) -> tuple[str, str]:
         """What was counted, and by which mechanism, in words."""
         counted = f"{self.k} {'cells' if self.axes else 'categories'}"
-        return counted, described(self.mechanism)
+        return counted, in_plain_words(self.mechanism)
 
     @property
     def unmatched(self) -> tuple[str, ...]:

@@ -95,7 +95,7 @@ def test_tables_name_the_questions_and_state_every_loss():
     assert repr(SURVEY).startswith("Survey({'vote': Release({'yes': 60, 'no': 40}")
     title, headings, *questions, together = str(SURVEY).splitlines()
     assert (title, headings.split()) == ("Survey", ["Question", "Counts", "Mechanism", "Loss"])
-    mechanism = "LaplaceParameters(scale=10, noise='discrete', total='private')"
+    mechanism = "discrete Laplace noise, scale 10"
     for line, name, counts, loss in zip(
         questions,
         SURVEY,

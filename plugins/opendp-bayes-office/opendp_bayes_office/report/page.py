@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from opendp_bayes import Survey
-from opendp_bayes.display.wording import at_most, described
+from opendp_bayes.display.wording import at_most, in_plain_words
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result
 from opendp_bayes_office.report.statements import counted, methods, named
@@ -72,7 +72,7 @@ def _section(report: Report, number: int) -> dict[str, Any]:
         "grouped": any(group is not None for group in groups),
         "notes": [*([] if asked is None or result is None else counted(asked, result)), *notes],
         "loss": _loss(release),
-        "mechanism": described(getattr(release, "mechanism", None) or release.discovery.law),
+        "mechanism": in_plain_words(getattr(release, "mechanism", None) or release.discovery.law),
     }
 
 
