@@ -2,15 +2,18 @@
 public.
 """
 
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from opendp_bayes_office.commands.errors import fail, release_errors
-from opendp_bayes_office.commands.output import display
+import typer
+
+from opendp_bayes_office.commands import options
+from opendp_bayes_office.commands.errors import fail, option_errors, release_errors
+from opendp_bayes_office.commands.output import display, echo, written
 
 if TYPE_CHECKING:
     import polars as pl
-
-    from opendp_bayes import Release
 
 # Codes 0, 1, 2, ... of the survey, as its documentation names them.
 _VOTES = ("Clinton", "Dole")
@@ -25,22 +28,32 @@ _PARTIES = (
 )
 _SPECIES = ("Adelie", "Chinstrap", "Gentoo")
 
-#: By title, the columns of the survey that are asked for.
-_QUESTIONS = {
-    "Expected vote, American National Election Study 1996": "vote",
-    "Party identification, same survey": "party",
-}
 _NOTE = (
-    "The two questions were put to the same people, so for them ε adds up to 2.\n\nWith so many"
-    " records at ε = 1 the noise is small, and the two columns of intervals nearly agree. With"
-    " fewer records or a smaller ε the plug-in intervals are too narrow (docs: Reading a"
-    " posterior).\n\nTrue counts are never shown: a release is all that leaves a Context."
-    " Run it again to see other noise."
+    "The two questions were put to the same people, so for them ε adds up.\n\nAll these are noisy:"
+    " intervals that know of the noise are wider than the plug-in ones, which are too narrow. Try"
+    " `opendp-bayes demo --epsilon 1`, where they nearly agree (docs: Reading a posterior).\n\nTrue"
+    " counts are never shown: a release is all that leaves a Context. Run it again to see other"
+    " noise."
 )
+_OPENERS = {"darwin": "open", "win32": "start"}
 
 
-def demo() -> None:
-    """Release posteriors of real data at ε = 1 each, and show them with their guarantees.
+def demo(
+    epsilon: Annotated[
+        float, typer.Option(help="Budget ε of each release.", rich_help_panel=options.PRIVACY)
+    ] = 0.1,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The page of the two questions of the survey; an earlier one is replaced.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = Path("opendp-bayes-demo.html"),
+) -> None:
+    """Release posteriors of real data, show them with their guarantees, and write a page.
 
     * Species of the Palmer penguins (package palmerpenguins): 3 categories, private number of
       records.
@@ -50,16 +63,21 @@ def demo() -> None:
 
     * Party identification in the same survey: 7 categories, public number of records.
 
-    Exit code: 0 if the releases were made, 1 if not, 2 for wrong options.
+    Exit code: 0 if the releases were made, 1 if not, 2 for wrong options, 3 if the page could not
+    be written.
 
     Example:
 
         opendp-bayes demo
     """
+    from opendp.context import loss_of, unit_of
     from opendp.mod import enable_features
 
+    import opendp_bayes as ob
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
+    from opendp_bayes_office.report.page import rendered
+    from opendp_bayes_office.report.report_document import Report
 
     enable_features("contrib", "honest-but-curious")
     try:
@@ -70,12 +88,47 @@ def demo() -> None:
             " 'opendp-bayes-office[demo]'",
             code=1,
         )
+    size = survey.height  # published with the survey
+    with option_errors():
+        of_penguins = ob.context(
+            penguins,
+            privacy_unit=unit_of(contributions=1),
+            privacy_loss=loss_of(epsilon=epsilon),
+            split_evenly_over=1,
+        )
+        of_survey = ob.context(
+            survey,
+            privacy_unit=unit_of(changes=1),
+            privacy_loss=loss_of(epsilon=2 * epsilon),
+            split_evenly_over=1,
+        )
+        # No value is missing, so where such are counted does not matter.
+        species = ob.posterior(of_penguins.query(), "species", nulls=_SPECIES[0])
+        questions: dict[str, Any] = {
+            "Expected vote, American National Election Study 1996": {
+                "column": "vote",
+                "nulls": _VOTES[0],
+                "size": size,
+            },
+            "Party identification, same survey": {
+                "column": "party",
+                "nulls": _PARTIES[0],
+                "size": size,
+            },
+        }
+        answers = ob.survey(of_survey.query(), questions)
     with release_errors(), waiting("Releasing"), deferred_interrupts():
-        releases = _released(penguins, {"Species of Palmer penguins": "species"}, size=None)
-        releases |= _released(survey, _QUESTIONS, size=survey.height)  # published with the survey
+        releases = {"Species of Palmer penguins": species.release()}
+        released = answers.release()
     with waiting("Computing the posteriors"):
+        releases |= dict(released.items())
         sheets = [release.sheet(title=title) for title, release in releases.items()]
-    display(*(part for sheet in sheets for part in (sheet, "")), _NOTE)
+        page = rendered(Report(None, released.releases, {}, released))
+    display(*(part for sheet in sheets for part in (sheet, "")), _NOTE, "")
+    with written(output):
+        output.write_text(page, encoding="utf-8")
+    opener = _OPENERS.get(sys.platform, "xdg-open")
+    echo(f"{output}: the page of the survey. Open it:\n    {opener} {output}")
 
 
 def _penguins() -> "pl.DataFrame":
@@ -100,26 +153,3 @@ def _survey() -> "pl.DataFrame":
             for name, labels in columns.items()
         }
     )
-
-
-def _released(
-    frame: "pl.DataFrame", questions: dict[str, str], *, size: int | None
-) -> "dict[str, Release]":
-    """Releases of columns, at ε = 1 each, by their titles; with a public number of records a unit
-    changes one. No value is missing, so where such are counted does not matter.
-    """
-    from opendp.context import loss_of, unit_of
-
-    import opendp_bayes as ob
-
-    context = ob.context(
-        frame,
-        privacy_unit=unit_of(contributions=1) if size is None else unit_of(changes=1),
-        privacy_loss=loss_of(epsilon=float(len(questions))),
-        split_evenly_over=len(questions),
-    )
-    first = {"vote": _VOTES[0], "party": _PARTIES[0], "species": _SPECIES[0]}
-    return {
-        title: ob.posterior(context.query(), column, nulls=first[column], size=size).release()
-        for title, column in questions.items()
-    }

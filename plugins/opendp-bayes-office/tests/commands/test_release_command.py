@@ -1,5 +1,6 @@
 """The command line, in process through typer's runner and once as the installed script."""
 
+import re
 import shlex
 import shutil
 import signal
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import SurveyQuery
-from opendp_bayes_office.commands import main as cli, release_command
+from opendp_bayes_office.commands import demo, main as cli, release_command
 from opendp_bayes_office.commands.app import app
 from tests.helpers.command_line import run
 
@@ -520,18 +521,29 @@ def test_options_that_opendp_refuses_are_reported(
     assert shown == "opendp-bayes: OpenDP refuses it: budget is too small\n"
 
 
-def test_demo_shows_three_posteriors_with_their_guarantees() -> None:
+def test_demo_shows_where_intervals_know_the_noise_and_ends_with_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(demo._OPENERS, sys.platform, "see")
     shown = run("demo")
-    for part in (
-        "Chinstrap",
-        "Clinton",
-        "Strong Republican",
-        "is private",
-        "944",
-        "True counts are never shown",
-    ):
+    for part in ("Chinstrap", "is private", "944", "True counts are never shown"):
         assert part in shown
-    assert shown.count("ε = 1 for") == 3
+    assert shown.count("ε = 0.1 for") == 3
+    ends = [
+        list(map(float, re.findall(r"0\.\d+", line)[1:]))
+        for line in shown.splitlines()
+        if line.count(" to ") == 2
+    ]
+    ratios = [(upper - lower) / (last - first) for lower, upper, first, last in ends]
+    assert len(ratios) == 12
+    assert sum(ratio > 1.2 for ratio in ratios) > 6
+    assert shown.endswith("Open it:\n    see opendp-bayes-demo.html\n")
+    page = tmp_path / "opendp-bayes-demo.html"
+    assert "at most <strong>ε = 0.2</strong>" in page.read_text("utf-8")
+    assert run("demo", "--epsilon", 2, "-o", page).count("ε = 2 for") == 3
+    assert "at most <strong>ε = 4</strong>" in page.read_text("utf-8")
+    run("demo", "--epsilon", 0, code=2)
 
 
 @pytest.mark.parametrize("module", ["palmerpenguins", "statsmodels.datasets"])
