@@ -57,11 +57,26 @@ app = typer.Typer(
         " 130 for Ctrl-C."
     ),
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+#: What help calls the value of an option, by its name or its type.
+_VALUES = {
+    "column": "COLUMN",
+    "ordered": "COLUMN",
+    "identifier": "COLUMN",
+    "categories": "LABELS",
+    "nulls": "LABEL",
+    "unknown": "LABEL",
+    "separator": "CHARACTER",
+    "prior": "NUMBERS",
+    "proportions": "NUMBERS",
+}
+_TYPES = {bool: "", int: "NUMBER", float: "NUMBER"}
 
 
 class Command(TyperCommand):
@@ -69,8 +84,21 @@ class Command(TyperCommand):
 
     format_help = _arriving(TyperCommand.format_help)
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        params: Any = self.params
+        for param in params:
+            if param.param_type_name == "option" and param.metavar is None:
+                by_type = _TYPES.get(param.type_descriptor.annotation, "NAME")
+                param.metavar = _VALUES.get(param.name or "", by_type)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        _, rest, given = self.make_parser(ctx).parse_args(args=list(args))
+        if rest:
+            fail(
+                f"{rest[0]}: is one argument too many; put quotes around a value with blanks in it,"
+                " as in --categories 'yes, no'."
+            )
         for option in given:
             twice = given.count(option) > 1
             if twice and option.param_type_name == "option" and not option.multiple:

@@ -396,6 +396,11 @@ def _cleaned(found: Source, name: str, known: ColumnKind, steps: Steps) -> pl.Ex
     return label.cast(pl.Enum([of for of in declared if of not in codes]), strict=False)
 
 
+def _has(found: Source, column: str, mark: str) -> bool:
+    """True if the only column of a file is several of which one is meant, with a mark between."""
+    return len(found.header) == 1 and column in found.header[0].split(mark)
+
+
 def _refuse_absent(found: Source, schema: pl.Schema, column: str) -> None:
     """Raise `FileError` for a column that is not there. Without a header line the names are
     somebody's record, so they are not shown.
@@ -409,6 +414,8 @@ def _refuse_absent(found: Source, schema: pl.Schema, column: str) -> None:
         near = (
             " A name there differs from it in nothing but blanks around it or the form of Unicode."
         )
+    elif mark := next((mark for mark in ";\t|" if _has(found, column, mark)), None):
+        near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}."
     elif meant(column, schema):
         near = " There is a similar name; check capitals and blanks."
     line, separator = ("row", "") if found.kind == WORKBOOK else ("line", found.separator)

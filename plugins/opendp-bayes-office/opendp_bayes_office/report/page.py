@@ -62,13 +62,18 @@ def _section(report: Report, number: int) -> dict[str, Any]:
     if asked is not None and result is not None and result.by is not None:
         groups = [named(asked.columns[result.by], group) for group in groups]
     end = max(frame["upper"].to_list(), default=1.0)
+    percent = asked is None or asked.percent
     notes = list(map(_plain, release.sheet(LEVEL, wait=False).notes))
+    if frame["among_all"].any():
+        notes.insert(
+            0, "Shares are of the records with an answer, but where it says of all records."
+        )
     return {
         "heading": heading,
         "text": "" if result is None else result.text,
-        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end)),
+        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, percent)),
         "left": max(frame.height - _MOST_ROWS, 0),
-        "end": f"{end:.2g}",
+        "end": f"{100 * end:.2g} %" if percent else f"{end:.2g}",
         "grouped": any(group is not None for group in groups),
         "notes": [*([] if asked is None or result is None else counted(asked, result)), *notes],
         "loss": _loss(release),
@@ -81,34 +86,59 @@ def _estimated(report: Report, number: int) -> pl.DataFrame:
     heading = report.survey.names[number]
     release: Any = report.survey.releases[number]
     frame = Survey((heading,), (release,)).to_frame(LEVEL)
+    if not hasattr(release, "mechanism"):  # of discovered categories
+        return frame.with_columns(among_all=False)
     asked = report.specification
-    if asked is None or not (asked.joint or asked.results[number].pooled):
-        return frame
-    if not asked.joint:
-        better = release.pooled()
-    elif hasattr(report.survey.posterior, "marginal"):
-        better = report.survey.posterior.marginal(*asked.results[number].columns)
+    every = list(release.values()) if hasattr(release, "grouped_by") else [release]
+    if asked is not None and asked.joint:
+        whole: Any = report.survey.posterior
+        merged = not hasattr(whole, "marginal")
+        posteriors = [whole[heading] if merged else whole.marginal(*asked.results[number].columns)]
+    elif asked is not None and asked.results[number].pooled:
+        posteriors = list(release.pooled().values())
     else:
-        better = report.survey.posterior[heading]
-    return frame.with_columns(better.to_frame(LEVEL).select("mean", "lower", "upper"))
+        posteriors = [one.posterior for one in every]
+    answered = every[0].nulls[:1] != (None,) and (asked is None or asked.among == "answered")
+    return frame.with_columns(pl.concat([_shares(one, answered) for one in posteriors]))
+
+
+def _shares(posterior: Any, answered: bool) -> pl.DataFrame:
+    """The means and intervals of shares, where `answered` says so of those of the records with an
+    answer; those of the other records stay shares `among_all`.
+    """
+    shares = posterior.to_frame(LEVEL).select("mean", "lower", "upper")
+    others = [label in posterior.unordered for label in posterior.categories]
+    if not (answered and any(others) and others.count(False) > 1):
+        return shares.with_columns(among_all=False)
+    answers = [
+        label for label, other in zip(posterior.categories, others, strict=True) if not other
+    ]
+    among = posterior.given(answers).to_frame(LEVEL).select("mean", "lower", "upper").iter_rows()
+    rows = [
+        (*(row if other else next(among)), other)
+        for row, other in zip(shares.iter_rows(), others, strict=True)
+    ]
+    return pl.DataFrame(rows, ["mean", "lower", "upper", "among_all"], orient="row")
 
 
 def _rows(
-    frame: pl.DataFrame, names: list[str], groups: list[str | None], end: float
+    frame: pl.DataFrame, names: list[str], groups: list[str | None], end: float, percent: bool
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table, the numbers as text, and where the picture has them, in per cent of its
     `end`.
     """
     narrowest = min((frame["upper"] - frame["lower"]).to_list(), default=1.0)
     decimals = min(max(2, 1 - math.floor(math.log10(max(narrowest, 1e-4)))), 4)
+    scale, places, unit = (100, decimals - 2, " %") if percent else (1, decimals, "")
     for row, name, group in zip(frame.iter_rows(named=True), names, groups, strict=False):
         mean, lower, upper = (row[number] for number in ("mean", "lower", "upper"))
         yield {
             "group": group,
             "name": name,
             "count": row["count"],
-            "mean": f"{mean:.{decimals}f}",
-            "interval": f"{lower:.{decimals}f} to {upper:.{decimals}f}",
+            "among_all": row["among_all"],
+            "mean": f"{scale * mean:.{places}f}{unit}",
+            "interval": f"{scale * lower:.{places}f} to {scale * upper:.{places}f}{unit}",
             "at": round(100 * mean / end, 3),
             "low": round(100 * lower / end, 3),
             "width": round(100 * (upper - lower) / end, 3),

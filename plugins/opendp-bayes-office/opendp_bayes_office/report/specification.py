@@ -188,6 +188,14 @@ class Specification(Reading, frozen=True, kw_only=True):
         bool,
         says("Estimate all results together, so that the tables agree with each other."),
     ] = False
+    percent: Annotated[bool, says("Whether the page shows shares in per cent.")] = True
+    among: Annotated[
+        Literal["answered", "all"],
+        says(
+            "Whether the page shows shares of those who answered, where a new category stands for"
+            " no value, or of all."
+        ),
+    ] = "answered"
     privacy: Privacy
     columns: Annotated[
         dict[str, Column], says("By name; not needed where the owner of the data lists them.")

@@ -232,6 +232,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
             "--categories a,b --epsilon 1 --rho 1",
             "privacy: must have epsilon or rho",
         ),
+        ("vote", "--categories a, b --epsilon 1", "^opendp-bayes: b: .*put quotes around"),
         (
             "vote",
             "--categories a,b --epsilon -1",
@@ -416,6 +417,8 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
         ("votes", "", "has extension ''; must be"),
         ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
+        ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
+        ("tabs.csv", "vote\ttown\na\tx\n", r"Try --separator tab\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
     ],
@@ -560,6 +563,24 @@ def test_version_and_help() -> None:
     assert run("--version") == f"opendp-bayes {ob.__version__}\n"
     assert "demo" in run("--help")
     assert "Exit code: 0 " in run("--help")
+
+
+def test_the_shell_completes_commands() -> None:
+    words = {"COMP_WORDS": "opendp-bayes rep", "COMP_CWORD": "1"}
+    asked = {"_OPENDP_BAYES_COMPLETE": "complete_bash", **words}
+    result = CliRunner().invoke(app, [], prog_name="opendp-bayes", env=asked)
+    assert result.stdout.split() == ["report"]
+    assert "--install-completion" in run("--help")
+
+
+@pytest.mark.parametrize("command", ["init", "release", "report", "show", "plan", "ledger"])
+def test_help_names_values_by_words_of_readers(command: str) -> None:
+    shown = run(command, "--help")
+    typed = re.findall(r"--(\S+) .*<\w+", shown)
+    assert set(typed) <= {"help"}
+    if command == "release":
+        for name, word in (("epsilon", "NUMBER"), ("nulls", "LABEL"), ("column", "COLUMN")):
+            assert re.search(rf"--{name} +{word} ", shown)
 
 
 @pytest.mark.parametrize(

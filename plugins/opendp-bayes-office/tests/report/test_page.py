@@ -4,11 +4,12 @@ import html
 import re
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from opendp_bayes_office.report.page import LEVEL, rendered
 from opendp_bayes_office.report.report_document import Report
-from tests.helpers.pages_of_reports import Page, of_election, of_marriages
+from tests.helpers.pages_of_reports import Page, made, of_election, of_marriages
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +29,10 @@ def test_every_row_is_that_of_the_table_of_the_releases(election: Report) -> Non
     assert len(rows) == table.height
     for row, stated in zip(rows, table.iter_rows(named=True), strict=True):
         *_, _, mean, interval, count = row
-        assert float(mean) == pytest.approx(stated["mean"], abs=0.006)
-        low, high = map(float, interval.split(" to "))
-        assert (low, high) == pytest.approx((stated["lower"], stated["upper"]), abs=0.006)
+        assert float(mean.removesuffix(" %")) == pytest.approx(100 * stated["mean"], abs=0.6)
+        low, high = map(float, interval.removesuffix(" %").split(" to "))
+        ends = (100 * stated["lower"], 100 * stated["upper"])
+        assert (low, high) == pytest.approx(ends, abs=0.6)
         assert int(count) == stated["count"]
 
 
@@ -78,3 +80,38 @@ def test_the_page_holds_the_report(election: Report, tmp_path: Path) -> None:
     found = Report.read(Page(rendered(election)).document, "again")
     assert found == election
     assert rendered(found) == rendered(election)
+
+
+ANSWERS = """
+title = "Answers"
+privacy = { epsilon = 20000.0 }
+[columns.vote]
+categories = ["yes", "no"]
+nulls = "no answer"
+[columns.town]
+categories = ["a", "b"]
+[[results]]
+column = "vote"
+[[results]]
+column = "vote"
+by = "town"
+"""
+
+
+@pytest.mark.parametrize("set_to", ["", "percent = false", 'among = "all"'])
+def test_shares_are_of_those_who_answered_with_the_missing_beside_them(
+    set_to: str, tmp_path: Path
+) -> None:
+    frame = pl.DataFrame(
+        {"vote": ["yes", "yes", "yes", "no", None] * 400, "town": ["a", "b"] * 1000}
+    )
+    page = Page(rendered(made(set_to + ANSWERS, frame, tmp_path)))
+    whole = 'among = "all"' in set_to
+    expected = [60, 20, 20, 0] if whole else [75, 25, 20, 0]
+    unit, scale = ("", 0.01) if "percent" in set_to else (" %", 1)
+    assert page.tables[0][0][2] == "Share"
+    for table in page.tables[:2]:
+        shares = [float(row[-3].removesuffix(unit)) for row in table[1:5]]
+        assert shares == pytest.approx([scale * share for share in expected], abs=0.2 * scale)
+        note = "" if whole else " of all records"
+        assert [row[-5] for row in table[3:5]] == [f"no answer{note}", f"any other value{note}"]
