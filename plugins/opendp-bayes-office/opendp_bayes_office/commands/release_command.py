@@ -9,7 +9,13 @@ import typer
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import beside, display, kept_in, on_a_terminal
-from opendp_bayes_office.commands.specified import Specified, carried_out, echoed, opened_data
+from opendp_bayes_office.commands.specified import (
+    Specified,
+    carried_out,
+    echoed,
+    foreseen,
+    opened_data,
+)
 
 #: What leaves records out, in a specification too.
 _DROP = "DROP"
@@ -139,6 +145,13 @@ def release(
     rho: options.Rho = None,
     delta: options.Delta = None,
     size: options.Size = None,
+    guess_size: Annotated[
+        int | None,
+        typer.Option(
+            help="With --dry-run, a guess of the number of rows, if it is private.",
+            rich_help_panel=options.PRIVACY,
+        ),
+    ] = None,
     contributions: Annotated[
         int | None,
         typer.Option(
@@ -165,6 +178,7 @@ def release(
     ] = None,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
+    dry_run: options.DryRun = False,
     output: options.Output = None,
 ) -> None:
     """Release a private posterior of the shares of a column's categories, or of the cells of a
@@ -193,7 +207,7 @@ def release(
 
     Each run spends its own budget. The losses of several runs on the same people add up, and
     --ledger FILE keeps account of them. To see what a release would cost, use `opendp-bayes plan`
-    or `opendp-bayes report --dry-run`. A release that was made is not lost: if it cannot be
+    or --dry-run. A release that was made is not lost: if it cannot be
     printed, it goes to a file, and a message says which.
 
     Exit code: 0 if the release was made, 1 if it failed while data were read, 2 for wrong options,
@@ -250,6 +264,7 @@ def release(
         "rho": rho,
         "delta": delta,
         "size": size,
+        "guess_size": guess_size,
         "contributions": contributions,
         "identifier": identifier,
         "rows_per_identifier": rows_per_identifier,
@@ -268,6 +283,9 @@ def release(
     data = opened_data(file, ledger, dataset)
     with option_errors():
         asked = Specified(specification_of(document, owner=data.facts), data)
+    if dry_run:
+        display(foreseen(asked))
+        return
     path = output or beside(file, heading)
     with carried_out(asked, output=path) as released:
         if echoed(path, released):

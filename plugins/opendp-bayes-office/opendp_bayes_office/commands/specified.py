@@ -317,8 +317,8 @@ def _sheet(summary: "pl.DataFrame", asked: "Specification") -> "Sheet":
     ]
     records = privacy.guess_size if privacy.size is None else privacy.size
     widths = (
-        "Without a number of records no width is known; guess it under [privacy]: guess_size ="
-        " 1000."
+        "Without a number of records no width is known; guess it by --guess-size 1000, or in a"
+        " specification under [privacy]: guess_size = 1000."
         if records is None
         else f"Widths are those to be expected of {records} records in equal numbers in every group"
         " and category, sampling and noise together."

@@ -565,6 +565,17 @@ def test_version_and_help() -> None:
     assert "Exit code: 0 " in run("--help")
 
 
+@pytest.mark.usefixtures("_unreleased")
+def test_a_dry_run_foresees_what_a_release_will_cost(files: Path) -> None:
+    asked = ("release", files / "votes.csv", *COLUMN, "--epsilon", 2, "--dry-run")
+    assert "All results together: ε = 2, for one record." in run(*asked)
+    width = [
+        float(run(*asked, "--guess-size", size).split("vote ")[1].split("\n")[0].split()[-1])
+        for size in (100, 10000)
+    ]
+    assert width[0] > 5 * width[1]
+
+
 def test_the_shell_completes_commands() -> None:
     words = {"COMP_WORDS": "opendp-bayes rep", "COMP_CWORD": "1"}
     asked = {"_OPENDP_BAYES_COMPLETE": "complete_bash", **words}

@@ -181,7 +181,7 @@ def test_a_dry_run_reads_no_record(
     assert [row[2] for row in rows] == ["4", "1.333"] or len(rows) == 2
     assert all(float(row[-1]) > 0 for row in rows)
     unknown = run(command, "votes.toml", *data, "--dry-run")
-    assert "no width is known; guess it under [privacy]: guess_size = 1000." in unknown
+    assert "guess_size = 1000." in unknown
 
 
 def test_the_widths_are_those_of_releases(place: Path) -> None:
