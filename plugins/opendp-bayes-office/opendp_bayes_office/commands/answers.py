@@ -1,6 +1,6 @@
 """Turn a specification into the question that it asks of a Context, all of whose budget it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,10 +11,12 @@ from opendp.mod import enable_features
 import opendp_bayes as ob
 from opendp_bayes.release_format.labels import twins
 from opendp_bayes_office.files.files import Source, frame_of
-from opendp_bayes_office.files.reading import as_text
+from opendp_bayes_office.files.reading import Value, as_text
+from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.field_errors import FieldError
 from opendp_bayes_office.report.owner_file import OwnersPrivacy
 from opendp_bayes_office.report.specification import (
+    DISCOVER,
     DROP,
     Column,
     Privacy,
@@ -31,24 +33,72 @@ def columns_of(asked: Specification) -> dict[str, Column]:
     return {name: asked.columns[name] for name in names}
 
 
-def with_codebook(asked: Specification, found: Source) -> Specification:
-    """The specification with the value labels of a file as categories, where none are given."""
-    for name, column in asked.columns.items():
-        labels = found.labels(name)
-        for value in column.listed or ():
-            if value in labels and value not in labels.values():
-                raise FieldError(
-                    ("columns", name, "categories"),
-                    f"{value!r}: is a code, which is read as its label; write {labels[value]!r}.",
-                )
-    book = {name: found.codebook(name, column) for name, column in asked.columns.items()}
-    columns = {
-        name: replace(column, categories=book[name])
-        if column.categories is None and book[name]
-        else column
-        for name, column in asked.columns.items()
-    }
-    return replace(asked, columns=columns)
+def as_in(found: Source, asked: Specification) -> Specification:
+    """The specification for a file: codes that the file describes are its value labels, and columns
+    with value labels have these as their categories, unless given.
+
+    Raises
+    ------
+    FieldError
+        For a code that is the label of another one, and for what is one value.
+    """
+    coded = {name: of for name, of in asked.columns.items() if found.labels(name)}
+    columns = {name: _column_in(found, name, of, asked) for name, of in coded.items()}
+    results = [
+        replace(of, merge=_merge_in(found, of.columns, of.merge, ("results", number, "merge")))
+        if isinstance(of.merge, dict)
+        else of
+        for number, of in enumerate(asked.results)
+    ]
+    described = replace(asked, columns=asked.columns | columns, results=results)
+    check(described, understood=True)
+    return described
+
+
+def _column_in(found: Source, name: str, column: Column, asked: Specification) -> Column:
+    """A column of a specification with its values as the records of a file have them."""
+
+    def read(field: str, value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(field, one) for one in value]
+        kept = value is None or value in (DROP, DISCOVER)
+        return value if kept else _understood(found, name, value, ("columns", name, field))
+
+    fields = ("categories", "always", "null_values", "nulls", "unknown")
+    made: dict[str, Any] = {field: read(field, getattr(column, field)) for field in fields}
+    general = [(code, read("null_values", code)) for code in asked.null_values]
+    made["null_values"] += [label for code, label in general if label != code]
+    made["recode"] = {}
+    for value, label in column.recode.items():
+        if (key := read("recode", value)) in made["recode"]:
+            raise FieldError(
+                ("columns", name, "recode"),
+                f"{value!r}: is {key!r} by the file, which is there too; leave out one of them.",
+            )
+        made["recode"][key] = read("recode", label)
+    made["categories"] = made["categories"] or found.codebook(name, column) or None
+    return replace(column, **made)
+
+
+def _merge_in(
+    found: Source, columns: Sequence[str], merge: dict[str, Any], path: tuple[str | int, ...]
+) -> dict[str, Any]:
+    """What a result merges, with the values of its columns as the records have them."""
+
+    def read(part: Any) -> Any:
+        if not isinstance(part, list):
+            return _understood(found, columns[0], part, path)
+        both = zip(columns, part, strict=False)
+        return [_understood(found, name, one, path) for name, one in both] + part[len(columns) :]
+
+    return {label: list(map(read, parts)) for label, parts in merge.items()}
+
+
+def _understood(found: Source, name: str, value: Value, path: tuple[str | int, ...]) -> Value:
+    try:
+        return found.understood(name, value)
+    except ValueError as error:
+        raise FieldError(path, str(error)) from None
 
 
 def frame_in(found: Source, asked: Specification) -> pl.LazyFrame:
@@ -93,6 +143,8 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> Any:
     """
     enable_features("contrib", "honest-but-curious")
     privacy, schema = asked.privacy, frame.collect_schema()
+    for result in asked.results:
+        _check_listed(asked, result, schema)
     context = ob.context(
         frame,
         privacy_unit=unit(privacy),
@@ -117,6 +169,31 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> Any:
         if result.pooled:
             _check_pooled(survey, result.heading)
     return survey
+
+
+def _check_listed(asked: Specification, result: Result, schema: pl.Schema) -> None:
+    """Raise `FieldError` for a column whose categories nobody has listed, with how to discover them
+    where that is possible.
+    """
+    for name in result.used:
+        column, dtype = asked.columns[name], schema[name]
+        is_missing = column.categories is None and not isinstance(dtype, pl.Enum)
+        if column.discovered or not (is_missing or column.listed == [DISCOVER]):
+            continue
+        problem = (
+            f"is missing for {name!r}; a column of type {dtype} does not say publicly which"
+            " categories there are"
+            if is_missing
+            else f"[{DISCOVER!r}]: is one category of that name"
+        )
+        needs = "" if asked.privacy.delta else "; that needs delta under [privacy], such as 1e-8"
+        alone = result.used == [name] and asked.privacy.size is None and not asked.joint
+        discover = f"; or where nobody can, write categories = {DISCOVER!r}{needs}"
+        raise FieldError(
+            ("columns", name, "categories"),
+            f"{problem}. List all of them, from what is public and not from the data"
+            f"{discover if alone else ''}.",
+        )
 
 
 def _discovery(query: Any, asked: Specification, result: Result) -> Any:

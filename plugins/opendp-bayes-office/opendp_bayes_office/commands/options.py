@@ -1,13 +1,16 @@
 """Options that several commands have, and how they are read."""
 
 import csv
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from opendp_bayes_office.commands.errors import fail
+from opendp_bayes_office.report.field_errors import FieldError
 
+_DISCOVERED = re.compile(r"write categories = 'discover'(; that needs delta[^.]*)?")
 DATA, MODEL, PRIVACY, OUTPUT = "Data", "Model", "Privacy", "Output"
 
 Size = Annotated[
@@ -149,3 +152,17 @@ def labels(option: str, listed: str) -> list[str]:
             f" {before}a,b,c. Quote a label that holds a ';' or '|': {before}'\"{listed}\"'."
         )
     return texts
+
+
+def as_option(error: FieldError) -> str:
+    """An error about a field of a specification as one about the option that it comes from."""
+    *steps, field = error.path
+    name = steps[1] if len(steps) > 1 else field
+    option = f"--column {name!r}" if steps == ["columns"] else f"--{field}".replace("_", "-")
+
+    def discover(written: re.Match[str]) -> str:
+        needed = " --delta 1e-8" if written[1] else ""
+        return f"write --discover {name}{needed} in place of --column {name}"
+
+    problem = _DISCOVERED.sub(discover, error.problem)
+    return f"{option}{problem}" if problem.startswith("=") else f"{option}: {problem}"

@@ -134,15 +134,22 @@ class Specified:
         """
         from opendp_bayes.trusted.interrupts import deferred_interrupts
         from opendp_bayes_office.commands import answers
+        from opendp_bayes_office.commands.options import as_option
+        from opendp_bayes_office.report.field_errors import FieldError
 
         specification = self.specification
         with option_errors(self.where), deferred_interrupts():
-            if found is None:
-                frame = answers.frame_without_data(specification)
-            else:
-                specification = answers.with_codebook(specification, found)
-                frame = answers.frame_in(found, specification)
-            return specification, answers.survey_of(frame, specification)
+            try:
+                if found is None:
+                    frame = answers.frame_without_data(specification)
+                else:
+                    specification = answers.as_in(found, specification)
+                    frame = answers.frame_in(found, specification)
+                return specification, answers.survey_of(frame, specification)
+            except FieldError as error:
+                if self.where:
+                    raise
+                raise ValueError(as_option(error)) from None
 
 
 def asked_in(

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 
-from opendp_bayes.mathematics.telling import meant
+from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.labels import distinct, twins
 from opendp_bayes.trusted.kinds import ColumnKind, column_named, kind_of
@@ -29,7 +29,7 @@ from opendp_bayes_office.files.csv_text import (
     values_of,
 )
 from opendp_bayes_office.files.encodings import UTF_8, as_encoding, as_separator
-from opendp_bayes_office.files.reading import Reading, Steps
+from opendp_bayes_office.files.reading import Reading, Steps, Value, as_text
 from opendp_bayes_office.files.tables import (
     LABELLED,
     STATISTICAL,
@@ -44,7 +44,7 @@ EXTENSIONS = {
     **dict.fromkeys((".sav", ".zsav", ".por"), "SPSS"),
     ".dta": "Stata",
     **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), WORKBOOK),
+    **dict.fromkeys((".xlsx", ".xlsm", ".ods"), WORKBOOK),
 }
 STANDARD_INPUT = Path("-")
 #: What messages call it.
@@ -52,6 +52,12 @@ _PIPED = "standard input"
 _AS_IT_IS = Reading()
 #: What a copy of text begins with, in place of names.
 _FIRST_LINE = b"_\n"
+
+#: Of a file, a code and where it is looked for.
+_NEVER = (
+    "FILE {}: null_values={}: can never be a value in {}; write it as the file has it, or leave it"
+    " out."
+)
 
 
 @dataclass(frozen=True)
@@ -162,6 +168,24 @@ class Source:
         """The value labels of a column by their codes as text, as values are read."""
         labels = {} if self.table is None else self.table.labels.get(column, {})
         return {code: label.strip() if self.how.trim else label for code, label in labels.items()}
+
+    def understood(self, column: str, value: Value) -> Value:
+        """A value that somebody names, as the records have it: a code that the file describes is
+        its label.
+
+        Raises
+        ------
+        ValueError
+            For a text that is a code, and the label of another one.
+        """
+        labels, text = self.labels(column), as_text(value)
+        label = labels.get(text, value)
+        if label not in (value, text) and isinstance(value, str) and text in labels.values():
+            raise ValueError(
+                f"{told(value)}: is a code, and the label of another one; write the code that is"
+                " meant as a whole number."
+            )
+        return label
 
     def codebook(self, column: str, steps: Steps) -> list[str]:
         """The value labels of a column, in the order of their codes, but for those of codes that
@@ -364,9 +388,34 @@ def frame_of(
     """
     persons = [] if identifier is None else [identifier]
     known = kinds_of(found, [*columns, *persons])
+    _check_codes(found, columns)
     values = {name: _cleaned(found, name, known[name], of) for name, of in columns.items()}
     values |= {name: _as_text(found, name, known[name]) for name in persons}
     return found.scan().select(of.alias(name) for name, of in values.items())
+
+
+def _check_codes(found: Source, columns: Mapping[str, Steps]) -> None:
+    """Refuse a code for no value that can never be there, by what the file says of its columns."""
+    every = kinds_of(found)
+    for name, steps in columns.items():
+        for code in steps.null_values:
+            if not _can_be(found, name, every[name], as_text(code)):
+                raise FileError(_NEVER.format(found.name, told(code), f"this column, {name!r}"))
+    for code in found.how.null_values:
+        if not any(_can_be(found, name, kind, as_text(code)) for name, kind in every.items()):
+            raise FileError(_NEVER.format(found.name, told(code), "any of its columns"))
+
+
+def _can_be(found: Source, name: str, known: ColumnKind, code: str) -> bool:
+    """False if the description of a column says that no value of it reads so."""
+    if found.table is not None:
+        labels = found.labels(name)
+        return found.table.can_be(name, code) or code in labels or code in labels.values()
+    if known.kind == "boolean":
+        return code in ("true", "false")
+    if known.kind == "integer":
+        return re.fullmatch(r"0|-?[1-9]\d*", code) is not None
+    return known.declared is None or code in known.declared
 
 
 def _as_text(found: Source, name: str, known: ColumnKind) -> pl.Expr:

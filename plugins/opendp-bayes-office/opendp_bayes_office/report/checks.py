@@ -13,15 +13,17 @@ _JOINT = "does not go with joint, which estimates all results together. Leave it
 _POOLED = "does not go with pooled, which learns how alike the groups are. Leave it out."
 
 
-def check(specification: Specification) -> None:
-    """Raise `ValueError` for the first problem."""
+def check(specification: Specification, *, understood: bool = False) -> None:
+    """Raise `ValueError` for the first problem. Until codes are `understood` as the labels that a
+    file has, a recode may name either.
+    """
     check_text(specification.separator, specification.encoding)
-    for is_wrong, path, problem in _rules(specification):
+    for is_wrong, path, problem in _rules(specification, understood or not specification.labels):
         if is_wrong:
             raise FieldError(path, problem)
 
 
-def _rules(asked: Specification) -> Iterator[Rule]:
+def _rules(asked: Specification, understood: bool) -> Iterator[Rule]:
     privacy = asked.privacy
     yield from (
         (
@@ -42,7 +44,7 @@ def _rules(asked: Specification) -> Iterator[Rule]:
         ),
     )
     for name, column in asked.columns.items():
-        for is_wrong, field, problem in _rules_of_column(column, asked):
+        for is_wrong, field, problem in _rules_of_column(column, asked, understood):
             yield is_wrong, ("columns", name, *field), problem
     headings = [result.heading for result in asked.results]
     for number, result in enumerate(asked.results):
@@ -52,7 +54,7 @@ def _rules(asked: Specification) -> Iterator[Rule]:
             yield is_wrong, ("results", number, *field), problem
 
 
-def _rules_of_column(column: Column, asked: Specification) -> Iterator[Rule]:
+def _rules_of_column(column: Column, asked: Specification, understood: bool) -> Iterator[Rule]:
     categories, codes, labels = column.listed or [], asked.codes(column), column.labels
     named: dict[str, list[str]] = {
         "categories": categories,
@@ -79,7 +81,8 @@ def _rules_of_column(column: Column, asked: Specification) -> Iterator[Rule]:
     counted = [*categories, column.counted_nulls, column.counted_unknown]
     for value, label in column.recoded.items():
         yield (
-            value in categories or (column.listed is not None and label not in counted),
+            understood
+            and (value in categories or (column.listed is not None and label not in counted)),
             ("recode",),
             f"{{{value!r}: {label!r}}}: must lead from a value that is no category to one, or to"
             " the label of nulls or unknown.",

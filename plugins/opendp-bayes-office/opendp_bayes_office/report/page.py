@@ -9,11 +9,13 @@ import polars as pl
 from opendp_bayes import Survey
 from opendp_bayes.display.wording import at_most, in_plain_words
 from opendp_bayes_office.report.report_document import Report
-from opendp_bayes_office.report.specification import Column, Result
+from opendp_bayes_office.report.specification import Column, Result, Specification
 from opendp_bayes_office.report.statements import counted, methods, named
 
 #: Probability of the intervals, and for the ε that a ρ implies, an example of a δ.
 LEVEL, DELTA = 0.95, 1e-6
+#: What quantiles are called.
+_QUARTILES = {0.25: "Lower quartile", 0.5: "Median", 0.75: "Upper quartile"}
 #: The most rows of a result that are shown.
 _MOST_ROWS = 1000
 
@@ -75,7 +77,11 @@ def _section(report: Report, number: int) -> dict[str, Any]:
         "left": max(frame.height - _MOST_ROWS, 0),
         "end": f"{100 * end:.2g} %" if percent else f"{end:.2g}",
         "grouped": any(group is not None for group in groups),
-        "notes": [*([] if asked is None or result is None else counted(asked, result)), *notes],
+        "notes": [
+            *([] if asked is None or result is None else counted(asked, result)),
+            *([] if asked is None or result is None else _quantiles(release, asked, result)),
+            *notes,
+        ],
         "loss": _loss(release),
         "mechanism": in_plain_words(getattr(release, "mechanism", None) or release.discovery.law),
     }
@@ -119,6 +125,22 @@ def _shares(posterior: Any, answered: bool) -> pl.DataFrame:
         for row, other in zip(shares.iter_rows(), others, strict=True)
     ]
     return pl.DataFrame(rows, ["mean", "lower", "upper", "among_all"], orient="row")
+
+
+def _quantiles(release: Any, asked: Specification, result: Result) -> Iterator[str]:
+    """The quartiles of one column whose categories are in order."""
+    if not result.ordered or len(result.columns) > 1 or result.by is not None or result.merge:
+        return
+    column = asked.columns[result.columns[0]]
+    quantiles = release.posterior.quantiles(list(_QUARTILES))
+    for level, quantile in quantiles.items():
+        lower, upper = (named(column, end) for end in quantile.interval(LEVEL))
+        yield (
+            f"{_QUARTILES[level]}: {named(column, quantile.category)}, and with probability"
+            f" {100 * LEVEL:.6g} % between {lower} and {upper}."
+        )
+    if quantiles.warning:
+        yield quantiles.warning
 
 
 def _rows(

@@ -282,7 +282,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--epsilon 1",
-            r"categories=None: .*does not say publicly",
+            r"--categories: .*does not say publicly",
         ),
         (
             "vote",
@@ -355,7 +355,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--by vote --epsilon 1",
-            "does not say publicly which groups",
+            "does not say publicly which categories",
         ),
         ("enum", "--by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum", "--by enum --epsilon 1", r"by='enum': is a column that is asked for"),

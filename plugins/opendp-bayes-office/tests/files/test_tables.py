@@ -400,6 +400,31 @@ def test_empty_rows_are_no_records(tmp_path):
     assert "is for CSV, and x.xlsx is a workbook" in said
 
 
+def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
+    """Excel keeps a time alone as that of a day before its first, and a day as its midnight."""
+    path = tmp_path / "cells.xlsx"
+    with xlsxwriter.Workbook(path) as book:
+        sheet = book.add_worksheet()
+        day, time = (book.add_format({"num_format": of}) for of in ("yyyy-mm-dd", "hh:mm"))
+        sheet.write_datetime(0, 0, datetime.datetime(2026, 5, 1), day)
+        for row, value in enumerate((datetime.time(12, 30), datetime.time(0, 0)), 1):
+            sheet.write_datetime(row, 0, value, time)
+        sheet.write_datetime(3, 0, datetime.datetime(2026, 5, 1, 12, 30), day)
+        sheet.write_number(4, 0, -0.0)
+        sheet.write_formula(5, 0, "=1/0", None, "#DIV/0!")
+        sheet.write_rich_string(6, 0, "y", book.add_format({"bold": True}), "es")
+        sheet.set_row(6, None, None, {"hidden": True})
+    frame = texts(path)
+    assert frame["2026-05-01"].to_list() == [
+        "12:30:00",
+        "00:00:00",
+        "2026-05-01 12:30:00",
+        "0",
+        None,  # a record, whose only cell is an error
+        "yes",
+    ]
+
+
 def test_cells_of_open_document_are_repeated_and_times_are_written_alike(tmp_path):
     from odf.opendocument import OpenDocumentSpreadsheet
     from odf.table import Table, TableCell, TableRow
@@ -556,15 +581,68 @@ UNDERSTOOD: dict[str, tuple[str, str, dict[str, int]]] = {
 }
 
 
+@pytest.mark.parametrize("extension", ["sav", "dta"])
+@pytest.mark.parametrize("name", UNDERSTOOD)
+def test_a_code_that_the_file_describes_is_understood_as_its_label(name, extension, tmp_path):
+    head, column, wanted = UNDERSTOOD[name]
+    path = coded(tmp_path / f"x.{extension}")
+    assert asked_of(path, f"labels = true\n{head}", "vote", column) == wanted
+
+
+def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(tmp_path):
+    path = coded(tmp_path / "x.sav")
+    question = path.with_name("question.toml")
+    head = 'title = "T"\nlabels = true\n[privacy]\nepsilon = 1e5\ndelta = 1e-8\n'
+
+    def asked(rest: str) -> Any:
+        question.write_text(head.replace("\ndelta = 1e-8", "") + rest)
+        return json.loads(run("run", question, path, "-o", "-"))
+
+    found = asked(
+        '[columns.vote]\ncategories = [1, 2]\nunknown = "DROP"\n[columns.party]\ncategories = ["b"]'
+        '\n[[results]]\ncolumn = "vote"\nby = "party"\n'
+    )
+    assert "Blue" in json.dumps(found, ensure_ascii=False)
+    found = asked(
+        "[columns.vote]\ncategories = [1, 2, 3]\nunknown = 'DROP'\n[[results]]\n"
+        'column = "vote"\nmerge = { a = [1, "2"], b = [3] }\n'
+    )
+    assert found["drawn"][:2] == [3, 3]
+    question.write_text(
+        head + '[columns.vote]\ncategories = "discover"\nalways = [1]\n[[results]]\ncolumn = "vote"'
+    )
+    assert "red" in run("run", question, path, "-o", "-")
+
+
 #: What is refused before a record is read: a code that can never be there, and what is one value.
 NEVER: dict[str, tuple[str, str, str]] = {
     "a text of numbers": ("", 'null_values = ["NA"]', "null_values='NA': can never be a value in"),
     "a point": ("", 'null_values = ["-9.0"]', "null_values='-9.0': can never be a value in this"),
     "a category": ("null_values = [1]", "categories = [2, 'red']", "'red' is also in null_values"),
     "recoded": ("", 'null_values = [1]\nrecode = { "red" = 2 }', "'red' is also in null_values"),
-    "twice": ("", "categories = [1, 'red']", "must all be different"),
+    "twice": ("", "categories = [1, 'red']", "must not repeat a label"),
     "recoded twice": ("", 'recode = { "1" = 2, red = 3 }', "'red': is 'red' by the file, which is"),
 }
+
+
+@pytest.mark.parametrize("name", NEVER)
+def test_what_can_never_be_there_or_is_one_value_is_refused(name, tmp_path):
+    head, column, message = NEVER[name]
+    path = coded(tmp_path / "x.sav")
+    said = asked_of(path, f"labels = true\n{head}", "vote", column, code=2)
+    assert message in " ".join(said.split())
+
+
+def test_a_text_that_is_a_code_and_the_label_of_another_one_is_refused(tmp_path):
+    path = tmp_path / "x.sav"
+    people = pd.DataFrame({"vote": [1.0, 2.0, 2.0]})
+    pyreadstat.write_sav(people, str(path), variable_value_labels={"vote": {1: "2", 2: "two"}})
+    said = asked_of(path, "labels = true", "vote", 'categories = ["2"]', code=2)
+    assert "'2': is a code, and the label" in " ".join(said.split())
+    found = asked_of(path, "labels = true", "vote", "categories = [1, 2]")
+    assert found == {"2": 1, "two": 2, "other": 0}
+    said = asked_of(path, 'labels = true\nnull_values = ["NA"]', "vote", code=2)
+    assert "x.sav: null_values='NA': can never be" in said
 
 
 def test_two_columns_of_one_name_are_refused_by_every_door(tmp_path):

@@ -115,3 +115,34 @@ def test_shares_are_of_those_who_answered_with_the_missing_beside_them(
         assert shares == pytest.approx([scale * share for share in expected], abs=0.2 * scale)
         note = "" if whole else " of all records"
         assert [row[-5] for row in table[3:5]] == [f"no answer{note}", f"any other value{note}"]
+
+
+ORDERED = """
+title = "Ages"
+privacy = { epsilon = 50.0 }
+[columns.age]
+categories = ["18-39", "40-64", "65+"]
+labels = ["young", "middle", "old"]
+nulls = "unknown"
+[[results]]
+column = "age"
+ordered = ["age"]
+[[results]]
+column = "age"
+title = "Not in order"
+"""
+
+
+def test_ordered_categories_have_quartiles_that_leave_out_who_gave_no_answer(
+    tmp_path: Path,
+) -> None:
+    counts = {"18-39": 600, "40-64": 300, "65+": 100, None: 3000}
+    frame = pl.DataFrame({"age": [age for age, number in counts.items() for _ in range(number)]})
+    report = made(ORDERED, frame, tmp_path)
+    page = Page(rendered(report))
+    said = " ".join(" ".join(page.text.values()).split())
+    assert said.count("Median: young") == 1
+    assert "Lower quartile: young" in said
+    assert "Upper quartile: middle, and with probability 95 % between middle and middle." in said
+    median = report.survey.releases[0].posterior.quantiles([0.5])[0.5]
+    assert median.category == "18-39"
