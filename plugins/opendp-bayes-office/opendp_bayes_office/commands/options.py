@@ -39,6 +39,13 @@ Sheet = Annotated[
         help="The sheet of a workbook; it may be left out where there is one.", rich_help_panel=DATA
     ),
 ]
+SkipRows = Annotated[
+    int,
+    typer.Option(
+        help="Rows of a CSV file or sheet below the names that are no records.",
+        rich_help_panel=DATA,
+    ),
+]
 Glob = Annotated[
     bool,
     typer.Option(

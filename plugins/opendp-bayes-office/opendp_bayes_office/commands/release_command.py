@@ -107,6 +107,7 @@ def release(
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    skip_rows: options.SkipRows = 0,
     glob: options.Glob = False,
     prior: Annotated[
         str,
@@ -275,6 +276,7 @@ def release(
         "separator": separator,
         "encoding": encoding,
         "sheet": sheet,
+        **({"skip_rows": skip_rows} if skip_rows else {}),
         **({"glob": True} if glob else {}),  # which an owner may have stated
         "privacy": {name: value for name, value in privacy.items() if value is not None},
         "columns": columns,

@@ -223,6 +223,7 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
         ("separator", ("CSV",)),
         ("encoding", ("CSV", *STATISTICAL)),
         ("blank_lines", ("CSV",)),
+        ("skip_rows", ("CSV", WORKBOOK)),
         ("labels", ("SAS",) if isinstance(how.labels, str) else LABELLED),
         ("sheet", (WORKBOOK,)),
     ):
@@ -279,7 +280,7 @@ def _table(found: Source) -> Table:
     if found.kind == WORKBOOK:
         from opendp_bayes_office.files.workbooks import workbook_table
 
-        return workbook_table(found.path, found.name, found.how.sheet)
+        return workbook_table(found.path, found.name, found.how.sheet, found.how.skip_rows)
     of: Any = (found.path, found.name, found.kind, found.encoding)
     return statistical_table(*of, labels=found.how.labels)
 
@@ -299,6 +300,8 @@ def _text(found: Source) -> Iterator[Source]:
             stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
             text = opened.enter_context(decoded(stream, found.encoding))
             header, said = header_of(text)
+            for _ in range(how.skip_rows):
+                header_of(text)
         usual = "\t" if found.extension.startswith(".tsv") else ","
         try:
             separator = found.separator or as_separator(said or usual, found.encoding)
@@ -445,11 +448,6 @@ def _cleaned(found: Source, name: str, known: ColumnKind, steps: Steps) -> pl.Ex
     return label.cast(pl.Enum([of for of in declared if of not in codes]), strict=False)
 
 
-def _has(found: Source, column: str, mark: str) -> bool:
-    """True if the only column of a file is several of which one is meant, with a mark between."""
-    return len(found.header) == 1 and column in found.header[0].split(mark)
-
-
 def _refuse_absent(found: Source, schema: pl.Schema, column: str) -> None:
     """Raise `FileError` for a column that is not there. Without a header line the names are
     somebody's record, so they are not shown.
@@ -463,7 +461,9 @@ def _refuse_absent(found: Source, schema: pl.Schema, column: str) -> None:
         near = (
             " A name there differs from it in nothing but blanks around it or the form of Unicode."
         )
-    elif mark := next((mark for mark in ";\t|" if _has(found, column, mark)), None):
+    elif len(found.header) == 1 and (
+        mark := next((mark for mark in ";\t|" if column in found.header[0].split(mark)), None)
+    ):
         near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}."
     elif meant(column, schema):
         near = " There is a similar name; check capitals and blanks."

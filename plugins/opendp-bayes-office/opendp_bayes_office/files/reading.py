@@ -51,6 +51,10 @@ class Reading(Part, frozen=True, kw_only=True):
         Literal["skip", "null"],
         says("An empty line of CSV is no record (skip), or one without a value (null)."),
     ] = "skip"
+    skip_rows: Annotated[
+        int,
+        msgspec.Meta(ge=0, description="Rows of CSV or a sheet below the names, no records."),
+    ] = 0
     labels: Annotated[
         bool | str,
         says(
@@ -78,6 +82,7 @@ class Reading(Part, frozen=True, kw_only=True):
             self.labels and f"Codes are read as their value labels{catalogue}.",
             self.trim and "Blanks around texts are left out.",
             self.null_values and f"What reads {_either(self.null_values)} is no value.",
+            self.skip_rows and f"Rows below the names that are no records: {self.skip_rows}.",
             self.blank_lines == "null" and "Empty lines are records without a value.",
         ]
         for name, steps in columns.items():

@@ -47,7 +47,7 @@ class Workbook:
     rows: Callable[[str], Iterator[Row]]
 
 
-def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
+def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0) -> Table:
     """The table of a sheet of a workbook, whose first row that is not empty names the columns.
 
     An empty row is no record: a sheet ends with its last cell, so that one record there decides how
@@ -61,6 +61,8 @@ def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
         What messages call it.
     sheet : str or None
         Its name; None for the only one.
+    skip_rows : int, default 0
+        Rows below the names that are no records.
 
     Raises
     ------
@@ -84,7 +86,7 @@ def workbook_table(path: Path, file: str, sheet: str | None) -> Table:
     header = tuple(named.get(column, "") for column in range(max(named) + 1))
 
     def batches() -> Iterator[pl.DataFrame]:
-        records = _in_batches(islice(book.rows(sheet), 1, None), len(header))
+        records = _in_batches(islice(book.rows(sheet), 1 + skip_rows, None), len(header))
         while (batch := withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
             yield batch
 

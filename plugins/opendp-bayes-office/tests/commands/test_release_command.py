@@ -144,6 +144,17 @@ def test_malformed_csv_lines_do_not_decide_whether_a_release_succeeds(tmp_path: 
     assert released(file, "--column", "vote", "--categories", "a,b", *EXACT).counts == (1, 1, 1)
 
 
+@pytest.mark.parametrize("extension", ["csv", "xlsx"])
+def test_rows_below_the_names_may_be_no_records(extension: str, tmp_path: Path) -> None:
+    """As survey tools write them, in one of which a line ends between quotes."""
+    path = tmp_path / f"tool.{extension}"
+    frame = pl.DataFrame({"vote": ["Your\nvote?", "id", "a", "b", "a", "a"], "x": list("qqrstu")})
+    frame.write_csv(path) if extension == "csv" else frame.write_excel(path)
+    for skipped, others in ((2, 0), (0, 2)):
+        options = ("--categories", "a,b", "--column", "vote", "--skip-rows", skipped)
+        assert released(path, *options, *EXACT).counts == (3, 1, others)
+
+
 def test_labels_may_be_quoted(tmp_path: Path) -> None:
     file = tmp_path / "names.csv"
     file.write_text('name\n"Smith, J"\nDoe\nDoe\n')
