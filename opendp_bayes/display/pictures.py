@@ -56,7 +56,7 @@ class Panel:
     title: str
     rows: Sequence[str]
     series: Mapping[str, Floats]
-    axis: str = "Probability"
+    axis: str = "Share"
     places: Sequence[str] = ()
     starts_at_0: bool = True
 

@@ -3,7 +3,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +63,7 @@ def plot_estimates(
     frame: "pl.DataFrame", guarantee: PrivacyGuarantee, ax: "Axes | None", title: str | None
 ) -> "Axes":
     """The panel of shares of a result."""
-    panel = replace(panel_of(frame), axis="Share")
+    panel = panel_of(frame)
     return plot_panel(panel, in_lines(guarantee), ax, title)
 
 

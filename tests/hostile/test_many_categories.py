@@ -109,7 +109,7 @@ def test_pictures_draw_the_first(pictures: None) -> None:
     start = time.process_time()
     ax = released(300).plot()
     assert len(ax.get_yticklabels()) == 100
-    assert ax.get_xlabel() == "Probability (the first 100 of 300 rows)"
+    assert ax.get_xlabel() == "Share (the first 100 of 300 rows)"
     figure = ob.Survey(("q",), (released(300),)).plot()
     assert figure.findobj(lambda part: "the first 100 of 300 rows" in str(part))
     cells = tuple((f"a{i}", f"b{j}") for i in range(110) for j in range(2))

@@ -68,7 +68,7 @@ def test_it_says_what_it_shows() -> None:
             " public."
         ),
         "$Vote_",
-        "Probability",
+        "Share",
     ):
         assert part in shown
 
@@ -134,7 +134,7 @@ def test_of_many_panels_and_rows_the_first_are_drawn_and_the_scale_is_one() -> N
     assert sum(ax.axison for ax in figure.axes) == 100
     assert [ax.get_xlim()[1] for ax in figure.axes[:100]] == pytest.approx([12.72] * 100)
     assert len(figure.axes[1].get_yticklabels()) == 100
-    assert figure.axes[1].get_xlabel() == "Probability (the first 100 of 150 rows)"
+    assert figure.axes[1].get_xlabel() == "Share (the first 100 of 150 rows)"
     assert figure.axes[0].get_xlabel() == "Records"
 
 
