@@ -2,7 +2,6 @@
 than a query can answer is refused at once, before data are read.
 """
 
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -199,32 +198,29 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
 @pytest.mark.parametrize(
     ("columns", "results", "message"),
     [
-        ({"a": TOO_MANY}, ['column = "a"'], rf"results\[?0?.* makes {TOO_MANY} categories"),
-        ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "makes 160000 categories or cells"),
-        ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "makes 160000 categories or cells"),
+        ({"a": TOO_MANY}, ['column = "a"'], rf"would be {TOO_MANY} categories"),
+        ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "would be 160801 categories or cells"),
+        ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "would be 160400 categories or cells"),
         (
             {"a": 20_000},
             [f'column = "a"\ntitle = "{n}"' for n in range(3)],
-            "makes 60000 categories or cells",
+            "would be 60003 categories or cells",
         ),
         (
             {"a": 2},
             [f'column = "a"\ntitle = "{n}"' for n in range(300)],
-            f"results: are 300; must be at most {MOST_RESULTS}",
+            f"are 300 results; must be at most {MOST_RESULTS}",
         ),
     ],
 )
 def test_specifications_are_refused_too(
     columns: dict[str, int], results: list[str], message: str, tmp_path: Path
 ) -> None:
-    text = specification(columns, results)
-    start = time.process_time()
-    with pytest.raises(ValueError, match=message):
-        read_specification(text)
-    assert time.process_time() - start < 20
     file = tmp_path / "s.toml"
-    file.write_text(text)
-    assert re.search(message, run("run", file, "--dry-run", code=2))
+    file.write_text(specification(columns, results))
+    start = time.process_time()
+    assert message in run("run", file, "--dry-run", code=2)
+    assert time.process_time() - start < 20
 
 
 def test_as_many_as_the_limit_are_asked_for() -> None:
