@@ -411,6 +411,21 @@ def test_loss_of_with_a_delta() -> None:
     assert pure.epsilon < 0.7 * proven.epsilon
 
 
+def test_a_proven_bound_uses_its_delta_and_looks_at_no_pairs() -> None:
+    """Also of an exponential mechanism, whose exact ε stays what it is without δ."""
+    public: Any = {"size": 30, "prior": np.array([1.0, 1.0])}
+    for mechanism in (HellingerExponential(0.2), LaplaceParameters(1.0)):
+        setting = Setting.of(mechanism, 30, (1.0, 1.0))
+        spent = loss_of(setting, 1, delta=0.05, accounting="proven")
+        pure = mechanism.proven_loss(1, **public)
+        assert spent.epsilon < pure.epsilon
+        assert spent.delta == 0.05
+        curve = module.curve_of(setting, Distance.of(1), "proven")
+        assert (curve.loss, curve.pairs) == (pure, None)
+        assert spent.epsilon == curve.epsilon(0.05)
+        assert module.curve_of(setting, Distance.of(1)).pairs
+
+
 @pytest.mark.parametrize("d_in", [1, 2, 5])
 def test_the_proven_bound_with_a_delta_states_it(d_in: int) -> None:
     """Where more is proven than the bounds without δ imply: ε and δ hold together."""
@@ -485,9 +500,10 @@ def test_the_range_alone_bounds_the_concentrated_loss_where_divergences_take_lon
     assert loss.rho == pytest.approx(loss.range**2 / 8, rel=1e-15)
 
 
-def test_worst_pair() -> None:
-    """Its own log-ratio is the exact loss; near the edge, where neighbours differ most."""
-    mechanism, size, prior = HellingerExponential(0.5), 20, (1.0, 1.0)
+@pytest.mark.parametrize("prior", [(1.0, 1.0), (20.0, 1.0)])
+def test_worst_pair(prior: tuple[float, float]) -> None:
+    """Its own log-ratio is the exact loss; at the edge where neighbours differ most."""
+    mechanism, size = HellingerExponential(0.5), 20
     worst = worst_pair(Setting.of(mechanism, size, prior))
     assert worst is not None
     _, p = mechanism.log_pmf(worst.first, prior)

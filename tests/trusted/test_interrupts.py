@@ -65,6 +65,14 @@ def test_blocks_may_be_nested() -> None:
     assert reached == ["inner", "outer"]
 
 
+def test_nothing_is_held_back_where_nothing_is_deferred() -> None:
+    reached = []
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        strike()
+        reached.append("not reached")
+    assert not reached
+
+
 def test_without_an_interrupt_nothing_happens() -> None:
     with deferred_interrupts(), interruptible():
         pass
