@@ -42,4 +42,4 @@ def no_queries(context: dp.Context, frame: pl.LazyFrame) -> None:
     ob.posterior(frame, "vote")  # type: ignore[call-overload]
     ob.posterior(context, "vote")  # type: ignore[call-overload]
     ob.posterior(context.query(), "vote", gamma=[0.2])  # type: ignore[call-overload]
-    ob.posterior(context.query(), "vote").release()["north"]  # type: ignore[index]
+    ob.posterior(context.query(), "vote").release().keys()  # type: ignore[attr-defined]
