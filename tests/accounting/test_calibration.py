@@ -3,7 +3,7 @@ the stated guess.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -21,6 +21,7 @@ from opendp_bayes.mechanisms import (
     hellinger_distance,
 )
 from opendp_bayes.mechanisms.neighbours import ONE_RECORD
+from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers.sweeps import some_of
 
@@ -326,3 +327,21 @@ def test_the_profile_is_asked_for_a_smaller_epsilon(monkeypatch: pytest.MonkeyPa
     relative = calibration.relative_loss(epsilon=0.7, delta=0.25)(setting, ONE_RECORD, "exact")
     assert relative == 2.0
     assert 0.7 * (1 - 2e-9) <= asked[0] <= 0.7 * (1 - 1e-9)
+
+
+@dataclass(frozen=True)
+class Spendthrift(LaplaceParameters):
+    """A mechanism of a plugin that proves a small ε with a larger δ than it was asked for."""
+
+    name = "spendthrift"
+
+    def proven_loss(self, *arguments: Any, delta: float = 0.0, **public: Any) -> PrivacyLoss:
+        loss = super().proven_loss(*arguments, **public)
+        return replace(loss, epsilon=loss.epsilon / 100, delta=0.5) if delta else loss
+
+
+def test_a_bound_with_a_larger_delta_than_was_asked_for_is_not_used() -> None:
+    budget: dict[str, Any] = {"size": 9, "prior": BETA_ONE, "epsilon": 1.0, "delta": 1e-6}
+    honest = calibrate(LaplaceParameters(1.0), accounting="proven", **budget)
+    found = calibrate(Spendthrift(1.0), accounting="proven", **budget)
+    assert found.scale == pytest.approx(honest.scale, rel=1e-6)
