@@ -65,7 +65,7 @@ def test_the_cells_of_the_quarto_page_run(saved: Path) -> None:
     assert len(cells) == 2
     assert eval(inline, names) == "0.4"  # noqa: S307
     assert names["survey"] == SURVEY
-    assert len(names["figure"].axes) == 3
+    assert sum(ax.axison for ax in names["figure"].axes) == 3
     assert yaml_keys(page) == ["title", "format", "jupyter"]
 
 

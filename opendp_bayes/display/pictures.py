@@ -256,5 +256,6 @@ def _name_colours(ax: "Axes") -> None:
 
 def _highest(panel: Panel) -> float:
     """The right end of an axis that starts at 0: of probabilities 1 at most."""
-    highest = max((float(np.nanmax(of[:, :MOST_DRAWN])) for of in panel.series.values()), default=1)
+    drawn = [of[:, :MOST_DRAWN] for of in panel.series.values()]
+    highest = max((float(np.nanmax(of)) for of in drawn if of.size), default=1)
     return min(1.0, 1.06 * highest) if 0 < highest <= 1 else 1.06 * highest or 1.0

@@ -89,11 +89,11 @@ def estimates_table(frame: "pl.DataFrame", level: float) -> Table:
 
 def decimals_of(lower: Sequence[float], upper: Sequence[float]) -> int:
     """Decimals that give the narrowest interval two digits, and the widest no more than three; of
-    probabilities three at least.
+    probabilities three at least. What is certain asks for none.
     """
-    widths = [max(b - a, _LEAST_WIDTH) for a, b in zip(lower, upper, strict=True)]
+    widths = [b - a for a, b in zip(lower, upper, strict=True) if b - a > _LEAST_WIDTH]
     if not widths:
-        return 3
+        return 0 if max(upper, default=1) > 1 else 3
     narrowest, widest = (1 - math.floor(math.log10(end)) for end in (min(widths), max(widths)))
     return max(3 if max(upper) <= 1 else 0, min(narrowest, widest + 1))
 

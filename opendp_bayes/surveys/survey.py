@@ -181,7 +181,9 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
             Unless `0 < level < 1` and `columns` is at least 1.
         """
         columns, level = as_size(columns, "columns", "columns"), as_level(level)
-        panels = [panel_of(one.estimates(level), name) for name, one in self.items()]
+        panels = [
+            panel_of(one.estimates(level), _panel_title(name, one)) for name, one in self.items()
+        ]
         sentences = (
             f"{self._together()} Means with {100 * level:.6g} % intervals, which take the noise"
             " into account."
@@ -266,3 +268,11 @@ def _headed(table: Table, name: str) -> Table:
     """Put the name of its question before every row of a table."""
     rows = [(name, *row) for row in table.rows]
     return replace(table, headings=("Question", *table.headings), rows=rows, texts=table.texts + 1)
+
+
+def _panel_title(name: str, result: Any) -> str:
+    """The name of a question; of values that were discovered without the number of all others, that
+    the shares are of those shown.
+    """
+    of_all = getattr(result, "rest", "of listed categories") is not None
+    return name if of_all or isinstance(result, GroupedRelease) else f"{name}: of those shown"

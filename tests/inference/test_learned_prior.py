@@ -510,7 +510,7 @@ def test_repr_and_what_was_learned(posterior):
 
 def test_a_seed_determines_the_posterior():
     drawn, options = (3, 9, 4), {"of": {"cells": ("a", "b", "c"), "axes": ()}}
-    means = [learned(drawn, seed=seed, **options).mean() for seed in (1, 1, 2)]
+    means = [learned(drawn, random_state=seed, **options).mean() for seed in (1, 1, 2)]
     assert np.all(means[0] == means[1])
     assert np.all(means[0] != means[2])
 

@@ -204,7 +204,7 @@ def test_refuses_what_is_no_prior():
         release.pooled(m_prior=[1.0, -1.0])
     with pytest.raises(ValueError, match=r"^ess=0: .*between 1 and .* draws"):
         release.pooled(ess=0)
-    with pytest.raises(ValueError, match=r"^draws=0: .*between 1 and .* draws"):
+    with pytest.raises(ValueError, match=r"^size=0: .*between 1 and .* draws"):
         release[0].posterior.sample(0)
 
 

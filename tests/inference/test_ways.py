@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters
-from opendp_bayes.inference import ways
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
@@ -62,7 +61,7 @@ def test_nothing_is_computed_before_it_is_asked_for(release, monkeypatch):
     def computed(*given, **options):
         raise AssertionError
 
-    monkeypatch.setattr(ways.CountsGivenNoise, "of", computed)
+    monkeypatch.setattr(CountsGivenNoise, "of", computed)
     check_posterior(made)
     assert is_quick(made)
     with pytest.raises(AssertionError):

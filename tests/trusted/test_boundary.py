@@ -511,7 +511,7 @@ def test_a_plugin_with_an_impossible_map_makes_no_measurement(name, measure):
 
 
 def test_a_plugin_s_map_is_checked_when_it_is_used():
-    measurement = posterior() >> ob.m.then_mechanism(
+    measurement = posterior(100) >> ob.m.then_mechanism(
         PURE, Plugin(1.0, lambda d: math.nan if d == 5 else float(d))
     )
     assert measurement.map(4) == 4.0

@@ -255,7 +255,7 @@ UNORDERED = [
     lambda data: data.map_batches(lambda frame: frame),
     lambda data: data.select(pl.all().sort_by("group")),
     lambda data: data.select(pl.all().shuffle(seed=1)),
-    lambda data: data.select(pl.all().sample(fraction=1.0, shuffle=True, random_state=1)),
+    lambda data: data.select(pl.all().sample(fraction=1.0, shuffle=True, seed=1)),
     lambda data: data.select(each=pl.struct(pl.all()).unique()).unnest("each"),
     lambda data: data.sort("group").filter(C("age") > -1),
     lambda data: data.select(pl.all().shuffle(seed=1)).filter(C("age") > -1),

@@ -37,7 +37,7 @@ def table(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Any:
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
-    FRAME.sample(fraction=1, shuffle=True, random_state=1).write_parquet(path)
+    FRAME.sample(fraction=1, shuffle=True, seed=1).write_parquet(path)
     return frame_in(request.param, path)
 
 

@@ -295,10 +295,14 @@ def before_reading(
     yield from asked.sentences(columns)
     for result in asked.results:
         yield from counted(asked, result)
-    for heading, categories in summary.select("question", "categories").rows():
-        if "Enum" in categories:
-            yield f"Categories of {heading}: {categories}."
-    names = [] if found is None else list(found.schema())
+    schema: Any = {} if found is None else found.schema()
+    said = dict(summary.select("question", "categories").rows())
+    for result in asked.results:
+        categories = said.get(result.heading, "")
+        of_type = [schema.get(name) for name in result.used if columns[name].categories is None]
+        if "Enum" in categories and set(of_type) != {pl.Boolean()}:
+            yield f"Categories of {result.heading}: {categories}."
+    names = list(schema)
     for name in columns:
         if any(twins([name, other]) for other in names):
             yield (

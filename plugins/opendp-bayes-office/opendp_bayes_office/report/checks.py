@@ -143,7 +143,9 @@ def _rules_of_result(result: Result, asked: Specification) -> Iterator[Rule]:
     for name in result.columns:
         column = columns[name]
         yield (
-            joint and (column.counted_nulls is None or column.unknown == DROP),
+            joint
+            and asked.privacy.size is None
+            and (column.counted_nulls is None or column.unknown == DROP),
             ("column",),
             f"={name!r}: leaves records out, and joint takes tables of the same records; name a"
             f" category for them under [columns.{name}], such as nulls = 'missing'.",
