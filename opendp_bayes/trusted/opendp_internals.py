@@ -6,23 +6,35 @@ for each, and names what is gone.
 """
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import polars as pl
 from opendp.context import Context, Query
 from opendp.domains import _lazyframe_from_domain
-from opendp.extras._utilities import to_then
+from opendp.extras import _utilities
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery, _series_domain_from_field
 from opendp.mod import GLOBAL_FEATURES, Domain, Measure
 
-__all__ = ["GLOBAL_FEATURES", "to_then"]
+__all__ = ["GLOBAL_FEATURES"]
 
 #: Text in errors of OpenDP where a queryable is answering already, where its number of queries is
 #: used up, and where a share of its budget is too small.
 BUSY, USED_UP, TOO_SMALL = "one query at a time", "out of queries", "insufficient budget"
 #: The message of a callback of ours, in the account that OpenDP gives of it.
 RAISED_BY_CALLBACK = re.compile(r"^RuntimeError: (.*)$", re.MULTILINE)
+
+
+def to_then(constructor: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the `then_x` of a constructor, as OpenDP makes its own.
+
+    Parameters
+    ----------
+    constructor : Callable
+        Takes the input domain and metric first.
+    """
+    return _utilities.to_then(constructor)
 
 
 class Parts(NamedTuple):
