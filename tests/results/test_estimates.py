@@ -8,6 +8,7 @@ from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, Release
+from opendp_bayes.display.tables import decimals_of
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.results.estimates import (
@@ -187,7 +188,7 @@ def test_what_is_quick_is_so_together() -> None:
         (0.3, "0.100 to 0.400"),
         (0.014, "0.100 to 0.114"),
         (0.0024, "0.1000 to 0.1024"),
-        (0.0, "0.1000 to 0.1000"),
+        (0.0, "0.100 to 0.100"),
     ],
 )
 def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str) -> None:
@@ -218,3 +219,9 @@ def test_says_little_where_the_prior_is_hardly_changed(
     assert is_little == bool(np.all(estimate.std > 0.9 * before))
     assert says_little(release, estimate) == is_little
     assert not says_little(changed(release, prior=(1.0,) * 3, learned_prior=True), estimate)
+
+
+def test_certain_counts_have_no_decimals_and_ask_for_none() -> None:
+    assert decimals_of([90.0, 7.0], [90.0, 7.0]) == 0
+    assert decimals_of([90.0, 7.0], [90.0, 12.0]) == decimals_of([7.0], [12.0]) == 1
+    assert decimals_of([], []) == 3
