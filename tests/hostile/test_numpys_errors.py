@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import opendp.prelude as dp
 import polars as pl
@@ -133,6 +134,7 @@ def test_no_member_of_a_result_fails(tmp_path: Path) -> None:
                         for of in signature.parameters
                     }
                     outcome(lambda: called(result, name, arguments))  # noqa: B023
+                    plt.close("all")
 
 
 def of_a_release(function: Callable[[Any], Any]) -> Callable[[], Any]:
