@@ -1,7 +1,7 @@
 """Promises, mechanisms and bounds in words, for tables, pages and pictures."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
@@ -40,36 +40,6 @@ def label_said(label: object) -> str:
     if len(text) > _LONGEST_LABEL:
         text = f"{text[:_LONGEST_LABEL]} … ({len(text)} characters)"
     return text if text and text.isprintable() and text == text.strip() else repr(text)
-
-
-def where_counted(
-    fates: Mapping[str, tuple[list[str], list[str]]], records: str, *, say_columns: bool
-) -> str:
-    """Write a sentence on the fate of records: for every fate, the columns without a value and
-    those with another value, whose records have it.
-
-    Examples
-    --------
-    >>> where_counted({"are left out": (["a"], [])}, "Rows", say_columns=False)
-    'Rows without a value are left out.'
-    """
-    said = (f"{_of_records(*of, say_columns)} {fate}" for fate, of in fates.items())
-    return f"{records} {'; those '.join(said)}."
-
-
-def _of_records(nulls: list[str], unknown: list[str], say_columns: bool) -> str:
-    """Describe the records that have no value in a column of `nulls`, or a value that is no
-    category in a column of `unknown`.
-    """
-
-    def of(names: list[str]) -> str:
-        return f" of {listed(names, 'or')}" if say_columns else ""
-
-    without = f"without a value{of(nulls)}" if nulls else ""
-    if nulls == unknown:
-        return f"{without} or with one that is no category"
-    other = f"with a value{of(unknown)} that is no category" if unknown else ""
-    return " or ".join(filter(None, (without, other)))
 
 
 def listed(parts: Sequence[str], last: str) -> str:

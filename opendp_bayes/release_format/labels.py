@@ -186,15 +186,15 @@ def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError
     )
 
 
-def position_of(label: Any, categories: tuple[Any, ...]) -> int:
-    """The place of a label among categories.
+def position_of(label: Any, labels: Sequence[Any], kind: tuple[str, str] = CATEGORIES) -> int:
+    """The place of a label among others, which are what `kind` calls them, one and several.
 
     Raises
     ------
     KeyError
-        For what is no category.
+        For what is none of them.
     """
-    position = place_of(label, categories)
+    position = place_of(label, labels)
     if position is None:
-        raise absent(label, categories, CATEGORIES)
+        raise absent(label, labels, kind)
     return position

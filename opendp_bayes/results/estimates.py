@@ -8,7 +8,6 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.display.sheet import labelled_frame
-from opendp_bayes.display.tables import decimals_of, intervals
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
@@ -36,7 +35,6 @@ class Estimate:
     std: Floats
     lower: Floats
     upper: Floats
-    shown_decimals: int | None = None
 
     @property
     def bounds(self) -> Floats:
@@ -47,21 +45,6 @@ class Estimate:
     def numbers(self) -> dict[str, Floats]:
         """The arrays by name, the columns of a frame."""
         return {"mean": self.mean, "std": self.std, "lower": self.lower, "upper": self.upper}
-
-    @property
-    def decimals(self) -> int:
-        """Those that are to be shown, where they are not given (`decimals_of`)."""
-        if self.shown_decimals is not None:
-            return self.shown_decimals
-        return decimals_of(self.lower.tolist(), self.upper.tolist())
-
-    def shown(self, decimals: int | None = None) -> tuple[list[str], list[str]]:
-        """The means and the intervals, `0.372 to 0.455`, as text with that many decimals;
-        `self.decimals` by default.
-        """
-        decimals = self.decimals if decimals is None else decimals
-        means = [f"{mean:.{decimals}f}" for mean in self.mean]
-        return means, intervals(self.lower.tolist(), self.upper.tolist(), decimals)
 
 
 def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:

@@ -63,8 +63,7 @@ def plot_estimates(
     frame: "pl.DataFrame", guarantee: PrivacyGuarantee, ax: "Axes | None", title: str | None
 ) -> "Axes":
     """The panel of shares of a result."""
-    panel = panel_of(frame)
-    return plot_panel(panel, in_lines(guarantee), ax, title)
+    return plot_panel(panel_of(frame), in_lines(guarantee), ax, title)
 
 
 def plot_release(

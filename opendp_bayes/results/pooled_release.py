@@ -29,7 +29,7 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import estimate_of, grouped_frame
 from opendp_bayes.results.sheets import promised
@@ -75,9 +75,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *self.categories))
 
     def __getitem__(self, key: Key) -> PooledPosterior:
-        place = place_of(key, self._groups)
-        if place is None:
-            raise absent(key, self._groups, ("group", "groups"))
+        place = position_of(key, self._groups, ("group", "groups"))
         counts = self._counts[..., place, :]
         concentrations = Concentrations.of(self._a, counts)
         return PooledPosterior(self.categories, concentrations, self._unordered)

@@ -17,7 +17,7 @@ from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.release_format.document import decoded
-from opendp_bayes.release_format.labels import absent, place_of
+from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.results.figures import panel_of
 from opendp_bayes.results.reader import result_from_json
 from opendp_bayes.results.release import GroupedRelease, Release
@@ -132,10 +132,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
             )
 
     def __getitem__(self, name: str) -> Any:
-        place = place_of(name, self.names)
-        if place is None:
-            raise absent(name, self.names, ("question", "questions"))
-        return self.releases[place]
+        return self.releases[position_of(name, self.names, ("question", "questions"))]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -274,5 +271,5 @@ def _panel_title(name: str, result: Any) -> str:
     """The name of a question; of values that were discovered without the number of all others, that
     the shares are of those shown.
     """
-    of_all = getattr(result, "rest", "of listed categories") is not None
-    return name if of_all or isinstance(result, GroupedRelease) else f"{name}: of those shown"
+    of_shown = hasattr(result, "discovery") and result.rest is None
+    return f"{name}: of those shown" if of_shown else name

@@ -81,6 +81,7 @@ def test_other_releases_arguments_and_seeds_have_other_draws(
         {"ess": 21},
         {"concentration": 2.0},
         {"random_state": 1},
+        {"random_state": np.int64(2)},
     ]
     for number, other in enumerate(others, start=1):
         with kept_beside(file):

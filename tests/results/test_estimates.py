@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
 import opendp_bayes as ob
 from opendp_bayes import KNormParameters, LaplaceParameters, Release
-from opendp_bayes.display.tables import decimals_of
+from opendp_bayes.display.tables import decimals_of, estimates_table, intervals
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.results.estimates import (
@@ -193,12 +194,12 @@ def test_what_is_quick_is_so_together() -> None:
 )
 def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str) -> None:
     """Though not with so many that the widest, here of 0.02, has more than three digits."""
-    lower = np.array([0.1, 0.2])
-    estimate = Estimate(lower, lower, lower, np.array([0.1 + width, 0.22]))
-    means, intervals = estimate.shown()
-    assert intervals[0] == shown
-    assert estimate.shown(2)[0] == ["0.10", "0.20"]
-    assert len(means[1]) == len(means[0]) == shown.index(" ")
+    lower, upper = [0.1, 0.2], [0.1 + width, 0.22]
+    estimates = {"category": ["a", "b"], "mean": lower, "lower": lower, "upper": upper}
+    rows = estimates_table(pl.DataFrame(estimates), 0.95).rows
+    assert rows[0][2] == shown
+    assert len(rows[1][1]) == len(rows[0][1]) == shown.index(" ")
+    assert intervals(lower, lower, 2) == ["0.10 to 0.10", "0.20 to 0.20"]
 
 
 @pytest.mark.parametrize(

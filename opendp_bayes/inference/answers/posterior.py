@@ -67,7 +67,14 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.protocol import is_lawful
 from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
-from opendp_bayes.release_format.labels import CATEGORIES, ByLabel, are_same, place_of, position_of
+from opendp_bayes.release_format.labels import (
+    CATEGORIES,
+    ByLabel,
+    are_same,
+    distinct,
+    place_of,
+    position_of,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -552,7 +559,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
     def _pair(self, name: str, pair: Sequence[Value]) -> tuple[Value, Value]:
         """Two different values of a variable of this table."""
         axis = self.axes.index(name)
-        known = tuple(dict.fromkeys(label[axis] for label in self.categories))  # type: ignore[index]
+        known = tuple(distinct(label[axis] for label in self.categories))  # type: ignore[index]
         places = positions_of(pair, known, name)
         if len(places) != 2:
             raise ValueError(f"{name}={told(pair)}: must be two values of the variable.")

@@ -116,7 +116,8 @@ def kept(
     them apart, the seed last; or what `of_arrays` makes of those that are kept, if there are such.
     """
     kept = _KEPT.get()
-    if kept is None or not isinstance(of[-1], int):  # without a seed others are wanted each time
+    # Without a seed, and of a generator, others are wanted each time.
+    if kept is None or isinstance(of[-1], np.random.Generator | None):
         return drawn()
     facts = version("opendp-bayes"), of, list(map(_facts, releases))
     return kept.of(sha256(repr(facts).encode()).hexdigest()[:32], drawn, of_arrays)

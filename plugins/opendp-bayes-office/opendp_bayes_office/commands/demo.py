@@ -26,6 +26,11 @@ _PARTIES = (
     "Weak Republican",
     "Strong Republican",
 )
+_ANSWERS = {"vote": _VOTES, "party": _PARTIES}
+_QUESTIONS = {
+    "Expected vote, American National Election Study 1996": "vote",
+    "Party identification, same survey": "party",
+}
 _SPECIES = ("Adelie", "Chinstrap", "Gentoo")
 
 _NOTE = (
@@ -105,16 +110,8 @@ def demo(
         # No value is missing, so where such are counted does not matter.
         species = ob.posterior(of_penguins.query(), "species", nulls=_SPECIES[0])
         questions: dict[str, Any] = {
-            "Expected vote, American National Election Study 1996": {
-                "column": "vote",
-                "nulls": _VOTES[0],
-                "size": size,
-            },
-            "Party identification, same survey": {
-                "column": "party",
-                "nulls": _PARTIES[0],
-                "size": size,
-            },
+            heading: {"column": column, "nulls": _ANSWERS[column][0], "size": size}
+            for heading, column in _QUESTIONS.items()
         }
         answers = ob.survey(of_survey.query(), questions)
     with release_errors(), waiting("Releasing"), deferred_interrupts():
@@ -145,11 +142,10 @@ def _survey() -> "pl.DataFrame":
     from statsmodels.datasets import anes96
 
     answers = anes96.load_pandas().data
-    columns = {"vote": _VOTES, "party": _PARTIES}
     codes = {"vote": answers["vote"], "party": answers["PID"]}
     return pl.DataFrame(
         {
             name: pl.Series([labels[int(code)] for code in codes[name]], dtype=pl.Enum(labels))
-            for name, labels in columns.items()
+            for name, labels in _ANSWERS.items()
         }
     )

@@ -6,7 +6,6 @@ from typing import Any
 
 import polars as pl
 
-from opendp_bayes import Survey
 from opendp_bayes.display.wording import at_most, in_plain_words
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result, Specification
@@ -65,11 +64,13 @@ def _section(report: Report, number: int) -> dict[str, Any]:
         groups = [named(asked.columns[result.by], group) for group in groups]
     end = max(frame["upper"].to_list(), default=1.0)
     percent = asked is None or asked.percent
-    notes = list(map(_plain, release.sheet(LEVEL, wait=False).notes))
+    notes = list(release.sheet(LEVEL, wait=False).notes)
     if frame["among_all"].any():
         notes.insert(
             0, "Shares are of the records with an answer, but where it says of all records."
         )
+    if asked is not None and result is not None:
+        notes = [*counted(asked, result), *_quantiles(release, asked, result), *notes]
     return {
         "heading": heading,
         "text": "" if result is None else result.text,
@@ -77,11 +78,7 @@ def _section(report: Report, number: int) -> dict[str, Any]:
         "left": max(frame.height - _MOST_ROWS, 0),
         "end": f"{100 * end:.2g} %" if percent else f"{end:.2g}",
         "grouped": any(group is not None for group in groups),
-        "notes": [
-            *([] if asked is None or result is None else counted(asked, result)),
-            *([] if asked is None or result is None else _quantiles(release, asked, result)),
-            *notes,
-        ],
+        "notes": notes,
         "loss": _loss(release),
         "mechanism": in_plain_words(getattr(release, "mechanism", None) or release.discovery.law),
     }
@@ -91,7 +88,7 @@ def _estimated(report: Report, number: int) -> pl.DataFrame:
     """The estimates of a result, from the posterior of all results where that is asked for."""
     heading = report.survey.names[number]
     release: Any = report.survey.releases[number]
-    frame = Survey((heading,), (release,)).to_frame(LEVEL)
+    frame = release.estimates(LEVEL)
     if not hasattr(release, "mechanism"):  # of discovered categories
         return frame.with_columns(among_all=False)
     asked = report.specification
@@ -174,11 +171,6 @@ def _name(columns: list[Column], result: Result, label: Any) -> str:
     return " × ".join(named(column, value) for column, value in zip(columns, label, strict=True))
 
 
-def _plain(note: Any) -> str:
-    """A sentence of a sheet without what stands out in it."""
-    return note if isinstance(note, str) else "".join(getattr(part, "text", part) for part in note)
-
-
 def _printable(label: str | None) -> str:
     """A category that may be discovered, as it is shown, or everything else."""
     if label is None:
@@ -202,7 +194,7 @@ def promise(report: Report) -> dict[str, str]:
     promise = {
         "loss": f"{stated}, δ = {said['delta']}" if loss.delta else stated,
         "unit": "one record" if asked is None else asked.privacy.unit,
-        "change": _plain(first.sheet(LEVEL, wait=False).notes[0]).partition("differ by ")[2],
+        "change": first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2],
         "otherwise": "left out" if first.guarantee.size is None else "different",
         "factor": "",
         "epsilon": "",
