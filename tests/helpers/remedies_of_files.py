@@ -115,16 +115,15 @@ VOTE = ("--column", "vote")
 HIDDEN = ("--encoding", "shift-jis", "--separator", "|")
 Call = Callable[[], Any]
 FILES: dict[str, tuple[Call, Call]] = {
-    "is not in the first line of": (
-        lambda: refused(file("votes.csv"), "--column", "vot"),
+    "which must name the columns": (
+        lambda: "".join(
+            refused(table, "--column", "vot") for table in (file("votes.csv"), workbook("Data"))
+        ),
         lambda: [
             release(file("votes.csv"), *VOTE),
             release(file("votes.csv", VOTES.replace(",", ";")), *VOTE, "--separator", ";"),
+            release(workbook("Data"), *VOTE),
         ],
-    ),
-    "is not in the first row of": (
-        lambda: refused(workbook("Data"), "--column", "vot"),
-        lambda: release(workbook("Data"), *VOTE),
     ),
     "has the sheets": (
         lambda: refused(workbook("Data", "Notes"), *VOTE),

@@ -14,7 +14,7 @@ from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes_research.error_law import ErrorLaw
 from tests.helpers import brute_force
-from tests.helpers.releases import guarantee
+from tests.helpers.releases import changed, guarantee
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.
@@ -312,6 +312,16 @@ def test_moments_of_an_odds_ratio_that_do_not_exist(prior, mean, std):
     assert (np.isfinite(found.mean()), np.isfinite(found.std())) == (mean, std)
     assert np.isfinite(found.median())
     assert "does not exist" in str(found)
+
+
+def test_an_odds_ratio_of_values_that_differ_by_type_alone():
+    """To Python 1 and True are equal; labels they are different ones."""
+    alike = two_by_two(1.5)
+    other = changed(alike, categories=tuple(product((1, True), "ef")))
+    wanted = alike.posterior.odds_ratio(x=("a", "b"), y=("e", "f"))
+    found = other.posterior.odds_ratio(x=(1, True), y=("e", "f"))
+    assert found.mean() == wanted.mean()
+    assert found.interval() == wanted.interval()
 
 
 @pytest.mark.parametrize(
