@@ -129,5 +129,7 @@ def test_the_pages_show_these_verdicts() -> None:
     page = loaded(ROOT / "examples" / "papers" / "page.py")
     texts = [path.read_text(encoding="utf-8") for path in page.PAGES]
     assert [page.filled(text) for text in texts] == texts, "run python examples/papers/page.py"
-    shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([TCFN]) \|", "\n".join(texts), re.MULTILINE)
-    assert sorted(shown) == sorted((row["id"], row["verdict"]) for row in ROWS)
+    shown = re.findall(r"^\| ([NITFPS]\d+[a-f]?) \| ([CFN]) \|", "\n".join(texts), re.MULTILINE)
+    named = re.findall(r"^True as stated: ([^.]+)\.", "\n".join(texts), re.MULTILINE)
+    true = [(claim, "T") for line in named for claim in line.replace("\n", " ").split(", ")]
+    assert sorted(shown + true) == sorted((row["id"], row["verdict"]) for row in ROWS)

@@ -5,6 +5,7 @@ figures, into `docs/research/papers.md` and the page of the smoothed plugin:
 
 import csv
 import re
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,26 +26,28 @@ def rows() -> list[dict[str, str]]:
 
 
 def table(letter: str) -> str:
+    """The claims that are not true as they stand, after a line that names those that are."""
+    true = [row["id"] for row in rows() if row["id"].startswith(letter) and row["verdict"] == "T"]
     lines = ["| claim | | what is claimed, and what was found |", "|---|---|---|"]
-    for row, note in zip(rows(), notes(rows()), strict=True):
+    claims = [row for row in rows() if row["verdict"] != "T"]
+    for row, note in zip(claims, notes(claims), strict=True):
         if row["id"].startswith(letter):
             text = note.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
             lines.append(f"| {row['id']} | {row['verdict']} | {text.replace('<', '&lt;')} |")
-    return "\n".join(lines)
+    named = textwrap.fill(f"True as stated: {', '.join(true)}.", 100)
+    return "\n".join([named, "", *lines])
 
 
 def notes(claims: list[dict[str, str]]) -> list[str]:
-    """What the pages show of each note: of what is true the claim and what was computed, without
-    the reason; and where an earlier note ends with the same words, a reference to it.
+    """What the pages show of each note: the claim and what was computed, and where an earlier note
+    ends with the same words, a reference to it.
     """
     shown, known = [], {}
     for row in claims:
         note = row["note"]
         claim, label, computed = note.partition("Computed: ")
         if label:
-            reason = re.search(r"\. (?=[A-Z('])", claim) if row["verdict"] == "T" else None
-            said = claim[: reason.end()] if reason else claim
-            note = f"{said.rstrip('.: ')}: {computed}"
+            note = f"{claim.rstrip('.: ')}: {computed}"
         ends = [match.end() for match in re.finditer(r"[.:;] ", note)]
         parts = [at for at in (0, *ends) if len(note[at:].split()) >= _WORTH]
         first = next((at for at in parts if note[at:] in known), None)
