@@ -39,8 +39,8 @@ How often, in percent of simulations, an equal-tailed credible interval of `rele
 the true probability. The probabilities are drawn from the prior, uniform on the simplex, the data
 from the probabilities and the release from the data. The scale of a mechanism is that of its proven
 ε, and of Gaussian noise that of $\\rho = \\varepsilon^2 / 2$. Where the number of records is
-private it is $n$ in every simulation, and every number is equally probable beforehand. Written by
-`python benchmarks/coverage.py`; all figures are in [coverage.csv](coverage.csv).
+private it is $n$ in every simulation, and every number is equally probable under the prior.
+Written by `python benchmarks/coverage.py`; all figures are in [coverage.csv](coverage.csv).
 
 There are at least {DRAWS} simulations of a setting, or {FEW_DRAWS[3]} ($k = 3$) and {FEW_DRAWS[7]}
 ($k = 7$) where a posterior takes longer: a private $n$, or an exponential mechanism with too many

@@ -23,8 +23,8 @@ def ledger_sheet(accounts: Iterable[Account], *, title: str) -> Sheet:
     notes = list(map(str, shown))
     notes += [
         f"{one.dataset}: {one.failures} release{' has' if one.failures == 1 else 's have'} failed"
-        " after data were read, or not ended yet, and is paid for. A failure may tell something."
-        " Look why."
+        " after data were read, or not ended yet, and has used its budget. A failure may tell"
+        " something. Look why."
         for one in shown
         if one.failures
     ]

@@ -63,9 +63,9 @@ def combine(
         the same fixed rule (`PrivacyGuarantee.kept`). `"different"`: of records that have nothing
         in common but the probabilities; the posterior's `counts` are those of all together.
     draws_may_agree : bool, default False
-        A release that is given twice would count twice, so that two which drew the same, by the
-        same mechanism, are refused. With True they are two draws that happen to agree, as those of
-        small counts do now and then.
+        A release that is given twice would count twice, so that identical draws of one mechanism
+        are refused. With True they are two draws that happen to agree, as those of small counts
+        do now and then.
     prior : {"learned"}, optional
         `"learned"` learns it from releases of the same records, all with noise on the counts. By
         default it is the releases' own, which of the same records is learned where theirs is; of

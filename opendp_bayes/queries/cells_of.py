@@ -99,7 +99,9 @@ def _named(column: Any, kinds: Mapping[str, ColumnKind], argument: str) -> str:
             " plan first."
         )
     if column not in kinds:
-        near = " One of them is spelled much like it." if meant(column, kinds) else ""
+        near = (
+            " There is a similar name; check capitals and blanks." if meant(column, kinds) else ""
+        )
         raise ValueError(
             # Not which there are: of a CSV file without a header, they are somebody's record.
             f"{argument}={told(column)}: is not a column of the frame, which has {len(kinds)}; its"

@@ -85,8 +85,8 @@ def labelled_column(
         numbers.append(-1 if is_out else 0 if label is None else place_of(label, labels) or 0)
     if len(labels) < 2 and not of_groups:
         raise ValueError(
-            f"categories={list(own)!r}: must be at least 2 with the buckets for nulls and"
-            " unknown values."
+            f"categories={list(own)!r}: needs at least two categories, those for blanks and"
+            " other values included."
         )
     values = dict(zip(own, range(len(own)), strict=True))
     values |= {
@@ -185,8 +185,8 @@ def _labels(
     if categories is None:
         if known.declared is None:
             raise ValueError(
-                f"{argument}=None: column {column!r} of type {known.type} does not say publicly"
-                f" which {'groups' if of_groups else 'categories'} there are. Pass categories="
+                f"{argument}=None: column {column!r} of type {known.type} does not declare"
+                f" its {'groups' if of_groups else 'categories'}. Pass categories="
                 f"{f'{{{column!r}: [...]}}' if of_groups else ''}, or cast the column to pl.Enum in"
                 f" the plan.{_FROM_A_MARGIN if of_groups else ''}"
             )

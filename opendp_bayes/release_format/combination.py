@@ -174,7 +174,7 @@ def check_given_once(named: Mapping[str, ReleasedData]) -> None:
         before = first.setdefault(key, name)
         if before != name:
             raise ValueError(
-                f"{name}: is the same release as {before}, or drew the same; counted twice it would"
-                " say twice as much. Give it once, or where they are two draws that happen to"
+                f"{name}: is the same release as {before}, or an identical draw; using it twice"
+                " would count it twice. Give it once, or where they are two draws that happen to"
                 " agree, draws_may_agree=True."
             )

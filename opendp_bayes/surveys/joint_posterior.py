@@ -28,8 +28,8 @@ def combine_tables(
         The tables by name. A table of one column is of the variable of that column, or of its name
         where the release does not say its `columns`. Their losses add up (`docs/budgets.md`).
     draws_may_agree : bool
-        A release that is given twice would count twice, so that two which drew the same, by the
-        same mechanism, are refused. With True they are two draws that happen to agree.
+        A release that is given twice would count twice, so that identical draws of one mechanism
+        are refused. With True they are two draws that happen to agree.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def posterior_of_tables(
         tables of the same labels are of one column then, and refused where they differ by more than
         their noise explains.
     draws_may_agree : bool, default False
-        Whether two releases of one table that drew the same are two draws.
+        Whether two identical releases of one table are two draws.
 
     Raises
     ------

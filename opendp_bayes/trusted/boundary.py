@@ -38,8 +38,8 @@ class ContractError(ValueError):
 
 
 class ReleaseError(RuntimeError):
-    """A release failed while data were read, and is paid for. The message does not depend on the
-    data.
+    """A release failed while data were read, and has used its budget. The message does not
+    depend on the data.
 
     Where it failed after it had been drawn, `drawn` is what was drawn.
     """

@@ -186,9 +186,9 @@ class CheckedContext(Unchanging, Context):
             queries = f"{number} {'query' if number == 1 else 'queries'}"
             raise ValueError(
                 f"query: the budget of the Context, which was divided for {queries}"
-                f" ({_listed(self.d_mids_consumed)}), is spent; nothing is left for another. Keep"
-                " the releases that were made, or divide the next Context's budget by more queries,"
-                f" as in split_evenly_over={number + 1}."
+                f" ({_listed(self.d_mids_consumed)}), is spent; no further query is possible."
+                " Keep the releases that were made, or divide the next Context's budget by more"
+                f" queries, as in split_evenly_over={number + 1}."
             )
         return super().query(**kwargs)
 

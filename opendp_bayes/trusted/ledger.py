@@ -55,7 +55,7 @@ class Intent:
     Attributes
     ----------
     is_reading
-        Whether data may have been read, so that a failure from now on is paid for.
+        Whether data may have been read, so that a failure from now on uses budget.
     """
 
     def __init__(self, loss: Loss) -> None:

@@ -1,6 +1,6 @@
 """Hand out a Context's queryable, through which every release goes, and its answers. A measurement
 is submitted to it with one debit, and one entry in its ledger, both before data are read: whatever
-fails afterwards is paid for.
+fails afterwards has used its budget.
 
 OpenDP's objects remember what made them: a queryable the frame, an answer the queryable. They are
 handed out without, so that no public name leads from a Context to its data, or around its ledger.
@@ -239,7 +239,7 @@ def debited(ask: Callable[[Any], Any], query: Measurement, d_in: Any) -> Callabl
     reads nothing. Where there can be none, what is asked for is a measurement that never fails, but
     answers that this one has: so it is debited or refused alike.
     """
-    cost = "It is paid for all the same, as the release would have been"
+    cost = "It uses its budget all the same, as the release would have"
     if d_in is not None:
         loss = query.map(d_in)
         cost += f": {shown(as_tuple(loss))} ({query.output_measure})"

@@ -172,12 +172,12 @@ FILES: dict[str, tuple[Call, Call]] = {
             release(file("votes.csv", VOTES.replace(",", "|")), *VOTE, *HIDDEN[2:]),
         ],
     ),
-    "has quotes between which lines end": (
+    "has a quotation mark that opens inside a value": (
         lambda: refused(file("votes.csv", VOTES + 'a,5" pipe\n'), *VOTE),
         lambda: release(file("votes.csv", VOTES + 'a,"5"" pipe"\n'), *VOTE),
     ),
     "objects or lists too deep in each other": (lambda: deep(5000), original),
-    "exists already, and may hold what was paid for": (
+    "exists already, and may hold a release that has used budget": (
         lambda: saved_twice("vote.json", code=2),
         lambda: saved_twice("other.json"),
     ),
@@ -229,7 +229,7 @@ NOT_DONE = {
     "a newer one wrote": "there is no newer version",
     "but nothing could be made of it": "queries/test_posterior_query.py: a fault of this package",
     "stopped; nothing was released": f"{_COMMAND}/test_output.py: of Ctrl-C",
-    "the release was made, and is paid for": f"{_COMMAND}/test_output.py: of a full disk",
+    "the release was made and has used its budget": f"{_COMMAND}/test_output.py: of a full disk",
     "the Context is answering another query": "trusted/test_threads.py: of two threads",
     "pooled: the draws of kappa and m are worth": "inference/test_pooled_groups.py: of minutes",
 }

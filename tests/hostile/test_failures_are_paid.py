@@ -156,7 +156,7 @@ FAILURES = {"reading": reading_fails, "gone": file_is_gone, "counting": counting
 def check_paid(opened: Opened, ask: Ask, fails: Any) -> None:
     """A failure costs what a release does, and says so; the next is answered."""
     before = opened.lost()
-    with fails(opened), pytest.raises(ob.ReleaseError, match="paid for all the same") as one:
+    with fails(opened), pytest.raises(ob.ReleaseError, match="its budget all the same") as one:
         ask()
     assert "Ada" not in str(one.value)
     assert one.value.__cause__ is None
@@ -230,7 +230,7 @@ def test_a_measurement_by_hand_that_fails_is_paid_for(
 ) -> None:
     opened = Opened(tmp_path, kind, loss, split)
     for number in (1, 2):
-        with pytest.raises(ob.ReleaseError, match="paid for all the same"):
+        with pytest.raises(ob.ReleaseError, match="its budget all the same"):
             opened.context.queryable(measured(opened, boom))
         wanted = [number * part for part in opened.part.values()]
         assert opened.lost() == pytest.approx(tuple(wanted))
@@ -266,7 +266,7 @@ def test_a_failure_within_a_context_within_takes_its_share(
     opened = Opened(tmp_path, "polars", "epsilon", split)
     within = nested(opened, kind, 0.5)
     assert opened.lost() == (1.0,)
-    with pytest.raises(ob.ReleaseError, match="paid for all the same"):
+    with pytest.raises(ob.ReleaseError, match="its budget all the same"):
         within(measured(opened, boom, 0.5))
     assert within(measured(opened, lambda _: 7, 0.5)) == 7
     for function in (boom, lambda _: 7):

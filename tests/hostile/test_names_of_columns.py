@@ -165,5 +165,5 @@ def test_a_name_that_is_nearly_right_is_said_to_be_so(
     )
     with pytest.raises(ValueError, match="not a column of the") as caught:
         ob.posterior(context.query(), given, categories=["a", "b"], nulls="a", unknown="b")
-    assert ("One of them is spelled much like it." in str(caught.value)) == near
+    assert ("There is a similar name; check capitals and blanks." in str(caught.value)) == near
     assert "'vote'" not in str(caught.value)

@@ -222,7 +222,7 @@ MANY: dict[str, Any] = {"nulls": ob.DROP, "unknown": ob.DROP}
 #: A row of the page, by what its message has in it: a call that gets the message, and the call with
 #: what the row says to do.
 ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
-    "does not say publicly which": (
+    "does not declare its": (
         lambda _: ob.posterior(query(), "vote"),
         lambda _: released(ob.posterior(query(), "vote", **VOTE)),
     ),
@@ -313,7 +313,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
             )
         ),
     ),
-    "is spent; nothing is left for another": (
+    "is spent; no further query is possible": (
         lambda _: spent().query(),
         lambda _: released(ob.posterior(context(split_evenly_over=2).query(), "vote", **VOTE)),
     ),
@@ -433,7 +433,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: released(ob.posterior(query(WRONG), "vote", **VOTE)),
         lambda _: seen_outside(),
     ),
-    "It is paid for all the same": (
+    "It uses its budget all the same": (
         lambda _: released(ob.posterior(query(WRONG), "vote", **VOTE)),
         lambda _: released(ob.posterior(query(MENDED), "vote", **VOTE)),
     ),

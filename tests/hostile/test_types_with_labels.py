@@ -138,7 +138,7 @@ def test_a_type_hands_out_no_label(opened: Any) -> None:
 
 def test_categories_and_keys_must_be_given(opened: Any) -> None:
     query = opened.query()
-    with pytest.raises(ValueError, match="does not say publicly"):
+    with pytest.raises(ValueError, match="does not declare its"):
         ob.posterior(query, "vote", **BUCKETS)
 
 

@@ -81,7 +81,10 @@ def test_a_release_that_fails_is_entered(path, tmp_path):
     assert ledger.account.entries[-1].state == "failed"
     shown = str(ledger_sheet([ledger.account], title=path.name))
     assert "failed" in shown.splitlines()[3]
-    assert "1 release has failed after data were read, or not ended yet, and is paid for" in shown
+    assert (
+        "1 release has failed after data were read, or not ended yet, and has used its budget"
+        in shown
+    )
 
 
 def test_a_release_is_entered_before_its_data_are_read(path, monkeypatch):

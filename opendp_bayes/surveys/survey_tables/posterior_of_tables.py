@@ -47,7 +47,7 @@ def survey_posterior(
         Whether pairs of variables that no clique holds have random interactions; without them they
         are taken for independent, given the variables between them.
     draws_may_agree : bool, default False
-        Whether two releases of one table that drew the same are two draws; otherwise they are taken
+        Whether two identical releases of one table are two draws; otherwise they are taken
         for one, given twice, and refused.
     random_state : int or None, default 0
         Of the chains; None for another at each call.

@@ -75,8 +75,8 @@ class SurveyPosterior(UnderflowIsZero):
         The variables of every measured table.
     cliques
         The sets of variables whose tables the model has. Variables of different ones are
-        independent given those between them in the centre of the prior, from which a random
-        interaction of each pair departs.
+        independent given those between them at the centre of the prior; each pair has a random
+        interaction besides.
     ess, r_hat
         By measured table and single variable, as tuples of names: the fewest effective draws and
         the largest R-hat of the count in a cell; a private number of records is the table of no

@@ -194,7 +194,7 @@ def test_enums_are_text_whose_labels_nobody_hands_out() -> None:
     assert (
         "secret" not in f"{context.schema!r} {context.accountant.input_domain} {context.query()!r}"
     )
-    with pytest.raises(ValueError, match="does not say publicly"):
+    with pytest.raises(ValueError, match="does not declare its"):
         ob.posterior(context.query(), "vote", nulls="none", unknown="other")
     assert columns(table, ["vote"]).collect_schema() == {"vote": pl.String}
 

@@ -127,7 +127,7 @@ def test_a_budget_that_is_spent_says_so() -> None:
             ob.posterior(
                 opened.query(), "a", categories=["x", "y"], nulls="x", unknown="y"
             ).release()
-        with pytest.raises(ValueError, match="is spent; nothing is left") as caught:
+        with pytest.raises(ValueError, match="is spent; no further query") as caught:
             opened.query()
         messages.append(str(caught.value))
     assert "split_evenly_over=2" in messages[0]

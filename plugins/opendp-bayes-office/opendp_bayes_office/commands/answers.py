@@ -181,8 +181,7 @@ def _check_listed(asked: Specification, result: Result, schema: pl.Schema) -> No
         if column.discovered or not (is_missing or column.listed == [DISCOVER]):
             continue
         problem = (
-            f"is missing for {name!r}; a column of type {dtype} does not say publicly which"
-            " categories there are"
+            f"is missing for {name!r}; a column of type {dtype} does not declare its categories"
             if is_missing
             else f"[{DISCOVER!r}]: is one category of that name"
         )

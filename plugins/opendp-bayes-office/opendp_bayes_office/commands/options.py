@@ -117,7 +117,7 @@ Dataset = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="With --ledger, the data set in it; needed if it keeps several.",
+        help="With --ledger, the data set in it; required if the ledger has several.",
         rich_help_panel=PRIVACY,
     ),
 ]

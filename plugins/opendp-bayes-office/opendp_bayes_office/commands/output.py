@@ -1,7 +1,7 @@
 """Write results to standard output, and to files that are there whole or not at all.
 
-A release has been paid for once it was made. From then on it is not lost, whatever fails: a disk, a
-pipe, the posterior, or the patience of whoever waits for it.
+A release has used its budget once it was made. From then on it is not lost, whatever fails: a disk,
+a pipe, the posterior, or the patience of whoever waits for it.
 """
 
 import io
@@ -130,7 +130,8 @@ class Kept:
         if isinstance(error, KeyboardInterrupt) and self._unsaved is None:
             say("stopped; nothing was released.")
         if self._unsaved is not None and error is not None:
-            say(f"the release was made, and is paid for; {self._place or _rescued(self._unsaved)}")
+            place = self._place or _rescued(self._unsaved)
+            say(f"the release was made and has used its budget; {place}")
         if self._file is not None:
             self._file.close()
 
@@ -149,8 +150,8 @@ class NewFile:
             fail(f"--output {path}: there is no folder {path.parent}; make it, or name another.")
         if os.path.lexists(path):
             fail(
-                f"--output {path}: exists already, and may hold what was paid for; name a new"
-                " file, or move that one."
+                f"--output {path}: exists already, and may hold a release that has used budget;"
+                " name a new file, or move that one."
             )
         self._beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         try:

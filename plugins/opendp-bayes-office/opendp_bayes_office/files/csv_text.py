@@ -24,7 +24,7 @@ _UNITS = {name: (name,) for name in ("utf-16-le", "utf-16-be", "utf-32-le", "utf
     name: (f"{name}-le", f"{name}-be") for name in ("utf-16", "utf-32")
 }
 _QUOTES = (
-    "has quotes between which lines end that do not begin and end a value, so that records would be"
+    "has a quotation mark that opens inside a value or is never closed, so that records would be"
     ' read as parts of others. Write a value with a quote in it as "5"" pipe".'
 )
 

@@ -81,7 +81,7 @@ def test_a_full_disk_gives_a_message_and_an_exit_code_and_the_release_is_kept(
     assert ended.returncode == output.NOT_WRITTEN == 3
     _, first, second = ended.stderr.splitlines()
     assert first == "opendp-bayes: standard output: cannot be written (No space left on device)."
-    assert second.startswith("opendp-bayes: the release was made, and is paid for")
+    assert second.startswith("opendp-bayes: the release was made and has used its budget")
     assert rescued(second).categories == ("a", "b")
 
 
@@ -223,7 +223,7 @@ def test_ctrl_c_while_data_are_read_says_what_was_spent(
     else:
         message = run("release", votes, *asked, code=130)
     while_reading = "opendp-bayes: data may have been read, so this counts as spent: ε = 1."
-    while_counting = "paid for all the same, as the release would have been: 1.0 (MaxDivergence)."
+    while_counting = "its budget all the same, as the release would have: 1.0 (MaxDivergence)."
     assert (while_reading if place[1] == "complete" else while_counting) in message
     assert "opendp-bayes: stopped; nothing was released." in message
     assert not list(Path.cwd().glob("*.json"))

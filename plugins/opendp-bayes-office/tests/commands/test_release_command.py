@@ -293,7 +293,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--epsilon 1",
-            r"--categories: .*does not say publicly",
+            r"--categories: .*does not declare its",
         ),
         (
             "vote",
@@ -366,7 +366,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--by vote --epsilon 1",
-            "does not say publicly which categories",
+            "does not declare its categories",
         ),
         ("enum", "--by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum", "--by enum --epsilon 1", r"by='enum': is a column that is asked for"),

@@ -94,7 +94,7 @@ def test_a_joint_table_with_buckets(votes: Path) -> None:
     [
         ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
         ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
-        ((*TABLE, *OF_TABLE[:2]), "does not say publicly which categories there are"),
+        ((*TABLE, *OF_TABLE[:2]), "does not declare its categories"),
         ((*TABLE, "--column", "vote", *OF_TABLE), "must name at least one column, and each once"),
         ((*COLUMN, "--by", "vote=a,b"), "by='vote': is a column that is asked for"),
         ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls a: must be given once"),
@@ -409,7 +409,7 @@ def test_quotes_that_make_one_record_of_many_are_refused(
     path = with_lines(tmp_path / "votes.csv", lines)
     path.write_bytes(path.read_text().encode(encoding))
     said = run("release", path, *COLUMN, *EXACT, "--encoding", encoding, code=2)
-    assert "FILE votes.csv: has quotes between which lines end" in said
+    assert "FILE votes.csv: has a quotation mark that opens inside a value" in said
     assert 'Write a value with a quote in it as "5"" pipe".' in said
     assert "pipe,a" not in said
 

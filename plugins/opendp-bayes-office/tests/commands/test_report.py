@@ -240,7 +240,7 @@ def test_a_report_of_three_columns_in_an_order_of_their_own(place: Path) -> None
         (
             "votes.toml votes.csv",
             ('categories = ["a", "b"]', ""),
-            r"votes\.toml: .*does not say publicly",
+            r"votes\.toml: .*does not declare its",
         ),
         (
             "votes.toml votes.csv",
