@@ -357,7 +357,7 @@ BAD = {
         pl.String(),
         {"categories": ["a"], "nulls": "a", "unknown": "a"},
         ValueError,
-        r"categories=\['a'\]: must be at least 2",
+        r"categories=\['a'\]: needs at least two",
     ),
 }
 

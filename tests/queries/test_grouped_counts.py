@@ -630,7 +630,7 @@ BAD = {
         ValueError,
         (
             r"categories\['town'\]=None: column 'town' of type String does not declare its"
-            r" groups there are\. Pass categories=\{'town': \[\.\.\.\]\}, or .* Where a margin"
+            r" groups\. Pass categories=\{'town': \[\.\.\.\]\}, or .* Where a margin"
             r" makes them public, OpenDP's own query for group lengths"
         ),
     ),

@@ -585,7 +585,7 @@ REFUSED = {
     "one category": (
         {"categories": ["a"], "nulls": "a", "unknown": "a"},
         ValueError,
-        r"categories=\['a'\]: must be at least 2",
+        r"categories=\['a'\]: needs at least two",
     ),
     "no policy for nulls": (
         {"nulls": None},

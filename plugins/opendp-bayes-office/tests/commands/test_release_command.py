@@ -298,7 +298,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--categories a --epsilon 1 --unknown DROP",
-            r"categories=\['a'\]: .*at least 2",
+            r"categories=\['a'\]: .*at least two",
         ),
         ("vote", "--categories a,a --epsilon 1", r"must not repeat a label"),
         (
