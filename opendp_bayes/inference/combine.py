@@ -93,7 +93,7 @@ def combine(
         raise ValueError(
             f"prior={told(prior)}: must be None, or 'learned' for releases of the same records."
         )
-    combination = Combination.of(releases, records, draws_may_agree)
+    combination = Combination(releases, records, draws_may_agree)
     if prior is not None or (combination.learned_prior and records == "same"):
         return learned_posterior(combination, combination.releases, combination.ordered)
     concentration = np.array(combination.prior)

@@ -4,18 +4,20 @@ the queries that they ask for it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import polars as pl
 from opendp.context import Context, Query
 from opendp.core import new_function
-from opendp.mod import Measurement
+from opendp.mod import Measure, Measurement
 
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
-from opendp_bayes.trusted.budget import check_query_budget
+from opendp_bayes.trusted.budget import as_tuple, check_query_budget, delta_of, shown
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.measurements import restated
 from opendp_bayes.trusted.opendp_internals import parts_of
@@ -33,31 +35,110 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
     return made
 
 
-def promising(
-    result: Callable[[Any], R], loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str
-) -> Callable[[Any], R]:
-    """The function that makes a `result` of what was drawn for one record, with the promise to one
-    privacy unit (`restated`). It holds nothing of a query.
+@dataclass(frozen=True, eq=False)
+class Bound(ABC, Generic[R]):
+    """What is asked of a query, with a mechanism that fits any part of a budget.
+
+    Attributes
+    ----------
+    base : Query
+        The query with the budget and the Context.
+    distance : Distance
+        How far one privacy unit moves what is counted.
+    truncated, kept : bool, str
+        Whether the rows of each identifier are limited, and by which fixed rule; empty without one.
+    result : Callable[[Any], R]
+        From what the measurement draws to what the user gets.
     """
-    of_unit: Any = {"distance": distance, "truncated": truncated, "kept": kept}
-    return lambda drawn: result(restated(drawn, loss, **of_unit))
+
+    base: Query
+    distance: Distance
+    truncated: bool
+    kept: str
+    result: Callable[[Any], R]
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that are asked for."""
+
+    @property
+    @abstractmethod
+    def number_listed(self) -> int:
+        """The number of categories that are listed, or cells, those of all groups."""
+
+    @abstractmethod
+    def loss(self, budget: Any) -> PrivacyLoss:
+        """The loss of the measurement for `budget`, of one privacy unit of the Context."""
+
+    @abstractmethod
+    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement:
+        """The measurement that fits a budget. It gives what the user gets, or with `drawn` what was
+        drawn, for `restated`.
+        """
+
+    @abstractmethod
+    def _settled(self, budget: Any) -> Any: ...
+
+    @cached_property
+    def settled(self) -> Callable[[Any], Any]:
+        """The function from a budget to the mechanism of its measurement, which is searched for
+        once. No field: what caches of losses hold is out of everybody's reach.
+        """
+        return lru_cache(maxsize=None)(self._settled)
+
+    @property
+    def measure(self) -> Measure:
+        """The measure of the query."""
+        return parts_of(self.base).output_measure
+
+    def restated(self, drawn: Any, budget: Any, once: str = "") -> R:
+        """Make what the user gets of a draw for `budget`, which promises for one record, with the
+        promise to one privacy unit of the Context. `once` says which rows were kept where they were
+        limited by no fixed rule.
+        """
+        return self._promising(budget, once)(drawn)
+
+    def _promising(self, budget: Any, once: str = "") -> Callable[[Any], R]:
+        """The function `restated` of what is drawn. It holds nothing of the query."""
+        result, loss = self.result, self.loss(budget)
+        kept = self.kept or (once if self.truncated else "")
+        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": kept}
+        return lambda drawn: result(restated(drawn, loss, **of_unit))
+
+    def _measured(
+        self, chain: Any, draws: Measurement, budget: Any, param: float, *, drawn: bool
+    ) -> Measurement:
+        """The measurement that draws at the end of a chain, with its attribute `param`."""
+        measurement = chain >> (draws if drawn else releasing(draws, self._promising(budget)))
+        measurement.param = param
+        return measurement
+
+    def _delta(self, budget: Any) -> float:
+        return delta_of(self.measure, budget)
+
+    def _check_within(
+        self, mechanism: Any, spent: tuple[float, ...], budget: Any, remedy: str
+    ) -> None:
+        """Raise `ValueError` where a mechanism of the user's loses more than the budget."""
+        limits = as_tuple(budget)
+        if any(loss > limit for loss, limit in zip(spent, limits, strict=True)):
+            raise ValueError(
+                f"mechanism={mechanism}: its privacy loss {shown(spent)} exceeds the budget of the"
+                f" query, {shown(limits)}. {remedy}"
+            )
 
 
-class Fitting(Protocol):
-    """A question, other than of listed categories, whose law fits a part of a budget."""
+class Fitting(Bound[Any]):
+    """A question, other than of listed categories, that a survey asks for a part of its budget."""
 
-    @property
-    def base(self) -> Query: ...
-    @property
-    def columns(self) -> tuple[str, ...]: ...
-    @property
-    def number_listed(self) -> int: ...
-    @property
-    def settled(self) -> Callable[[Any], Any]: ...
-    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement: ...
-    def restated(self, drawn: Any, budget: Any, once: str = "") -> Any: ...
-    def summary_in_survey(self, budget: Any) -> pl.DataFrame: ...
-    def described(self, budget: Any) -> str: ...
+    @abstractmethod
+    def summary_in_survey(self, budget: Any) -> pl.DataFrame:
+        """The row of `SurveyQuery.summarize`."""
+
+    @abstractmethod
+    def described(self, budget: Any) -> str:
+        """Describe the query in one line."""
 
 
 @runtime_checkable

@@ -8,17 +8,16 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from opendp.context import Context, Query
+from opendp.context import Context
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.accounting.losses import loss_of
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mechanisms import Mechanism
-from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.queries.base import promising, releasing
+from opendp_bayes.queries.base import Bound
 from opendp_bayes.queries.counts_of_frame import CountsOfFrame, counts_of_frame
 from opendp_bayes.queries.grouped_counts import split_of
 from opendp_bayes.queries.mechanism_choice import (
@@ -36,13 +35,10 @@ from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
-    as_tuple,
-    delta_of,
     distance_of_unit,
     identifier_of,
     loss_in,
     relative_to_budget,
-    shown,
 )
 from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.measurements import measurement_of
@@ -53,41 +49,29 @@ from opendp_bayes.trusted.stable_plans import ungrouped
 
 
 @dataclass(frozen=True, eq=False)
-class BoundQuery:
+class BoundQuery(Bound[Release | GroupedRelease]):
     """A question put to a query.
 
     Attributes
     ----------
     question : Question
         What is asked, with the prior that `"auto"` stood for.
-    base : Query
-        The query with the budget and the Context; `counts` starts at its space.
     counts : Transformation
-        From there to the counts.
+        From the space of the base query to the counts.
     frame : CountsOfFrame or None
         The same, where the query is on a polars frame.
     posterior : Transformation
         From the counts to the posterior, which `space` describes.
-    distance : Distance
-        How far one privacy unit moves the counts.
     fit : Fit
         A mechanism, or the one that fits a budget.
-    result : Callable[[Release], Release or GroupedRelease]
-        From what the measurement draws to what the user gets.
-    kept : str
-        The fixed rule by which the plan keeps rows of each identifier; empty without one.
     """
 
     question: Question
-    base: Query
     counts: Transformation
     frame: CountsOfFrame | None
     posterior: Transformation
     space: PosteriorSpace
-    distance: Distance
     fit: Fit
-    result: Callable[[ReleasedData], Release | GroupedRelease]
-    kept: str
 
     @property
     def chain(self) -> Transformation:
@@ -103,13 +87,6 @@ class BoundQuery:
     def number_listed(self) -> int:
         """The number of categories, or cells, those of all groups."""
         return self.space.k
-
-    @property
-    def truncated(self) -> bool:
-        """True if the plan limits the rows of each identifier, as it must where the privacy unit is
-        an identifier, or a plan before it did.
-        """
-        return bool(self.kept) or identifier_of(self.counts.input_metric) is not None
 
     def measurement(
         self, budget: Any, counts: Transformation | None = None, *, drawn: bool = False
@@ -129,12 +106,8 @@ class BoundQuery:
         setting = self.fitted(budget)
         setting.check_informative()
         chain = self.chain if counts is None else counts >> self.posterior
-        draws = measurement_of(
-            setting, self.space, parts_of(self.base).output_measure, delta=self._delta(budget)
-        )
-        measurement = chain >> (draws if drawn else releasing(draws, self._promising(budget)))
-        measurement.param = setting.mechanism.scale
-        return measurement
+        draws = measurement_of(setting, self.space, self.measure, delta=self._delta(budget))
+        return self._measured(chain, draws, budget, setting.mechanism.scale, drawn=drawn)
 
     @cached_property
     def fitted(self) -> Callable[[Any], Setting]:
@@ -143,24 +116,22 @@ class BoundQuery:
         """
         return lru_cache(maxsize=None)(self._fitted)
 
-    @cached_property
-    def settled(self) -> Callable[[Any], Setting]:
-        """The function from a budget to the mechanism of its measurement, after checking, once,
-        that releases by it have a posterior, which is asked for before anything is paid.
-
-        It raises `ValueError` where they have none, whatever is drawn. Counts without a posterior
-        are OpenDP's own query, and the chain that ends with `then_laplace_parameters` makes a
-        release.
-        """
-        return lru_cache(maxsize=None)(self._settled)
-
     def _settled(self, budget: Any) -> Setting:
+        """The mechanism for a budget, after checking that releases by it have a posterior, which is
+        asked for before anything is paid.
+
+        Raises
+        ------
+        ValueError
+            Where they have none, whatever is drawn. Counts without a posterior are OpenDP's own
+            query, and the chain that ends with `then_laplace_parameters` makes a release.
+        """
         from opendp_bayes.inference.ways import check_posterior
 
         setting = self.fitted(budget)
         release: Any = self.foreseen(setting)
-        each = list(release.values()) if isinstance(release, GroupedRelease) else [release]
-        check_posterior(each[0])  # those of groups are all alike
+        groups = list(release.values()) if isinstance(release, GroupedRelease) else [release]
+        check_posterior(groups[0])  # those of groups are all alike
         return setting
 
     def foreseen(self, setting: Setting) -> Release | GroupedRelease:
@@ -178,16 +149,11 @@ class BoundQuery:
     def _fitted(self, budget: Any) -> Setting:
         if isinstance(self.fit, Mechanism):
             setting = Setting.of(self.fit, self.space.size, self.space.prior)
-            spent = loss_in(parts_of(self.base).output_measure)(self._loss(setting, budget))
-            limits = as_tuple(budget)
-            if any(loss > limit for loss, limit in zip(spent, limits, strict=True)):
-                raise ValueError(
-                    f"mechanism={self.fit}: its privacy loss {shown(spent)} exceeds the budget of"
-                    f" the query, {shown(limits)}. Raise its scale, or name the mechanism to have"
-                    " the scale found."
-                )
+            spent = loss_in(self.measure)(self._loss(setting, budget))
+            remedy = "Raise its scale, or name the mechanism to have the scale found."
+            self._check_within(self.fit, spent, budget, remedy)
             return setting
-        loss = relative_to_budget(parts_of(self.base).output_measure, budget)
+        loss = relative_to_budget(self.measure, budget)
         with interruptible():
             return self.fit(lambda setting: loss(setting, self.distance))
 
@@ -197,26 +163,6 @@ class BoundQuery:
 
     def _loss(self, setting: Setting, budget: Any) -> PrivacyLoss:
         return loss_of(setting, self.distance, delta=self._delta(budget))
-
-    def restated(
-        self, drawn: ReleasedData, budget: Any, once: str = ""
-    ) -> Release | GroupedRelease:
-        """Make what the user gets of a draw for `budget`, which promises for one record, with the
-        promise to one privacy unit of the Context. `once` says which rows were kept where they were
-        limited by no fixed rule.
-        """
-        return self._promising(budget, once)(drawn)
-
-    def _promising(
-        self, budget: Any, once: str = ""
-    ) -> Callable[[ReleasedData], Release | GroupedRelease]:
-        """The function `restated` of what is drawn."""
-        kept, loss = self.kept or (once if self.truncated else ""), self.loss(budget)
-        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": kept}
-        return promising(self.result, loss, **of_unit)
-
-    def _delta(self, budget: Any) -> float:
-        return delta_of(parts_of(self.base).output_measure, budget)
 
 
 def ask(
@@ -265,7 +211,10 @@ def ask(
         result = _marked(question, split_of(space))
     distance = distance_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
     fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
-    return BoundQuery(question, base, counts, frame, posterior, space, distance, fit, result, kept)
+    truncated = bool(kept) or identifier_of(counts.input_metric) is not None
+    return BoundQuery(
+        base, distance, truncated, kept, result, question, counts, frame, posterior, space, fit
+    )
 
 
 def before_groups(query: Any) -> tuple[Any, tuple[str, ...]]:

@@ -31,54 +31,44 @@ class Combination:
         twice.
     """
 
-    releases: tuple[ReleasedData, ...]
+    releases: Sequence[ReleasedData]
     records: Records
     draws_may_agree: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.releases, (list, tuple)):
+            raise TypeError(
+                "releases: must be a list of at least two releases, not"
+                f" {type(self.releases).__name__}; tables by name have one posterior by"
+                " combine_tables."
+            )
+        for place, release in enumerate(self.releases):
+            if not isinstance(release, ReleasedData):
+                raise TypeError(
+                    f"releases[{place}]: must be a Release, not {type(release).__name__}; of a"
+                    " grouped release combine the releases of one group."
+                )
+        as_choice(self.draws_may_agree, "draws_may_agree", (True, False))
         as_choice(self.records, "records", ("same", "different"))
+        object.__setattr__(self, "releases", tuple(self.releases))
         if len(self.releases) < 2:
             raise ValueError(f"releases: holds {len(self.releases)}; give at least two.")
         first = self.releases[0]
         for place, release in enumerate(self.releases):
             check_whole(f"releases[{place}]", release)
-            for name, fits in (
-                ("categories", are_same(release.categories, first.categories)),
-                ("prior", release.prior == first.prior),
-                ("learned_prior", release.learned_prior == first.learned_prior),
-                ("ordered", release.ordered == first.ordered),
-            ):
-                if not fits:
+            for name in ("categories", "prior", "learned_prior", "ordered"):
+                one, other = getattr(release, name), getattr(first, name)
+                if not (are_same(one, other) if name == "categories" else one == other):
                     raise ValueError(
-                        f"releases[{place}]: has {name}={getattr(release, name)}, the first has"
-                        f" {getattr(first, name)}; release all with the same {name}, or give"
-                        " tables of the same records by name, as in combine_tables({'vote': one,"
-                        " 'vote and party': other})."
+                        f"releases[{place}]: has {name}={one}, the first has {other}; release all"
+                        f" with the same {name}, or give tables of the same records by name, as in"
+                        " combine_tables({'vote': one, 'vote and party': other})."
                     )
         named = {f"releases[{place}]": one for place, one in enumerate(self.releases)}
         if self.records == "same":
             check_same_records(named)
         if not self.draws_may_agree:
             check_given_once(named)
-
-    @classmethod
-    def of(
-        cls, releases: Sequence[ReleasedData], records: Records, draws_may_agree: bool = False
-    ) -> "Combination":
-        """Combine a sequence of releases; `TypeError` where it holds anything else."""
-        if not isinstance(releases, (list, tuple)):
-            raise TypeError(
-                f"releases: must be a list of at least two releases, not {type(releases).__name__};"
-                " tables by name have one posterior by combine_tables."
-            )
-        for place, release in enumerate(releases):
-            if not isinstance(release, ReleasedData):
-                raise TypeError(
-                    f"releases[{place}]: must be a Release, not {type(release).__name__}; of a"
-                    " grouped release combine the releases of one group."
-                )
-        as_choice(draws_may_agree, "draws_may_agree", (True, False))
-        return cls(tuple(releases), records, draws_may_agree)
 
     @property
     def categories(self) -> tuple[Label, ...]:

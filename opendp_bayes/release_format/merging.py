@@ -75,11 +75,6 @@ def merged_in(release: Any) -> list[tuple[Label, ...]]:
     return list(getattr(release, "parts", ())) or [(label,) for label in release.categories]
 
 
-def unmerged(release: Any) -> list[Label]:
-    """All labels before they were merged."""
-    return [label for part in merged_in(release) for label in part]
-
-
 def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
     """Merge ordered categories, `width` at a time; the last group may be smaller. A group is named
     by its first and last category, and one of a single category by this.

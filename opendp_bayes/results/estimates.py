@@ -1,8 +1,7 @@
 """Means and intervals of a release, which tables, pictures and frames show."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -25,8 +24,7 @@ TAKES_LONG = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(NamedTuple):
     """Mean, standard deviation and ends of the equal-tailed interval of the probability of every
     category, arrays of shape `(k,)`.
     """
@@ -35,16 +33,6 @@ class Estimate:
     std: Floats
     lower: Floats
     upper: Floats
-
-    @property
-    def bounds(self) -> Floats:
-        """Means, lower and upper ends, shape `(3, k)`."""
-        return np.array([self.mean, self.lower, self.upper])
-
-    @property
-    def numbers(self) -> dict[str, Floats]:
-        """The arrays by name, the columns of a frame."""
-        return {"mean": self.mean, "std": self.std, "lower": self.lower, "upper": self.upper}
 
 
 def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
@@ -89,10 +77,10 @@ def frame_of(
     import polars as pl
 
     results = {
-        **(aware.numbers if aware else {}),
+        **(aware._asdict() if aware else {}),
         "level": pl.Series([level] * release.k, dtype=pl.Float64),
         "count": pl.Series(list(release.counts), dtype=pl.Int64),
-        **{f"plug_in_{name}": of for name, of in (plug_in.numbers if plug_in else {}).items()},
+        **{f"plug_in_{name}": of for name, of in (plug_in._asdict() if plug_in else {}).items()},
     }
     return labelled_frame(release.values_of_axes or {"category": release.categories}, results)
 
@@ -110,7 +98,7 @@ def estimates_frame(
         {
             "group": [None] * len(names),
             "category": names,
-            **estimate.numbers,
+            **estimate._asdict(),
             "level": np.full(len(names), float(level)),
             "count": counts,
         },

@@ -2,7 +2,7 @@
 (extra `plot`), imported when a picture is made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +15,14 @@ from opendp_bayes.display.pictures import (
     first_of,
     plot_panel,
     plot_panels,
-    plot_ranked,
     pyplot,
     wrapped,
     write_above,
 )
 from opendp_bayes.display.wording import EVERYTHING_ELSE, group_name, in_words, label_said
 from opendp_bayes.mathematics.validation import Floats, as_level, as_names
-from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import distinct, numbered, position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.estimates import noise_aware_estimate, plug_in_estimate
 from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
@@ -66,54 +63,46 @@ def plot_estimates(
     return plot_panel(panel_of(frame), in_lines(guarantee), ax, title)
 
 
-def plot_release(
-    release: InferredRelease, ax: "Axes | None", *, level: float, title: str | None
-) -> "Axes":
+def plot_release(release: Any, ax: "Axes | None", *, level: float, title: str | None) -> "Axes":
     """The noise-aware posterior of a release beside the plug-in one; `Release.plot`."""
     panel = _panel_of_release(release, level, "")
     return plot_panel(panel, in_lines(release.guarantee), ax, title)
 
 
-def plot_groups(
-    releases: Mapping[Key, InferredRelease], guarantee: PrivacyGuarantee, columns: int, level: float
-) -> "Figure":
+def plot_groups(releases: Any, columns: int, level: float) -> "Figure":
     """A panel of every group, `columns` to a row; `GroupedRelease.plot`."""
     panels = [
         _panel_of_release(release, level, group_name(group))
         for group, release in islice(releases.items(), MOST_DRAWN)
     ]
-    said = f"All groups together: {in_words(guarantee)}{first_of(len(releases), 'groups')}"
+    more = first_of(len(releases), "groups")
+    said = f"All groups together: {in_words(releases.guarantee)}{more}"
     return plot_panels(panels, said, columns, alike=True)
 
 
-def plot_ranking(
-    releases: Mapping[Key, InferredRelease],
-    guarantee: PrivacyGuarantee,
-    category: Any,
-    level: float,
-    title: str | None,
-) -> "Axes":
-    """The share of one category in all groups; `GroupedRelease.plot_category`."""
-    bounds = []
-    for release in releases.values():
-        place = position_of(category, release.categories)
-        bounds.append(noise_aware_estimate(release, level).bounds[:, place])
+def plot_ranking(releases: Any, category: Any, level: float, title: str | None) -> "Axes":
+    """The share of one category in all groups, from the highest down;
+    `GroupedRelease.plot_category`.
+    """
+    place = position_of(category, releases.categories)
+    shares = releases.estimates(level).gather_every(len(releases.categories), place)
+    ranked = shares.sort("mean", descending=True, maintain_order=True)
+    panel = Panel("", list(map(label_said, ranked["group"])), {"": bounds_of(ranked)})
     said = (
         f"Share of {label_said(group_name(category))} in each group, with {100 * level:.6g} %"
-        f" intervals.\nAll groups together: {in_lines(guarantee)}"
+        f" intervals.\nAll groups together: {in_lines(releases.guarantee)}"
     )
-    names = [label_said(group_name(group)) for group in releases]
-    return plot_ranked(names, np.array(bounds).T, said, None, title)
+    return plot_panel(panel, said, None, title)
 
 
-def _panel_of_release(release: InferredRelease, level: float, title: str) -> Panel:
-    estimates = {
-        "Noise-aware": noise_aware_estimate(release, level),
-        "Plug-in, which ignores the noise": plug_in_estimate(release, level),
-    }
+def _panel_of_release(release: Any, level: float, title: str) -> Panel:
+    frame, interval = (
+        release.to_frame(level, plug_in=True),
+        f"mean and {100 * level:.6g} % interval",
+    )
     series = {
-        f"{name}: mean and {100 * level:.6g} % interval": estimate.bounds
-        for name, estimate in estimates.items()
+        f"Noise-aware: {interval}": bounds_of(frame),
+        f"Plug-in, which ignores the noise: {interval}": bounds_of(frame, "plug_in_"),
     }
     return Panel(title, [label_said(group_name(label)) for label in release.categories], series)
 

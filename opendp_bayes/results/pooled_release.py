@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from opendp_bayes.display.pictures import Panel, plot_panels
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, Shown, labelled_frame
-from opendp_bayes.display.tables import estimates_table
 from opendp_bayes.display.wording import group_name, in_words
 from opendp_bayes.inference.pooling.pooled_draws import (
     LARGEST_R_HAT,
@@ -32,7 +31,8 @@ from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import estimate_of, grouped_frame
-from opendp_bayes.results.sheets import promised
+from opendp_bayes.results.figures import bounds_of
+from opendp_bayes.results.sheets import estimates_sheet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,7 +105,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         labels = {"category": list(map(group_name, self.categories))}
         return grouped_frame(
             {
-                key: labelled_frame(labels, estimate_of(one, level).numbers)
+                key: labelled_frame(labels, estimate_of(one, level)._asdict())
                 for key, one in self.items()
             }
         )
@@ -128,7 +128,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         level, columns = as_level(level), as_size(columns, "columns", "columns")
         tail, k = (1 - level) / 2, len(self.categories)
         average = np.array([self.m.mean(axis=0), *np.quantile(self.m, [tail, 1 - tail], axis=0)])
-        found = np.array([average, *(estimate_of(one, level).bounds for one in self.values())])
+        pooled = bounds_of(self.to_frame(level)).reshape(3, -1, k).swapaxes(0, 1)
+        means = np.array([average, *pooled])
         positive = np.maximum(self.drawn, 0)
         shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1)
         shares = np.vstack([np.full(k, np.nan), shares])
@@ -138,7 +139,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
                 group_name(self.categories[at]),
                 rows,
                 {
-                    f"Pooled: mean and {100 * level:.6g} % interval": found[:, :, at].T,
+                    f"Pooled: mean and {100 * level:.6g} % interval": means[:, :, at].T,
                     "Share of what was drawn, which ignores the noise": np.array(
                         [shares[:, at]] * 3
                     ),
@@ -158,17 +159,17 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        table = estimates_table(self.to_frame(level), level)
         ends = [0.5, (1 - level) / 2, (1 + level) / 2]
         middle, low, high = map(_records, np.quantile(self.kappa, ends))
         notes = (
-            *promised(self.guarantee, "All groups together: "),
             f"The others are worth {middle} records to a group ({100 * level:.6g} %: {low} to"
             f" {high}).",
             f"Importance sampling: R-hat {self.diagnostics.r_hat.max():.3f}, effective draws"
             f" {self.diagnostics.ess.min():.0f}.",
         )
-        return Sheet((table,), notes)
+        return estimates_sheet(
+            self.to_frame(level), level, self.guarantee, notes, whose="All groups together: "
+        )
 
     def __repr__(self) -> str:
         low, middle, high = np.quantile(self.kappa, [0.025, 0.5, 0.975])

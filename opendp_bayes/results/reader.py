@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from opendp_bayes.display.sheet import Sheet
-from opendp_bayes.release_format.document import format_of
+from opendp_bayes.release_format.kind_of_text import format_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
 from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
-from opendp_bayes.release_format.document import ReleaseDocument, as_lists
+from opendp_bayes.release_format.document import ReleaseDocument
 from opendp_bayes.release_format.labels import ByLabel, in_order, position_of
 from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 from opendp_bayes.results.estimates import (
@@ -312,13 +312,7 @@ class Release(ShownAtOnce, InferredRelease):
                 "to_json: this release is one group of a table, and its posterior needs the draw"
                 " of all groups; keep the release of all."
             )
-        return ReleaseDocument.of(
-            self,
-            drawn=list(self.drawn),
-            learned_prior=self.learned_prior,
-            ordered=list(self.ordered),
-            parts=[as_lists(part) for part in self.parts],
-        )
+        return ReleaseDocument.of(self)
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -632,13 +626,13 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         from opendp_bayes.results.figures import plot_groups
 
         columns = as_size(columns, "columns", "columns")
-        return plot_groups(self, self.guarantee, columns, as_level(level))
+        return plot_groups(self, columns, as_level(level))
 
     def plot_category(
         self, label: Label, *, level: float = 0.95, title: str | None = None
     ) -> "Axes":
-        """Draw the share of one category in every group, from the highest down, and return the
-        axes. Of more than 40 groups the first and last twenty have names; the rest is a band.
+        """Draw the share of one category in every group, of the first 100 from the highest down,
+        and return the axes.
 
         Parameters
         ----------
@@ -660,7 +654,7 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         """
         from opendp_bayes.results.figures import plot_ranking
 
-        return plot_ranking(self, self.guarantee, label, as_level(level), title)
+        return plot_ranking(self, label, as_level(level), title)
 
     def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
         """Sheet of the release: counts, means and intervals of probability `level` for every group,
@@ -676,20 +670,13 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         wait = as_flag(wait, "wait")
         from opendp_bayes.results.sheets import grouped_sheet
 
-        return grouped_sheet(
-            self, self.guarantee, self.mechanism, level, by=self.grouped_by, wait=wait
-        )
+        return grouped_sheet(self, level, wait=wait)
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""
-        rest = [] if self.rest is None else [self.rest]
-        return ReleaseDocument.of(
-            self,
-            by=list(self.grouped_by),
-            groups=as_lists(self.groups),
-            drawn=[*chain(*self.drawn), *rest],
-            sizes=list(self.sizes or ()),
-        )
+        rest = () if self.rest is None else (self.rest,)
+        drawn = (*chain(*self.drawn), *rest)
+        return ReleaseDocument.of(self, by=self.grouped_by, drawn=drawn, sizes=self.sizes or ())
 
     def __repr__(self) -> str:
         k, own = len(self.categories), list(map(repr, self.categories))

@@ -1,7 +1,7 @@
 """Sheets of releases: their tables on the terminal and in a notebook."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import estimates_table
@@ -10,7 +10,6 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.unmapped_records import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mathematics.validation import as_level
-from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import (
@@ -25,38 +24,44 @@ from opendp_bayes.results.estimates import (
 )
 from opendp_bayes.results.inferred_release import InferredRelease
 
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def estimates_sheet(
+    frame: "pl.DataFrame",
+    level: float,
+    guarantee: PrivacyGuarantee,
+    notes: Iterable[str],
+    *,
+    title: str = "",
+    whose: str = "",
+) -> Sheet:
+    """Sheet of a frame of estimates: its table, whose guarantee it has, and what else is said."""
+    stated = [f"{whose}{in_words(guarantee)}", *limited(guarantee)]
+    return Sheet((estimates_table(frame, level),), (*stated, *notes), title)
+
 
 def release_sheet(release: InferredRelease, level: float, *, title: str, wait: bool) -> Sheet:
     """A row for every category, and the guarantee; `Release.sheet`."""
     aware = estimate_or_reason(release, level, wait=wait)
     known = aware if isinstance(aware, Estimate) else None
-    notes = [*promised(release.guarantee), f"Mechanism: {in_plain_words(release.mechanism)}."]
+    notes = [f"Mechanism: {in_plain_words(release.mechanism)}."]
     if release.learned_prior:
         notes.append(_prior_of(release))
     notes += little_said({None: (release, known)}) if known else [str(aware)]
     notes += unmatched_in(release)
     ignoring = plug_in_estimate(release, level) if aware != TAKES_LONG and release.k > 1 else None
-    table = estimates_table(frame_of(release, known, ignoring, level), level)
-    return Sheet((table,), tuple(notes), title)
+    frame = frame_of(release, known, ignoring, level)
+    return estimates_sheet(frame, level, release.guarantee, notes, title=title)
 
 
-def grouped_sheet(
-    releases: Mapping[Key, InferredRelease],
-    guarantee: PrivacyGuarantee,
-    mechanism: Mechanism,
-    level: float,
-    *,
-    by: Sequence[str],
-    wait: bool,
-) -> Sheet:
+def grouped_sheet(releases: Any, level: float, *, wait: bool) -> Sheet:
     """A row for every group and category, and the guarantee of all groups together;
     `GroupedRelease.sheet`. Noise-aware columns for all groups or none.
     """
     level = as_level(level)
-    notes = [
-        *promised(guarantee, "All groups together: "),
-        f"Mechanism: {in_plain_words(mechanism)}.",
-    ]
+    notes = [f"Mechanism: {in_plain_words(releases.mechanism)}."]
     known: dict[Key, tuple[InferredRelease, Estimate]] = {}
     if wait or is_quick(*(one for one in releases.values() if not one.has_posterior)):
         known = {key: (one, noise_aware_estimate(one, level)) for key, one in releases.items()}
@@ -71,8 +76,8 @@ def grouped_sheet(
             for key, one in releases.items()
         }
     )
-    notes += [*little_said(known), *unmatched_in_groups(releases, by)]
-    return Sheet((estimates_table(frame, level),), tuple(notes))
+    notes += [*little_said(known), *unmatched_in_groups(releases, releases.grouped_by)]
+    return estimates_sheet(frame, level, releases.guarantee, notes, whose="All groups together: ")
 
 
 def little_said(estimates: Mapping[Any, tuple[InferredRelease, Estimate]]) -> list[str]:
@@ -89,11 +94,6 @@ def little_said(estimates: Mapping[Any, tuple[InferredRelease, Estimate]]) -> li
         f"The intervals{where} are about as wide as the prior's own: the data say hardly anything"
         " through the noise. A larger budget, or more records, narrows them."
     ]
-
-
-def promised(guarantee: PrivacyGuarantee, whose: str = "") -> list[str]:
-    """State the promise, and the limit on the rows of an identifier where there is one."""
-    return [f"{whose}{in_words(guarantee)}", *limited(guarantee)]
 
 
 def _prior_of(release: InferredRelease) -> str:

@@ -16,7 +16,7 @@ from opendp_bayes.mathematics.rounding import sum_up
 from opendp_bayes.mathematics.telling import shortly, told
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.release_format.document import decoded
+from opendp_bayes.release_format.kind_of_text import decoded
 from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.results.figures import panel_of
 from opendp_bayes.results.reader import result_from_json

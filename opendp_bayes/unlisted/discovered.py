@@ -9,7 +9,7 @@ import numpy as np
 
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, ShownAtOnce
-from opendp_bayes.display.wording import described
+from opendp_bayes.display.wording import in_plain_words
 from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
@@ -269,7 +269,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
     def overview(self) -> tuple[str, str]:
         """Summary of the values shown and of their law, in words."""
         shown = f"{self.k} {'category' if self.k == 1 else 'categories'} shown"
-        return shown, described(self.discovery.law)
+        return shown, in_plain_words(self.discovery.law)
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for each category that is shown.
@@ -291,7 +291,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
             {
                 "category": pl.Series(list(map(str, self.categories)), dtype=pl.String),
                 "drawn": pl.Series(list(self.drawn), dtype=pl.Int64),
-                **counts.numbers,
+                **counts._asdict(),
                 "share": shares.mean,
                 "share_lower": shares.lower,
                 "share_upper": shares.upper,

@@ -12,7 +12,6 @@ from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.document import Document, Draw, Rule, field_of
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
-from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 
 _NOISES: dict[str, type[Any]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
@@ -62,11 +61,6 @@ class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[Literal["laplace", "gaussian"], field_of("Of its law.")]
     scale: Annotated[_Scale, field_of("In records.")]
 
-    @classmethod
-    def of(cls, noise: IntegerNoise) -> "NoiseDocument":
-        name: Any = next(name for name, kind in _NOISES.items() if isinstance(noise, kind))
-        return cls(name=name, scale=noise.scale)
-
     def value(self) -> IntegerNoise:
         return _NOISES[self.name](self.scale)
 
@@ -96,67 +90,63 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
     ] = None
 
     @classmethod
-    def of(cls, release: DiscoveredData) -> str:
+    def of(cls, result: Any, **fields: Any) -> str:
         """The JSON of a release."""
-        noise = release.discovery.rest
-        return cls.write(
-            release.guarantee,
-            labels="drawn",
-            column=release.column,
-            categories=list(release.categories),
-            drawn=list(release.drawn),
-            listed=release.listed,
-            people=release.people,
-            law=LawDocument.of(release.discovery.law),
-            rest_noise=None if noise is None else NoiseDocument.of(noise),
-            rest=release.drawn_rest,
-        )
+        law, noise = result.discovery.law, result.discovery.rest
+        kinds: Any = {kind: name for name, kind in _NOISES.items()}
+        fields |= {"labels": "drawn", "law": LawDocument.of(law), "rest": result.drawn_rest}
+        if noise is not None:
+            fields["rest_noise"] = NoiseDocument(kinds[type(noise)], noise.scale)
+        return super().of(result, **fields)
 
     def rules(self) -> list[Rule]:
         """What must hold of several fields together."""
-        found, drawn = self.categories[self.listed :], self.drawn[self.listed :]
+        discovered, k = self.categories[self.listed :], len(self.categories)
         kinds = {type(label) for label in self.categories}
+        least = min(self.drawn[self.listed :], default=self.law.threshold)
+        with_delta = [name for name in MEASURES if "Approximate" in name]
         return [
             (
-                len(distinct(self.categories)) == len(self.categories) and len(kinds) <= 1,
-                f"categories={self.categories!r}: must be all different, and of one type.",
+                "categories",
+                len(distinct(self.categories)) == k and len(kinds) <= 1,
+                "must be all different, and of one type.",
             ),
             (
-                len(self.drawn) == len(self.categories) >= self.listed,
-                f"drawn={self.drawn!r}: must be {len(self.categories)} integers, of which"
-                f" listed={self.listed!r} are of listed categories.",
+                "drawn",
+                len(self.drawn) == k >= self.listed,
+                f"must be {k} integers, of which listed={self.listed!r} are of listed categories.",
             ),
             (
-                len(kinds) > 1 or found == sorted(found),
-                f"categories={self.categories!r}: those that were discovered must be sorted.",
+                "categories",
+                len(kinds) > 1 or discovered == sorted(discovered),
+                "those that were discovered must be sorted.",
             ),
             (
-                all(one >= self.law.threshold for one in drawn),
-                f"drawn={self.drawn!r}: must be at least the threshold,"
-                f" {self.law.threshold}, of every category that was discovered.",
+                "drawn",
+                least >= self.law.threshold,
+                f"must be at least the threshold, {self.law.threshold}, of every category that was"
+                " discovered.",
             ),
             (
+                "rest",
                 (self.rest is None) == (self.rest_noise is None),
-                f"rest={self.rest!r}: must be there where rest_noise is, and only there.",
+                "must be there where rest_noise is, and only there.",
             ),
             (
-                "Approximate" in self.measure and self.measure in MEASURES,
-                f"measure={self.measure!r}: must be one with δ,"
-                f" {' or '.join(repr(name) for name in MEASURES if 'Approximate' in name)}.",
+                "measure",
+                self.measure in with_delta,
+                f"must be one with δ, {' or '.join(map(repr, with_delta))}.",
             ),
         ]
 
     def values(self) -> dict[str, Any]:
         """The arguments of `DiscoveredRelease`."""
         rest = None if self.rest_noise is None else self.rest_noise.value()
-        discovery = Discovery(self.law.value(), rest)
-        return {
-            "column": self.column,
+        named = ("column", "listed", "people")
+        return {name: getattr(self, name) for name in named} | {
             "categories": tuple(self.categories),
             "drawn": tuple(self.drawn),
-            "listed": self.listed,
-            "discovery": discovery,
+            "discovery": Discovery(self.law.value(), rest),
             "drawn_rest": self.rest,
             "guarantee": self.guarantee(None),
-            "people": self.people,
         }

@@ -3,10 +3,9 @@
 from typing import Any
 
 from opendp_bayes.display.sheet import Sheet, labelled_frame
-from opendp_bayes.display.tables import estimates_table
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_level
-from opendp_bayes.results.sheets import promised
+from opendp_bayes.results.sheets import estimates_sheet
 
 
 def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> Sheet:
@@ -16,7 +15,6 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
     level = as_level(level)
     unit, law = "people" if release.people else "records", release.discovery.law
     notes = [
-        *promised(release.guarantee),
         f"Every value that occurred got a noisy count, and is shown if that was at least"
         f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"
         f" {law.least_shown(0.95)} in 95 of 100.",
@@ -36,7 +34,7 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
     notes.append(_hidden_of(release, unit, level))
     if release.has_posterior and release.warning:
         notes.append(f"Beware: {release.warning}.")
-    return Sheet((estimates_table(frame, level),), tuple(notes), title)
+    return estimates_sheet(frame, level, release.guarantee, notes, title=title)
 
 
 def _hidden_of(release: Any, unit: str, level: float) -> str:

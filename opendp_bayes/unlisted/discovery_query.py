@@ -2,9 +2,8 @@
 and a threshold that fits the budget.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
 from typing import Any
 
 import polars as pl
@@ -16,20 +15,14 @@ from opendp_bayes.display.wording import prior_said
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.mechanisms.integer_noise import typical_std
-from opendp_bayes.mechanisms.neighbours import Distance, relation_of
+from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.queries.base import AskedQuery, promising, releasing
+from opendp_bayes.queries.base import AskedQuery, Fitting
 from opendp_bayes.queries.question import Discoverable
 from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
-from opendp_bayes.trusted.budget import (
-    as_tuple,
-    delta_of,
-    distance_of_unit,
-    identifier_of,
-    shown,
-)
+from opendp_bayes.trusted.budget import distance_of_unit, identifier_of
 from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
@@ -47,40 +40,25 @@ _LOSSES = ("epsilon", "delta", "rho", "debits")
 
 
 @dataclass(frozen=True, eq=False)
-class Discovering:
+class Discovering(Fitting):
     """A column whose values are to be discovered, of a query.
 
     Attributes
     ----------
-    base : Query
-        The query with the budget and the Context.
     chain : Transformation
         From the data of the Context to the counts of all values.
     space : KeysSpace
         Of these counts.
-    distance : Distance
-        How far one privacy unit moves the counts of all values.
     law : str or Discovery
         The name of a law, `"auto"`, or a `Discovery`.
     rest : float
         The share of the loss that buys the rest.
-    truncated, kept : bool, str
-        Whether the rows of each identifier are limited, and by which fixed rule.
     """
 
-    base: Query
     chain: Transformation
     space: KeysSpace
-    distance: Distance
     law: str | Discovery
     rest: float
-    truncated: bool
-    kept: str
-
-    @property
-    def measure(self) -> Any:
-        """The measure of the query."""
-        return parts_of(self.base).output_measure
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -92,13 +70,8 @@ class Discovering:
         """The number of values that are listed."""
         return len(self.space.listed)
 
-    @cached_property
-    def settled(self) -> Callable[[Any], Discovery]:
-        """The function from a budget to the law that fits it, which is searched for once."""
-        return lru_cache(maxsize=None)(self._settled)
-
     def _settled(self, budget: Any) -> Discovery:
-        value, delta = as_tuple(budget)
+        value, delta = budget
         if not delta > 0:
             raise ValueError(
                 f"query: its budget {budget} has no δ, with which a value that one person alone has"
@@ -107,12 +80,8 @@ class Discovering:
             )
         if isinstance(self.law, Discovery):
             spent = self._in_measure(self._loss(self.law, budget))
-            if any(loss > limit for loss, limit in zip(spent, (value, delta), strict=True)):
-                raise ValueError(
-                    f"mechanism={self.law}: its privacy loss {shown(spent)} exceeds the budget of"
-                    f" the query, {budget}. Raise its scale or threshold, or name its law to have"
-                    " both found."
-                )
+            remedy = "Raise its scale or threshold, or name its law to have both found."
+            self._check_within(self.law, spent, budget, remedy)
             return self.law
         loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
         with interruptible():
@@ -129,7 +98,7 @@ class Discovering:
             discovery,
             self.distance,
             concentrated=is_concentrated(self.measure),
-            delta=delta_of(self.measure, budget),
+            delta=self._delta(budget),
         )
         return replace(found)  # a value that nobody can change for others
 
@@ -144,23 +113,15 @@ class Discovering:
         """The measurement that fits a budget; its attribute `param` is the threshold. It gives what
         the user gets, or with `drawn` what was drawn, for `restated`.
         """
-        discovery, delta = self.settled(budget), delta_of(self.measure, budget)
+        discovery, delta = self.settled(budget), self._delta(budget)
         draws = make_discovery(*self.chain.output_space, self.measure, discovery, delta=delta)
-        found: Any = self.chain >> (draws if drawn else releasing(draws, self._promising(budget)))
-        found.param = discovery.law.threshold
-        return found
+        return self._measured(self.chain, draws, budget, discovery.law.threshold, drawn=drawn)
 
     def restated(self, drawn: DiscoveredData, budget: Any, once: str = "") -> Any:
-        """Make what the user gets of a draw for `budget`, which promises for one record, with the
-        promise to one privacy unit of the Context. Rows that no fixed rule keeps are drawn for each
-        question anew, whatever `once` says of others.
+        """Make what the user gets of a draw for `budget`. Rows that no fixed rule keeps are drawn
+        for each question anew, whatever `once` says of others.
         """
-        return self._promising(budget)(drawn)
-
-    def _promising(self, budget: Any) -> Callable[[DiscoveredData], Any]:
-        """The function `restated` of what is drawn."""
-        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": self.kept}
-        return promising(DiscoveredRelease.of, self.loss(budget), **of_unit)
+        return super().restated(drawn, budget)
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""
@@ -209,7 +170,7 @@ class Discovering:
         """Describe the query in one line."""
         return (
             f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.settled(budget)},"
-            f" d_in={self.distance.stated}, debits={shown(self.spent(budget))} ({self.measure}))"
+            f" d_in={self.distance.stated}, debits={self.spent(budget)} ({self.measure}))"
         )
 
 
@@ -286,7 +247,8 @@ def discovering_in(
     is_concentrated(parts_of(base).output_measure)
     space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
     distance = distance_of_unit(counts.map(parts_of(base).d_in))
-    return Discovering(base, counts, space, distance, mechanism, rest or 0.0, truncated, kept)
+    unit = (base, distance, truncated, kept)
+    return Discovering(*unit, DiscoveredRelease.of, counts, space, mechanism, rest or 0.0)
 
 
 @deferred_interrupts()

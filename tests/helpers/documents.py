@@ -21,7 +21,7 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
 )
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
-from opendp_bayes.release_format.document import format_of
+from opendp_bayes.release_format.kind_of_text import format_of
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.unlisted import Discovery, GaussianThreshold, LaplaceThreshold, OptimalThreshold
 from opendp_bayes_office.report.owner_file import OwnerFile

@@ -14,7 +14,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mathematics.telling import DEEPEST
-from opendp_bayes.release_format.document import format_of
+from opendp_bayes.release_format.kind_of_text import format_of
 from opendp_bayes.trusted import plan_validation
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification_text import read_specification

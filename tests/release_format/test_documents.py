@@ -248,22 +248,22 @@ def test_releases_of_two_models_are_not_combined(changes: dict[str, Any]) -> Non
     ):
         for records in ("same", "different"):
             with pytest.raises(ValueError, match=rf"releases\[\d\]: has {name}="):
-                Combination.of(releases, records)
+                Combination(releases, records)
 
 
 def test_releases_that_are_ordered_along_other_variables_are_not_combined() -> None:
     other = replace(TABLE, drawn=(1, 2, 3, 4, 5, 6), ordered=("w",))
     with pytest.raises(ValueError, match=r"releases\[1\]: has ordered=\('w',\)"):
-        Combination.of((TABLE, other), "same")
+        Combination((TABLE, other), "same")
 
 
 def test_a_number_of_all_records_is_public_where_that_of_each_is() -> None:
     private = replace(SECOND, mechanism=NOISE, guarantee=guarantee(None))
-    both = Combination.of((FIRST, replace(SECOND, guarantee=guarantee(10))), "different")
+    both = Combination((FIRST, replace(SECOND, guarantee=guarantee(10))), "different")
     assert both.size == 20
     for releases in ((FIRST, private), (private, FIRST)):
-        assert Combination.of(releases, "different").size is None
-        assert Combination.of(releases, "same").size == 10
+        assert Combination(releases, "different").size is None
+        assert Combination(releases, "same").size == 10
 
 
 def test_public_numbers_of_the_same_records_are_equal() -> None:
@@ -272,8 +272,8 @@ def test_public_numbers_of_the_same_records_are_equal() -> None:
     other = replace(SECOND, guarantee=guarantee(11))
     for releases in ((FIRST, other), (private, FIRST, other), (FIRST, private, other)):
         with pytest.raises(ValueError, match="their public numbers"):
-            Combination.of(releases, "same")
-    assert Combination.of((FIRST, other), "different").size == 21
+            Combination(releases, "same")
+    assert Combination((FIRST, other), "different").size == 21
 
 
 def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None:
@@ -282,8 +282,8 @@ def test_rows_limited_by_a_rule_are_not_all_rows_whichever_comes_first() -> None
     )
     for releases in ((FIRST, limited), (limited, FIRST)):
         with pytest.raises(ValueError, match=r"releases\[1\]: .*their true counts"):
-            Combination.of(releases, "same")
-        assert Combination.of(releases, "different").k == 3
+            Combination(releases, "same")
+        assert Combination(releases, "different").k == 3
 
 
 def test_equal_draws_of_other_tables_are_not_one_release() -> None:

@@ -145,8 +145,8 @@ MALFORMED = {
         {"by": ["region", "sex"]},
         r"all lists of one length, that of by=\['region', 'sex'\]",
     ),
-    "a learned prior": ({"learned_prior": True}, "learned_prior, parts: belong to one posterior"),
-    "parts": ({"parts": [["a"], ["b"]]}, "learned_prior, parts: belong to one posterior"),
+    "a learned prior": ({"learned_prior": True}, "learned_prior=True: belongs to one posterior"),
+    "parts": ({"parts": [["a"], ["b"]]}, "parts=.*: belong to one posterior"),
     "draws that are no counts": (
         {
             "size": 27,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from opendp_bayes.mathematics.validation import Integers
 from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, places_of
-from opendp_bayes.release_format.merging import merged_in, unmerged
+from opendp_bayes.release_format.merging import merged_in
 from opendp_bayes.surveys.levels.nested_tables import are_a_chain
 
 Columns = tuple[str, ...]
@@ -26,7 +27,9 @@ def nested_parts(
     """
     if not any(release.parts or _leaves_out(release) for release in tables.values()):
         return None
-    atoms = {name: unmerged(release) for name, release in tables.items()}
+    atoms = {
+        name: list(chain.from_iterable(merged_in(release))) for name, release in tables.items()
+    }
     widest = max(tables, key=lambda name: (len(columns[name]), len(atoms[name])))
     parts = {}
     for name, release in tables.items():
@@ -50,7 +53,10 @@ def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
     not, are of one column, unless several joint tables, or variables of them, have these labels.
     """
     axes = {axis for one in tables.values() for axis in one.columns or one.axes}
-    labels = {name: frozenset(map(identity, unmerged(one))) for name, one in tables.items()}
+    labels = {
+        name: frozenset(map(identity, chain.from_iterable(merged_in(one))))
+        for name, one in tables.items()
+    }
     known = {
         name: one.columns or one.axes or (name,)
         for name, one in tables.items()

@@ -7,8 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from opendp_bayes import Survey
-from opendp_bayes.release_format.document import format_of
-from opendp_bayes.release_format.kind_of_text import check_kind
+from opendp_bayes.release_format.kind_of_text import decoded, format_of
 from opendp_bayes.results.reader import result_from_json
 from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.specification import Specification
@@ -86,12 +85,8 @@ class Report:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Report":
         """Read a report written by `to_json`; `ValueError` for anything else."""
-        check_kind(text, NAME, VERSION)
-        try:
-            document = msgspec.json.decode(text, type=_Document)
-            asked = msgspec.convert(document.specification, Specification)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"text: is not a report in JSON: {error}") from None
+        document = decoded(_Document, text, NAME, VERSION)
+        asked = document.specification
         check(asked)
         if len(document.releases) != len(asked.results):
             raise ValueError("releases: must be one for each of the results.")
@@ -127,5 +122,5 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
     format: Literal["opendp-bayes report"]
     version: Literal[1]
     software: dict[str, str]
-    specification: dict[str, Any]
+    specification: Specification
     releases: list[msgspec.Raw]
