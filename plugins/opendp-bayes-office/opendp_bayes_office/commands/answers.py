@@ -10,6 +10,7 @@ from opendp.mod import enable_features
 
 import opendp_bayes as ob
 from opendp_bayes.release_format.labels import twins
+from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes_office.files.files import Source, frame_of
 from opendp_bayes_office.files.reading import Value, as_text
 from opendp_bayes_office.report.checks import check
@@ -262,9 +263,7 @@ def _merged(
     if result.merge is None:
         return None
     categories = column.listed or []
-    starts = range(0, len(categories), result.merge)
-    groups = [categories[at : at + result.merge] for at in starts]
-    merge = {" to ".join(dict.fromkeys((of[0], of[-1]))): of for of in groups}
+    merge: dict[Any, list[Any]] = {**neighbours(categories, result.merge)}
     labels = [one[result.columns[0]] for one in policies]
     new = [label for label in labels if isinstance(label, str) and label not in categories]
     return merge | {label: [label] for label in new}

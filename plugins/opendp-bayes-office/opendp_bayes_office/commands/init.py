@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -117,6 +116,7 @@ def init(
     from opendp_bayes_office.files.files import STANDARD_INPUT, kinds_of, scannable, source
     from opendp_bayes_office.files.reading import Reading, Steps
     from opendp_bayes_office.files.tables import LABELLED
+    from opendp_bayes_office.report.templates import filled
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
@@ -138,15 +138,13 @@ def init(
         known = {name: found.codebook(name, Steps()) for name in columns}
         known = {name: of for name, of in known.items() if of} | listed
         given = {name: getattr(how, name) for name in Reading.__struct_fields__}
-        reading = [
-            f"{name} = {_text(value)}"
+        reading = {
+            name: value
             for name, value in given.items()
             if value != getattr(Reading(), name) and (name != "labels" or known)
-        ]
-        of_columns = {
-            name: list(_column(name, of, known.get(name))) for name, of in columns.items()
         }
-        asked = [name for name, lines in of_columns.items() if not lines[1].startswith("#")]
+        tables = [_column(name, of, known.get(name)) for name, of in columns.items()]
+        asked = [name for name, table in zip(columns, tables, strict=True) if "categories" in table]
         if not asked:
             problem = (
                 "no column lists its categories, which are public knowledge and never read off the"
@@ -155,14 +153,14 @@ def init(
             if is_json:  # which has no comments
                 fail(f"--output {output}: {problem}.")
             say(f"{problem}, or in the file.")
+        facts: dict[str, Any] = {"title": found.title, "epsilon": repr(epsilon), "reading": reading}
+        facts |= {"columns": tables, "asked": asked, "owned": owner is not None}
         if owner is not None:
             path = os.path.relpath(data, owner.parent)
-            facts = _facts(path, found.title, reading, of_columns, epsilon)
-            kept_by_owner.keep("\n".join(facts) + "\n")
-            reading, of_columns = [], {}
+            kept_by_owner.keep(filled("owner.toml", path=path, **facts))
         if listed:
             say(NOT_SEEN)
-        text = "\n".join(_question(found.title, reading, of_columns, asked, epsilon))
+        text = filled("specification.toml", **facts).rstrip("\n")
         if is_json:
             text = json.dumps(tomllib.loads(text), ensure_ascii=False, indent=2)
         if output is None:
@@ -203,79 +201,11 @@ def _listed(given: list[str]) -> dict[str, list[str]]:
     return labels
 
 
-def _column(name: str, of: "ColumnKind", categories: list[str] | None) -> Iterator[str]:
-    """The lines of the table of a column; decisions that are left to the user are comments."""
-    table = f"[columns.{name if _BARE.fullmatch(name) else _text(name)}]"
+def _column(name: str, of: "ColumnKind", categories: list[str] | None) -> dict[str, Any]:
+    """What a template says of a column, with its `categories` if it may be asked for."""
+    bare = name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
     if of.kind == "other":
-        yield from ("", f"# {table} has type {of.type}, which is not counted")
-    elif categories is None and of.kind != "boolean" and of.declared is None:
-        yield from ("", f"# {table}", f"# categories = []  # {of.type}: list all of them")
-    else:
-        yield from ("", table)
-        if categories is None:
-            yield "# The categories are those of its type, which must not be made from the data."
-        else:
-            yield f"categories = {_text(categories)}"
-        yield '# nulls = "missing"  # without it, records without a value are left out'
-        yield '# unknown = "DROP"  # without it, all other values are a category, other'
-
-
-def _question(
-    title: str,
-    reading: list[str],
-    columns: dict[str, list[str]],
-    asked: list[str],
-    epsilon: float,
-) -> Iterator[str]:
-    """The specification; with an owner's file the facts of the data stand there."""
-    yield from (
-        f"title = {_text(f'Report on {title}')}",
-        'text = ""  # where the data are from',
-        "# joint = true  # estimate all results together, so that sums agree; needs nulls",
-        *reading,
-        f"\n[privacy]\nepsilon = {epsilon!r}  # of all results together; or rho = ...",
-    )
-    if columns:
-        yield from (
-            'unit = "one record"  # whom or what it protects, in words',
-            "# size = 1000  # the number of records, if it is public",
-            "# guess_size = 1000  # a guess, for the widths that --dry-run shows",
-            '# identifier = "person"  # if a unit has several records; needs rows_per_identifier',
-        )
-    for lines in columns.values():
-        yield from lines
-    for name in asked:
-        yield f"\n[[results]]\ncolumn = {_text(name)}"
-    if not asked:
-        yield '\n# [[results]]\n# column = "..."'
-
-
-def _facts(
-    path: str, title: str, reading: list[str], columns: dict[str, list[str]], epsilon: float
-) -> Iterator[str]:
-    """The owner's file; decisions that are left to the owner are comments."""
-    yield from (
-        "# Facts of the data, which only their owner states. A question may repeat them.",
-        f"path = {_text(path)}",
-        *reading,
-        "# trim = true  # leave out blanks around every text",
-        '# null_values = ["NA", "-99"]  # what stands for no value; also in a table of a column',
-        "plugins = []  # mechanisms of installed plugins that a question may name",
-        f"epsilon_at_most = {epsilon!r}  # of one run; or rho_at_most = ..., and delta_at_most",
-        '\n[privacy]\nunit = "one record"  # whom or what it protects, in words',
-        "contributions = 1  # the most records of one unit",
-        "# size = 1000  # the number of records, if it is public",
-        '# identifier = "person"  # whose a record is; contributions are then persons',
-        "# most_rows_per_identifier = 1  # goes with identifier",
-    )
-    for lines in columns.values():
-        yield from (line for line in lines if not line.startswith("# unknown"))
-    yield from (
-        f"\n[ledger]\npath = {_text(f'{title}.ledger')}",
-        f"total = {{ epsilon = {epsilon!r} }}  # of all runs together",
-        '# dataset = "..."  # its name in the ledger, if that keeps several',
-    )
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)  # what JSON says of a label, TOML does too
+        return {"name": bare, "type": of.type, "state": "not counted"}
+    if categories is None and of.kind != "boolean" and of.declared is None:
+        return {"name": bare, "type": of.type, "state": "not listed"}
+    return {"name": bare, "state": "asked", "categories": categories}

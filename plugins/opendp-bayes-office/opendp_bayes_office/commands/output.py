@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
@@ -42,13 +41,6 @@ def beside(file: Path, name: str) -> Path:
     folder = next((of for of in file.parents if of.is_dir()), file.parent)
     names = (folder / f"{name}{end}.json" for end in ends)
     return next(path for path in names if not os.path.lexists(path))
-
-
-def kept_in(path: Path, named: Path | None) -> list[str]:
-    """Say which file keeps a release, unless an option named it."""
-    return (
-        [] if named else [f"{path} keeps the release; `opendp-bayes report {path}` makes a page."]
-    )
 
 
 def on_a_terminal() -> bool:
@@ -155,9 +147,7 @@ class NewFile:
             )
         self._beside = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
         try:
-            self._file = open(  # noqa: SIM115 - closed by `close`
-                self._beside, "xb", opener=partial(os.open, mode=0o600)
-            )
+            self._file = open(self._beside, "xb")  # noqa: SIM115 - closed by `close`
         except OSError as error:
             fail(f"--output {path}: cannot be written ({_reason(error)}); name another file.")
 
@@ -167,7 +157,6 @@ class NewFile:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(self._beside, 0o666 & ~_umask())
         try:
             os.link(self._beside, self.path)  # unlike a new name, never replaces
         except OSError:
@@ -181,13 +170,6 @@ class NewFile:
             self._file.close()
         with suppress(OSError):
             self._beside.unlink()
-
-
-def _umask() -> int:
-    """The permissions that new files do not have, which can only be read by setting them."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _rescued(text: str) -> str:

@@ -8,13 +8,12 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
-from opendp_bayes_office.commands.output import beside, display, kept_in, on_a_terminal
+from opendp_bayes_office.commands.output import beside, display
 from opendp_bayes_office.commands.specified import (
     Specified,
-    carried_out,
-    echoed,
     foreseen,
     opened_data,
+    release_and_show,
 )
 
 #: What leaves records out, in a specification too.
@@ -27,7 +26,7 @@ def release(
         typer.Argument(
             metavar="FILE",
             help=(
-                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather, .ods, .xlsx,"
+                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather, .xlsx,"
                 " .xlsm, .sav, .zsav, .por, .dta, .sas7bdat or .xpt file, or a folder of .parquet"
                 " files; - for CSV from standard input; or the owner's data.toml, which leads to"
                 " one."
@@ -224,7 +223,6 @@ def release(
 
         opendp-bayes release votes.csv --discover vote --epsilon 1 --delta 1e-8
     """
-    from opendp_bayes.display.progress import waiting
     from opendp_bayes_office.report.specification_text import specification_of
 
     if discover is not None and (column or categories or by):
@@ -288,14 +286,7 @@ def release(
     if dry_run:
         display(foreseen(asked))
         return
-    path = output or beside(file, heading)
-    with carried_out(asked, output=path) as released:
-        if echoed(path, released):
-            return
-        with waiting("Computing the posterior"):
-            shown = released.sheet()
-        said = [] if on_a_terminal() else list(released.said)
-        display(shown, *said, *kept_in(path, output))
+    release_and_show(asked, output or beside(file, heading), is_named=output is not None)
 
 
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:

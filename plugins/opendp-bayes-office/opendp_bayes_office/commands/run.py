@@ -7,8 +7,8 @@ import typer
 
 from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail
-from opendp_bayes_office.commands.output import beside, display, kept_in
-from opendp_bayes_office.commands.specified import asked_in, carried_out, echoed, foreseen
+from opendp_bayes_office.commands.output import beside, display
+from opendp_bayes_office.commands.specified import asked_in, foreseen, release_and_show
 
 
 def run(
@@ -54,8 +54,6 @@ def run(
 
         opendp-bayes run q.toml d.toml -o released.json
     """
-    from opendp_bayes.display.progress import waiting
-
     if dry_run and output is not None:
         fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
@@ -64,10 +62,4 @@ def run(
     if data is None:
         fail("DATA: is missing; name the file with the data after the question, or add --dry-run.")
     asked = asked_in(question, data, ledger, dataset)
-    path = output or beside(question, "released")
-    with carried_out(asked, output=path) as released:
-        if echoed(path, released):
-            return
-        with waiting("Computing the posteriors"):
-            sheet = released.sheet()
-        display(sheet, *kept_in(path, output))
+    release_and_show(asked, output or beside(question, "released"), is_named=output is not None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from opendp_bayes_office.commands.errors import fail, option_errors, release_errors, say
-from opendp_bayes_office.commands.output import PRINTED, Kept, echo
+from opendp_bayes_office.commands.output import PRINTED, Kept, display, echo, on_a_terminal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -276,12 +276,22 @@ class Carried:
         return Report(self.specification, self.survey.releases, software)
 
 
-def echoed(output: Path | None, released: Carried) -> bool:
-    """Print the JSON of the releases where the option says so, and tell whether it does."""
-    if output == PRINTED:
-        echo(released.text())
-        released.warn()
-    return output == PRINTED
+def release_and_show(asked: Specified, path: Path, *, is_named: bool) -> None:
+    """Release what a specification asks for into a new file, and print its sheet; or its JSON alone
+    where that is the file.
+    """
+    from opendp_bayes.display.progress import waiting
+
+    with carried_out(asked, output=path) as released:
+        if path == PRINTED:
+            echo(released.text())
+            released.warn()
+            return
+        with waiting("Computing the posterior"):
+            sheet = released.sheet()
+        said = () if on_a_terminal() else released.said
+        page = f"{path} keeps the release; `opendp-bayes report {path}` makes a page."
+        display(sheet, *said, *([] if is_named else [page]))
 
 
 def foreseen(asked: Specified) -> "Sheet":

@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from opendp_bayes.display.wording import at_most, in_plain_words
+from opendp_bayes.display.wording import at_most
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result, Specification
 from opendp_bayes_office.report.statements import counted, methods, named
+from opendp_bayes_office.report.templates import filled
 
 #: Probability of the intervals, and for the ε that a ρ implies, an example of a δ.
 LEVEL, DELTA = 0.95, 1e-6
@@ -23,17 +24,9 @@ def rendered(report: Report) -> str:
     """The report as one HTML file, without scripts and without anything from elsewhere. Computes
     every posterior.
     """
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("opendp_bayes_office.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
     asked = report.specification
-    return environment.get_template("page.html").render(
+    return filled(
+        "page.html",
         title=report.survey.names[0] if asked is None else asked.title,
         text="" if asked is None else asked.text,
         sections=[_section(report, number) for number in range(len(report.survey))],
@@ -80,7 +73,7 @@ def _section(report: Report, number: int) -> dict[str, Any]:
         "grouped": any(group is not None for group in groups),
         "notes": notes,
         "loss": _loss(release),
-        "mechanism": in_plain_words(getattr(release, "mechanism", None) or release.discovery.law),
+        "mechanism": release.overview[1],
     }
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import SurveyQuery
-from opendp_bayes_office.commands import demo, main as cli, release_command
+from opendp_bayes_office.commands import demo, main as cli, specified
 from opendp_bayes_office.commands.app import app
 from tests.helpers.command_line import run
 
@@ -426,6 +426,7 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
             r"extension '\.pdf'; .*\.csv, .* \.arrow, \.feather, \.ipc",
         ),
         ("votes", "", "has extension ''; must be"),
+        ("votes.ods", "", r"has extension '\.ods'; .*Convert the file, a workbook to \.xlsx"),
         ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
         ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
@@ -757,7 +758,7 @@ def test_where_other_rows_are_counted_is_said_before_the_release_and_below_it(
     assert note in result.stderr
     assert note in " ".join(result.stdout.split())
 
-    monkeypatch.setattr(release_command, "on_a_terminal", lambda: True)
+    monkeypatch.setattr(specified, "on_a_terminal", lambda: True)
     result = CliRunner().invoke(app, ["release", *options])
     assert note in result.stderr
     assert note not in " ".join(result.stdout.split()), "a terminal would show it twice"
