@@ -91,7 +91,6 @@ READERS = {
     "x.arrow": Reader(lambda path: frame().write_ipc(path), is_text=False),
     "folder": Reader(in_parts, is_text=False),
     "x.xlsx": Reader(lambda path: in_pandas().to_excel(path, index=False)),
-    "x.ods": Reader(lambda path: in_pandas().to_excel(path, index=False, engine="odf")),
     "x.sav": Reader(of_statistics("write_sav", **_LABELLED), has_labels=True, pads=True),
     "x.dta": Reader(of_statistics("write_dta", **_LABELLED), has_labels=True, pads=True),
     "x.xpt": Reader(of_statistics("write_xport"), pads=True),

@@ -44,7 +44,7 @@ EXTENSIONS = {
     **dict.fromkeys((".sav", ".zsav", ".por"), "SPSS"),
     ".dta": "Stata",
     **dict.fromkeys((".sas7bdat", ".xpt"), "SAS"),
-    **dict.fromkeys((".xlsx", ".xlsm", ".ods"), WORKBOOK),
+    **dict.fromkeys((".xlsx", ".xlsm"), WORKBOOK),
 }
 STANDARD_INPUT = Path("-")
 #: What messages call it.
@@ -213,8 +213,8 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
     if not extension:
         raise FileError(
             f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
-            " Convert the file, as R does by arrow::write_parquet(frame, 'survey.parquet'), or"
-            " rename it to what it is."
+            " Convert the file, a workbook to .xlsx, and others as R does by"
+            " arrow::write_parquet(frame, 'survey.parquet'); or rename it to what it is."
         )
     if path != STANDARD_INPUT and not several and not path.is_file():
         raise FileError(f"FILE {path}: is not a file; check the path.")

@@ -1,5 +1,5 @@
 """Files of SPSS, Stata and SAS, and workbooks, written by others: pandas, openpyxl, xlsxwriter,
-odfpy, pyreadstat, and those in `tests/helpers/files_of_others.zip`, whose own text says whose.
+pyreadstat, and those in `tests/helpers/files_of_others.zip`, whose own text says whose.
 """
 
 import datetime
@@ -244,8 +244,7 @@ def test_a_workbook_has_cells_of_any_kind_in_a_column(tmp_path):
     assert numbers == {"2": 1, "3": 1, "other": 0}, "blank cells are no value, and left out"
 
 
-def test_sheets_of_open_document_and_excel_have_dates(of_others):
-    assert texts(of_others("dates.ods"))["date"].to_list() == ["2023-06-01"]
+def test_sheets_of_excel_have_dates(of_others):
     frame = texts(of_others("mixed.xlsx"))
     assert set(frame["Date"]) == {"2023-07-21"}
     assert frame["Asset ID"].to_list()[-2:] == ["ABC123", "ABC123"]
@@ -289,7 +288,6 @@ WRITERS = {
     "pyreadstat.xpt": of_pyreadstat("write_xport"),
     "xlsxwriter.xlsx": of_pandas("xlsxwriter"),
     "openpyxl.xlsx": of_pandas("openpyxl"),
-    "odf.ods": of_pandas("odf"),
 }
 
 
@@ -423,36 +421,6 @@ def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
         None,  # a record, whose only cell is an error
         "yes",
     ]
-
-
-def test_cells_of_open_document_are_repeated_and_times_are_written_alike(tmp_path):
-    from odf.opendocument import OpenDocumentSpreadsheet
-    from odf.table import Table, TableCell, TableRow
-    from odf.text import P
-
-    document, table = OpenDocumentSpreadsheet(), Table(name="S")
-
-    def add(*cells: Any, times: int = 1) -> None:
-        row = TableRow(numberrowsrepeated=times)
-        for cell in cells:
-            row.addElement(cell)
-        table.addElement(row)
-
-    def text(written: str, times: int = 1) -> Any:
-        cell = TableCell(valuetype="string", numbercolumnsrepeated=times)
-        cell.addElement(P(text=written))
-        return cell
-
-    add(text("vote"), text("on"))
-    add(text("yes", times=2), times=3)
-    add(text("no"), TableCell(valuetype="date", datevalue="2026-05-01T12:30:00"))
-    add(text("no"), TableCell(valuetype="date", datevalue="2026-05-01"))
-    add(TableCell(numbercolumnsrepeated=2), times=1_048_000)
-    document.spreadsheet.addElement(table)
-    document.save(path := tmp_path / "cells.ods")
-    frame = texts(path).to_dict(as_series=False)
-    assert frame["vote"] == ["yes"] * 3 + ["no"] * 2
-    assert frame["on"] == ["yes"] * 3 + ["2026-05-01 12:30:00", "2026-05-01"]
 
 
 def test_one_of_several_sheets_is_named(tmp_path):
@@ -751,10 +719,10 @@ def test_a_file_that_is_not_what_it_says_tells_nothing(extension, tmp_path):
     assert "secret" not in str(caught.value.__context__)
 
 
-@pytest.mark.parametrize("extension", ["sav", "dta", "sas7bdat", "xpt", "xlsx", "ods"])
+@pytest.mark.parametrize("extension", ["sav", "dta", "sas7bdat", "xpt", "xlsx"])
 def test_a_file_that_ends_in_the_middle_tells_nothing(extension, of_others):
-    workbook = extension in ("xlsx", "ods")
-    path = of_others(f"{'libreoffice_1900' if workbook else 'sample'}.{extension}")
+    name = "libreoffice_1900" if extension == "xlsx" else "sample"
+    path = of_others(f"{name}.{extension}")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) * 7 // 10])
     with pytest.raises(FileError, match=r"^FILE ") as caught:
