@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+from contextlib import suppress
 from os import PathLike
 from typing import Any, TypeVar
 
@@ -94,7 +95,7 @@ def check_kind(text: Any, name: str, version: int) -> None:
             what, reader = _READERS[header.format]
             raise ValueError(f"format={header.format!r}: is {what}; it is read by {reader}.")
         return
-    with depth_told("text"):
+    with depth_told("text"), suppress(UnicodeDecodeError):  # which its reader says
         json.loads(_without_mark(text), object_pairs_hook=_ONCE, parse_int=str)
     if isinstance(header.version, int) and header.version > version:
         raise ValueError(
@@ -114,4 +115,6 @@ def _header(text: str | bytes) -> _Header:
 
 def _without_mark(text: Any) -> Any:
     """A text without the mark that some programs, of Windows above all, write before UTF-8."""
-    return text.removeprefix(codecs.BOM_UTF8 if isinstance(text, bytes) else "\ufeff")
+    if isinstance(text, bytes):
+        return text.removeprefix(codecs.BOM_UTF8)
+    return text.removeprefix("\ufeff") if isinstance(text, str) else text
