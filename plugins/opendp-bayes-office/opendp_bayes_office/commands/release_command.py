@@ -286,7 +286,8 @@ def release(
     if dry_run:
         display(foreseen(asked))
         return
-    release_and_show(asked, output or beside(file, heading), is_named=output is not None)
+    path = output or beside(file, heading)
+    release_and_show(asked, path, is_named=output is not None, repeats=True)
 
 
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:

@@ -276,9 +276,12 @@ class Carried:
         return Report(self.specification, self.survey.releases, software)
 
 
-def release_and_show(asked: Specified, path: Path, *, is_named: bool) -> None:
+def release_and_show(
+    asked: Specified, path: Path, *, is_named: bool, repeats: bool = False
+) -> None:
     """Release what a specification asks for into a new file, and print its sheet; or its JSON alone
-    where that is the file.
+    where that is the file. What was said before records were read it `repeats` on standard output,
+    where that is no terminal, which shows standard error as well.
     """
     from opendp_bayes.display.progress import waiting
 
@@ -289,7 +292,7 @@ def release_and_show(asked: Specified, path: Path, *, is_named: bool) -> None:
             return
         with waiting("Computing the posterior"):
             sheet = released.sheet()
-        said = () if on_a_terminal() else released.said
+        said = released.said if repeats and not on_a_terminal() else ()
         page = f"{path} keeps the release; `opendp-bayes report {path}` makes a page."
         display(sheet, *said, *([] if is_named else [page]))
 
