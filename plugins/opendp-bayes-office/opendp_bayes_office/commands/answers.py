@@ -34,7 +34,7 @@ def columns_of(asked: Specification) -> dict[str, Column]:
     return {name: asked.columns[name] for name in names}
 
 
-def as_in(found: Source, asked: Specification) -> Specification:
+def as_in(data: Source, asked: Specification) -> Specification:
     """The specification for a file: codes that the file describes are its value labels, and columns
     with value labels have these as their categories, unless given.
 
@@ -43,27 +43,30 @@ def as_in(found: Source, asked: Specification) -> Specification:
     FieldError
         For a code that is the label of another one, and for what is one value.
     """
-    coded = {name: of for name, of in asked.columns.items() if found.labels(name)}
-    columns = {name: _column_in(found, name, of, asked) for name, of in coded.items()}
+    coded = {name: column for name, column in asked.columns.items() if data.labels(name)}
+    columns = {name: _column_in(data, name, column, asked) for name, column in coded.items()}
     results = [
-        replace(of, merge=_merge_in(found, of.columns, of.merge, ("results", number, "merge")))
-        if isinstance(of.merge, dict)
-        else of
-        for number, of in enumerate(asked.results)
+        replace(
+            result,
+            merge=_merge_in(data, result.columns, result.merge, ("results", number, "merge")),
+        )
+        if isinstance(result.merge, dict)
+        else result
+        for number, result in enumerate(asked.results)
     ]
     described = replace(asked, columns=asked.columns | columns, results=results)
     check(described, understood=True)
     return described
 
 
-def _column_in(found: Source, name: str, column: Column, asked: Specification) -> Column:
+def _column_in(data: Source, name: str, column: Column, asked: Specification) -> Column:
     """A column of a specification with its values as the records of a file have them."""
 
     def read(field: str, value: Any) -> Any:
         if isinstance(value, list):
             return [read(field, one) for one in value]
         kept = value is None or value in (DROP, DISCOVER)
-        return value if kept else _understood(found, name, value, ("columns", name, field))
+        return value if kept else _understood(data, name, value, ("columns", name, field))
 
     fields = ("categories", "always", "null_values", "nulls", "unknown")
     made: dict[str, Any] = {field: read(field, getattr(column, field)) for field in fields}
@@ -77,34 +80,34 @@ def _column_in(found: Source, name: str, column: Column, asked: Specification) -
                 f"{value!r}: is {key!r} by the file, which is there too; leave out one of them.",
             )
         made["recode"][key] = read("recode", label)
-    made["categories"] = made["categories"] or found.codebook(name, column) or None
+    made["categories"] = made["categories"] or data.codebook(name, column) or None
     return replace(column, **made)
 
 
 def _merge_in(
-    found: Source, columns: Sequence[str], merge: dict[str, Any], path: tuple[str | int, ...]
+    data: Source, columns: Sequence[str], merge: dict[str, Any], path: tuple[str | int, ...]
 ) -> dict[str, Any]:
     """What a result merges, with the values of its columns as the records have them."""
 
     def read(part: Any) -> Any:
         if not isinstance(part, list):
-            return _understood(found, columns[0], part, path)
+            return _understood(data, columns[0], part, path)
         both = zip(columns, part, strict=False)
-        return [_understood(found, name, one, path) for name, one in both] + part[len(columns) :]
+        return [_understood(data, name, one, path) for name, one in both] + part[len(columns) :]
 
     return {label: list(map(read, parts)) for label, parts in merge.items()}
 
 
-def _understood(found: Source, name: str, value: Value, path: tuple[str | int, ...]) -> Value:
+def _understood(data: Source, name: str, value: Value, path: tuple[str | int, ...]) -> Value:
     try:
-        return found.understood(name, value)
+        return data.understood(name, value)
     except ValueError as error:
         raise FieldError(path, str(error)) from None
 
 
-def frame_in(found: Source, asked: Specification) -> pl.LazyFrame:
+def frame_in(data: Source, asked: Specification) -> pl.LazyFrame:
     """The columns of a file that a specification reads, cleaned as it says."""
-    return frame_of(found, columns_of(asked), asked.privacy.identifier)
+    return frame_of(data, columns_of(asked), asked.privacy.identifier)
 
 
 def frame_without_data(asked: Specification) -> pl.LazyFrame:
@@ -284,7 +287,7 @@ def _check_pooled(survey: Any, heading: str) -> None:
 
 
 def before_reading(
-    summary: pl.DataFrame, asked: Specification, found: Source | None
+    summary: pl.DataFrame, asked: Specification, data: Source | None
 ) -> Iterator[str]:
     """Yield a sentence for everything that is to be said before records are read: what is done to
     values, where records in no category will be counted, and whose labels are in the file.
@@ -293,7 +296,7 @@ def before_reading(
     yield from asked.sentences(columns)
     for result in asked.results:
         yield from counted(asked, result)
-    schema: Any = {} if found is None else found.schema()
+    schema: Any = {} if data is None else data.schema()
     said = dict(summary.select("question", "categories").rows())
     for result in asked.results:
         categories = said.get(result.heading, "")
@@ -307,7 +310,7 @@ def before_reading(
                 f"{name!a}: it and another column of the file differ in nothing but blanks around"
                 " them or the form of Unicode."
             )
-    coded = [name for name, column in columns.items() if found and found.codebook(name, column)]
+    coded = [name for name, column in columns.items() if data and data.codebook(name, column)]
     if coded:
         yield (
             f"The value labels of {', '.join(coded)} are public as facts of the code book of"

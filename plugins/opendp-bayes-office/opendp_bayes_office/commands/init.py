@@ -131,19 +131,19 @@ def init(
             how = replace(how, labels=True)
             read = source(data, how)
     named = _named(read, column or [], listed, header)
-    with Kept(output) as kept, Kept(owner) as kept_by_owner, scannable(read) as found:
-        columns = kinds_of(found, named)
+    with Kept(output) as kept, Kept(owner) as kept_by_owner, scannable(read) as opened:
+        columns = kinds_of(opened, named)
         if data != STANDARD_INPUT:
-            found.complete()
-        known = {name: found.codebook(name, Steps()) for name in columns}
-        known = {name: of for name, of in known.items() if of} | listed
-        given = {name: getattr(how, name) for name in Reading.__struct_fields__}
+            opened.complete()
+        known = {name: opened.codebook(name, Steps()) for name in columns}
+        known = {name: labels for name, labels in known.items() if labels} | listed
+        stated = {name: getattr(how, name) for name in Reading.__struct_fields__}
         reading = {
             name: value
-            for name, value in given.items()
+            for name, value in stated.items()
             if value != getattr(Reading(), name) and (name != "labels" or known)
         }
-        tables = [_column(name, of, known.get(name)) for name, of in columns.items()]
+        tables = [_column(name, kind, known.get(name)) for name, kind in columns.items()]
         asked = [name for name, table in zip(columns, tables, strict=True) if "categories" in table]
         if not asked:
             problem = (
@@ -153,7 +153,11 @@ def init(
             if is_json:  # which has no comments
                 fail(f"--output {output}: {problem}.")
             say(f"{problem}, or in the file.")
-        facts: dict[str, Any] = {"title": found.title, "epsilon": repr(epsilon), "reading": reading}
+        facts: dict[str, Any] = {
+            "title": opened.title,
+            "epsilon": repr(epsilon),
+            "reading": reading,
+        }
         facts |= {"columns": tables, "asked": asked, "owned": owner is not None}
         if owner is not None:
             path = os.path.relpath(data, owner.parent)
@@ -187,10 +191,10 @@ def _named(
     return named
 
 
-def _listed(given: list[str]) -> dict[str, list[str]]:
+def _listed(texts: list[str]) -> dict[str, list[str]]:
     """Parse the options COLUMN=a,b,c into the labels after the equals sign, by column."""
     labels: dict[str, list[str]] = {}
-    for option in given:
+    for option in texts:
         name, equals, values = option.partition("=")
         if not (name and equals and values) or name in labels:
             fail(
@@ -201,11 +205,11 @@ def _listed(given: list[str]) -> dict[str, list[str]]:
     return labels
 
 
-def _column(name: str, of: "ColumnKind", categories: list[str] | None) -> dict[str, Any]:
+def _column(name: str, kind: "ColumnKind", categories: list[str] | None) -> dict[str, Any]:
     """What a template says of a column, with its `categories` if it may be asked for."""
     bare = name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-    if of.kind == "other":
-        return {"name": bare, "type": of.type, "state": "not counted"}
-    if categories is None and of.kind != "boolean" and of.declared is None:
-        return {"name": bare, "type": of.type, "state": "not listed"}
+    if kind.kind == "other":
+        return {"name": bare, "type": kind.type, "state": "not counted"}
+    if categories is None and kind.kind != "boolean" and kind.declared is None:
+        return {"name": bare, "type": kind.type, "state": "not listed"}
     return {"name": bare, "state": "asked", "categories": categories}

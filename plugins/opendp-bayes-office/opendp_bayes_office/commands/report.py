@@ -16,6 +16,7 @@ from opendp_bayes_office.commands.specified import (
     carried_out,
     foreseen,
     report_in,
+    warn,
 )
 
 if TYPE_CHECKING:
@@ -169,6 +170,6 @@ def report(
 
 def _made(asked: Specified, kept: Path) -> "Report":
     """The report of data, whose releases are kept."""
-    with carried_out(asked, output=kept, as_report=True) as released:
-        released.warn()
-        return released.report()
+    with carried_out(asked, output=kept, as_report=True) as (report, _):
+        warn(report)
+        return report

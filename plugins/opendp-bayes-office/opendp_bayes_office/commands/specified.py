@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from opendp_bayes_office.commands.output import PRINTED, Kept, display, echo, on
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes import Ledger, Survey
+    from opendp_bayes import Ledger
     from opendp_bayes.display.sheet import Sheet
     from opendp_bayes_office.files.files import Source
     from opendp_bayes_office.report.owner_file import OwnerFile
@@ -52,14 +52,14 @@ class Data:
 
         note = "".join(c for c in title if c.isprintable())[:_LONGEST]
         if self.facts is not None and self.owner is not None:
-            of = self.facts.ledger
-            path = self.owner.parent / of.path
+            ledger = self.facts.ledger
+            path = self.owner.parent / ledger.path
             if not (make or path.exists()):
                 return None
-            own = unit(self.facts.privacy)
-            total = {of.total.kind: of.total.value, "delta": of.total.delta or None}
+            unit_of_owner = unit(self.facts.privacy)
+            total = {ledger.total.kind: ledger.total.value, "delta": ledger.total.delta or None}
             with option_errors(f"{self.owner}: ledger: "):
-                return Ledger(path, dataset=of.dataset, note=note, unit=own, **total)
+                return Ledger(path, dataset=ledger.dataset, note=note, unit=unit_of_owner, **total)
         if self.book is None:
             return None
         if not self.book.exists():
@@ -127,7 +127,7 @@ class Specified:
                 intent = opened.enter_context(entry)
             yield intent
 
-    def query(self, found: "Source | None") -> "tuple[Specification, Any]":
+    def query(self, source: "Source | None") -> "tuple[Specification, Any]":
         """The specification, with the categories that a file describes, and the survey that it
         asks; without a file, of columns without records. Exits with a message for what does not
         fit.
@@ -140,11 +140,11 @@ class Specified:
         specification = self.specification
         with option_errors(self.where), deferred_interrupts():
             try:
-                if found is None:
+                if source is None:
                     frame = answers.frame_without_data(specification)
                 else:
-                    specification = answers.as_in(found, specification)
-                    frame = answers.frame_in(found, specification)
+                    specification = answers.as_in(source, specification)
+                    frame = answers.frame_in(source, specification)
                 return specification, answers.survey_of(frame, specification)
             except FieldError as error:
                 if self.where:
@@ -179,13 +179,13 @@ def asked_in(
 
 
 @contextmanager
-def readable(found: "Source", intent: Any) -> "Iterator[Source]":
+def readable(file: "Source", intent: Any) -> "Iterator[Source]":
     """A source that can be read more than once (`files.scannable`), whose first lines are read."""
     from opendp_bayes_office.files.files import scannable
 
     with ExitStack() as opened:
         with reading(intent):
-            source = opened.enter_context(scannable(found))
+            source = opened.enter_context(scannable(file))
         intent.is_reading = False
         yield source
 
@@ -207,22 +207,26 @@ def reading(intent: Any) -> Iterator[None]:
 @contextmanager
 def carried_out(
     asked: Specified, *, output: Path | None, as_report: bool = False
-) -> "Iterator[Carried]":
-    """A block with the releases of everything that a specification asks for.
+) -> "Iterator[tuple[Report, list[str]]]":
+    """A block with the report of everything that a specification asks for, and what was said
+    before records were read.
 
     Their JSON, or with `as_report` that of the report, is kept in the file `output`, or is rescued
     where the block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
     """
+    from importlib.metadata import version
+
     from msgspec import structs
 
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
     from opendp_bayes_office.commands.answers import before_reading
+    from opendp_bayes_office.report.report_document import Report
 
-    found = asked.source()
+    source = asked.source()
     with Kept(output) as kept:
         with deferred_interrupts():
-            with asked.entered() as intent, interruptible(), readable(found, intent) as opened:
+            with asked.entered() as intent, interruptible(), readable(source, intent) as opened:
                 specification, query = asked.query(opened)
                 summary = query.summarize()
                 said = list(before_reading(summary, specification, opened))
@@ -235,45 +239,17 @@ def carried_out(
                 with reading(intent), release_errors(), waiting("Counting"), deferred_interrupts():
                     survey = query.release()
             with release_errors():
-                carried = Carried(specification, survey, tuple(said))
-                kept.keep(carried.report().to_json() if as_report else carried.text())
-        yield carried
+                software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
+                report = Report(survey, specification, software)
+                kept.keep(report.to_json() if as_report else report.results.to_json())
+        yield report, said
 
 
-@dataclass(frozen=True)
-class Carried:
-    """A specification, the releases that it asked for, and what was said before records were
-    read.
-    """
-
-    specification: "Specification"
-    survey: "Survey"
-    said: tuple[str, ...]
-
-    def sheet(self) -> "Sheet":
-        """The sheet of the releases; computes their posteriors."""
-        if len(self.survey) > 1:
-            return self.survey.sheet()
-        return replace(self.survey.releases[0].sheet(), title=self.specification.title)
-
-    def warn(self) -> None:
-        """Say of which results nearly all records are in no category."""
-        for release in self.survey.releases:
-            for line in release.unmatched:
-                say(line)
-
-    def text(self) -> str:
-        """The JSON of one release, or of the survey of several."""
-        return (self.survey.releases[0] if len(self.survey) == 1 else self.survey).to_json()
-
-    def report(self) -> "Report":
-        """The specification and its releases as a report, with the versions that made them."""
-        from importlib.metadata import version
-
-        from opendp_bayes_office.report.report_document import Report
-
-        software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-        return Report(self.specification, self.survey.releases, software)
+def warn(report: "Report") -> None:
+    """Say of which results nearly all records are in no category."""
+    for release in report.releases:
+        for line in release.unmatched:
+            say(line)
 
 
 def release_and_show(
@@ -285,14 +261,14 @@ def release_and_show(
     """
     from opendp_bayes.display.progress import waiting
 
-    with carried_out(asked, output=path) as released:
+    with carried_out(asked, output=path) as (report, said):
         if path == PRINTED:
-            echo(released.text())
-            released.warn()
+            echo(report.results.to_json())
+            warn(report)
             return
         with waiting("Computing the posterior"):
-            sheet = released.sheet()
-        said = released.said if repeats and not on_a_terminal() else ()
+            sheet = report.sheet()
+        said = said if repeats and not on_a_terminal() else []
         page = f"{path} keeps the release; `opendp-bayes report {path}` makes a page."
         display(sheet, *said, *([] if is_named else [page]))
 
@@ -308,13 +284,13 @@ def foreseen(asked: Specified) -> "Sheet":
     from opendp_bayes_office.commands.answers import before_reading
 
     with asked.entered(dry=True) as intent, ExitStack() as opened:
-        found = None
+        source = None
         if asked.data.path is not None:
-            found = opened.enter_context(readable(asked.source(), intent))
-        specification, query = asked.query(found)
+            source = opened.enter_context(readable(asked.source(), intent))
+        specification, query = asked.query(source)
         with option_errors(asked.where), deferred_interrupts(), waiting("Computing the widths"):
             summary = query.summarize(specification.privacy.guess_size)
-        for line in before_reading(summary, specification, found):
+        for line in before_reading(summary, specification, source):
             say(line)
     return _sheet(summary, specification)
 

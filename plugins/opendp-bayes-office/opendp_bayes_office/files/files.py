@@ -193,7 +193,7 @@ class Source:
         """
         none = self.how.codes(steps)
         labels = self.labels(column).items()
-        return distinct([of for code, of in labels if code not in none and of not in none])
+        return distinct([label for code, label in labels if code not in none and label not in none])
 
 
 def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
@@ -227,62 +227,62 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
         ("labels", ("SAS",) if isinstance(how.labels, str) else LABELLED),
         ("sheet", (WORKBOOK,)),
     ):
-        given = getattr(how, option)
-        if given not in (None, False, "skip") and kind not in kinds:
+        value = getattr(how, option)
+        if value not in (None, False, "skip") and kind not in kinds:
             of_sas = ", or name the catalogue with the labels, labels='formats.sas7bcat'"
             raise ValueError(
-                f"{option}={given!r}: is for {' and '.join(kinds)}, and {path.name} is {kind};"
+                f"{option}={value!r}: is for {' and '.join(kinds)}, and {path.name} is {kind};"
                 f" leave it out{of_sas if option == 'labels' and kind == 'SAS' else ''}."
             )
     encoding = "" if kind in STATISTICAL else UTF_8
     encoding = encoding if how.encoding is None else as_encoding(how.encoding)
     separator = None if how.separator is None else as_separator(how.separator, encoding)
     called = _PIPED if path == STANDARD_INPUT else path.name
-    found = Source(path, called, extension, how, encoding, separator)
+    data = Source(path, called, extension, how, encoding, separator)
     if extension not in KINDS:
-        return found
+        return data
     try:
-        return replace(found, frame=scan_files(path, glob=how.glob))
+        return replace(data, frame=scan_files(path, glob=how.glob))
     except ValueError as error:
         problem = str(error).replace("data=", "FILE ", 1)
     raise FileError(problem)
 
 
 @contextmanager
-def scannable(found: Source) -> Iterator[Source]:
+def scannable(data: Source) -> Iterator[Source]:
     """A source that can be read more than once: of text a copy in UTF-8, a temporary file, which
     only its owner can read and which is removed after the block, or with the process.
 
     Until `complete` nothing is released of what was read, so that what is wrong about options and
     columns is found before.
     """
-    if found.frame is not None:
-        yield found
+    if data.frame is not None:
+        yield data
         return
     with ExitStack() as opened:
-        if found.kind == "CSV":
-            found = opened.enter_context(_text(found))
+        if data.kind == "CSV":
+            data = opened.enter_context(_text(data))
         else:
-            table = _table(found)
+            table = _table(data)
             copied = partial(_copy_batches, table)
-            found = replace(found, table=table, header=table.header, records=copied, separator=",")
-        names = tuple(map(str.strip, found.header)) if found.how.trim else found.header
+            data = replace(data, table=table, header=table.header, records=copied, separator=",")
+        names = tuple(map(str.strip, data.header)) if data.how.trim else data.header
         named = list(filter(None, names))
         if len(set(named)) < len(named):  # which it is, is not said: it may be somebody's value
             raise FileError(
-                f"FILE {found.name}: two of its columns have one name; rename all but one."
+                f"FILE {data.name}: two of its columns have one name; rename all but one."
             )
-        yield replace(found, header=names, path=opened.enter_context(TemporaryFile()))
+        yield replace(data, header=names, path=opened.enter_context(TemporaryFile()))
 
 
-def _table(found: Source) -> Table:
+def _table(data: Source) -> Table:
     """The table of a file that is read as text and is no CSV."""
-    if found.kind == WORKBOOK:
+    if data.kind == WORKBOOK:
         from opendp_bayes_office.files.workbooks import workbook_table
 
-        return workbook_table(found.path, found.name, found.how.sheet, found.how.skip_rows)
-    of: Any = (found.path, found.name, found.kind, found.encoding)
-    return statistical_table(*of, labels=found.how.labels)
+        return workbook_table(data.path, data.name, data.how.sheet, data.how.skip_rows)
+    arguments: Any = (data.path, data.name, data.kind, data.encoding)
+    return statistical_table(*arguments, labels=data.how.labels)
 
 
 def _copy_batches(table: Table, copy: BinaryIO) -> None:
@@ -291,32 +291,32 @@ def _copy_batches(table: Table, copy: BinaryIO) -> None:
 
 
 @contextmanager
-def _text(found: Source) -> Iterator[Source]:
+def _text(data: Source) -> Iterator[Source]:
     """The source of a text whose header has been read."""
-    how, piped = found.how, found.name == _PIPED
+    how, piped = data.how, data.name == _PIPED
     with ExitStack() as opened:
-        with text_errors(found.name, found.encoding):
-            file: Any = sys.stdin.buffer if piped else opened.enter_context(found.path.open("rb"))
+        with text_errors(data.name, data.encoding):
+            file: Any = sys.stdin.buffer if piped else opened.enter_context(data.path.open("rb"))
             stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
-            text = opened.enter_context(decoded(stream, found.encoding))
+            text = opened.enter_context(decoded(stream, data.encoding))
             header, said = header_of(text)
             for _ in range(how.skip_rows):
                 header_of(text)
-        usual = "\t" if found.extension.startswith(".tsv") else ","
+        usual = "\t" if data.extension.startswith(".tsv") else ","
         try:
-            separator = found.separator or as_separator(said or usual, found.encoding)
+            separator = data.separator or as_separator(said or usual, data.encoding)
             names = values_of(header, separator, trim=how.trim)
         except ValueError as error:
-            raise FileError(f"FILE {found.name}: {error}") from None
+            raise FileError(f"FILE {data.name}: {error}") from None
         except csv.Error:
             names = []
         if not names:
             raise FileError(
-                f"FILE {found.name}: cannot be read as CSV; its first line must name the columns."
+                f"FILE {data.name}: cannot be read as CSV; its first line must name the columns."
             )
         keep = how.blank_lines == "null"
         copied = partial(copy_records, text, separator=separator, trim=how.trim, keep_blank=keep)
-        yield replace(found, separator=separator, header=tuple(names), records=copied)
+        yield replace(data, separator=separator, header=tuple(names), records=copied)
 
 
 def read(
@@ -344,14 +344,14 @@ def read(
     """
     try:
         catalogue = labels if isinstance(labels, bool) else str(Path(labels).absolute())
-        found = source(Path(path), Reading(labels=catalogue, sheet=sheet))
-        with scannable(found) as opened:
+        data = source(Path(path), Reading(labels=catalogue, sheet=sheet))
+        with scannable(data) as opened:
             opened.complete()
             frame = opened.scan()
             if opened.table is not None:
                 coded = {name: opened.labels(name) for name in opened.table.labels}
                 frame = opened.table.typed(frame).with_columns(
-                    column_named(name).replace(of) for name, of in coded.items()
+                    column_named(name).replace(texts) for name, texts in coded.items()
                 )
             return frame.collect()
     except FileError as error:
@@ -359,7 +359,7 @@ def read(
     raise ValueError(problem)
 
 
-def kinds_of(found: Source, columns: Sequence[str] | None = None) -> dict[str, ColumnKind]:
+def kinds_of(data: Source, columns: Sequence[str] | None = None) -> dict[str, ColumnKind]:
     """Describe these columns, or all, as values are counted: dates are text, as in CSV, 2026-05-01.
 
     Raises
@@ -367,10 +367,10 @@ def kinds_of(found: Source, columns: Sequence[str] | None = None) -> dict[str, C
     FileError
         For one that is not there.
     """
-    schema = found.schema()
+    schema = data.schema()
     for column in columns or ():
         if column not in schema:
-            _refuse_absent(found, schema, column)
+            _refuse_absent(data, schema, column)
     return {
         name: kind_of(pl.String() if schema[name] == pl.Date else schema[name])
         for name in (schema if columns is None else columns)
@@ -378,7 +378,7 @@ def kinds_of(found: Source, columns: Sequence[str] | None = None) -> dict[str, C
 
 
 def frame_of(
-    found: Source, columns: Mapping[str, Steps], identifier: str | None = None
+    data: Source, columns: Mapping[str, Steps], identifier: str | None = None
 ) -> pl.LazyFrame:
     """These columns as text, or as an Enum where the type says which values there are, after what
     is done to each value by itself: blanks around it, codes for none, value labels, recodes. Those
@@ -390,30 +390,30 @@ def frame_of(
         For a file that cannot be read, and a column that is not there or is of another type.
     """
     persons = [] if identifier is None else [identifier]
-    known = kinds_of(found, [*columns, *persons])
-    _check_codes(found, columns)
-    values = {name: _cleaned(found, name, known[name], of) for name, of in columns.items()}
-    values |= {name: _as_text(found, name, known[name]) for name in persons}
-    return found.scan().select(of.alias(name) for name, of in values.items())
+    known = kinds_of(data, [*columns, *persons])
+    _check_codes(data, columns)
+    values = {name: _cleaned(data, name, known[name], steps) for name, steps in columns.items()}
+    values |= {name: _as_text(data, name, known[name]) for name in persons}
+    return data.scan().select(value.alias(name) for name, value in values.items())
 
 
-def _check_codes(found: Source, columns: Mapping[str, Steps]) -> None:
+def _check_codes(data: Source, columns: Mapping[str, Steps]) -> None:
     """Refuse a code for no value that can never be there, by what the file says of its columns."""
-    every = kinds_of(found)
+    every = kinds_of(data)
     for name, steps in columns.items():
         for code in steps.null_values:
-            if not _can_be(found, name, every[name], as_text(code)):
-                raise FileError(_NEVER.format(found.name, told(code), f"this column, {name!r}"))
-    for code in found.how.null_values:
-        if not any(_can_be(found, name, kind, as_text(code)) for name, kind in every.items()):
-            raise FileError(_NEVER.format(found.name, told(code), "any of its columns"))
+            if not _can_be(data, name, every[name], as_text(code)):
+                raise FileError(_NEVER.format(data.name, told(code), f"this column, {name!r}"))
+    for code in data.how.null_values:
+        if not any(_can_be(data, name, kind, as_text(code)) for name, kind in every.items()):
+            raise FileError(_NEVER.format(data.name, told(code), "any of its columns"))
 
 
-def _can_be(found: Source, name: str, known: ColumnKind, code: str) -> bool:
+def _can_be(data: Source, name: str, known: ColumnKind, code: str) -> bool:
     """False if the description of a column says that no value of it reads so."""
-    if found.table is not None:
-        labels = found.labels(name)
-        return found.table.can_be(name, code) or code in labels or code in labels.values()
+    if data.table is not None:
+        labels = data.labels(name)
+        return data.table.can_be(name, code) or code in labels or code in labels.values()
     if known.kind == "boolean":
         return code in ("true", "false")
     if known.kind == "integer":
@@ -421,55 +421,55 @@ def _can_be(found: Source, name: str, known: ColumnKind, code: str) -> bool:
     return known.declared is None or code in known.declared
 
 
-def _as_text(found: Source, name: str, known: ColumnKind) -> pl.Expr:
+def _as_text(data: Source, name: str, known: ColumnKind) -> pl.Expr:
     """The values of a column as text, without blanks around them where that is so. A Categorical
     is text, too, because its encoding depends on the data.
     """
     if known.kind == "other":
         raise FileError(
-            f"column {name!r} of {found.name} has type {known.type}; must be text, Enum, Boolean,"
+            f"column {name!r} of {data.name} has type {known.type}; must be text, Enum, Boolean,"
             f" integer or date. {how_to_cast(known.type, name, 'before')}"
         )
     value = column_named(name).cast(pl.String, strict=False)
-    if not found.how.trim:
+    if not data.how.trim:
         return value
     value = value.str.strip_chars()
     return pl.when(value != "").then(value)
 
 
-def _cleaned(found: Source, name: str, known: ColumnKind, steps: Steps) -> pl.Expr:
+def _cleaned(data: Source, name: str, known: ColumnKind, steps: Steps) -> pl.Expr:
     """The values of a column after all that is done to each."""
-    value, codes = _as_text(found, name, known), found.how.codes(steps)
-    label = value.replace(found.labels(name))
+    value, codes = _as_text(data, name, known), data.how.codes(steps)
+    label = value.replace(data.labels(name))
     label = pl.when(~(value.is_in(codes) | label.is_in(codes))).then(label)
     declared = ("true", "false") if known.kind == "boolean" else known.declared
     if declared is None or steps.recode:
         return label.replace(steps.recoded)
-    return label.cast(pl.Enum([of for of in declared if of not in codes]), strict=False)
+    return label.cast(pl.Enum([text for text in declared if text not in codes]), strict=False)
 
 
-def _refuse_absent(found: Source, schema: pl.Schema, column: str) -> None:
+def _refuse_absent(data: Source, schema: pl.Schema, column: str) -> None:
     """Raise `FileError` for a column that is not there. Without a header line the names are
     somebody's record, so they are not shown.
     """
     where = f"column {column!r} is not in"
-    if not found.may_lack_header:
+    if not data.may_lack_header:
         known = ", ".join(map(repr, schema))
-        raise FileError(f"{where} {found.name}; must be one of {known}.")
+        raise FileError(f"{where} {data.name}; must be one of {known}.")
     near = ""
     if any(twins([column, name]) for name in schema):
         near = (
             " A name there differs from it in nothing but blanks around it or the form of Unicode."
         )
-    elif len(found.header) == 1 and (
-        mark := next((mark for mark in ";\t|" if column in found.header[0].split(mark)), None)
+    elif len(data.header) == 1 and (
+        mark := next((mark for mark in ";\t|" if column in data.header[0].split(mark)), None)
     ):
         near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}."
     elif meant(column, schema):
         near = " There is a similar name; check capitals and blanks."
-    line, separator = ("row", "") if found.kind == WORKBOOK else ("line", found.separator)
+    line, separator = ("row", "") if data.kind == WORKBOOK else ("line", data.separator)
     separated = f", and the separator, {separator!r}" if separator else ""
     raise FileError(
-        f"{where} the first {line} of {found.name}, which must name the columns; check the"
+        f"{where} the first {line} of {data.name}, which must name the columns; check the"
         f" spelling{separated}.{near}"
     )

@@ -1,12 +1,12 @@
 """A report as data: its specification and its releases, as JSON."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
 
 from opendp_bayes import Survey
+from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.release_format.kind_of_text import decoded, format_of
 from opendp_bayes.results.reader import result_from_json
 from opendp_bayes_office.report.checks import check
@@ -22,28 +22,43 @@ class Report:
 
     Attributes
     ----------
+    survey : Survey
+        The releases by the headings of the results.
     specification : Specification or None
         What was asked for; None where a page is made of releases alone.
-    releases : tuple
-        A release for each of its results.
     software : dict[str, str]
         The versions that made them.
-    source : Survey or None
-        The releases where nobody wrote a specification.
     """
 
-    specification: Specification | None
-    releases: tuple[Any, ...]
+    survey: Survey
+    specification: Specification | None = None
     software: dict[str, str] = field(default_factory=dict)
-    source: Survey | None = None
 
-    @cached_property
-    def survey(self) -> Survey:
-        """The releases by the headings of the results."""
-        results = [] if self.specification is None else self.specification.results
-        names = tuple(result.heading for result in results)
-        columns = tuple(tuple(result.columns) for result in results)
-        return self.source or Survey(names, self.releases, columns)
+    @classmethod
+    def of(
+        cls, asked: Specification, releases: tuple[Any, ...], software: dict[str, str]
+    ) -> "Report":
+        """The report of the releases of all results of a specification, in their order."""
+        names = tuple(result.heading for result in asked.results)
+        columns = tuple(tuple(result.columns) for result in asked.results)
+        return cls(Survey(names, releases, columns), asked, software)
+
+    @property
+    def releases(self) -> tuple[Any, ...]:
+        """A release for each of its results."""
+        return self.survey.releases
+
+    @property
+    def results(self) -> Any:
+        """The only release, or the survey of several."""
+        return self.survey if len(self.survey) > 1 else self.releases[0]
+
+    def sheet(self) -> Sheet:
+        """The sheet of the releases; computes their posteriors."""
+        sheet: Sheet = self.results.sheet()
+        if self.specification is None or len(self.survey) > 1:
+            return sheet
+        return replace(sheet, title=self.specification.title)
 
     @classmethod
     def read(cls, text: str | bytes, title: str) -> "Report":
@@ -64,21 +79,20 @@ class Report:
                 "has noisy counts whose privacy is not stated, and a page states it. Show them with"
                 " `opendp-bayes show`, or make the page of a release."
             )
-        return cls(None, survey.releases, {}, survey)
+        return cls(survey)
 
     def to_json(self) -> str:
         """The report as JSON, or where nobody wrote a specification that of its releases;
         `Report.read` reads it back.
         """
-        every = self.releases
         if self.specification is None:
-            return (every[0] if len(every) == 1 else self.survey).to_json()
+            return str(self.results.to_json())
         document = {
             "format": NAME,
             "version": VERSION,
             "software": self.software,
             "specification": self.specification,
-            "releases": [msgspec.Raw(release.to_json().encode()) for release in every],
+            "releases": [msgspec.Raw(release.to_json().encode()) for release in self.releases],
         }
         return msgspec.json.encode(document).decode()
 
@@ -98,7 +112,7 @@ class Report:
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."
                 )
-        return cls(asked, releases, document.software)
+        return cls.of(asked, releases, document.software)
 
 
 def read_results(text: str | bytes) -> Any:
@@ -111,8 +125,7 @@ def read_results(text: str | bytes) -> Any:
         For anything else.
     """
     if format_of(text) == NAME:
-        survey = Report.from_json(text).survey
-        return survey if len(survey) > 1 else survey.releases[0]
+        return Report.from_json(text).results
     if format_of(text) == "opendp-bayes survey":
         return Survey.from_json(text)
     return result_from_json(text)

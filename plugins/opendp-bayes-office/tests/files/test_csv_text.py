@@ -157,12 +157,12 @@ def test_tiny_blocks_make_no_other_records_and_no_other_refusal(
 def test_what_quotes_hold_together_is_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opendp_bayes_office.files.csv_text._BLOCK", 10)
     monkeypatch.setattr("opendp_bayes_office.files.csv_text._LONGEST", 100)
-    with pytest.raises(FileError, match="quotation mark that opens inside a value"):
+    with pytest.raises(FileError, match="quotation mark that opens"):
         read(path, 'v\n"' + "a\n" * 1000 + '"\n')
 
 
 def test_a_value_that_csv_does_not_read_is_refused(path: Path) -> None:
-    with pytest.raises(FileError, match="quotation mark that opens inside a value"):
+    with pytest.raises(FileError, match="quotation mark that opens"):
         read(path, f'v\n"a"{"b" * 200_000}\n')
 
 
