@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -18,32 +19,27 @@ from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
 D = TypeVar("D", bound="Document")
-#: A field, whether its value fits the others, and what it must be.
-Rule = tuple[str, bool, str]
-
-
-def field_of(description: str, **constraints: Any) -> msgspec.Meta:
-    """Description of a field in the JSON schema, and the constraints that msgspec checks."""
-    return msgspec.Meta(description=description, **constraints)
 
 
 _NUMBERS = {"min_length": 1}
 _DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
 #: Draws and their sum are integers of the machine.
 _LARGEST = 2**63 - 1
-Draw = Annotated[int, msgspec.Meta(ge=-_LARGEST - 1, le=_LARGEST)]
+Draw = Annotated[int, Meta(ge=-_LARGEST - 1, le=_LARGEST)]
 _Bound = Annotated[
-    Annotated[float, msgspec.Meta(ge=0)] | None, field_of("An upper bound; null is infinite.")
+    Annotated[float, Meta(ge=0)] | None,
+    Meta(description="An upper bound; null is infinite."),
 ]
-_AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
+_AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mechanism by name."""
 
-    name: Annotated[str, field_of("As `load_mechanism` knows it.")]
+    name: Annotated[str, Meta(description="As `load_mechanism` knows it.")]
     parameters: Annotated[
-        dict[str, float | str | None], field_of("Its parameters, the scale among them.")
+        dict[str, float | str | None],
+        Meta(description="Its parameters, the scale among them."),
     ]
 
     def value(self) -> Mechanism:
@@ -63,8 +59,8 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon: _Bound
     rho: _Bound
     range: _Bound
-    delta: Annotated[float, field_of("Goes with epsilon.", ge=0, le=1)]
-    method: Annotated[str, field_of("How the bounds were found.")]
+    delta: Annotated[float, Meta(description="Goes with epsilon.", ge=0, le=1)]
+    method: Annotated[str, Meta(description="How the bounds were found.")]
 
     def value(self) -> PrivacyLoss:
         """The loss with infinity for null."""
@@ -76,7 +72,7 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Document(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True
 ):
-    """What the documents of all results have: their guarantee, and how they are read."""
+    """The fields of all results: their guarantee, and how they are written and read."""
 
     NAME: ClassVar[str]
     VERSION: ClassVar[int]
@@ -84,23 +80,27 @@ class Document(
     version: int
     d_in: Annotated[
         _AtLeastOne,
-        field_of("Records changed, or added and removed, between the data sets of `loss`."),
+        Meta(description="Records changed, or added and removed, between the data sets of `loss`."),
     ]
     squared: Annotated[
         _AtLeastOne | None,
-        field_of("The sum of the squares of what the counts move by, where less than d_in^2."),
+        Meta(
+            description="The sum of the squares of what the counts move by, where less than d_in^2."
+        ),
     ] = None
     largest: Annotated[
         _AtLeastOne | None,
-        field_of("The most records by which one count moves, where fewer than d_in."),
+        Meta(description="The most records by which one count moves, where fewer than d_in."),
     ] = None
-    loss: Annotated[LossDocument, field_of("Certified upper bounds.")]
-    measure: Annotated[str, field_of("The privacy measure of the release.")]
+    loss: Annotated[LossDocument, Meta(description="Certified upper bounds.")]
+    measure: Annotated[str, Meta(description="The privacy measure of the release.")]
     truncated: Annotated[
-        bool, field_of("Whether rows of each identifier were limited before they were counted.")
+        bool,
+        Meta(description="Whether rows of each identifier were limited before they were counted."),
     ] = False
     kept: Annotated[
-        str, field_of("Which rows were kept; empty where they were drawn for this release.")
+        str,
+        Meta(description="Which rows were kept; empty where they were drawn for this release."),
     ] = ""
 
     @classmethod
@@ -135,8 +135,8 @@ class Document(
                 raise ValueError(f"{field}={getattr(document, field)!r}: {problem}")
         return document
 
-    def rules(self) -> list[Rule]:
-        """What must hold of several fields together."""
+    def rules(self) -> list[tuple[str, bool, str]]:
+        """The fields whose values must fit others, whether each does, and what it must be."""
         raise NotImplementedError
 
     def guarantee(self, size: int | None) -> PrivacyGuarantee:
@@ -152,65 +152,76 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
 
     NAME: ClassVar[str] = "opendp-bayes release"
     VERSION: ClassVar[int] = 2
-    format: Annotated[Literal["opendp-bayes release"], field_of("What the document is.")]
-    version: Annotated[Literal[2], field_of("Of the format.")]
+    format: Annotated[Literal["opendp-bayes release"], Meta(description="What the document is.")]
+    version: Annotated[Literal[2], Meta(description="Of the format.")]
     categories: Annotated[
         list[Label],
-        field_of("Labels; of a joint table, a value of each axis.", **_NUMBERS, **_DIFFERENT),
+        Meta(
+            description="Labels; of a joint table, a value of each axis.", **_NUMBERS, **_DIFFERENT
+        ),
     ]
     prior: Annotated[
-        list[Annotated[float, field_of("Of one category.", gt=0)]],
-        field_of("Concentration of the prior, of every group.", **_NUMBERS),
+        list[Annotated[float, Meta(description="Of one category.", gt=0)]],
+        Meta(description="Concentration of the prior, of every group.", **_NUMBERS),
     ]
-    mechanism: Annotated[MechanismDocument, field_of("Made the release.")]
+    mechanism: Annotated[MechanismDocument, Meta(description="Made the release.")]
     size: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=_LARGEST)] | None,
-        field_of("The public number of records; null where it is private."),
+        Annotated[int, Meta(ge=1, le=_LARGEST)] | None,
+        Meta(description="The public number of records; null where it is private."),
     ]
-    axes: Annotated[list[str], field_of("The columns of a joint table.", **_DIFFERENT)] = []
+    axes: Annotated[list[str], Meta(description="The columns of a joint table.", **_DIFFERENT)] = []
     columns: Annotated[
-        list[str], field_of("The columns that were counted; empty where not known.")
+        list[str], Meta(description="The columns that were counted; empty where not known.")
     ] = []
     nulls: Annotated[
         list[Value | None],
-        field_of("Of each column, the label of nulls; null where none is for them alone."),
+        Meta(description="Of each column, the label of nulls; null where none is for them alone."),
     ] = []
     unknown: Annotated[
         list[Value | None],
-        field_of(
-            "Of each column, the label of values that are none of its categories; null where none"
-            " is for them alone."
+        Meta(
+            description=(
+                "Of each column, the label of values that are none of its categories; null where"
+                " none is for them alone."
+            )
         ),
     ] = []
     drawn: Annotated[
         list[Draw],
-        field_of(
-            "What the mechanism drew, one for each category; may be negative. Of groups, one group"
-            " after the other, and last for the rows in no group where `size` is public.",
+        Meta(
+            description=(
+                "What the mechanism drew, one for each category; may be negative. Of groups, one"
+                " group after the other, and last for the rows in no group where `size` is public."
+            ),
             **_NUMBERS,
         ),
     ]
     learned_prior: Annotated[
-        bool, field_of("Whether the posterior learns its prior from the release.")
+        bool, Meta(description="Whether the posterior learns its prior from the release.")
     ] = False
     ordered: Annotated[
-        list[str], field_of("The variables along which a learned prior is smooth.")
+        list[str], Meta(description="The variables along which a learned prior is smooth.")
     ] = []
     parts: Annotated[
-        list[Annotated[tuple[Label, ...], msgspec.Meta(min_length=1)]],
-        field_of("Of merged categories, the labels that each of them stands for."),
+        list[Annotated[tuple[Label, ...], Meta(min_length=1)]],
+        Meta(description="Of merged categories, the labels that each of them stands for."),
     ] = []
-    by: Annotated[list[str], field_of("The columns that make the groups.", **_DIFFERENT)] = []
+    by: Annotated[
+        list[str], Meta(description="The columns that make the groups.", **_DIFFERENT)
+    ] = []
     groups: Annotated[
         list[Value | tuple[Value | None, ...] | None],
-        field_of(
-            "Labels of the groups, lists where several columns make them; null is that of the"
-            " nulls. Empty for one posterior.",
+        Meta(
+            description=(
+                "Labels of the groups, lists where several columns make them; null is that of the"
+                " nulls. Empty for one posterior."
+            ),
             **_DIFFERENT,
         ),
     ] = []
     sizes: Annotated[
-        list[int], field_of("Public numbers of records of the groups; empty where private.")
+        list[int],
+        Meta(description="Public numbers of records of the groups; empty where private."),
     ] = []
 
     @classmethod
@@ -219,8 +230,8 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
         mechanism = MechanismDocument(result.mechanism.name, dataclasses.asdict(result.mechanism))
         return super().of(result, mechanism=mechanism, **fields)
 
-    def rules(self) -> list[Rule]:
-        """What must hold of several fields together: an integer was drawn for each category, and no
+    def rules(self) -> list[tuple[str, bool, str]]:
+        """The fields whose values must fit others: an integer was drawn for each category, and no
         two stand for the same label.
         """
         k, number, axes = len(self.categories), len(self.groups), len(self.axes)

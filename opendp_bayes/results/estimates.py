@@ -10,7 +10,6 @@ from opendp_bayes.display.sheet import labelled_frame
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
-from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +50,7 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     return Estimate(mean, std, lower, upper)
 
 
-def noise_aware_estimate(release: InferredRelease, level: float = 0.95) -> Estimate:
+def noise_aware_estimate(release: Any, level: float = 0.95) -> Estimate:
     """Estimate from `release.posterior`, which is computed if it was not.
 
     Raises
@@ -131,9 +130,7 @@ def says_little(release: ReleasedData, estimate: Estimate) -> bool:
     return bool(np.all(estimate.std > _LITTLE * known))
 
 
-def estimate_or_reason(
-    release: InferredRelease, level: float = 0.95, *, wait: bool
-) -> Estimate | str:
+def estimate_or_reason(release: Any, level: float = 0.95, *, wait: bool) -> Estimate | str:
     """The noise-aware estimate, or a sentence that says why there is none.
 
     Without `wait` there is none that takes seconds (`is_quick`), unless `release.posterior` was

@@ -23,7 +23,6 @@ from opendp_bayes.display.wording import EVERYTHING_ELSE, group_name, in_words, 
 from opendp_bayes.mathematics.validation import Floats, as_level, as_names
 from opendp_bayes.release_format.labels import distinct, numbered, position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,7 +112,7 @@ def in_lines(guarantee: PrivacyGuarantee) -> str:
 
 
 def plot_table(
-    release: InferredRelease,
+    release: Any,
     ax: "Axes | None",
     *,
     variables: Sequence[str] | None,

@@ -64,11 +64,15 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
     """
 
     def __init__(
-        self, of: PooledGroups, guarantee: PrivacyGuarantee, a: Floats, counts: Integers
+        self, groups: PooledGroups, guarantee: PrivacyGuarantee, a: Floats, counts: Integers
     ) -> None:
         self.guarantee = guarantee
-        self._groups, self.categories, self.drawn = of.keys, of.categories, of.noisy.drawn
-        self._unordered, self._a, self._counts = of.unordered, a, counts
+        self._groups, self.categories, self.drawn = (
+            groups.keys,
+            groups.categories,
+            groups.noisy.drawn,
+        )
+        self._unordered, self._a, self._counts = groups.unordered, a, counts
         every = a.reshape(-1, a.shape[-1])
         self.kappa = every.sum(axis=1)
         self.m = every / self.kappa[:, None]
@@ -205,13 +209,13 @@ def pooled(
     effective, rng = as_size(ess, "ess", "draws"), as_generator(random_state)
     with waiting("Estimating the groups together"):
         draws = groups.draws(prior, kappa_prior, effective, rng)
-    found = Pooled(groups, guarantee, *draws)
+    result = Pooled(groups, guarantee, *draws)
     if not are_worth(draws[0], effective):
         raise ValueError(
-            f"pooled: the draws of kappa and m are worth {found.diagnostics.ess.min():.0f}"
-            f" independent ones, R-hat {found.diagnostics.r_hat.max():.3f}; they must be worth"
+            f"pooled: the draws of kappa and m are worth {result.diagnostics.ess.min():.0f}"
+            f" independent ones, R-hat {result.diagnostics.r_hat.max():.3f}; they must be worth"
             f" ess={effective}, with an R-hat of at most {LARGEST_R_HAT}. Merge categories, of"
             f" which {len(prior)} are too many or too empty, take the posterior of each group, or"
             " of a joint table the one with prior='learned' (docs: Limits of pooling).",
         )
-    return found
+    return result

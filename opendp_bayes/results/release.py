@@ -28,7 +28,6 @@ from opendp_bayes.results.estimates import (
     noise_aware_estimate,
     plug_in_estimate,
 )
-from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Release(ShownAtOnce, InferredRelease):
+class Release(ShownAtOnce, ReleasedData):
     """A private release of a posterior. Plain data: everything here may be published.
 
     Attributes
@@ -86,6 +85,20 @@ class Release(ShownAtOnce, InferredRelease):
         values = {field.name: getattr(data, field.name) for field in fields(data)}
         return cls(**values | stated)
 
+    @property
+    def plug_in(self) -> Any:
+        """The papers' posterior: the released counts taken as if they were the data.
+
+        A frozen `scipy.stats.beta` (k = 2, probability of the first category) or
+        `scipy.stats.dirichlet`. It leaves the noise out of account, so its intervals are too short
+        (`docs/limits.md`); `posterior` does not.
+        """
+        from scipy import stats
+
+        return (
+            stats.beta(*self.concentration) if self.k == 2 else stats.dirichlet(self.concentration)
+        )
+
     @cached_property
     def posterior(self) -> "NoiseAwarePosterior":
         """The posterior of the category probabilities given the release, its noise taken into
@@ -94,10 +107,19 @@ class Release(ShownAtOnce, InferredRelease):
         Computed when first used; where that may take seconds, a terminal shows it.
         `noise_aware_posterior` makes one with other than the default settings.
         """
+        from opendp_bayes.inference.noise_aware import noise_aware_posterior
+
+        if isinstance(self.source, Release):  # whose posterior all its groups share
+            return self.source.posterior._part(self)
         if self.setting.adds_noise and not self.learned_prior:
-            return super().posterior
+            return noise_aware_posterior(self)
         with waiting("Learning the prior" if self.learned_prior else "Computing the posterior"):
-            return super().posterior
+            return noise_aware_posterior(self)
+
+    @property
+    def has_posterior(self) -> bool:
+        """True if `posterior` was computed before."""
+        return "posterior" in vars(self)
 
     def __getitem__(self, label: Label) -> int:
         """The released count of one category. Raises `KeyError` for what is none."""

@@ -22,7 +22,6 @@ from opendp_bayes.results.estimates import (
     plug_in_estimate,
     says_little,
 )
-from opendp_bayes.results.inferred_release import InferredRelease
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,7 +41,7 @@ def estimates_sheet(
     return Sheet((estimates_table(frame, level),), (*stated, *notes), title)
 
 
-def release_sheet(release: InferredRelease, level: float, *, title: str, wait: bool) -> Sheet:
+def release_sheet(release: Any, level: float, *, title: str, wait: bool) -> Sheet:
     """A row for every category, and the guarantee; `Release.sheet`."""
     aware = estimate_or_reason(release, level, wait=wait)
     known = aware if isinstance(aware, Estimate) else None
@@ -62,7 +61,7 @@ def grouped_sheet(releases: Any, level: float, *, wait: bool) -> Sheet:
     """
     level = as_level(level)
     notes = [f"Mechanism: {in_plain_words(releases.mechanism)}."]
-    known: dict[Key, tuple[InferredRelease, Estimate]] = {}
+    known: dict[Key, tuple[Any, Estimate]] = {}
     if wait or is_quick(*(one for one in releases.values() if not one.has_posterior)):
         known = {key: (one, noise_aware_estimate(one, level)) for key, one in releases.items()}
     else:
@@ -80,7 +79,7 @@ def grouped_sheet(releases: Any, level: float, *, wait: bool) -> Sheet:
     return estimates_sheet(frame, level, releases.guarantee, notes, whose="All groups together: ")
 
 
-def little_said(estimates: Mapping[Any, tuple[InferredRelease, Estimate]]) -> list[str]:
+def little_said(estimates: Mapping[Any, tuple[Any, Estimate]]) -> list[str]:
     """Say where intervals are about those of the prior: of one release, under None, or of groups
     by their names.
     """
@@ -96,7 +95,7 @@ def little_said(estimates: Mapping[Any, tuple[InferredRelease, Estimate]]) -> li
     ]
 
 
-def _prior_of(release: InferredRelease) -> str:
+def _prior_of(release: Any) -> str:
     """State the prior, and what was learned of it where the posterior has been computed."""
     said = prior_said(release.prior, learned=release.learned_prior, ordered=release.ordered)
     if not release.has_posterior or not isinstance(release.posterior, LearnedPosterior):

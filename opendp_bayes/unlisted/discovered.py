@@ -100,8 +100,10 @@ class OfCategories(UnderflowIsZero):
         The labels, in the order of all arrays.
     """
 
-    def __init__(self, found: "CountsOfKeys | SharesOfKeys", release: "DiscoveredRelease") -> None:
-        self.categories, self._found, self._listed = release.categories, found, release.listed
+    def __init__(
+        self, inferred: "CountsOfKeys | SharesOfKeys", release: "DiscoveredRelease"
+    ) -> None:
+        self.categories, self._inferred, self._listed = release.categories, inferred, release.listed
 
     def _ordered(self, values: Any) -> Any:
         """Values of the discovered, then of the listed categories, in the order of `categories`,
@@ -112,11 +114,11 @@ class OfCategories(UnderflowIsZero):
 
     def mean(self) -> Floats:
         """Posterior means, shape `(k,)`."""
-        return np.asarray(self._ordered(self._found.mean))
+        return np.asarray(self._ordered(self._inferred.mean))
 
     def std(self) -> Floats:
         """Posterior standard deviations, shape `(k,)`."""
-        return np.asarray(self._ordered(self._found.std))
+        return np.asarray(self._ordered(self._inferred.std))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """Ends of the equal-tailed intervals of probability `level`, two arrays of shape `(k,)`;
@@ -127,7 +129,7 @@ class OfCategories(UnderflowIsZero):
         ValueError
             Unless `0 < level < 1`.
         """
-        lower, upper = self._ordered(self._found.interval(level).T)
+        lower, upper = self._ordered(self._inferred.interval(level).T)
         return lower, upper
 
     def sample(self, size: int = 1, random_state: RandomState = None) -> Any:
@@ -135,7 +137,7 @@ class OfCategories(UnderflowIsZero):
         repeatable with a seed as `random_state`.
         """
         return self._ordered(
-            self._found.draws(as_size(size, "size", "draws"), as_generator(random_state))
+            self._inferred.draws(as_size(size, "size", "draws"), as_generator(random_state))
         )
 
 
@@ -206,30 +208,30 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         shown and from the rest. Computed when first used, in some seconds. Warns where what is
         shown may be categories of few records that the noise has lifted.
         """
-        return OfCategories(self._found, self)
+        return OfCategories(self._inferred, self)
 
     @cached_property
     def among_shown(self) -> OfCategories:
         """The posterior of the shares of `categories` among themselves, which sum to 1."""
-        return OfCategories(self._found.shares, self)
+        return OfCategories(self._inferred.shares, self)
 
     @cached_property
     def among_all(self) -> OfCategories | None:
         """The posterior of the shares of `categories` among all, and of everything else together,
         whose entry is the last; None where the rest was not bought.
         """
-        found = self._found.shares_of_all
-        return None if found is None else OfCategories(found, self)
+        shares = self._inferred.shares_of_all
+        return None if shares is None else OfCategories(shares, self)
 
     @cached_property
-    def _found(self) -> "CountsOfKeys":
+    def _inferred(self) -> "CountsOfKeys":
         from opendp_bayes.unlisted.posterior.counts_of_keys import counts_of_keys
 
         with waiting("Learning the law of all categories"):
-            found = counts_of_keys(self._keys)
-        if found.warning:
-            warn(f"{self.column!r}: {found.warning} (docs: Unlisted values).")
-        return found
+            counts = counts_of_keys(self._keys)
+        if counts.warning:
+            warn(f"{self.column!r}: {counts.warning} (docs: Unlisted values).")
+        return counts
 
     @cached_property
     def _keys(self) -> "NoisyKeys":
@@ -339,12 +341,12 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         """A sentence that says so where what is shown may be categories of few records that the
         noise has lifted, by a rule of thumb; computes `posterior`.
         """
-        return self._found.warning
+        return self._inferred.warning
 
     @property
     def has_posterior(self) -> bool:
         """True if `posterior` was computed."""
-        return "_found" in self.__dict__
+        return "_inferred" in self.__dict__
 
     def to_json(self) -> str:
         """The release as JSON; `DiscoveredRelease.from_json` reads it back."""

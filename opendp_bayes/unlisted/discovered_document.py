@@ -6,36 +6,39 @@ from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
+from msgspec import Meta
 
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.document import Document, Draw, Rule, field_of
+from opendp_bayes.release_format.document import Document, Draw
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
 
 _NOISES: dict[str, type[Any]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
-_Scale = Annotated[float, msgspec.Meta(gt=0)]
+_Scale = Annotated[float, Meta(gt=0)]
 
 
 class LawDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The law of the noise of each count, and its threshold."""
 
-    name: Annotated[str, field_of("Of the law.")]
-    parameters: Annotated[dict[str, float | int | None], field_of("Its parameters.")]
-    threshold: Annotated[int, field_of("The least noisy count that is shown.", ge=1)]
+    name: Annotated[str, Meta(description="Of the law.")]
+    parameters: Annotated[dict[str, float | int | None], Meta(description="Its parameters.")]
+    threshold: Annotated[int, Meta(description="The least noisy count that is shown.", ge=1)]
     weights: Annotated[
         list[str],
-        field_of(
-            "Of the optimal law: the weights, whole numbers in decimal, by which it was drawn. The"
-            " noise is the threshold less 1, 2, and so on."
+        Meta(
+            description=(
+                "Of the optimal law: the weights, whole numbers in decimal, by which it was drawn."
+                " The noise is the threshold less 1, 2, and so on."
+            )
         ),
     ] = []
 
     @classmethod
     def of(cls, law: Threshold) -> "LawDocument":
-        weights = [str(one) for one in law.weights] if isinstance(law, OptimalThreshold) else []
-        stated = {of.name: getattr(law, of.name) for of in fields(law) if of.compare}  # type: ignore[arg-type]
+        weights = list(map(str, law.weights)) if isinstance(law, OptimalThreshold) else []
+        stated = {field.name: getattr(law, field.name) for field in fields(law) if field.compare}  # type: ignore[arg-type]
         return cls(name=law.name, parameters=stated, threshold=law.threshold, weights=weights)
 
     def value(self) -> Threshold:
@@ -58,8 +61,8 @@ class LawDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The noise of the number of all hidden records."""
 
-    name: Annotated[Literal["laplace", "gaussian"], field_of("Of its law.")]
-    scale: Annotated[_Scale, field_of("In records.")]
+    name: Annotated[Literal["laplace", "gaussian"], Meta(description="Of its law.")]
+    scale: Annotated[_Scale, Meta(description="In records.")]
 
     def value(self) -> IntegerNoise:
         return _NOISES[self.name](self.scale)
@@ -70,23 +73,29 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
 
     NAME: ClassVar[str] = "opendp-bayes discovery"
     VERSION: ClassVar[int] = 1
-    format: Annotated[Literal["opendp-bayes discovery"], field_of("What the document is.")]
-    version: Annotated[Literal[1], field_of("Of the format.")]
+    format: Annotated[Literal["opendp-bayes discovery"], Meta(description="What the document is.")]
+    version: Annotated[Literal[1], Meta(description="Of the format.")]
     labels: Annotated[
         Literal["drawn"],
-        field_of("Which categories there are was drawn; only the first `listed` were listed."),
+        Meta(
+            description="Which categories there are was drawn; only the first `listed` were listed."
+        ),
     ]
-    column: Annotated[str, field_of("The column that was asked.")]
+    column: Annotated[str, Meta(description="The column that was asked.")]
     categories: Annotated[
-        list[Value], field_of("The labels that are shown.", extra_json_schema={"uniqueItems": True})
+        list[Value],
+        Meta(description="The labels that are shown.", extra_json_schema={"uniqueItems": True}),
     ]
-    drawn: Annotated[list[Draw], field_of("The noisy count of each.")]
-    listed: Annotated[int, field_of("How many of the categories were listed.", ge=0)] = 0
-    people: Annotated[bool, field_of("Whether people were counted, and not records.")] = False
-    law: Annotated[LawDocument, field_of("Of the noise of each count.")]
-    rest_noise: Annotated[NoiseDocument | None, field_of("Of the rest.")] = None
+    drawn: Annotated[list[Draw], Meta(description="The noisy count of each.")]
+    listed: Annotated[int, Meta(description="How many of the categories were listed.", ge=0)] = 0
+    people: Annotated[bool, Meta(description="Whether people were counted, and not records.")] = (
+        False
+    )
+    law: Annotated[LawDocument, Meta(description="Of the noise of each count.")]
+    rest_noise: Annotated[NoiseDocument | None, Meta(description="Of the rest.")] = None
     rest: Annotated[
-        Draw | None, field_of("The noisy number of records of all hidden categories.")
+        Draw | None,
+        Meta(description="The noisy number of records of all hidden categories."),
     ] = None
 
     @classmethod
@@ -99,8 +108,8 @@ class DiscoveredDocument(Document, frozen=True, kw_only=True):
             fields["rest_noise"] = NoiseDocument(kinds[type(noise)], noise.scale)
         return super().of(result, **fields)
 
-    def rules(self) -> list[Rule]:
-        """What must hold of several fields together."""
+    def rules(self) -> list[tuple[str, bool, str]]:
+        """The fields whose values must fit others, whether each does, and what it must be."""
         discovered, k = self.categories[self.listed :], len(self.categories)
         kinds = {type(label) for label in self.categories}
         least = min(self.drawn[self.listed :], default=self.law.threshold)

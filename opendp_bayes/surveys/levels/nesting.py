@@ -52,28 +52,28 @@ def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
     tell: those of a joint table, and of one column its name. Tables of the same labels, merged or
     not, are of one column, unless several joint tables, or variables of them, have these labels.
     """
-    axes = {axis for one in tables.values() for axis in one.columns or one.axes}
+    axes = {axis for release in tables.values() for axis in release.columns or release.axes}
     labels = {
-        name: frozenset(map(identity, chain.from_iterable(merged_in(one))))
-        for name, one in tables.items()
+        name: frozenset(map(identity, chain.from_iterable(merged_in(release))))
+        for name, release in tables.items()
     }
-    known = {
-        name: one.columns or one.axes or (name,)
-        for name, one in tables.items()
-        if one.columns or one.axes or (name in axes and not one.parts)
+    stated = {
+        name: release.columns or release.axes or (name,)
+        for name, release in tables.items()
+        if release.columns or release.axes or (name in axes and not release.parts)
     }
-    found = {}
+    columns = {}
     for name in tables:
-        alike = [other for other in tables if labels[other] == labels[name]]
-        named = {known[other] for other in alike if other in known}
-        plain = min(alike, key=lambda other: bool(tables[other].parts))
-        if name in known:
-            found[name] = known[name]
+        alike = [table for table in tables if labels[table] == labels[name]]
+        named = {stated[table] for table in alike if table in stated}
+        plain = min(alike, key=lambda table: bool(tables[table].parts))
+        if name in stated:
+            columns[name] = stated[name]
         elif len(named) == 1:
-            found[name] = named.pop()
+            columns[name] = named.pop()
         else:
-            found[name] = (name if named else plain,)
-    return found
+            columns[name] = (name if named else plain,)
+    return columns
 
 
 def _leaves_out(release: ReleasedData) -> bool:
@@ -83,11 +83,13 @@ def _leaves_out(release: ReleasedData) -> bool:
     return len(cells) < math.prod(map(len, labels))
 
 
-def _projected(cells: Sequence[Any], of: Columns, wanted: Columns) -> list[Label] | None:
+def _projected(cells: Sequence[Any], columns: Columns, wanted: Columns) -> list[Label] | None:
     """The labels of some columns of cells; None where the cells do not have them."""
-    if of == wanted:
+    if columns == wanted:
         return list(cells)
-    if len(of) < 2 or not set(wanted) <= set(of):
+    if len(columns) < 2 or not set(wanted) <= set(columns):
         return None
-    at = [places_of(of)[identity(name)] for name in wanted]
-    return [cell[at[0]] if len(at) == 1 else tuple(cell[i] for i in at) for cell in cells]
+    axes = [places_of(columns)[identity(name)] for name in wanted]
+    return [
+        cell[axes[0]] if len(axes) == 1 else tuple(cell[axis] for axis in axes) for cell in cells
+    ]
