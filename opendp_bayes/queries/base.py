@@ -37,7 +37,7 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
 
 @dataclass(frozen=True, eq=False)
 class Bound(ABC, Generic[R]):
-    """What is asked of a query, with a mechanism that fits any part of a budget.
+    """A question put to a query, with a mechanism that fits any part of its budget.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ class Bound(ABC, Generic[R]):
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""
 
     @abstractmethod
-    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement:
-        """The measurement that fits a budget. It gives what the user gets, or with `drawn` what was
+    def measurement(self, budget: Any, *, raw: bool = False) -> Measurement:
+        """The measurement that fits a budget. It gives what the user gets, or with `raw` what was
         drawn, for `restated`.
         """
 
@@ -92,25 +92,25 @@ class Bound(ABC, Generic[R]):
         """The measure of the query."""
         return parts_of(self.base).output_measure
 
-    def restated(self, drawn: Any, budget: Any, once: str = "") -> R:
+    def restated(self, draw: Any, budget: Any, once: str = "") -> R:
         """Make what the user gets of a draw for `budget`, which promises for one record, with the
         promise to one privacy unit of the Context. `once` says which rows were kept where they were
         limited by no fixed rule.
         """
-        return self._promising(budget, once)(drawn)
+        return self._promising(budget, once)(draw)
 
     def _promising(self, budget: Any, once: str = "") -> Callable[[Any], R]:
         """The function `restated` of what is drawn. It holds nothing of the query."""
         result, loss = self.result, self.loss(budget)
         kept = self.kept or (once if self.truncated else "")
         of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": kept}
-        return lambda drawn: result(restated(drawn, loss, **of_unit))
+        return lambda draw: result(restated(draw, loss, **of_unit))
 
     def _measured(
-        self, chain: Any, draws: Measurement, budget: Any, param: float, *, drawn: bool
+        self, chain: Any, draws: Measurement, budget: Any, param: float, *, raw: bool
     ) -> Measurement:
         """The measurement that draws at the end of a chain, with its attribute `param`."""
-        measurement = chain >> (draws if drawn else releasing(draws, self._promising(budget)))
+        measurement = chain >> (draws if raw else releasing(draws, self._promising(budget)))
         measurement.param = param
         return measurement
 
@@ -170,7 +170,7 @@ class ReleasedQuery(Query, ABC, Generic[R]):
         ValueError
             If the query has no budget, or nothing is within it or a share.
         """
-        return self._measurement(drawn=False)
+        return self._measurement(raw=False)
 
     def release(self, data: Any = None, bounds: Any = None, T: Any = None) -> R:
         """Make the release and debit the Context, after checking that its remaining budget
@@ -189,24 +189,24 @@ class ReleasedQuery(Query, ABC, Generic[R]):
         return released_by(self, data, self._released)
 
     def _released(self, context: Context) -> R:
-        drawn = submitted(context, self._measurement(drawn=True), parts_of(self).d_in)
+        draw = submitted(context, self._measurement(raw=True), parts_of(self).d_in)
         try:
-            return self._made_of(drawn)
+            return self._made_of(draw)
         except Exception as error:
             failed = ReleaseError(
                 "the release was made and debited, but nothing could be made of it; what was drawn"
                 " is the attribute drawn of this exception."
             )
-            failed.drawn = drawn
+            failed.drawn = draw
             raise failed from error
 
     @abstractmethod
-    def _measurement(self, *, drawn: bool) -> Measurement:
-        """The measurement, of what users get or of what is `drawn`."""
+    def _measurement(self, *, raw: bool) -> Measurement:
+        """The measurement, of what users get, or where it is `raw` of what was drawn."""
 
     @abstractmethod
-    def _made_of(self, drawn: Any) -> R:
-        """What the user gets, of what was drawn."""
+    def _made_of(self, draw: Any) -> R:
+        """Make what the user gets of a draw."""
 
 
 class AskedQuery(ReleasedQuery[R]):
@@ -222,9 +222,9 @@ class AskedQuery(ReleasedQuery[R]):
         check_query_budget(parts_of(self).d_out)
         self._asked.settled(parts_of(self).d_out)
 
-    def _measurement(self, *, drawn: bool) -> Measurement:
+    def _measurement(self, *, raw: bool) -> Measurement:
         self._settle()
-        return self._asked.measurement(parts_of(self).d_out, drawn=drawn)
+        return self._asked.measurement(parts_of(self).d_out, raw=raw)
 
-    def _made_of(self, drawn: Any) -> R:
-        return self._asked.restated(drawn, parts_of(self).d_out)
+    def _made_of(self, draw: Any) -> R:
+        return self._asked.restated(draw, parts_of(self).d_out)

@@ -89,12 +89,12 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         return self.space.k
 
     def measurement(
-        self, budget: Any, counts: Transformation | None = None, *, drawn: bool = False
+        self, budget: Any, counts: Transformation | None = None, *, raw: bool = False
     ) -> Measurement:
         """The measurement on the space of the base query, with the smallest scale whose loss is
         within `budget`, in the measure of the query; its attribute `param` is the scale. It begins
         with another transformation to the counts where one is given. It gives what the user gets,
-        or with `drawn` what was drawn, for `restated`.
+        or with `raw` what was drawn, for `restated`.
 
         Several of them compose.
 
@@ -107,7 +107,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         setting.check_informative()
         chain = self.chain if counts is None else counts >> self.posterior
         draws = measurement_of(setting, self.space, self.measure, delta=self._delta(budget))
-        return self._measured(chain, draws, budget, setting.mechanism.scale, drawn=drawn)
+        return self._measured(chain, draws, budget, setting.mechanism.scale, raw=raw)
 
     @cached_property
     def fitted(self) -> Callable[[Any], Setting]:
@@ -184,9 +184,9 @@ def ask(
     ValueError, TypeError
         For arguments that do not fit each other or the query.
     """
-    given = dict(options or {})
+    settings = dict(options or {})
     if isinstance(mechanism, str):
-        named_mechanism(mechanism, given)  # before what it would be used for
+        named_mechanism(mechanism, settings)  # before what it would be used for
     if isinstance(query, LazyFrameQuery):
         frame = counts_of_frame(query, question)
         counts, base, kept = frame.transformation, frame.gate.base, frame.gate.limits.kept
@@ -200,17 +200,17 @@ def ask(
             f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
         )
     counted = descriptor_of(counts.output_domain, CountsSpace, "counts")
-    question = with_prior(question, counted, lambda: draws_noise(mechanism, given, counted))
+    question = with_prior(question, counted, lambda: draws_noise(mechanism, settings, counted))
     prior = NUMBER if question.learned else question.prior
     posterior = make_dirichlet_multinomial(*counts.output_space, prior=prior)
     space = descriptor_of(posterior.output_domain, PosteriorSpace, "posterior")
     result = _marked(question)
     if groups_and_labels(space.categories)[0]:
         if space.size is None:
-            mechanism, given = mechanism_for_groups(mechanism, given)
+            mechanism, settings = mechanism_for_groups(mechanism, settings)
         result = _marked(question, split_of(space))
     distance = distance_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
-    fit = fit_of(mechanism, given, space, learned=question.learned, noise_only=noise_only)
+    fit = fit_of(mechanism, settings, space, learned=question.learned, noise_only=noise_only)
     truncated = bool(kept) or identifier_of(counts.input_metric) is not None
     return BoundQuery(
         base, distance, truncated, kept, result, question, counts, frame, posterior, space, fit

@@ -145,8 +145,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """The questions whose categories are listed, by name."""
         return {name: one for name, one in self._asked.items() if isinstance(one, BoundQuery)}
 
-    def _measurement(self, *, drawn: bool) -> Measurement:
-        """The composition of all measurements, of what users get or of what is `drawn`."""
+    def _measurement(self, *, raw: bool) -> Measurement:
+        """The composition of all measurements, of what users get, or `raw` of what was drawn."""
         self._foresee()
         alike = self._frames
         together, counts = (
@@ -157,7 +157,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         for name, (asked, part) in self._shared().items():
             given = [starts[name]] if name in starts else []
             with _about(name):
-                parts[name] = asked.measurement(part, *given, drawn=drawn)
+                parts[name] = asked.measurement(part, *given, raw=raw)
         measurement = (
             make_composition(list(parts.values()))
             if together is None

@@ -109,19 +109,19 @@ class Discovering(Fitting):
     def _in_measure(self, loss: PrivacyLoss) -> tuple[float, float]:
         return (loss.rho if is_concentrated(self.measure) else loss.epsilon), loss.delta
 
-    def measurement(self, budget: Any, *, drawn: bool = False) -> Measurement:
+    def measurement(self, budget: Any, *, raw: bool = False) -> Measurement:
         """The measurement that fits a budget; its attribute `param` is the threshold. It gives what
-        the user gets, or with `drawn` what was drawn, for `restated`.
+        the user gets, or with `raw` what was drawn, for `restated`.
         """
         discovery, delta = self.settled(budget), self._delta(budget)
         draws = make_discovery(*self.chain.output_space, self.measure, discovery, delta=delta)
-        return self._measured(self.chain, draws, budget, discovery.law.threshold, drawn=drawn)
+        return self._measured(self.chain, draws, budget, discovery.law.threshold, raw=raw)
 
-    def restated(self, drawn: DiscoveredData, budget: Any, once: str = "") -> Any:
+    def restated(self, draw: DiscoveredData, budget: Any, once: str = "") -> Any:
         """Make what the user gets of a draw for `budget`. Rows that no fixed rule keeps are drawn
         for each question anew, whatever `once` says of others.
         """
-        return super().restated(drawn, budget)
+        return super().restated(draw, budget)
 
     def summary(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""

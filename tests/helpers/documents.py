@@ -270,7 +270,7 @@ def objects() -> dict[str, Any]:
         ),
         "survey": ob.Survey(("votes", "by region"), (column, groups), (("vote",), ("vote",))),
         "levels": ob.Survey(("coarse", "fine"), tuple(fine)),
-        "report": Report.of(asked, of_report, {"OpenDP": "0.16.0"}),
+        "report": Report(asked, of_report, {"OpenDP": "0.16.0"}),
         "sample": release(SamplingHistogram(rate=0.5), 12, (2, 4)),
         "plan": ob.plan(size=20, prior=[1.0, 1.0], epsilon=1.0, mechanisms=[PRIVATE, knorm]),
         "discovery_plan": ob.plan_discovery(epsilon=1.0, delta=1e-7, rest=0.2),

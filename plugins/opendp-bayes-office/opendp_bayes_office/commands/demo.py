@@ -120,7 +120,7 @@ def demo(
     with waiting("Computing the posteriors"):
         releases |= dict(released.items())
         sheets = [release.sheet(title=title) for title, release in releases.items()]
-        page = rendered(Report(released))
+        page = rendered(Report(None, released.releases, {}, released))
     display(*(part for sheet in sheets for part in (sheet, "")), _NOTE, "")
     with written(output):
         output.write_text(page, encoding="utf-8")

@@ -136,9 +136,9 @@ def report(
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
     from opendp_bayes_office.report.page import rendered
 
-    for option, given in (("--ledger", ledger), ("--dataset", dataset)):
-        if data is None and given is not None:
-            fail(f"{option} {given}: is for a report from data; a page made again costs nothing.")
+    for option, value in (("--ledger", ledger), ("--dataset", dataset)):
+        if data is None and value is not None:
+            fail(f"{option} {value}: is for a report from data; a page made again costs nothing.")
     if synthetic is not None and os.path.lexists(synthetic):
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
     page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")

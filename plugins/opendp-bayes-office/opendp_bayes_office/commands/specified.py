@@ -240,7 +240,7 @@ def carried_out(
                     survey = query.release()
             with release_errors():
                 software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-                report = Report(survey, specification, software)
+                report = Report(specification, survey.releases, software, survey)
                 kept.keep(report.to_json() if as_report else report.results.to_json())
         yield report, said
 

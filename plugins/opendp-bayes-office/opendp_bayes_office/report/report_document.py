@@ -1,6 +1,7 @@
 """A report as data: its specification and its releases, as JSON."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -22,31 +23,28 @@ class Report:
 
     Attributes
     ----------
-    survey : Survey
-        The releases by the headings of the results.
     specification : Specification or None
         What was asked for; None where a page is made of releases alone.
+    releases : tuple
+        A release for each of its results.
     software : dict[str, str]
         The versions that made them.
+    source : Survey or None
+        The releases where nobody wrote a specification.
     """
 
-    survey: Survey
-    specification: Specification | None = None
+    specification: Specification | None
+    releases: tuple[Any, ...]
     software: dict[str, str] = field(default_factory=dict)
+    source: Survey | None = None
 
-    @classmethod
-    def of(
-        cls, asked: Specification, releases: tuple[Any, ...], software: dict[str, str]
-    ) -> "Report":
-        """The report of the releases of all results of a specification, in their order."""
-        names = tuple(result.heading for result in asked.results)
-        columns = tuple(tuple(result.columns) for result in asked.results)
-        return cls(Survey(names, releases, columns), asked, software)
-
-    @property
-    def releases(self) -> tuple[Any, ...]:
-        """A release for each of its results."""
-        return self.survey.releases
+    @cached_property
+    def survey(self) -> Survey:
+        """The releases by the headings of the results."""
+        results = [] if self.specification is None else self.specification.results
+        names = tuple(result.heading for result in results)
+        columns = tuple(tuple(result.columns) for result in results)
+        return self.source or Survey(names, self.releases, columns)
 
     @property
     def results(self) -> Any:
@@ -79,7 +77,7 @@ class Report:
                 "has noisy counts whose privacy is not stated, and a page states it. Show them with"
                 " `opendp-bayes show`, or make the page of a release."
             )
-        return cls(survey)
+        return cls(None, survey.releases, {}, survey)
 
     def to_json(self) -> str:
         """The report as JSON, or where nobody wrote a specification that of its releases;
@@ -112,7 +110,7 @@ class Report:
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."
                 )
-        return cls.of(asked, releases, document.software)
+        return cls(asked, releases, document.software)
 
 
 def read_results(text: str | bytes) -> Any:
