@@ -20,3 +20,20 @@ def all_but_one(values: Any, operation: np.ufunc = np.add) -> Any:
     operation.accumulate(values[:-1], out=found[1:])
     found[:-1] = operation(found[:-1], operation.accumulate(values[:0:-1])[::-1])
     return found
+
+
+def products_of_others(values: Any, times: Any) -> Any:
+    """Multiply, for each entry of the first axis, which is there so many times, all but one.
+
+    Examples
+    --------
+    >>> products_of_others(np.array([2.0, 3.0]), np.array([2, 1])).tolist()
+    [6.0, 4.0]
+    """
+    several = np.flatnonzero(times > 1)
+    number = times[several].reshape(-1, *[1] * (values.ndim - 1))
+    powers = values.copy() if several.size else values
+    powers[several] **= number
+    found = all_but_one(powers, np.multiply)
+    found[several] *= values[several] ** (number - 1)
+    return found

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, beta_squares, matters
+from opendp_bayes.inference.laws.beta_mixture import (
+    BetaMixtures,
+    beta_squares,
+    betas_of,
+    matters,
+    varied,
+)
 
 
 def single(a, b):
@@ -233,3 +239,29 @@ def test_many_values_of_many_probabilities_take_little_memory_or_are_refused():
     for law in (mixtures.cdf, mixtures.pdf):
         with pytest.raises(ValueError, match=message):
             law(np.linspace(0, 1, 6000)[:, None])
+
+
+@pytest.mark.parametrize(("a", "b"), SHAPES)
+def test_a_beta_has_the_mean_and_the_variance_that_it_is_made_of(a, b):
+    mean, variance = np.array([a / (a + b)]), np.array([stats.beta(a, b).var()])
+    found = betas_of(mean, 1 - mean, variance)
+    assert found[0] == pytest.approx(a, rel=1e-7)
+    assert found[1] == pytest.approx(b, rel=1e-7)
+
+
+@pytest.mark.parametrize(("a", "b"), [(30.0, 80.0), (2.0, 60.0), (500.0, 20.0)])
+@pytest.mark.parametrize(("own", "rest"), [(0.0, 0.1), (0.1, 0.0), (0.08, 0.12)])
+def test_a_beta_whose_parameters_vary(a, b, own, rest):
+    """Against means over both, of so many deviations; `own` and `rest` are shares of them."""
+    steps = stats.norm.ppf((np.arange(400) + 0.5) / 400)
+    every_a, every_b = np.meshgrid(a * (1 + own * steps), b * (1 + rest * steps))
+    whole = every_a + every_b
+    mean = np.mean(every_a / whole)
+    square = np.mean(every_a * (every_a + 1) / whole / (whole + 1))
+    known = (a * own) ** 2 * np.var(steps), (b * rest) ** 2 * np.var(steps)
+    found = varied(np.array([a]), np.array([b]), known[0], np.array([known[1]]))
+    law = stats.beta(found[0][0], found[1][0])
+    assert law.mean() == pytest.approx(mean, abs=2e-3 * law.std())
+    assert law.var() == pytest.approx(square - mean**2, rel=0.02)
+    # Without the variances, as a control, the deviation is another.
+    assert stats.beta(a, b).var() < 0.97 * law.var() or max(known) < 1

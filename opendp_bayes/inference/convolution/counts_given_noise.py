@@ -31,14 +31,13 @@ from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import (
     Bins,
     grouped,
     long_cells,
-    matched,
     short_cells,
 )
 from opendp_bayes.inference.laws.refinement import cells_between, refined
@@ -227,7 +226,7 @@ class CountsGivenNoise(ByLaws):
         seen = weight > 0
         point, weight, left = point[seen], weight[seen], np.maximum(known.mean[seen], 0)
         a, row = a[point], row[point]
-        a, b = matched(a, others[row] + left, known.variance[seen])
+        a, b = varied(a, others[row] + left, 0.0, known.variance[seen])
         return grouped(a, b, weight, a - alpha[row], b - others[row], row)
 
     @cached_property

@@ -7,7 +7,6 @@ beside a count is convolved (`docs/research/how-it-works.md`).
 """
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import fft, special
@@ -19,7 +18,7 @@ from opendp_bayes.inference.laws.count_cells import Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising, picked
 from opendp_bayes.inference.laws.mixtures_of_pairs import Side, mixtures_of_pairs
-from opendp_bayes.mathematics.all_but_one import all_but_one
+from opendp_bayes.mathematics.all_but_one import products_of_others
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Counts are looked at where the noise costs no more than `exp(-_REACH)` beyond the draws, on at
@@ -234,8 +233,10 @@ class CountsGivenQ:
             raise TooWideError
         laws = self._masses[:, None] * self._powers.T[some] / self._norms[:, some, None]
         laws = laws if step == 1 else _spread(laws, step)
-        waves = _all_but_one(fft.rfft(laws, length), self._times)
-        found = fft.irfft(np.einsum("rns,n->rs", waves, self._share[some]), length)
+        waves = fft.rfft(laws, length)
+        others = products_of_others(waves, self._times)
+        others = np.concatenate([others, others[-1:] * waves[-1:]])
+        found = fft.irfft(np.einsum("rns,n->rs", others, self._share[some]), length)
         found[found < _ROUNDING] = 0.0
         lowest = int(self._times @ self._low) - np.append(self._low, 0)
         origin = lowest // step
@@ -316,18 +317,6 @@ class CountsGivenQ:
         second = np.searchsorted(up_to, level, side="right")
         put(rows, np.minimum(second, leaf.size - 1), 1)
         return found
-
-
-def _all_but_one(waves: Any, times: Integers) -> Any:
-    """Products of transforms, each without one time of its row, and in the end all of them."""
-    several = np.flatnonzero(times > 1)
-    number, one = times[several, None, None], waves[several]
-    powers = waves.copy() if several.size else waves
-    powers[several] **= number
-    rest = all_but_one(powers, np.multiply)
-    whole = rest[-1:] * powers[-1:]
-    rest[several] *= one ** (number - 1)
-    return np.concatenate([rest, whole])
 
 
 def _spread(laws: Floats, step: int) -> Floats:

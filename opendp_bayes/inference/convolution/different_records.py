@@ -15,9 +15,9 @@ from opendp_bayes.inference.convolution.dense_tables import JointLaw
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.convolution.parts_of_different_records import of_private, of_public
 from opendp_bayes.inference.engines.engine import ByDraws, IndependentDraws
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped, matched
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Draws behind what is told of merged categories, and of some among themselves.
@@ -52,7 +52,7 @@ class DifferentRecords(ByDraws):
         mixtures = []
         for alpha, one in zip(self.prior.tolist(), self._found, strict=True):
             others = float(self.prior.sum()) - alpha
-            a, b = matched(alpha + one.counts, others + one.left, one.variance)
+            a, b = varied(alpha + one.counts, others + one.left, 0.0, one.variance)
             row = np.zeros(a.size, dtype=np.int64)
             mixtures.append(grouped(a, b, one.weights, a - alpha, b - others, row)[0])
         return BetaMixtures.joined(mixtures)

@@ -14,7 +14,7 @@ from scipy import fft
 
 from opendp_bayes.inference.convolution.lattices import Lattices, Row, aligned, quantiles, spread
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
-from opendp_bayes.mathematics.all_but_one import all_but_one
+from opendp_bayes.mathematics.all_but_one import products_of_others
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Steps are no longer than this share of the narrowest deviation in a law, nor of its range.
@@ -384,10 +384,7 @@ class Sums:
                 powers = waves[place] ** number[:, None]
                 yield np.prod(powers, axis=0), int(number @ origin[place])
             return
-        powers, more = waves.copy(), np.flatnonzero(times > 1)
-        powers[more] **= times[more, None]
-        rest = all_but_one(powers, np.multiply)
-        rest[more] *= waves[more] ** (times[more, None] - 1)
+        rest = products_of_others(waves, times)
         for row in some.tolist():
             yield rest[row], int(times @ origin - origin[row])
 

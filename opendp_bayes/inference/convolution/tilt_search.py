@@ -30,8 +30,9 @@ _REACHED = 4.0
 _FEW, _FAR, _DIGITS = 0.2, 6.5, 25.0
 #: Numbers that weigh less than `exp(-_DEPTH)` need no tilt.
 _DEPTH = 23.0
-#: Numbers beyond an end weigh less than `exp(-_LEFT)` each.
-_LEFT = 32.0
+#: The outermost tilts serve numbers up to so many deviations of their sum away, or so many records
+#: if that is more: beyond, there is only what a transform rounds to, times the number's weight.
+_OUTERMOST, _FEWEST = 7.0, 16.0
 #: Tilts that make numbers more probable by less than `exp(_RISE)` are as good as each other.
 _RISE = 0.1
 #: One tilt is enough where numbers more than so many deviations away weigh at most `exp(-_HELD)`.
@@ -194,19 +195,9 @@ class TiltSearch:
         found = sorted(found, key=lambda each: each.mean)
         return [
             (each.counts, fade)
-            for each, fade in _faded(found, self._end(found[-1], top))
+            for each, fade in _faded(found)
             if each.most(total, fade.first, fade.fourth) >= top - _DEPTH
         ]
-
-    def _end(self, last: Tilt, top: float) -> float:
-        """A number beyond which nothing weighs anything, however far the law of the sum reaches;
-        lattices need not.
-        """
-        for away in 2.0 ** np.arange(-16, 40):
-            end = last.mean + away * last.deviation
-            if last.most(self.total, end, math.inf) < top - _LEFT:
-                return float(end)
-        return math.inf
 
     def _climbed(self, start: Tilt) -> Tilt:
         """The highest of some tilts, ever farther away: where the numbers weigh nearly the same for
@@ -258,10 +249,8 @@ class TiltSearch:
             raise too_uncertain(float(self.categories.prior @ self.times))
 
 
-def _faded(found: list[Tilt], end: float) -> list[tuple[Tilt, Fade]]:
-    """Tilts with where they are used, up to an end: they fade into each other between their
-    means.
-    """
+def _faded(found: list[Tilt]) -> list[tuple[Tilt, Fade]]:
+    """Tilts with where they are used: they fade into each other between their means."""
     means = np.array([each.mean for each in found])
     deviations = np.array([each.deviation for each in found])
     left, right = deviations[:-1], deviations[1:]
@@ -269,7 +258,9 @@ def _faded(found: list[Tilt], end: float) -> list[tuple[Tilt, Fade]]:
     gaps = np.diff(np.concatenate([[-np.inf], middles, [np.inf]]))
     ramps = np.minimum(_RAMP * np.minimum(left, right), 0.45 * np.minimum(gaps[:-1], gaps[1:]))
     ends = np.column_stack([middles - ramps, middles + ramps])
-    borders = [(-math.inf, -math.inf), *map(tuple, ends.tolist()), (end, end)]
+    far = np.maximum(_OUTERMOST * deviations, _FEWEST)
+    outermost = (means[0] - far[0], means[-1] + far[-1])
+    borders = [(outermost[0],) * 2, *map(tuple, ends.tolist()), (outermost[1],) * 2]
     return [
         (each, Fade(*below, *above))
         for each, below, above in zip(found, borders[:-1], borders[1:], strict=True)

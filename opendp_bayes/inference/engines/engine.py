@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, betas_of
 from opendp_bayes.inference.laws.count_cells import cell_of, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
@@ -236,9 +236,8 @@ def _mixture_of_shares(shares: Floats) -> BetaMixtures:
     sizes = np.diff(cuts, append=2 * draws)
     mean = np.clip(np.add.reduceat(ascending, cuts) / sizes, _SMALLEST, 1 - _NARROWEST)
     variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
-    spread = mean * (1 - mean)
-    total = np.maximum(spread / np.maximum(variance, _NARROWEST * mean * spread) - 1, 1e-6)
-    return BetaMixtures.single(mean * total, (1 - mean) * total, sizes / (2 * draws))
+    variance = np.maximum(variance, _NARROWEST * mean**2 * (1 - mean))
+    return BetaMixtures.single(*betas_of(mean, 1 - mean, variance), sizes / (2 * draws))
 
 
 def summed(values: Any, groups: Groups) -> Any:

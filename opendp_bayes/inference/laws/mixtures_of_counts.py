@@ -14,7 +14,7 @@ _NEGLIGIBLE = 1e-17
 #: Betas are put together that lie within this share of their own deviation, with deviations so near
 #: in logarithms of variances, and none wider than this in logits; those of small counts only with
 #: others of the same count.
-_NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
+_NEAR, _NEARLY, _WIDEST, _SMALL = 0.7, 0.5, 0.2, 6.0
 #: Records left to the others are told apart that differ by this part of the probability's deviation
 #: in logits, or of what it has without them, if that is more than so much of what it has by them,
 #: and at most by this share; where they are fewer than so many, all are. Where what it has by them
@@ -22,7 +22,6 @@ _NEAR, _NEARLY, _WIDEST, _SMALL = 0.5, 0.3, 0.2, 12.0
 #: whole: more than their mean and variance would be seen.
 _ALIKE, _SMOOTHED, _FINEST, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.6, 0.03, 0.12, 24.0
 _SEEN, _UNSEEN = 0.04, 0.15
-_SMALLEST = float(np.finfo(float).tiny)
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
 
@@ -86,20 +85,6 @@ class Bins:
         whole = left + self.others[row]
         large = np.log(np.maximum(whole, _ALL_APART) / _ALL_APART) / self._share[row]
         return np.where(whole < _ALL_APART, whole, _ALL_APART + large).astype(np.int64)
-
-
-def matched(a: Floats, b: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    """Betas with the means and variances of `Beta(a, b)` whose b varies."""
-    total = a + b
-    off = variance / total**2
-    share, rest = a / total, b / total
-    mean, other = share * (1 + off), np.maximum(rest - share * off, _SMALLEST)
-    # Of `share rest / (total + 1)`, the second derivative with respect to b.
-    bend = np.maximum(1 + off * (6 - 3 / np.maximum(rest, _SMALLEST)), 0.5)
-    spread = share * rest / (total + 1) * bend + share**2 * off
-    more = np.maximum(mean * other / np.maximum(spread, _SMALLEST) - 1, 1e-6)
-    exact = variance <= 0
-    return np.where(exact, a, mean * more), np.where(exact, b, other * more)
 
 
 def grouped(

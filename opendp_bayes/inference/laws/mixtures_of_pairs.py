@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins, grouped
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -105,7 +105,7 @@ def mixtures_of_pairs(
         parts.append(_pairs(first, second, total, (alpha[row], others[row])))
     x, r, vx, vr, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
     owner = np.repeat(np.arange(alpha.size), [part[0].size for part in parts])
-    a, b = _matched(alpha[owner] + x, others[owner] + r, vx, vr)
+    a, b = varied(alpha[owner] + x, others[owner] + r, vx, vr)
     return grouped(a, b, weight, x, r, owner)
 
 
@@ -146,15 +146,3 @@ def _narrow(a: Floats, deviation: float) -> Integers:
     """Bins of first parameters of Betas, in ascending order one apart."""
     widths = np.maximum(np.minimum(_WIDTH * np.sqrt(a), _PART * deviation), 1.0)
     return np.floor(np.cumsum(1 / widths) - 1 / widths[0] + 1e-9).astype(np.int64)
-
-
-def _matched(a: Floats, b: Floats, own: Floats, rest: Floats) -> tuple[Floats, Floats]:
-    """Betas with the means and variances of `Beta(a, b)` whose a and b vary."""
-    total = a + b
-    mean, other = a / total, b / total
-    shift = (mean * rest - other * own) / total**2
-    mean, other = mean + shift, np.maximum(other - shift, _TINY)
-    spread = mean * other / (total + 1) + (other**2 * own + mean**2 * rest) / total**2
-    more = np.maximum(mean * other / np.maximum(spread, _TINY) - 1, 1e-6)
-    exact = (own <= 0) & (rest <= 0)
-    return np.where(exact, a, mean * more), np.where(exact, b, other * more)
