@@ -9,7 +9,7 @@ from scipy import fft
 from opendp_bayes.inference.convolution.lattices import Lattices, quantiles
 from opendp_bayes.inference.convolution.sums import Outline, Parts, SumLaws
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
-from opendp_bayes.inference.laws.mixtures_of_counts import Bins
+from opendp_bayes.inference.laws.mixtures_of_counts import Bins, in_bins
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Numbers of records are listed where their range is below so many steps of a lattice; or below
@@ -24,7 +24,6 @@ _NEGLIGIBLE = 1e-13
 _CLOSE_STEPS = 16
 #: How much the logarithm of a weight may bend in a step.
 _BEND = 0.15
-_SMALLEST = float(np.finfo(float).tiny)
 _FIELDS = ("point", "weight", "mean", "variance")
 
 
@@ -51,12 +50,9 @@ class Completions:
         """Make one part of those that complete the same count and are in the same bin."""
         number = int(bins.max(initial=0)) + 1
         used, place = np.unique(self.point * number + bins, return_inverse=True)
-        weight = np.maximum(np.bincount(place, self.weight), _SMALLEST)
-        mean = np.bincount(place, self.weight * self.mean) / weight
-        squares = self.variance + (self.mean - mean[place]) ** 2
-        return Completions(
-            used // number, weight, mean, np.bincount(place, self.weight * squares) / weight
-        )
+        weight, mean, variance = in_bins(place, self.weight, self.mean)
+        within = in_bins(place, self.weight, self.variance)[1]
+        return Completions(used // number, weight, mean, variance + within)
 
 
 class ListedBeside:
@@ -147,16 +143,11 @@ class SmoothBeside:
         bins -= np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
         number = int(np.where(masses > 0, bins, 0).max()) + 1
         bins = np.clip(bins, 0, number - 1)
-        key = (rows[:, None] * number + bins).ravel()
-
-        def sums(values: Floats) -> Floats:
-            found = np.bincount(key, values.ravel(), rows.size * number)
-            return np.asarray(found, dtype=np.float64).reshape(rows.size, number)
-
-        weight = np.maximum(sums(masses), 1e-300)
-        self._centres = sums(masses * rest) / weight
+        key, size = (rows[:, None] * number + bins).ravel(), rows.size * number
+        _, centres, variances = in_bins(key, masses.ravel(), rest.ravel(), size)
+        self._centres = centres.reshape(rows.size, number)
+        self._units = np.maximum(np.sqrt(variances), 1e-9).reshape(rows.size, number)
         off = rest - np.take_along_axis(self._centres, bins, axis=1)
-        self._units = np.maximum(np.sqrt(sums(masses * off**2) / weight), 1e-9)
         off /= np.take_along_axis(self._units, bins, axis=1)
         needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
@@ -276,13 +267,9 @@ class _Near:
         bins += (sums / laws.whole.step[row]).astype(np.int64)
         number = int(bins.max(initial=0)) + 1
         key, shape = row * number + bins, (ends.size, number)
-        whole = np.asarray(np.bincount(key, masses, ends.size * number), dtype=np.float64)
-        safe = np.maximum(whole, 1e-300)
-        means = np.bincount(key, masses * sums, minlength=whole.size) / safe
-        off = (sums - means[key]) ** 2
-        deviations = np.sqrt(np.bincount(key, masses * off, minlength=whole.size) / safe)
-        whole = np.where(whole > _NEGLIGIBLE, whole, 0.0).reshape(shape)
-        means, deviations = means.reshape(shape), deviations.reshape(shape)
+        found = in_bins(key, masses, sums, ends.size * number)
+        whole, means, variances = (each.reshape(shape) for each in found)
+        whole, deviations = np.where(whole > _NEGLIGIBLE, whole, 0.0), np.sqrt(variances)
         # A weight is then averaged over a bin up to its third derivative, about.
         wide = deviations > 0
         both = np.where(wide, whole / 2, whole), np.where(wide, whole / 2, 0.0)

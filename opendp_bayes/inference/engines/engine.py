@@ -14,9 +14,10 @@ import numpy as np
 from scipy import special
 
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, betas_of
-from opendp_bayes.inference.laws.count_cells import cell_of, graded_edges
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped
+from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 Generator = np.random.Generator
@@ -148,21 +149,16 @@ class Listed(Engine):
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The mixtures of `Beta(alpha_i + x_i, A - alpha_i + n - x_i)` over rows of counts x of sum
-        n, with components in cells of the count and of the rest; or those of drawn probabilities.
+        n, with those put together that are nearly the same; or those of drawn probabilities.
         """
         if self.draws_shares:
             shares = self.rows / self.rows.sum(axis=1, keepdims=True)
             return BetaMixtures.joined([_mixture_of_shares(each) for each in shares.T])
-        mixtures, sizes = [], self.rows.sum(axis=1)
-        for own, alpha in zip(self.rows.T, self.prior, strict=True):
-            rest = sizes - own
-            group = np.zeros_like(own)
-            for part in (own, rest) if np.ptp(sizes) else (own,):
-                edges = graded_edges(int(part.max()), around=[int(self.weights @ part)])
-                group = group * edges.size + cell_of(part, edges)
-            a, b = alpha + own, self.prior.sum() - alpha + rest
-            mixtures.append(BetaMixtures.grouped(a, b, self.weights, group))
-        return BetaMixtures.joined(mixtures)
+        every, row = self.rows.T, np.zeros(len(self.rows), dtype=np.int64)
+        pairs = zip(every, all_but_one(every), self.prior, all_but_one(self.prior), strict=True)
+        return BetaMixtures.joined(
+            [grouped(a + x, b + rest, self.weights, x, rest, row) for x, rest, a, b in pairs]
+        )
 
     @cached_property
     def counts(self) -> CountLaws:

@@ -54,11 +54,6 @@ def _steps(reach: int) -> Integers:
     return np.array(places, dtype=np.int64)
 
 
-def cell_of(values: Integers, edges: Integers) -> Integers:
-    """The index of the cell that holds each value."""
-    return np.searchsorted(edges, values, side="right") - 1
-
-
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Runs of counts `first..last` of several laws, in the order of law and count; `category` tells

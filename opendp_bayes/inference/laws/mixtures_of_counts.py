@@ -87,6 +87,23 @@ class Bins:
         return np.where(whole < _ALL_APART, whole, _ALL_APART + large).astype(np.int64)
 
 
+def in_bins(
+    bins: Integers, weights: Floats, values: Floats, number: int = 0
+) -> tuple[Floats, Floats, Floats]:
+    """Weight of each of a number of bins, and mean and variance of the values in it.
+
+    Examples
+    --------
+    >>> found = in_bins(np.array([0, 0, 1]), np.array([1.0, 3.0, 2.0]), np.array([4.0, 8.0, 5.0]))
+    >>> [each.tolist() for each in found]
+    [[4.0, 2.0], [7.0, 5.0], [3.0, 0.0]]
+    """
+    whole = np.asarray(np.bincount(bins, weights, number), dtype=np.float64)
+    safe = np.maximum(whole, 1e-300)
+    mean = np.bincount(bins, weights * values, number) / safe
+    return whole, mean, np.bincount(bins, weights * (values - mean[bins]) ** 2, number) / safe
+
+
 def grouped(
     a: Floats,
     b: Floats,

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
-from opendp_bayes.inference.laws.mixtures_of_counts import Bins, grouped
+from opendp_bayes.inference.laws.mixtures_of_counts import Bins, grouped, in_bins
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Bins of counts are as wide as this part of the deviation of their Betas.
@@ -59,9 +59,7 @@ class Side:
         numbers, masses = self.numbers[row, seen], self.masses[row, seen] + _TINY
         of = bins(numbers)
         of = np.cumsum(np.diff(of, prepend=of[0]) != 0)
-        whole = np.asarray(np.bincount(of, masses), dtype=np.float64)
-        mean = np.bincount(of, masses * numbers) / whole
-        variance = np.bincount(of, masses * (numbers - mean[of]) ** 2) / whole
+        whole, mean, variance = in_bins(of, masses, numbers)
         between = (np.interp(mean, self.numbers[row], each[row]) for each in self.tilts_and_slopes)
         return _Binned(mean, whole, variance, *between)
 

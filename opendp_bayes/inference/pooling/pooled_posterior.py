@@ -1,6 +1,5 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -8,9 +7,7 @@ import numpy as np
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.engines.engine import Engine, Listed
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.inference.sampling.markov_chain import Chains
-from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.release_format.data import Label
 
@@ -27,13 +24,6 @@ class Concentrations(Chains):
         """Add κ m and the true counts of a group, both of shape `(chains, draws, k)`."""
         rows = counts.reshape(-1, counts.shape[-1])
         return cls(alike + counts, counted=Listed(rows))
-
-    @cached_property
-    def probabilities(self) -> BetaMixtures:
-        every, draws = self.rows.T, len(self.rows)
-        weights, row = np.full(draws, 1 / draws), np.zeros(draws, dtype=np.int64)
-        pairs = zip(every, all_but_one(every), strict=True)
-        return BetaMixtures.joined([grouped(a, b, weights, a, b, row)[0] for a, b in pairs])
 
 
 class PooledPosterior(NoiseAwarePosterior):
