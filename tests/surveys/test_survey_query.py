@@ -423,6 +423,12 @@ def test_every_question_counts_the_same_rows_of_an_identifier(keep):
     assert len({release.counts for release in answers.values()}) == 1
 
 
+def test_rows_that_nobody_limits_are_kept_by_no_rule():
+    releases = ob.survey(context().query(), questions()).release().releases
+    rules = {(release.guarantee.truncated, release.guarantee.kept) for release in releases}
+    assert rules == {(False, "")}
+
+
 def test_a_second_release_is_refused_with_what_to_do():
     of = context(split_evenly_over=1)
     query = ob.survey(of.query(), questions())
