@@ -15,6 +15,7 @@ from opendp_bayes_office.files.files import Source, frame_of
 from opendp_bayes_office.files.reading import Value, as_text
 from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.field_errors import FieldError
+from opendp_bayes_office.report.language import Language
 from opendp_bayes_office.report.owner_file import OwnersPrivacy
 from opendp_bayes_office.report.specification import (
     DISCOVER,
@@ -295,7 +296,7 @@ def before_reading(
     columns = columns_of(asked)
     yield from asked.sentences(columns)
     for result in asked.results:
-        yield from counted(asked, result)
+        yield from counted(asked, result, Language())
     schema: Any = {} if data is None else data.schema()
     said = dict(summary.select("question", "categories").rows())
     for result in asked.results:

@@ -56,6 +56,17 @@ def report(
             rich_help_panel=options.OUTPUT,
         ),
     ] = Path("report.html"),
+    language: Annotated[
+        str | None,
+        typer.Option(
+            metavar="de|en|es|fr|FILE",
+            help=(
+                "The language of the page, or the file of a catalogue; by default that of the"
+                " specification."
+            ),
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     ledger: options.Ledger = None,
     dataset: options.Dataset = None,
     dry_run: options.DryRun = False,
@@ -134,6 +145,7 @@ def report(
         fail("DATA: is missing; name the file with the data after the specification.")
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
+    from opendp_bayes_office.report.language import language_of
     from opendp_bayes_office.report.page import rendered
 
     for option, value in (("--ledger", ledger), ("--dataset", dataset)):
@@ -141,6 +153,9 @@ def report(
             fail(f"{option} {value}: is for a report from data; a page made again costs nothing.")
     if synthetic is not None and os.path.lexists(synthetic):
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
+    if language is not None:
+        with option_errors("--"):
+            language_of(language)
     page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
     with closing(page), kept_beside(kept):
         if data is None:
@@ -158,7 +173,7 @@ def report(
                     raise ValueError("results: merge categories, and synthetic records need all.")
                 posterior.write_synthetic(synthetic, drawn, format="csv")
         with waiting("Computing the posteriors"):
-            content = rendered(made)
+            content = rendered(made, language)
         with written(page.path, advice):
             page.write(content.encode())
         number = len(made.releases)

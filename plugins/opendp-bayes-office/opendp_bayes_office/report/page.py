@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
 from opendp_bayes.display.wording import at_most
+from opendp_bayes_office.report.language import Language, language_of
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result, Specification
 from opendp_bayes_office.report.statements import counted, methods, named
@@ -20,60 +22,63 @@ _QUARTILES = {0.25: "Lower quartile", 0.5: "Median", 0.75: "Upper quartile"}
 _MOST_ROWS = 1000
 
 
-def rendered(report: Report) -> str:
-    """The report as one HTML file, without scripts and without anything from elsewhere. Computes
-    every posterior.
+def rendered(report: Report, language: str | None = None) -> str:
+    """The report as one HTML file, without scripts and without anything from elsewhere, in a
+    language or that of its specification. Computes every posterior.
     """
     asked = report.specification
+    say = language_of(language or ("en" if asked is None else asked.language))
     return filled(
         "page.html",
         title=report.survey.names[0] if asked is None else asked.title,
         text="" if asked is None else asked.text,
-        sections=[_section(report, number) for number in range(len(report.survey))],
-        promise=promise(report),
-        loss=_loss(report.survey),
-        joint=asked is not None and asked.joint,
-        methods=methods(report, LEVEL),
+        say=say,
+        sections=[_section(report, number, say) for number in range(len(report.survey))],
+        promise=promise(report, say),
+        loss=_loss(report.survey, say),
+        methods=methods(report, LEVEL, say),
         level=f"{100 * LEVEL:.6g} %",
         # In a script element only `<` can end the text.
         document=report.to_json().replace("<", "\\u003c"),
     )
 
 
-def _section(report: Report, number: int) -> dict[str, Any]:
+def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     """What the page shows of a result."""
     heading = report.survey.names[number]
     release: Any = report.survey.releases[number]
     asked = report.specification
     result = None if asked is None else asked.results[number]
     frame = _estimated(report, number)
-    names = list(map(_printable, frame["category"]))
+    names = [_printable(label, say) for label in frame["category"]]
     if asked is not None and result is not None and hasattr(release, "mechanism"):
         columns = [asked.columns[name] for name in result.columns]
-        every = [_name(columns, result, label) for label in release.categories]
+        every = [_name(columns, result, label, say) for label in release.categories]
         names = every * (len(names) // len(every))
     groups = frame["group"].to_list()
     if asked is not None and result is not None and result.by is not None:
-        groups = [named(asked.columns[result.by], group) for group in groups]
+        groups = [named(asked.columns[result.by], group, say) for group in groups]
     end = max(frame["upper"].to_list(), default=1.0)
     percent = asked is None or asked.percent
-    notes = list(release.sheet(LEVEL, wait=False).notes)
-    if frame["among_all"].any():
-        notes.insert(
-            0, "Shares are of the records with an answer, but where it says of all records."
-        )
+    notes: list[str] = []
     if asked is not None and result is not None:
-        notes = [*counted(asked, result), *_quantiles(release, asked, result), *notes]
+        notes += [*counted(asked, result, say), *_quantiles(release, asked, result, say)]
+    if frame["among_all"].any():
+        notes.append(
+            say("Shares are of the records with an answer, but where it says of all records.")
+        )
+    remarks = {note: say.numbered(note) for note in release.sheet(LEVEL, wait=False).notes}
     return {
         "heading": heading,
         "text": "" if result is None else result.text,
-        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, percent)),
+        "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, percent, say)),
         "left": max(frame.height - _MOST_ROWS, 0),
-        "end": f"{100 * end:.2g} %" if percent else f"{end:.2g}",
+        "end": say.number(f"{100 * end:.2g} %" if percent else f"{end:.2g}"),
         "grouped": any(group is not None for group in groups),
-        "notes": notes,
-        "loss": _loss(release),
-        "mechanism": release.overview[1],
+        "notes": [*notes, *filter(None, remarks.values())],
+        "remarks": [note for note, other in remarks.items() if not other],
+        "loss": _loss(release, say),
+        "mechanism": say.numbered(release.overview[1]) or release.overview[1],
     }
 
 
@@ -117,24 +122,34 @@ def _shares(posterior: Any, answered: bool) -> pl.DataFrame:
     return pl.DataFrame(rows, ["mean", "lower", "upper", "among_all"], orient="row")
 
 
-def _quantiles(release: Any, asked: Specification, result: Result) -> Iterator[str]:
+def _quantiles(release: Any, asked: Specification, result: Result, say: Language) -> Iterator[str]:
     """The quartiles of one column whose categories are in order."""
     if not result.ordered or len(result.columns) > 1 or result.by is not None or result.merge:
         return
     column = asked.columns[result.columns[0]]
     quantiles = release.posterior.quantiles(list(_QUARTILES))
     for level, quantile in quantiles.items():
-        lower, upper = (named(column, end) for end in quantile.interval(LEVEL))
-        yield (
-            f"{_QUARTILES[level]}: {named(column, quantile.category)}, and with probability"
-            f" {100 * LEVEL:.6g} % between {lower} and {upper}."
+        lower, upper = (named(column, end, say) for end in quantile.interval(LEVEL))
+        yield say(
+            "%(quartile)s: %(category)s, and with probability %(level)s between %(lower)s and"
+            " %(upper)s.",
+            quartile=say(_QUARTILES[level]),
+            category=named(column, quantile.category, say),
+            level=f"{100 * LEVEL:.6g} %",
+            lower=lower,
+            upper=upper,
         )
     if quantiles.warning:
         yield quantiles.warning
 
 
 def _rows(
-    frame: pl.DataFrame, names: list[str], groups: list[str | None], end: float, percent: bool
+    frame: pl.DataFrame,
+    names: list[str],
+    groups: list[str | None],
+    end: float,
+    percent: bool,
+    say: Language,
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table, the numbers as text, and where the picture has them, in per cent of its
     `end`.
@@ -149,53 +164,78 @@ def _rows(
             "name": name,
             "count": row["count"],
             "among_all": row["among_all"],
-            "mean": f"{scale * mean:.{places}f}{unit}",
-            "interval": f"{scale * lower:.{places}f} to {scale * upper:.{places}f}{unit}",
+            "mean": say.number(f"{scale * mean:.{places}f}{unit}"),
+            "interval": say(
+                "%(lower)s to %(upper)s",
+                lower=say.number(f"{scale * lower:.{places}f}"),
+                upper=say.number(f"{scale * upper:.{places}f}{unit}"),
+            ),
             "at": round(100 * mean / end, 3),
             "low": round(100 * lower / end, 3),
             "width": round(100 * (upper - lower) / end, 3),
         }
 
 
-def _name(columns: list[Column], result: Result, label: Any) -> str:
+def _name(columns: list[Column], result: Result, label: Any, say: Language) -> str:
     """Name of a category in the report, or of a cell of a table."""
     if result.merge is not None or not isinstance(label, tuple):
-        return str(label) if result.merge is not None else named(columns[0], label)
-    return " × ".join(named(column, value) for column, value in zip(columns, label, strict=True))
+        return str(label) if result.merge is not None else named(columns[0], label, say)
+    parts = zip(columns, label, strict=True)
+    return " × ".join(named(column, value, say) for column, value in parts)
 
 
-def _printable(label: str | None) -> str:
+def _printable(label: str | None, say: Language) -> str:
     """A category that may be discovered, as it is shown, or everything else."""
     if label is None:
-        return "and everything else"
+        return say("and everything else")
     return label if label.isprintable() else repr(label)
 
 
-def _loss(released: Any) -> dict[str, str]:
+def _loss(released: Any, say: Language) -> dict[str, str]:
     """The loss of a release, or of all together, as text."""
     loss = released.loss
-    return {name: at_most(getattr(loss, name)) for name in ("epsilon", "rho", "delta")}
+    return {name: say.number(at_most(getattr(loss, name))) for name in ("epsilon", "rho", "delta")}
 
 
-def promise(report: Report) -> dict[str, str]:
-    """The promise in words, with the `factor` of ε, or with the `epsilon` that ρ implies with
-    `delta`.
+def promise(report: Report, say: Language) -> dict[str, Any]:
+    """The promise in words: the `outcome` that e^ε bounds, or the ε that ρ implies with a δ, and
+    the `bound` of the loss, with the data sets between which it holds.
     """
     asked, first, loss = report.specification, report.survey.releases[0], report.survey.loss
-    said, is_concentrated = _loss(report.survey), first.guarantee.is_concentrated
-    stated = f"ρ = {said['rho']}" if is_concentrated else f"ε = {said['epsilon']}"
-    promise = {
-        "loss": f"{stated}, δ = {said['delta']}" if loss.delta else stated,
-        "unit": "one record" if asked is None else asked.privacy.unit,
-        "change": first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2],
-        "otherwise": "left out" if first.guarantee.size is None else "different",
-        "factor": "",
-        "epsilon": "",
-        "delta": said["delta"] if loss.delta else "",
-    }
+    text, is_concentrated = _loss(report.survey, say), first.guarantee.is_concentrated
+    symbol = "ρ" if is_concentrated else "ε"
+    stated = f"{symbol} = {text['rho' if is_concentrated else 'epsilon']}"
+    times, rest = Markup("e<sup>ε</sup>"), say(", plus δ") if loss.delta else ""
     if is_concentrated:
-        promise["epsilon"] = at_most(loss.rho + 2 * math.sqrt(loss.rho * math.log(1 / DELTA)))
-        promise["delta"] = at_most(loss.delta + DELTA)
+        epsilon = at_most(loss.rho + 2 * math.sqrt(loss.rho * math.log(1 / DELTA)))
+        implied = say.number(f" (ε = {epsilon}, δ = {at_most(loss.delta + DELTA)})")
+        rest = say(", plus δ") + implied
     elif loss.epsilon < math.log(1e12):  # else it says nothing
-        promise["factor"] = at_most(math.exp(loss.epsilon))
-    return promise
+        times += f" = {say.number(at_most(math.exp(loss.epsilon)))}"
+    outcome = (
+        "If %(unit)s had been left out, any outcome would be at most %(times)s times as"
+        " likely%(rest)s."
+        if first.guarantee.size is None
+        else "If %(unit)s had been different, any outcome would be at most %(times)s times as"
+        " likely%(rest)s."
+    )
+    bound = (
+        "The privacy loss of all results together is at most <strong>%(loss)s</strong>, for all"
+        " data sets that differ by %(change)s."
+        if len(report.survey) > 1
+        else "The privacy loss is at most <strong>%(loss)s</strong>, for all data sets that differ"
+        " by %(change)s."
+    )
+    between = first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2]
+    change, _, size = between.partition(". ")
+    unit = say("one record") if asked is None else asked.privacy.unit
+    loss_text = f"{stated}, δ = {text['delta']}" if loss.delta else stated
+    parts = [say(bound, loss=loss_text, change=say.numbered(change) or change)]
+    return {
+        "loss": loss_text,
+        "unit": unit,
+        "symbol": symbol,
+        "outcome": say(outcome, unit=unit, times=times, rest=rest),
+        "bound": Markup(" ").join([*parts, say.numbered(size) or size]),
+        "is_concentrated": is_concentrated,
+    }

@@ -189,6 +189,10 @@ class Specification(Reading, frozen=True, kw_only=True):
         says("Estimate all results together, so that the tables agree with each other."),
     ] = False
     percent: Annotated[bool, says("Whether the page shows shares in per cent.")] = True
+    language: Annotated[
+        Literal["de", "en", "es", "fr"],
+        says("The language of the page's own sentences, with its decimal mark."),
+    ] = "en"
     among: Annotated[
         Literal["answered", "all"],
         says(

@@ -53,8 +53,10 @@ _TABLES: dict[Any, dict[str, Any]] = {
 }
 #: What a field of texts may be.
 _CHOICES = {
+    "among": "'answered' or 'all'",
     "blank_lines": "'skip' or 'null'",
     "categories": f"a list, or {DISCOVER!r}",
+    "language": "'de', 'en', 'es' or 'fr'",
     "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }
 _TOO_DEEP = "has tables or lists too deep in each other; no specification needs more than 4 levels."

@@ -10,6 +10,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import at_most
+from opendp_bayes_office.report.language import Language
 from opendp_bayes_office.report.page import promise, rendered
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
@@ -126,5 +127,5 @@ def test_the_page_of_several_releases_states_the_sum_of_each_part_of_their_losse
     said = f"{sign} = {at_most(getattr(survey.loss, name))}"
     if survey.loss.delta:
         said += f", δ = {at_most(survey.loss.delta)}"
-    assert promise(Report.read(survey.to_json(), "Both"))["loss"] == said
+    assert promise(Report.read(survey.to_json(), "Both"), Language())["loss"] == said
     assert bool(survey.loss.delta) == (loss == "delta" and "laplace_parameters" in laws.values())

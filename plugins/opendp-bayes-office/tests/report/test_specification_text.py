@@ -2,9 +2,11 @@
 
 import json
 
+import msgspec
 import pytest
 
 from opendp_bayes_office.report.field_errors import SpecificationError
+from opendp_bayes_office.report.specification import Specification
 from opendp_bayes_office.report.specification_text import read_specification, tomllib
 
 TEXT = """\
@@ -127,6 +129,17 @@ def test_an_error_has_its_line(old: str, new: str, message: str) -> None:
     assert old in TEXT
     with pytest.raises(SpecificationError, match=message):
         read_specification(TEXT.replace(old, new, 1))
+
+
+CHOICES = [
+    field.name for field in msgspec.structs.fields(Specification) if "Literal" in str(field.type)
+]
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_word_that_is_no_choice_of_a_field_is_refused_with_the_choices(name: str) -> None:
+    with pytest.raises(SpecificationError, match=f"{name}='none of these': must be '.*' or '"):
+        read_specification(f"{name} = 'none of these'\n{TEXT}")
 
 
 NESTED = ['{"a": ' * 100_000 + "1" + "}" * 100_000, "a = " + "[" * 100_000 + "]" * 100_000]

@@ -1,0 +1,69 @@
+"""The sentences of a page in a language, from its catalogue."""
+
+import re
+from pathlib import Path
+
+import msgspec
+from markupsafe import Markup
+
+from opendp_bayes_office.report.field_errors import SpecificationError
+
+#: Languages with a catalogue in this package, and English, which needs none.
+LANGUAGES = ("de", "en", "es", "fr")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+_PLACE = re.compile(r"%\(\w+\)s|#")
+
+
+class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A language of pages: its tag, its decimal mark, and its sentences by the English ones. One
+    that has no translation stays English.
+    """
+
+    language: str = "en"
+    decimal: str = "."
+    sentences: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        for english, other in self.sentences.items():
+            if sorted(_PLACE.findall(english)) != sorted(_PLACE.findall(other)):
+                raise ValueError(f"sentences: must have the same %(...)s and # as {english!r}")
+
+    def __call__(self, english: str, **values: object) -> Markup:
+        """The sentence with values in it, which are escaped unless they are HTML."""
+        # A catalogue is the package's or the owner's, and may have markup; values are escaped.
+        return Markup(self.sentences.get(english, english)) % values  # noqa: S704
+
+    def number(self, text: str) -> str:
+        """A number as text, with the decimal mark."""
+        return text.replace(".", self.decimal)
+
+    def numbered(self, english: str) -> str | None:
+        """A sentence whose numbers are written as # in the catalogue; None without translation."""
+        if self.language == "en":
+            return english
+        numbers = iter(_NUMBER.findall(english))
+        other = self.sentences.get(_NUMBER.sub("#", english))
+        return other and re.sub("#", lambda _: self.number(next(numbers)), other)
+
+
+def language_of(name: str) -> Language:
+    """A language of this package by its tag, or that of a catalogue by the path of its file.
+
+    Raises
+    ------
+    SpecificationError
+        For what is neither.
+    """
+    if name == "en":
+        return Language()
+    shipped = Path(__file__).parent / "languages" / f"{name}.toml"
+    path = shipped if name in LANGUAGES else Path(name)
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Language)
+    except FileNotFoundError:
+        known = ", ".join(LANGUAGES)
+        raise SpecificationError(
+            f"language={name!r}: must be one of {known}, or the file of a catalogue."
+        ) from None
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise SpecificationError(f"language={name!r}: is no catalogue; {error}.") from None

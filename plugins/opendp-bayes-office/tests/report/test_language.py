@@ -1,0 +1,154 @@
+"""Pages in other languages: every sentence of theirs is translated, and numbers have the mark."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from opendp_bayes_office.report import language
+from opendp_bayes_office.report.field_errors import SpecificationError
+from opendp_bayes_office.report.language import LANGUAGES, Language, language_of
+from opendp_bayes_office.report.page import rendered
+from opendp_bayes_office.report.report_document import Report
+from tests.helpers.pages_of_reports import Page, made, of_election, of_marriages
+
+OTHERS = [name for name in LANGUAGES if name != "en"]
+ORDERED = """
+title = "Ages"
+joint = true
+privacy = { epsilon = 2.0 }
+[columns.age]
+categories = ["young", "old", "oldest"]
+nulls = "no answer"
+[columns.town]
+categories = ["a", "b"]
+nulls = "none"
+unknown = "none"
+[[results]]
+column = "age"
+ordered = ["age"]
+[[results]]
+column = "town"
+mechanism = "gaussian_parameters"
+"""
+GROUPED = ORDERED.replace("joint = true\n", "").replace(
+    'column = "age"\nordered = ["age"]', 'column = "age"\nby = "town"\npooled = true'
+)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
+    folder = tmp_path_factory.mktemp("languages")
+    ages = ["young", "old", "oldest", None, "else"] * 200
+    frame = pl.DataFrame({"age": ages, "town": ["a", "b"] * 500})
+    concentrated = ORDERED.replace("epsilon = 2.0", "rho = 0.5, delta = 1e-9")
+    return [
+        of_election(folder),
+        of_marriages(folder),
+        made(ORDERED.replace('mechanism = "gaussian_parameters"\n', ""), frame, folder),
+        made(concentrated, frame, folder),
+        made(GROUPED.replace('mechanism = "gaussian_parameters"\n', ""), frame, folder),
+    ]
+
+
+def untranslated(reports: list[Report], name: str, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Sentences that stay English on the pages of reports in a language."""
+    missing: set[str] = set()
+    usual = Language.__call__
+
+    def noted(self: Language, english: str, **values: object) -> object:
+        missing.update({english} - set(self.sentences))
+        return usual(self, english, **values)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(Language, "__call__", noted)
+        for report in reports:
+            rendered(report, name)
+    return missing
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_sentence_of_the_page_is_translated(
+    name: str, reports: list[Report], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert untranslated(reports, name, monkeypatch) == set()
+
+
+def test_a_sentence_without_translation_is_noticed(
+    reports: list[Report], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Negative control, and a catalogue of one's own: what it has not stays English."""
+    own = tmp_path / "nl.toml"
+    own.write_text('language = "nl"\ndecimal = ","\n[sentences]\n"Results" = "Resultaten"\n')
+    missing = untranslated(reports[:1], str(own), monkeypatch)
+    assert "What it cost" in missing
+    assert "Results" not in missing
+    page = rendered(reports[0], str(own))
+    assert '<html lang="nl">' in page
+    assert "<h2>Resultaten</h2>" in page
+    assert "<h2>What it cost</h2>" in page
+
+
+def test_catalogues_have_the_same_sentences_and_nothing_that_no_page_says() -> None:
+    catalogues = [language_of(name) for name in OTHERS]
+    assert [one.language for one in catalogues] == OTHERS
+    for other in catalogues[1:]:
+        assert set(other.sentences) == set(catalogues[0].sentences)
+    folder = Path(language.__file__).parent
+    sources = [folder / "page.py", folder / "statements.py", folder / "templates/page.html"]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources)
+    code = re.sub(r'"\s*"', "", re.sub(r"\s+", " ", text))
+    said = [sentence for sentence in catalogues[0].sentences if "#" not in sentence]
+    numbered = {"The number of records is private."}
+    assert {sentence for sentence in said if sentence not in code} <= numbered
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_numbers_have_the_decimal_mark_and_what_stays_english_says_so(
+    name: str, reports: list[Report]
+) -> None:
+    english, other = (Page(rendered(reports[0], one)) for one in ("en", name))
+    shares = [row[-3] for table in english.tables[:3] for row in table[1:]]
+    translated = [row[-3] for table in other.tables[:3] for row in table[1:]]
+    assert translated == [share.replace(".", ",") for share in shares]
+    assert other.tables[0][1][0] == "Clinton"
+    assert other.document == english.document
+    page = rendered(reports[2], name)
+    body = page[page.index("<main>") : page.index("<script")]
+    remarks = re.findall(r'<p class="faint" lang="en">(.*?)</p>', body)
+    assert all(re.search("[A-Z]", remark) for remark in remarks)
+    assert "data sets that differ" not in re.sub(r'<p class="faint" lang="en">.*?</p>', "", body)
+
+
+def test_the_language_of_the_specification_holds_unless_another_is_named(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"age": ["young", "old"] * 50, "town": ["a", "b"] * 50})
+    asked = 'language = "fr"\n' + ORDERED.replace('mechanism = "gaussian_parameters"\n', "")
+    report = made(asked, frame, tmp_path)
+    assert '<html lang="fr">' in rendered(report)
+    assert '<html lang="de">' in rendered(report, "de")
+
+
+def test_texts_of_others_are_no_markup_in_any_language() -> None:
+    say = Language(sentences={"In %(column)s.": "<b>%(column)s</b>"})
+    assert say("In %(column)s.", column="<i>") == "<b>&lt;i&gt;</b>"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, r"language='x\.toml': must be one of de, en, es, fr, or the file of a catalogue"),
+        ('sentence = "a"', "is no catalogue"),
+        ('[sentences]\n"# records" = "records"', r"must have the same %\(\.\.\.\)s and #"),
+        ('[sentences]\n"In %(a)s" = "In %(b)s"', r"must have the same %\(\.\.\.\)s and #"),
+        ("[sentences", "is no catalogue"),
+    ],
+)
+def test_what_is_no_catalogue_is_refused(
+    content: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("x.toml").write_text(content)
+    with pytest.raises(SpecificationError, match=message):
+        language_of("x.toml")
