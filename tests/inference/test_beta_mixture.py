@@ -11,7 +11,6 @@ from scipy import special, stats
 from opendp_bayes.inference.laws.beta_mixture import (
     BetaMixtures,
     beta_squares,
-    betas_of,
     matters,
     varied,
 )
@@ -244,7 +243,7 @@ def test_many_values_of_many_probabilities_take_little_memory_or_are_refused():
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 def test_a_beta_has_the_mean_and_the_variance_that_it_is_made_of(a, b):
     mean, variance = np.array([a / (a + b)]), np.array([stats.beta(a, b).var()])
-    found = betas_of(mean, 1 - mean, variance)
+    found = BetaMixtures.parameters(mean, 1 - mean, variance)
     assert found[0] == pytest.approx(a, rel=1e-7)
     assert found[1] == pytest.approx(b, rel=1e-7)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, betas_of
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
@@ -233,7 +233,8 @@ def _mixture_of_shares(shares: Floats) -> BetaMixtures:
     mean = np.clip(np.add.reduceat(ascending, cuts) / sizes, _SMALLEST, 1 - _NARROWEST)
     variance = np.add.reduceat((ascending - np.repeat(mean, sizes)) ** 2, cuts) / sizes
     variance = np.maximum(variance, _NARROWEST * mean**2 * (1 - mean))
-    return BetaMixtures.single(*betas_of(mean, 1 - mean, variance), sizes / (2 * draws))
+    a, b = BetaMixtures.parameters(mean, 1 - mean, variance)
+    return BetaMixtures.single(a, b, sizes / (2 * draws))
 
 
 def summed(values: Any, groups: Groups) -> Any:

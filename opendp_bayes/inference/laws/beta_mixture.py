@@ -74,7 +74,8 @@ class BetaMixtures:
         off = np.where(mean[place] < 0.5, a / total - mean[place], rest[place] - b / total)
         variance = parts.sums(weights * (within + off**2)) / share
         # A variance is as large as a mean allows only where a cell ends at 0 or 1.
-        own, other = betas_of(mean, rest, variance, 1e-6 * np.minimum(total[first], 1))
+        least = 1e-6 * np.minimum(total[first], 1)
+        own, other = cls.parameters(mean, rest, variance, least)
         alone = parts.sizes == 1  # not even rounded: a density at 0 is finite for a = 1 only
         return cls(
             np.where(alone, a[first], own),
@@ -82,6 +83,23 @@ class BetaMixtures:
             share,
             np.searchsorted(owner[first], np.arange(share_of.size + 1)),
         )
+
+    @staticmethod
+    def parameters(
+        mean: Floats, rest: Floats, variance: Floats, least: Floats | float = 1e-6
+    ) -> tuple[Floats, Floats]:
+        """Parameters of the Betas with such means, one minus these, and variances; their sum is at
+        least so much, for a variance can be too large for any Beta.
+
+        Examples
+        --------
+        >>> of_moments = BetaMixtures.parameters
+        >>> a, b = of_moments(np.array([0.25]), np.array([0.75]), np.array([0.0375]))
+        >>> a.round(6).tolist(), b.round(6).tolist()
+        ([1.0], [3.0])
+        """
+        total = np.maximum(mean * rest / np.maximum(variance, _SMALLEST) - 1, least)
+        return np.maximum(mean * total, _SMALLEST), np.maximum(rest * total, _SMALLEST)
 
     @classmethod
     def single(cls, a: Floats, b: Floats, weights: Floats) -> "BetaMixtures":
@@ -274,22 +292,6 @@ class BetaMixtures:
         return cdf, slope, bend
 
 
-def betas_of(
-    mean: Floats, rest: Floats, variance: Floats, least: Floats | float = 1e-6
-) -> tuple[Floats, Floats]:
-    """Parameters of the Betas with such means, one minus these, and variances; their sum is at
-    least so much, for a variance can be too large for any Beta.
-
-    Examples
-    --------
-    >>> a, b = betas_of(np.array([0.25]), np.array([0.75]), np.array([0.0375]))
-    >>> a.round(6).tolist(), b.round(6).tolist()
-    ([1.0], [3.0])
-    """
-    total = np.maximum(mean * rest / np.maximum(variance, _SMALLEST) - 1, least)
-    return np.maximum(mean * total, _SMALLEST), np.maximum(rest * total, _SMALLEST)
-
-
 def varied(a: Floats, b: Floats, own: Floats | float, rest: Floats) -> tuple[Floats, Floats]:
     """Betas with the means and variances of `Beta(a, b)` whose a and b have variances of their
     own, `own` and `rest`.
@@ -302,7 +304,7 @@ def varied(a: Floats, b: Floats, own: Floats | float, rest: Floats) -> tuple[Flo
     bend = 1 + off_b * (6 - 3 / np.maximum(other, _SMALLEST))
     bend = np.maximum(bend + off_a * (6 - 3 / np.maximum(share, _SMALLEST)), 0.5)
     spread = share * other / (total + 1) * bend + share**2 * off_b + other**2 * off_a
-    found = betas_of(share + shift, np.maximum(other - shift, _SMALLEST), spread)
+    found = BetaMixtures.parameters(share + shift, np.maximum(other - shift, _SMALLEST), spread)
     exact = (off_a <= 0) & (off_b <= 0)
     return np.where(exact, a, found[0]), np.where(exact, b, found[1])
 

@@ -14,7 +14,7 @@ from opendp_bayes.inference.engines.engine import (
     Groups,
     IndependentDraws,
 )
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, betas_of
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.inference.laws.mixtures_of_counts import grouped
 from opendp_bayes.mathematics.validation import Floats, Integers
@@ -89,7 +89,7 @@ class LevelCounts(ByDraws):
         first, second = (each[seen] for each in self._whole.shares_of(self._nodes))
         mean = np.exp(first)
         variance = mean**2 * np.maximum(np.expm1(second - 2 * first), _SMALLEST)
-        a, b = betas_of(mean, np.maximum(1 - mean, _SMALLEST), variance)
+        a, b = BetaMixtures.parameters(mean, np.maximum(1 - mean, _SMALLEST), variance)
         return grouped(a, b, masses, counts.astype(np.float64), b, row)
 
     def sample(self, draws: int, rng: Generator) -> Any:
