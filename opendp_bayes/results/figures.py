@@ -15,6 +15,7 @@ from opendp_bayes.display.pictures import (
     first_of,
     plot_panel,
     plot_panels,
+    plot_ranked,
     pyplot,
     wrapped,
     write_above,
@@ -85,13 +86,12 @@ def plot_ranking(releases: Any, category: Any, level: float, title: str | None) 
     """
     place = position_of(category, releases.categories)
     shares = releases.estimates(level).gather_every(len(releases.categories), place)
-    ranked = shares.sort("mean", descending=True, maintain_order=True)
-    panel = Panel("", list(map(label_said, ranked["group"])), {"": bounds_of(ranked)})
     said = (
         f"Share of {label_said(group_name(category))} in each group, with {100 * level:.6g} %"
         f" intervals.\nAll groups together: {in_lines(releases.guarantee)}"
     )
-    return plot_panel(panel, said, None, title)
+    names = list(map(label_said, shares["group"]))
+    return plot_ranked(names, bounds_of(shares), said, None, title)
 
 
 def _panel_of_release(release: Any, level: float, title: str) -> Panel:

@@ -653,8 +653,8 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
     def plot_category(
         self, label: Label, *, level: float = 0.95, title: str | None = None
     ) -> "Axes":
-        """Draw the share of one category in every group, of the first 100 from the highest down,
-        and return the axes.
+        """Draw the share of one category in every group, from the highest down, and return the
+        axes. Of more than 40 groups the first and last twenty have names; the rest is a band.
 
         Parameters
         ----------
