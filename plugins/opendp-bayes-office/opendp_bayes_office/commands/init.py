@@ -54,6 +54,16 @@ def init(
             help="The categories of a column without its own. It may be given several times.",
         ),
     ] = None,
+    codebook: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CODES.csv",
+            help=(
+                "Categories and labels from a CSV file with the columns `column`, `code` and"
+                " `label`, such as a code book."
+            ),
+        ),
+    ] = None,
     header: Annotated[
         bool,
         typer.Option(
@@ -123,7 +133,8 @@ def init(
     if not 0 < epsilon < float("inf"):
         fail(f"--epsilon {epsilon}: must be finite and greater than 0, such as 1.")
     is_json = output is not None and output.suffix.lower() == ".json"
-    listed = _listed(categories or [])
+    labels = {} if codebook is None else _labels(codebook)
+    listed = {name: list(codes) for name, codes in labels.items()} | _listed(categories or [])
     with option_errors():
         how = Reading(separator=separator, encoding=encoding, sheet=sheet, glob=glob)
         read = source(data, how)
@@ -143,7 +154,10 @@ def init(
             for name, value in stated.items()
             if value != getattr(Reading(), name) and (name != "labels" or known)
         }
-        tables = [_column(name, kind, known.get(name)) for name, kind in columns.items()]
+        tables = [
+            _column(name, kind, known.get(name)) | {"labels": labels.get(name, {})}
+            for name, kind in columns.items()
+        ]
         asked = [name for name, table in zip(columns, tables, strict=True) if "categories" in table]
         if not asked:
             problem = (
@@ -202,6 +216,25 @@ def _listed(texts: list[str]) -> dict[str, list[str]]:
                 " once for each column."
             )
         labels[name] = options.labels(f"--categories {name}=", values)
+    return labels
+
+
+def _labels(path: Path) -> dict[str, dict[str, str]]:
+    """The label of each code, by column, as a code book lists them in a CSV file."""
+    import polars as pl
+
+    needed = ["column", "code", "label"]
+    try:
+        rows = pl.read_csv(path, infer_schema=False).select(needed).drop_nulls()
+    except (OSError, pl.exceptions.PolarsError):
+        fail(
+            f"--codebook {path}: must be a CSV file whose first line names the columns column,"
+            " code and label."
+        )
+    labels: dict[str, dict[str, str]] = {}
+    for column, code, label in rows.iter_rows():
+        if labels.setdefault(column, {}).setdefault(code, label) != label:
+            fail(f"--codebook {path}: code {code!r} of column {column!r} has two labels.")
     return labels
 
 
