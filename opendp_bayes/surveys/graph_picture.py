@@ -14,34 +14,24 @@ if TYPE_CHECKING:
 
 #: Inches between two neighbours, and characters of a line of a variable's name.
 _STEP, _LINE = 1.3, 14
-#: Numbers of pairs, as columns of their first and second variables.
-_Pairs = set[tuple[int, int]]
 
 
 def plot_graph(
     variables: Sequence[str],
     tables: Sequence[Sequence[str]],
-    cliques: Sequence[Sequence[str]],
     ax: "Axes | None",
 ) -> "Axes":
-    """Draw variables with a line between any two of one clique, dashed where no table has both, and
-    return the axes, by default new ones.
+    """Draw variables with a line between any two of one table, and return the axes, by default new
+    ones.
     """
     plt = pyplot(ax)
-    measured, joined = (_pairs(variables, sets) for sets in (tables, cliques))
+    joined = _pairs(variables, tables)
     places = _places(len(variables), joined)
     if ax is None:
         size = np.ptp(places, axis=0) * _STEP + np.array([2.2, 1.6])
         _, ax = plt.subplots(figsize=size.clip((4.4, 1.8), 12), layout="constrained")
     for one, other in sorted(joined):
-        together = (one, other) in measured
-        ax.plot(
-            *places[[one, other]].T,
-            color=COLOURS[0 if together else 1],
-            linestyle="-" if together else (0, (4, 2)),
-            linewidth=2,
-            zorder=1,
-        )
+        ax.plot(*places[[one, other]].T, color=COLOURS[0], linewidth=2, zorder=1)
     for place, name in zip(places, variables, strict=True):
         ax.annotate(
             wrapped(name, _LINE),
@@ -53,10 +43,11 @@ def plot_graph(
         )
     ax.set(xlim=_ends(places[:, 0], 0.7), ylim=_ends(places[:, 1], 0.35), aspect="equal")
     ax.set_axis_off()
-    says = "A line joins two variables of one table."
-    if joined - measured:
-        says += "\nA dashed one joins two that the model does not separate."
-    write_above(ax, f"{says}\nOthers are independent given those between them.")
+    write_above(
+        ax,
+        "A line joins two variables of one table.\n"
+        "Others are independent given those between them.",
+    )
     return ax
 
 
@@ -64,12 +55,12 @@ def _ends(along: Any, more: float) -> tuple[float, float]:
     return along.min() - more, along.max() + more
 
 
-def _pairs(variables: Sequence[str], sets: Sequence[Sequence[str]]) -> _Pairs:
+def _pairs(variables: Sequence[str], sets: Sequence[Sequence[str]]) -> set[tuple[int, int]]:
     places = [sorted(variables.index(name) for name in names) for names in sets]
     return {pair for of in places for pair in combinations(of, 2)}
 
 
-def _places(number: int, joined: _Pairs) -> Any:
+def _places(number: int, joined: set[tuple[int, int]]) -> Any:
     """Positions whose distances are those in the graph, as nearly as the plane has them, shape
     `(number, 2)`; the longest direction lies flat.
 

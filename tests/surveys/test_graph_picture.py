@@ -13,16 +13,16 @@ from matplotlib.colors import to_hex
 
 from opendp_bayes.surveys.graph_picture import plot_graph
 
-BLUE, VERMILION = "#0072b2", "#d55e00"
+BLUE = "#0072b2"
 
 pytestmark = pytest.mark.usefixtures("pictures")
 
 
 def drawn(
-    variables: Sequence[str], tables: Sequence[Sequence[str]], cliques: Sequence[Sequence[str]]
+    variables: Sequence[str], tables: Sequence[Sequence[str]]
 ) -> tuple[Axes, dict[str, Any], dict[frozenset[str], str]]:
     """The axes, where the variables are, and the colours of lines between two of them."""
-    ax = plot_graph(variables, tables, cliques, None)
+    ax = plot_graph(variables, tables, None)
     boxes = [text for text in ax.texts if text.get_bbox_patch() is not None]
     places = {box.get_text().replace("\n", " "): np.array(box.xy) for box in boxes}  # type: ignore[attr-defined]
     joined = {}
@@ -35,21 +35,17 @@ def drawn(
 
 def test_lines_join_what_was_measured_together() -> None:
     tables = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e",)]
-    ax, places, joined = drawn(list("abcde"), tables, [("a", "b", "d"), ("b", "c", "d"), ("e",)])
+    ax, places, joined = drawn(list("abcde"), tables)
     assert set(places) == set("abcde")
-    assert {pair for pair, colour in joined.items() if colour == BLUE} == set(
-        map(frozenset, tables[:4])
-    )
-    assert {pair for pair, colour in joined.items() if colour == VERMILION} == {frozenset("bd")}
-    assert "A dashed one joins two that the model does not separate." in ax.texts[-1].get_text()
+    assert joined == dict.fromkeys(map(frozenset, tables[:4]), BLUE)
+    assert "Others are independent given those between them." in ax.texts[-1].get_text()
 
 
 def test_a_path_is_a_line_that_lies_flat() -> None:
     variables = ["vote", "party identification", "$x$", "age"]
     path = list(itertools.pairwise(variables))
-    ax, places, joined = drawn(variables, path, path)
+    ax, places, joined = drawn(variables, path)
     assert len(joined) == 3
-    assert "dashed" not in ax.texts[-1].get_text()
     points = np.array([places[name] for name in variables])
     np.testing.assert_allclose(np.abs(np.diff(points[:, 0])), 1, atol=0.02)
     np.testing.assert_allclose(points[:, 1], points[0, 1], atol=0.2)
@@ -63,14 +59,14 @@ def test_variables_do_not_overlap() -> None:
     for number in (1, 2, 5, 9):
         names = [f"v{at}" for at in range(number)]
         tree = [(names[int(rng.integers(at))], names[at]) for at in range(1, number)]
-        _, places, _ = drawn(names, tree, tree or [tuple(names)])
+        _, places, _ = drawn(names, tree or [tuple(names)])
         for one, other in itertools.combinations(places.values(), 2):
             assert np.linalg.norm(one - other) > 0.5
 
 
 def test_draws_on_given_axes_and_needs_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     given = plt.figure().subplots()
-    assert plot_graph(["a"], [("a",)], [("a",)], given) is given
+    assert plot_graph(["a"], [("a",)], given) is given
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"matplotlib: pip install 'opendp-bayes\[plo"):
-        plot_graph(["a"], [("a",)], [("a",)], None)
+        plot_graph(["a"], [("a",)], None)

@@ -4,7 +4,8 @@ draw's cliques, and records that have them.
 
 from collections import Counter
 from functools import lru_cache
-from itertools import permutations, product
+from itertools import combinations_with_replacement, permutations, product
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -283,6 +284,37 @@ def test_implied_tables_agree_with_the_cliques(scope: tuple[int, ...]) -> None:
         )
 
 
+def test_a_cycle_is_filled_in_by_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without interactions the joint law is that of maximum entropy with the tables of the draw;
+    the tables of the cliques, which chains draw, are not.
+    """
+    pairs, levels = [(0, 1), (1, 2), (2, 3), (0, 3)], (2, 3, 2, 3)
+    rng, cells = np.random.default_rng(0), np.indices(levels).reshape(4, -1)
+    data = rng.multinomial(400, rng.dirichlet(np.full(36, 0.5)))[None]
+    looks = [look(pair, margin(data, levels, pair)[0]) for pair in pairs]
+    model = Model(levels, looks, 400, None)
+    assert open_pairs(model) == [(0, 2), (1, 3)]
+
+    def none(model: Model, size: float, draws: int, rng: Any) -> Any:
+        return {(0, 2): np.zeros((draws, 2, 2))}
+
+    monkeypatch.setattr(implied_tables, "drawn_interactions", none)
+    draws = draw(model, 50, rng)
+    factors = drawn_factors(draws, rng)
+    found = ImpliedTables(model, factors, draws.shape, 400, rng)
+    number = draws.shape[1]
+    row = int(0.5 * number / min(32, number))  # in the middle of the first stretch
+    tables = [np.ravel_multi_index(cells[list(p)], [levels[v] for v in p]) for p in pairs]
+    targets = [probabilities(model, factors, pair)[row][:, None] for pair in pairs]
+    even = fitted(np.ones((36, 1)), tables, targets, 5000, 1e-12)[:, 0]
+    for pair in open_pairs(model):
+        want = margin(even[None], levels, pair)[0]
+        np.testing.assert_allclose(found.probabilities(pair)[row], want, atol=2e-4)
+    (within,) = [p for p in open_pairs(model) if set(p) <= set(model.tree.cliques[0])]
+    diffuse, law = probabilities(model, factors, within), found.probabilities(within)
+    assert np.all(diffuse.std(axis=0) > 1.1 * law.std(axis=0))
+
+
 def test_implied_tables_agree_with_each_other_nearly() -> None:
     model = path()
     found, _ = implied(model)
@@ -361,6 +393,44 @@ def test_exchanged_records_have_their_law_and_their_tables() -> None:
         assert sum(observed) == runs
         p[exchanged] = stats.chisquare(observed, runs * np.array([*law.values()])).pvalue
     assert p[True] > oracles.FALSE_ALARM > p[False]
+
+
+def test_records_of_a_cycle_are_exchanged_as_well() -> None:
+    """Every set of six records that has the four tables of a cycle, by listing, with an
+    interaction of a pair that a clique holds and no table has; without it they fail.
+    """
+    pairs, rng = [(0, 1), (1, 2), (2, 3), (0, 3)], np.random.default_rng(2)
+    model = Model((2, 2, 2, 2), [look(pair, [2, 1, 1, 2]) for pair in pairs], 6, 1.0)
+    (within,) = [pair for pair in open_pairs(model) if set(pair) <= set(model.tree.cliques[0])]
+    interaction = np.array([[0.5, -0.5], [-0.5, 0.5]])
+    interactions = dict.fromkeys(open_pairs(model), np.zeros((2, 2))) | {within: interaction}
+    cells = np.indices((2, 2, 2, 2)).reshape(4, -1).T
+    start = cells[[0, 5, 8, 10, 13, 15]]
+
+    def sums(records: Any) -> Any:
+        """Records in each cell of the four tables, of sets of shape `(sets, records, 4)`."""
+        codes = np.stack([records[..., a] * 2 + records[..., b] for a, b in pairs], axis=-1)
+        return (codes[..., None] == np.arange(4)).sum(axis=1)
+
+    every = np.array(list(combinations_with_replacement(range(16), len(start))))
+    law: dict[tuple[int, ...], tuple[float, float]] = {}
+    for chosen in every[np.all(sums(cells[every]) == sums(start[None]), axis=(1, 2))].tolist():
+        orders = 1 / np.prod([factorial(chosen.count(cell)) for cell in set(chosen)])
+        change = interaction[tuple(cells[chosen][:, within].T)].sum()
+        law[tuple(chosen)] = orders * np.exp(change), orders
+    assert len(law) == 22
+    found: Counter[Any] = Counter()
+    for _ in range(400):
+        records = rng.permutation(start)
+        exchange(records, model, interactions, rng)
+        found[tuple(sorted((records @ [8, 4, 2, 1]).tolist()))] += 1
+    observed = [found[records] for records in law]
+    assert sum(observed) == 400
+    right, wrong = (
+        stats.chisquare(observed, 400 * np.array(of) / sum(of)).pvalue
+        for of in zip(*law.values(), strict=True)
+    )
+    assert right > oracles.FALSE_ALARM > wrong
 
 
 def test_many_exchanged_records_have_the_shares_of_the_fit() -> None:

@@ -1,5 +1,8 @@
-"""Tables of variables that no clique holds together: each draw's joint law with random
-interactions, fitted onto the cliques of that draw.
+"""Tables of variables that no table has together: each draw's joint law with random interactions,
+fitted onto the measured tables of that draw by iterative proportional fitting.
+
+It starts from a law in which as many of these tables as form no cycle hold already. So nothing of
+what the cliques fill a cycle in with is left but what the measured tables say.
 """
 
 import math
@@ -10,8 +13,12 @@ from scipy import sparse
 
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.surveys.survey_tables.interactions import Interactions, drawn_interactions
-from opendp_bayes.surveys.survey_tables.junction_tree import Scope
-from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor, probabilities
+from opendp_bayes.surveys.survey_tables.junction_tree import Scope, without_filling
+from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
+    Factor,
+    probabilities,
+    refactored,
+)
 from opendp_bayes.surveys.survey_tables.tables import Model
 
 #: Cells of the joint table that are all listed; of larger ones so many are drawn.
@@ -26,7 +33,7 @@ _ROUNDS_OF_TABLES, _CLOSE_IN_TABLES = 100, 1e-10
 
 
 class ImpliedTables:
-    """Tables with random interactions of the pairs that no clique holds.
+    """Tables with random interactions of the pairs that no table has.
 
     Chains are cut into stretches of draws with one interaction each, which changes the joint law of
     the draw in the middle, and by the same ratio the tables of the others.
@@ -41,7 +48,10 @@ class ImpliedTables:
         rng: np.random.Generator,
     ) -> None:
         chains, draws = shape
-        self._model, self._factors = model, factors
+        self._model, self._factors, tree = model, factors, model.tree
+        self._start = factors
+        if tree.known != tree.cliques:
+            self._start = refactored(model, factors, without_filling(model.levels, tree))
         joint = math.prod(model.levels)
         points = joint if joint <= LARGEST_JOINT else _DRAWN
         number = min(max(_HELD // (points * chains), _FEWEST), _MOST, draws)
@@ -51,49 +61,42 @@ class ImpliedTables:
         ).reshape(-1)
         middle = ((np.arange(number) + 0.5) * draws / number).astype(np.int64)
         rows = np.add.outer(np.arange(chains) * draws, middle).reshape(-1)
-        own = [Factor(one.separator, one.own, one.values[rows]) for one in factors]
+        own, start = (
+            [Factor(one.separator, one.own, one.values[rows]) for one in of]
+            for of in (factors, self._start)
+        )
         self.interactions: Interactions = drawn_interactions(model, size, rows.size, rng)
-        if joint <= LARGEST_JOINT:
-            self._levels = np.indices(model.levels).reshape(len(model.levels), -1)
-            self._before = _density(model, own, self._levels)
-        else:
-            self._levels = _drawn_levels(model, own, points, rng)
-            density = _density(model, own, self._levels)
-            self._before = density / density.mean(axis=1, keepdims=True) / points
+        self._levels = (
+            np.indices(model.levels).reshape(len(model.levels), -1)
+            if points == joint
+            else _drawn_levels(model, own, points, rng)
+        )
+        density, before = (_density(model, of, self._levels) for of in (own, start))
+        often = 1.0 if points == joint else density.mean(axis=1, keepdims=True) * points
+        self._before = before / often
         changed = self._before * np.exp(self._change())
-        cliques = [model.cells_of(self._levels, clique) for clique in model.tree.cliques]
-        cells = [model.tables[clique].cells for clique in model.tree.cliques]
-        targets = [
-            _sums(places, self._before, number)
-            for places, number in zip(cliques, cells, strict=True)
-        ]
-        self._after = fitted(changed, cliques, targets, _ROUNDS, _CLOSE)
+        tables = [model.cells_of(self._levels, scope) for scope in tree.known]
+        targets = [_sums(of, density / often, int(of.max()) + 1) for of in tables]
+        self._after = fitted(changed, tables, targets, _ROUNDS, _CLOSE)
 
     def probabilities(self, scope: Scope) -> Floats:
         """Joint probabilities of some variables for all draws, shape `(rows, cells)`, in the order
         given.
         """
-        before = probabilities(self._model, self._factors, scope)
+        before = probabilities(self._model, self._start, scope)
         places = self._model.cells_of(self._levels, scope)
-        number = before.shape[1]
-        sums, changed = (_sums(places, of, number) for of in (self._before, self._after))
+        sums, changed = (_sums(places, of, before.shape[1]) for of in (self._before, self._after))
         ratio = np.divide(changed, sums, out=np.ones_like(sums), where=sums > 0)
-        parts = [self._model.places(scope, part) for part in self._known(scope)]
-        start = np.ascontiguousarray(before.T)
-        targets = [_sums(part, start, int(part.max()) + 1) for part in parts]
-        start *= ratio[:, self.stretch]
+        sets = {tuple(v for v in scope if v in known) for known in self._model.tree.known}
+        known = [one for one in sorted(sets) if one and not any({*one} < {*of} for of in sets)]
+        parts = [self._model.places(scope, part) for part in known]
+        targets = [probabilities(self._model, self._factors, part).T for part in known]
+        start = before.T * ratio[:, self.stretch]
         return fitted(start, parts, targets, _ROUNDS_OF_TABLES, _CLOSE_IN_TABLES).T
 
     def of_row(self, row: int) -> Interactions:
         """The interactions of one draw, each of shape `(levels, levels)`."""
         return {pair: of[self.stretch[row]] for pair, of in self.interactions.items()}
-
-    def _known(self, scope: Scope) -> list[Scope]:
-        """The largest sets of these variables that a clique holds."""
-        parts = {tuple(v for v in scope if v in clique) for clique in self._model.tree.cliques}
-        return [
-            part for part in sorted(parts) if part and not any(set(part) < set(of) for of in parts)
-        ]
 
     def _change(self) -> Floats:
         """The sum of all interactions at every point, shape `(points, draws)`, at most 0."""

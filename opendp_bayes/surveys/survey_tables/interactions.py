@@ -1,4 +1,4 @@
-"""Random interactions of the pairs of variables that no clique holds, with a strength that is
+"""Random interactions of the pairs of variables that no table has, with a strength that is
 learned from the pairs that were measured.
 """
 
@@ -37,7 +37,7 @@ def learned_centre(effects: Mapping[Scope, PairEffects]) -> tuple[float, float]:
 def drawn_interactions(
     model: Model, size: float, draws: int, rng: np.random.Generator
 ) -> Interactions:
-    """Draw an interaction of every pair of variables that no clique holds, shape `(draws, levels,
+    """Draw an interaction of every pair of variables that no table has, shape `(draws, levels,
     levels)`; the second half are the first with their signs turned, so that means vary less.
 
     It is `t (√½ c f gᵀ + √½ Z)`, with the strength t, normal c and Z, and the directions f and g
@@ -60,7 +60,7 @@ def drawn_interactions(
 
 
 def open_pairs(model: Model) -> list[Scope]:
-    """The pairs of variables, of two levels or more, that no clique holds."""
+    """The pairs of variables, of two levels or more, that no table has."""
     wide = [v for v, levels in enumerate(model.levels) if levels > 1]
     return [pair for pair in combinations(wide, 2) if model.tree.holding(pair) is None]
 

@@ -1,5 +1,6 @@
 """A junction tree whose cliques hold given sets of variables: the conditional independences that a
-survey's tables leave open are assumed, and no others.
+survey's tables leave open are assumed, and no others. Where tables form a cycle, its cliques also
+have pairs of variables that no table has.
 
 Variables are numbers, and every set of them is an ascending tuple.
 """
@@ -28,11 +29,13 @@ class Edge:
 class JunctionTree:
     """Cliques with the first as root, and an edge for every other one, parents first.
 
-    Cliques that share no variable are joined by an empty separator.
+    Cliques that share no variable are joined by an empty separator. `known` are the largest sets of
+    variables of which every two were given in one scope.
     """
 
     cliques: tuple[Scope, ...]
     edges: tuple[Edge, ...]
+    known: tuple[Scope, ...]
 
     def separations(self) -> list[tuple[Scope, Scope, Scope]]:
         """The independences that the tree assumes, one for each edge: the variables below it, all
@@ -60,8 +63,10 @@ class JunctionTree:
         return [(self.cliques[0], ()), *below]
 
     def holding(self, variables: Scope) -> Scope | None:
-        """The first clique that holds all of some variables; None without one."""
-        return next((one for one in self.cliques if set(variables) <= set(one)), None)
+        """The first clique that holds some variables; None unless they are `known` together."""
+        if not any(set(variables) <= set(one) for one in self.known):
+            return None
+        return next(one for one in self.cliques if set(variables) <= set(one))
 
 
 def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:
@@ -95,7 +100,27 @@ def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTre
         edges.append(Edge(child, parent, shared))
         inside.append(child)
         outside.remove(child)
-    return JunctionTree(tuple(cliques), tuple(edges))
+    pairs = {pair for scope in scopes for pair in combinations(scope, 2)}
+    known: list[Scope] = []
+    for part in sorted({part for clique in cliques for part in subsets(clique)}, key=len)[::-1]:
+        if pairs.issuperset(combinations(part, 2)) and not any(set(part) <= {*of} for of in known):
+            known.append(part)
+    return JunctionTree(tuple(cliques), tuple(edges), tuple(sorted(known)))
+
+
+def without_filling(levels: Sequence[int], tree: JunctionTree) -> JunctionTree:
+    """A tree of known sets alone, each of which meets those before it within one of them."""
+    chosen: list[Scope] = []
+    for scope in tree.known:
+        shared = {v for one in chosen for v in one if v in scope}
+        if not chosen or any(shared <= {*one} for one in chosen):
+            chosen.append(scope)
+    return junction_tree(levels, [*chosen, *((v,) for v in range(len(levels)))])
+
+
+def subsets(scope: Scope) -> list[Scope]:
+    """Every non-empty subset of some variables."""
+    return [part for number in range(1, len(scope) + 1) for part in combinations(scope, number)]
 
 
 def most_cells(levels: Sequence[int], tree: JunctionTree) -> int:

@@ -20,8 +20,9 @@ import numpy as np
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import IntegerNoise, typical_std
 from opendp_bayes.surveys.survey_tables.cells import Cells, State
+from opendp_bayes.surveys.survey_tables.junction_tree import subsets
 from opendp_bayes.surveys.survey_tables.lines import Lines, MovedSet
-from opendp_bayes.surveys.survey_tables.tables import Model, subsets
+from opendp_bayes.surveys.survey_tables.tables import Model
 
 #: Scale of the logistic, in standard deviations of the noise, and its least, in records.
 _WIDTH, _LEAST_WIDTH = 0.62, 0.3

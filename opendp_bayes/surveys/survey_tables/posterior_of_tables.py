@@ -19,7 +19,6 @@ def survey_posterior(
     *,
     concentration: float | None = None,
     ess: int = 400,
-    interactions: bool = True,
     draws_may_agree: bool = False,
     random_state: int | None = 0,
 ) -> SurveyPosterior:
@@ -43,9 +42,6 @@ def survey_posterior(
         is learned. The releases' own `prior`, each of which is for a table alone, is not used.
     ess : int, default 400
         Those of each margin of one variable, unless long chains do not suffice.
-    interactions : bool, default True
-        Whether pairs of variables that no clique holds have random interactions; without them they
-        are taken for independent, given the variables between them.
     draws_may_agree : bool, default False
         Whether two identical releases of one table are two draws; otherwise they are taken
         for one, given twice, and refused.
@@ -70,7 +66,6 @@ def survey_posterior(
         concentration = as_positive(concentration, "concentration")
     effective = as_size(ess, "ess", "draws")
     as_choice(draws_may_agree, "draws_may_agree", (True, False))
-    as_choice(interactions, "interactions", (True, False))
     noisy = NoisyTables.of(tables.items(), draws_may_agree)
     model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
     rng = as_generator(random_state)
@@ -80,7 +75,7 @@ def survey_posterior(
         partial(draw, model, effective, rng),
         partial(ConsistentDraws.of_arrays, model),
     )
-    posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0], interactions)
+    posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0])
     loose = posterior.unsettled
     if loose:
         shown = "; ".join(

@@ -11,7 +11,7 @@ import numpy as np
 from opendp_bayes.inference.laws.dirichlet_multinomial import dirichlet
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws
-from opendp_bayes.surveys.survey_tables.junction_tree import Scope
+from opendp_bayes.surveys.survey_tables.junction_tree import JunctionTree, Scope
 from opendp_bayes.surveys.survey_tables.tables import Model
 
 #: Rows whose variables are summed out at a time.
@@ -51,6 +51,18 @@ def drawn_factors(draws: ConsistentDraws, rng: np.random.Generator) -> list[Fact
         values = dirichlet(alpha.reshape(-1, alpha.shape[2]), rng)
         factors[clique] = Factor(separator, own, values.reshape(alpha.shape))
     return [factors[clique] for clique in shared]
+
+
+def refactored(model: Model, factors: list[Factor], tree: JunctionTree) -> list[Factor]:
+    """The probabilities of the cliques of another tree, whose cliques these factors' hold."""
+    found = []
+    for clique, separator in tree.downwards():
+        own = tuple(v for v in clique if v not in separator)
+        cells = math.prod(model.levels[v] for v in own)
+        joint = probabilities(model, factors, separator + own)
+        blocks = np.maximum(joint, np.finfo(np.float64).tiny).reshape(len(joint), -1, cells)
+        found.append(Factor(separator, own, blocks / blocks.sum(axis=2, keepdims=True)))
+    return found
 
 
 def probabilities(model: Model, factors: list[Factor], scope: Scope) -> Floats:

@@ -50,20 +50,23 @@ def exchange(
     records: Any, model: Model, interactions: Interactions, rng: np.random.Generator
 ) -> None:
     """Change matched records, in place, so that they have an interaction of each pair that no
-    clique holds, shape `(levels, levels)`; their clique tables stay.
+    table has, shape `(levels, levels)`; their measured tables stay.
 
     For each separator, records that agree on it are paired at random, and exchange the variables
     below it by Metropolis: the law of the records is in proportion to the exponential of the sum of
-    their interactions.
+    their interactions. So do records that agree on all variables that one was measured with, where
+    a cycle is filled in.
     """
+    turned = {pair[::-1]: of.T for pair, of in interactions.items()} | interactions
+    # Where one level takes the place of another, at each level of the other variable.
+    changes = {pair: (of[:, None] - of).reshape(-1) for pair, of in turned.items()}
     sides: list[Side] = []
-    for below, above, shared in model.tree.separations():
-        inside = {
-            v: [
-                (u, _changes(of)) for u in above if (of := _between(interactions, v, u)) is not None
-            ]
-            for v in below
-        }
+    parts, tree, every = model.tree.separations(), model.tree, range(len(model.levels))
+    for v in every if tree.known != tree.cliques else ():
+        around = {u for one in tree.known if v in one for u in one}
+        parts.append(((v,), tuple({*every} - around), tuple(around - {v})))
+    for below, above, shared in parts:
+        inside = {v: [(u, changes[v, u]) for u in above if (v, u) in changes] for v in below}
         if any(inside.values()):
             sides.append((inside, shared))
     for _ in range(_SWEEPS):
@@ -92,21 +95,6 @@ def _sweep(records: Any, model: Model, sides: list[Side], rng: np.random.Generat
         one, other = one[accepted], other[accepted]
         for v in inside:
             records[one, v], records[other, v] = records[other, v], records[one, v]
-
-
-def _between(interactions: Interactions, v: int, u: int) -> Floats | None:
-    """The interaction of two variables, with the levels of the first in rows; None without one."""
-    if v < u:
-        return interactions.get((v, u))
-    turned = interactions.get((u, v))
-    return None if turned is None else turned.T
-
-
-def _changes(values: Floats) -> Floats:
-    """Changes of an interaction where one level takes the place of another, at each level of the
-    other variable.
-    """
-    return (values[:, None] - values).reshape(-1)
 
 
 def _key(records: Any, model: Model, shared: Scope) -> Any:

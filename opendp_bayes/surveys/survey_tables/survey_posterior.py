@@ -74,7 +74,7 @@ class SurveyPosterior(UnderflowIsZero):
     tables
         The variables of every measured table.
     cliques
-        The sets of variables whose tables the model has. Variables of different ones are
+        The largest sets of variables of which every two were measured together. Others are
         independent given those between them at the centre of the prior; each pair has a random
         interaction besides.
     ess, r_hat
@@ -99,7 +99,7 @@ class SurveyPosterior(UnderflowIsZero):
         self._interactions, self._rng = interactions, rng.spawn(1)[0]
         self._scopes = tuple(dict.fromkeys(look.scope for look in noisy.looks))
         self.tables: tuple[Names, ...] = tuple(map(self._names, self._scopes))
-        self.cliques: tuple[Names, ...] = tuple(map(self._names, draws.model.tree.cliques))
+        self.cliques: tuple[Names, ...] = tuple(map(self._names, draws.model.tree.known))
         singles: list[Scope] = [(v,) for v in range(len(self.variables))]
         if noisy.size is None:
             singles.append(())
@@ -158,7 +158,7 @@ class SurveyPosterior(UnderflowIsZero):
 
     @cached_property
     def _implied(self) -> ImpliedTables | None:
-        """Tables with interactions of the pairs that no clique holds; None where there are none."""
+        """Tables with interactions of the pairs that no table has; None where there are none."""
         if not self._interactions or not open_pairs(self._model):
             return None
         shape = self._draws.shape
@@ -181,7 +181,7 @@ class SurveyPosterior(UnderflowIsZero):
         return self._table(variables, {})
 
     def unmeasured(self, level: float = 0.95) -> "pl.DataFrame":
-        """A polars frame with a row for every pair of variables that no clique holds, the widest
+        """A polars frame with a row for every pair of variables that no table has, the widest
         first: what is known of it from an assumed interaction alone, and what a table would tell.
 
         The columns are `pair`, a list of two names; its number of `cells`; `width`, that of the
@@ -260,8 +260,8 @@ class SurveyPosterior(UnderflowIsZero):
         most = _MOST_NUMBERS // self._draws.size.size
         if number > most and self._model.tree.holding(scope) is None:
             raise ValueError(
-                f"variables={list(names)!r}: have {number} cells together, and no clique of the"
-                f" model holds them; must be at most {most}. Ask for fewer variables."
+                f"variables={list(names)!r}: have {number} cells together, and no table has every"
+                f" two of them; must be at most {most}. Ask for fewer variables."
             )
         cells = self._cells(scope[len(given) :])
         draws = TableDraws(self._theta(scope), self._draws.counts(scope), names)
@@ -282,8 +282,8 @@ class SurveyPosterior(UnderflowIsZero):
         picked = rng.integers(self._draws.size.size, size=as_size(size, "size", "draws"))
         factors = [Factor(one.separator, one.own, one.values[picked]) for one in self._factors]
         return {
-            self._names(clique): probabilities(self._model, factors, clique)
-            for clique in self._model.tree.cliques
+            self._names(scope): probabilities(self._model, factors, scope)
+            for scope in self._model.tree.known
         }
 
     def synthetic(
@@ -372,15 +372,14 @@ class SurveyPosterior(UnderflowIsZero):
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the graph of the model on `ax`, by default on new axes, and return them.
 
-        A line joins variables that a released table has together, and a dashed one others of one
-        clique. All others share no table.
+        A line joins variables that a released table has together. All others share no table.
 
         Raises
         ------
         ImportError
             Without matplotlib, which the extra `plot` installs.
         """
-        return plot_graph(self.variables, self.tables, self.cliques, ax)
+        return plot_graph(self.variables, self.tables, ax)
 
     def _copies(
         self, copies: int, kind: Kind, records: int | None, random_state: RandomState
@@ -397,9 +396,12 @@ class SurveyPosterior(UnderflowIsZero):
             raise ValueError(f"copies={copies}: must be at most {draws.size}, the draws there are.")
         rng = as_generator(random_state)
         rows = rng.choice(draws.size, copies, replace=False)
-        new = kind == "predictive"
         return [
-            (int(row), int(draws[row] if records is None else records) if new else None, one)
+            (
+                int(row),
+                None if kind == "population" else int(draws[row] if records is None else records),
+                one,
+            )
             for row, one in zip(rows, rng.spawn(copies), strict=True)
         ]
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -153,8 +152,3 @@ class Model:
             else np.ascontiguousarray(self.margin_of(cliques, scope))
             for scope in self.tables
         }
-
-
-def subsets(scope: Scope) -> list[Scope]:
-    """Every non-empty subset of some variables."""
-    return [part for number in range(1, len(scope) + 1) for part in combinations(scope, number)]
