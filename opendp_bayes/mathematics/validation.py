@@ -6,7 +6,7 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +27,7 @@ SCALES = (2.0**-40, 2.0**60)
 #: Range of the smoothness parameters gamma and beta.
 RATES = (2.0**-40, 2.0**40)
 
+N = TypeVar("N", int, float)
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -34,20 +35,16 @@ Integers = NDArray[np.int64]
 def as_positive(value: Any, name: str) -> float:
     """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
     number = _as_number(value, name)
-    if not (math.isfinite(number) and number > 0):
-        raise ValueError(f"{name}={told(value)}: must be finite and greater than 0.")
-    return number
+    fits = math.isfinite(number) and number > 0
+    return _checked(number, value, name, fits, "finite and greater than 0")
 
 
 def as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
     """Return `value` as a number between two powers of 2."""
     number = as_positive(value, name)
-    if not limits[0] <= number <= limits[1]:
-        raise ValueError(
-            f"{name}={told(value)}: must be between 2^{math.log2(limits[0]):.0f} and"
-            f" 2^{math.log2(limits[1]):.0f}."
-        )
-    return number
+    least, most = (f"2^{math.log2(limit):.0f}" for limit in limits)
+    fits = limits[0] <= number <= limits[1]
+    return _checked(number, value, name, fits, f"between {least} and {most}")
 
 
 def as_scale(value: Any) -> float:
@@ -58,9 +55,7 @@ def as_scale(value: Any) -> float:
 def as_level(value: Any, such_as: str = "0.95", name: str = "level") -> float:
     """Return `value` as a probability between 0 and 1, that of an interval unless said."""
     number = _as_number(value, name)
-    if not 0 < number < 1:
-        raise ValueError(f"{name}={told(value)}: must be between 0 and 1, such as {such_as}.")
-    return number
+    return _checked(number, value, name, 0 < number < 1, f"between 0 and 1, such as {such_as}")
 
 
 #: A seed, what is drawn with, or None for other draws at each call.
@@ -70,35 +65,32 @@ RandomState = int | np.random.Generator | None
 def as_size(value: Any, name: str = "size", of: str = "records") -> int:
     """Return `value` as an integer number of records, or of what `of` says, at least 1."""
     size = _as_integer(value, name)
-    if not 1 <= size <= LARGEST_CONCENTRATION:
-        raise ValueError(
-            f"{name}={told(value)}: must be between 1 and {LARGEST_CONCENTRATION:.0e} {of}."
-        )
-    return size
+    fits = 1 <= size <= LARGEST_CONCENTRATION
+    return _checked(size, value, name, fits, f"between 1 and {LARGEST_CONCENTRATION:.0e} {of}")
 
 
 def as_distance(value: Any) -> int:
     """Return `d_in` as a non-negative integer distance between data sets."""
     distance = _as_integer(value, "d_in")
-    if distance < 0:
-        raise ValueError(f"d_in={told(value)}: must be 0 or greater.")
-    return distance
+    return _checked(distance, value, "d_in", distance >= 0, "0 or greater")
 
 
 def as_number(value: Any, name: str) -> float:
     """Return `value` as a float that is not nan."""
     number = _as_number(value, name)
-    if math.isnan(number):
-        raise ValueError(f"{name}={told(value)}: must be a number, not nan.")
-    return number
+    return _checked(number, value, name, not math.isnan(number), "a number, not nan")
+
+
+def as_loss(value: Any, name: str) -> float:
+    """Return `value` as a finite loss, which may be 0."""
+    number = _as_number(value, name)
+    return _checked(number, value, name, 0 <= number < math.inf, "at least 0 and finite")
 
 
 def as_delta(value: Any) -> float:
     """Return `value` as the δ of a loss, at least 0 and below 1."""
     delta = _as_number(value, "delta")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta={told(value)}: must be at least 0 and below 1.")
-    return delta
+    return _checked(delta, value, "delta", 0 <= delta < 1, "at least 0 and below 1")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -210,6 +202,13 @@ def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     return value
 
 
+def _checked(number: N, value: Any, name: str, fits: bool, constraint: str) -> N:
+    """Return the number that `value` is, if it fits a constraint."""
+    if not fits:
+        raise ValueError(f"{name}={told(value)}: must be {constraint}.")
+    return number
+
+
 def _as_number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name}={told(value)}: must be a number, not {type(value).__name__}.")
@@ -242,10 +241,10 @@ def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict
     return made
 
 
-def check_cells(what: str, number: int) -> None:
+def check_cells(what: str, number: int, most: int = MOST_CELLS) -> None:
     """Raise `ValueError` for more categories or cells than one query may ask for."""
-    if number > MOST_CELLS:
+    if number > most:
         raise ValueError(
             f"{what}: would be {number} categories or cells, of all groups and results; must be at"
-            f" most {MOST_CELLS}. Merge some, or ask for them in several queries."
+            f" most {most}. Merge some, or ask for them in several queries."
         )

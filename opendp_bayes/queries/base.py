@@ -149,7 +149,6 @@ class Divisible(Protocol):
         """The question, for a part of the budget of another query of the same Context; `ValueError`
         where that is of another Context.
         """
-        ...
 
 
 class ReleasedQuery(Query, ABC, Generic[R]):
@@ -176,9 +175,9 @@ class ReleasedQuery(Query, ABC, Generic[R]):
         """Make the release and debit the Context, after checking that its remaining budget
         suffices; of a survey all releases in one measurement, with one debit.
 
-        A failure is debited like the release. Ctrl-C stops the search for a scale at once, with
-        nothing debited, and the counting, which is debited. Later it waits for the release, and
-        `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
+        A failure is debited like the release. Ctrl-C waits for the search for a scale, after
+        which nothing is debited, and stops the reading of rows, which is debited. Later it waits
+        for the release, and `ReleaseInterrupted`, a `KeyboardInterrupt`, carries it.
 
         Raises
         ------

@@ -40,7 +40,6 @@ from opendp_bayes.trusted.budget import (
     loss_in,
     relative_to_budget,
 )
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.measurements import measurement_of
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.posteriors import make_dirichlet_multinomial
@@ -154,8 +153,7 @@ class BoundQuery(Bound[Release | GroupedRelease]):
             self._check_within(self.fit, spent, budget, remedy)
             return setting
         loss = relative_to_budget(self.measure, budget)
-        with interruptible():
-            return self.fit(lambda setting: loss(setting, self.distance))
+        return self.fit(lambda setting: loss(setting, self.distance))
 
     def loss(self, budget: Any) -> PrivacyLoss:
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""

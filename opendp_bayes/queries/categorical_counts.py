@@ -114,7 +114,8 @@ def make_counts(domain: Domain, metric: Metric, question: Question, made_by: str
         For a question that does not fit the space.
     """
     cells = cells_in_frame(domain, metric, question)
-    return make_counts_of_cells(domain, metric, cells, Truncation(), made_by)
+    together, (counts,) = make_counts_of_cells(domain, metric, [cells], Truncation(), made_by)
+    return together >> counts
 
 
 def cells_in_frame(domain: Domain, metric: Metric, question: Question) -> Cells:

@@ -16,7 +16,7 @@ from opendp_bayes.release_format.data import Label
 from opendp_bayes.release_format.labels import twins
 from opendp_bayes.trusted.cells import Cells
 from opendp_bayes.trusted.kinds import ColumnKind
-from opendp_bayes.trusted.spaces import CountsSpace, GroupedCountsSpace
+from opendp_bayes.trusted.spaces import CountsSpace
 
 
 def cells_of(
@@ -47,8 +47,7 @@ def cells_of(
         )
         for variable, kind in zip(question.variables, known, strict=True)
     ]
-    names = [column.axis.column for column in columns]
-    axes = tuple(names) if question.joint else ()
+    axes = question.columns if question.joint else ()
     labels: tuple[Label, ...] = columns[0].labels
     index = np.arange(len(labels))
     if question.joint:
@@ -82,8 +81,8 @@ def cells_of(
     by = groups_of(question, of_groups)
     shape = (*by.index.shape, *index.shape)
     check_cells("by", len(by.groups) * len(labels))
-    check_combinations("column", [*question.by, *names], shape)
-    space = GroupedCountsSpace.build(by.groups, labels, size, by=question.by, **of_columns)
+    check_combinations("column", [*question.by, *question.columns], shape)
+    space = CountsSpace.of_groups(by.groups, labels, size, by=question.by, **of_columns)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
     rest = -1 if size is None else space.k - 1
     cell = np.where(within < 0, rest, within * len(labels) + index)
@@ -91,13 +90,8 @@ def cells_of(
     return Cells((*by.axes, *asked), cell, space)
 
 
-def _named(column: Any, kinds: Mapping[str, ColumnKind], argument: str) -> str:
-    """The name of a column; `TypeError`/`ValueError` if the argument is not the name of one."""
-    if not isinstance(column, str):
-        raise TypeError(
-            f"{argument}={told(column)}: must be the name of a column, a str; compute it in the"
-            " plan first."
-        )
+def _named(column: str, kinds: Mapping[str, ColumnKind], argument: str) -> str:
+    """The name of a column; `ValueError` if the argument is not the name of one."""
     if column not in kinds:
         near = (
             " There is a similar name; check capitals and blanks." if meant(column, kinds) else ""

@@ -94,7 +94,7 @@ def labelled_column(
         for value, label in (recode or {}).items()
     }
     # What reads like the label of nulls is counted there, too: one label means one thing.
-    if nulls is not None and not isinstance(nulls, LeftOut) and _may_hold(nulls, known):
+    if nulls is not None and not isinstance(nulls, LeftOut) and not _misfits([nulls], known):
         values.setdefault(nulls, numbers[0])
     number = list(values.values())
     number += [each for each in dict.fromkeys(numbers) if each not in number]
@@ -110,8 +110,7 @@ def _recoded(
     """The number of the label under which a value is counted that is none itself."""
     value, label = plain(value), plain(label)
     shown = f"recode={{{told(value)}: {told(label)}}}"
-    _check_fits(value, known, column, shown)
-    _check_declared([value], known, column, shown)
+    _check_fit([value], known, column, shown)
     if place_of(value, labels) is not None:
         raise ValueError(
             f"{shown}: {value!r} is a label of column {column!r} itself; leave it out of recode, or"
@@ -126,12 +125,17 @@ def _recoded(
     return number
 
 
-def _may_hold(label: Value, known: ColumnKind) -> bool:
-    """True if a column may hold a value that is this label."""
-    fits = type(label) is TYPE_OF[known.kind]
-    if fits and isinstance(label, int):
-        return -(2**63) <= label < 2**63
-    return fits and (known.declared is None or label in known.declared)
+def _misfits(labels: Sequence[Any], known: ColumnKind) -> list[Any]:
+    """The labels that are no value that a column may hold."""
+    expected = TYPE_OF[known.kind]
+    declared = None if known.declared is None else set(known.declared)
+    return [
+        label
+        for label in labels
+        if type(label) is not expected
+        or (declared is not None and label not in declared)
+        or (isinstance(label, int) and not -(2**63) <= label < 2**63)
+    ]
 
 
 def public_values(
@@ -153,9 +157,7 @@ def public_values(
         )
     labels = _labels(column, known, categories, argument, of_groups=of_groups)
     shown = f"{argument}={told(labels)}"
-    for label in labels:
-        _check_fits(label, known, column, shown)
-    _check_declared(labels, known, column, shown)
+    _check_fit(labels, known, column, shown)
     if len(distinct(labels)) < len(labels):
         raise ValueError(f"{shown}: must not repeat a label.")
     if alike := twins(labels):
@@ -220,25 +222,25 @@ def _labels(
     return labels
 
 
-def _check_fits(label: Any, known: ColumnKind, column: str, shown: str) -> None:
+def _check_fit(labels: Sequence[Any], known: ColumnKind, column: str, shown: str) -> None:
+    """Raise `TypeError` or `ValueError` for the first label that a column cannot hold."""
+    misfits = _misfits(labels, known)
+    if not misfits:
+        return
+    label = misfits[0]
     expected = TYPE_OF[known.kind]
     if type(label) is not expected:
-        plain = label is None or isinstance(label, (str, int, float))
-        found = repr(label) if plain else type(label).__name__
+        is_plain = label is None or isinstance(label, (str, int, float))
+        wrong = repr(label) if is_plain else type(label).__name__
         raise TypeError(
-            f"{shown}: {found} does not fit a column of type {known.type}; each must be"
+            f"{shown}: {wrong} does not fit a column of type {known.type}; each must be"
             f" {expected.__name__}.{_to_write(label, expected, column)}"
         )
-    if isinstance(label, int) and not -(2**63) <= label < 2**63:
+    if known.declared is None:
         raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
-
-
-def _check_declared(labels: Sequence[Any], known: ColumnKind, column: str, shown: str) -> None:
-    possible = set(labels if known.declared is None else known.declared)
-    if absent := [label for label in labels if label not in possible]:
-        raise ValueError(
-            f"{shown}: {absent[0]!r} is not in the Enum of column {column!r}; it can never occur."
-        )
+    raise ValueError(
+        f"{shown}: {label!r} is not in the Enum of column {column!r}; it can never occur."
+    )
 
 
 def _to_write(label: Any, expected: type, column: str) -> str:

@@ -8,12 +8,7 @@ from opendp.mod import Transformation
 from opendp_bayes.queries.categorical_counts import cells_in_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.stable_plans import (
-    StablePlan,
-    check_left_out,
-    check_number,
-    stable_plan_of,
-)
+from opendp_bayes.trusted.stable_plans import StablePlan, check_columns, stable_plan_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +40,8 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
     """
     of_groups = question.groups if question.combinations is None else ()
     every = (*question.variables, *of_groups)
-    check_left_out(query, [*(one.column for one in question.variables), *question.by])
-    check_number(query, [one.column for one in every if one.categories is None])
+    listed_by_type = [variable.column for variable in every if variable.categories is None]
+    check_columns(query, [*question.columns, *question.by], listed_by_type)
     made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     gate = stable_plan_of(query)
     cells = cells_in_frame(*gate.output_space, question)

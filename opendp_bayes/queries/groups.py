@@ -13,10 +13,10 @@ from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Integers, check_cells
 from opendp_bayes.queries.columns import LabelledColumn, labelled_column
 from opendp_bayes.queries.joint_tables import check_combinations
-from opendp_bayes.queries.question import Question, Variable
+from opendp_bayes.queries.question import Question, Variable, as_cell
 from opendp_bayes.queries.sentinels import DROP
 from opendp_bayes.release_format.data import Key
-from opendp_bayes.release_format.labels import distinct, identity, places_of, plain
+from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.trusted.cells import Axis
 from opendp_bayes.trusted.kinds import ColumnKind
 
@@ -71,17 +71,7 @@ def _as_rows(given: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
             f"{shown}={told(given)}: must be a sequence of tuples, one value for each column."
         )
     check_cells(shown, len(given))
-    for row in given:
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(by):
-            raise TypeError(
-                f"{shown}: {row!r} must be a tuple of {len(by)} values, one for each column."
-            )
-    rows = [tuple(map(plain, row)) for row in given]
-    kinds = {type(value) for row in rows for value in row}
-    if not kinds <= {str, int, bool, type(None)}:
-        raise TypeError(
-            f"{shown}={told(given)}: must hold values of the columns (str, int, bool or None)."
-        )
+    rows = [as_cell(row, len(by), shown, (str, int, bool, type(None))) for row in given]
     if len(distinct(rows)) < len(rows):
         raise ValueError(f"{shown}={told(given)}: must not repeat a group.")
     return rows

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.mathematics.validation import Integers
+from opendp_bayes.mathematics.validation import Integers, check_cells
 from opendp_bayes.queries.columns import check_new
 from opendp_bayes.queries.question import Question, as_cell
 from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import identity, place_of, places_of
 
-#: Combinations of labels that a table may have, those without a cell included.
+#: The most combinations of labels, those without a cell included.
 LARGEST_TABLE = 1 << 22
 
 
@@ -32,7 +32,7 @@ def table_of(
         For cells that do not fit them.
     """
     shape = tuple(map(len, labels))
-    check_combinations("column", [variable.column for variable in question.variables], shape)
+    check_combinations("column", question.columns, shape)
     places = list(map(places_of, labels))
     if question.cells is None:
         if question.unknown is not None:
@@ -58,11 +58,7 @@ def table_of(
 
 def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
     """Raise `ValueError` for more combinations of labels than an index has room for."""
-    if math.prod(shape) > LARGEST_TABLE:
-        raise ValueError(
-            f"{argument}={list(columns)!r}: has {math.prod(shape)} combinations of labels; must"
-            f" have at most {LARGEST_TABLE}."
-        )
+    check_cells(f"{argument}={list(columns)!r}", math.prod(shape), LARGEST_TABLE)
 
 
 def _completed(

@@ -75,12 +75,12 @@ def fit_of(
 
 def draws_noise(mechanism: str | Mechanism, options: dict[str, Option], space: CountsSpace) -> bool:
     """True if the mechanism of `fit_of` adds noise to the counts, or is open to the choice."""
-    found = _template(mechanism, options, space.size)
-    if found is None:
-        return True
+    template = _template(mechanism, options, space.size)
     # What is no mechanism `fit_of` refuses.
-    is_mechanism = isinstance(found, Mechanism)
-    return is_mechanism and Setting.of(found, space.size, np.ones(space.k)).adds_noise
+    return template is None or (
+        isinstance(template, Mechanism)
+        and Setting.of(template, space.size, np.ones(space.k)).adds_noise
+    )
 
 
 def _template(
@@ -132,18 +132,13 @@ def mechanism_for_groups(
     """
     if mechanism == "auto" and options:
         mechanism = usual(None, 2).name
-    if isinstance(mechanism, str) and mechanism != "auto":
-        options = {**default_options(load_mechanism(mechanism), None), **options}
-    total = (
-        options.get("total") if isinstance(mechanism, str) else getattr(mechanism, "total", None)
+    template = _template(mechanism, options, None)
+    if template is None or (isinstance(template, Mechanism) and noises_every_count(template)):
+        return mechanism, options
+    total = getattr(template, "total", None)
+    shown = f"mechanism={told(mechanism)}" if total in (None, "private") else f"total={told(total)}"
+    raise ValueError(
+        f"{shown}: needs a public number of records, and those of the groups are private: a record"
+        " may be in any group, and a changed one may move to another. Use mechanism='auto', or"
+        " LaplaceParameters(scale, total='private')."
     )
-    private, usually = total in (None, "private"), _template(mechanism, {}, None)
-    shown = f"mechanism={told(mechanism)}" if private else f"total={told(total)}"
-    noises = isinstance(usually, Mechanism) and noises_every_count(usually)
-    if not (private and (usually is None or noises)):
-        raise ValueError(
-            f"{shown}: needs a public number of records, and those of the groups are private: a"
-            " record may be in any group, and a changed one may move to another. Use"
-            " mechanism='auto', or LaplaceParameters(scale, total='private')."
-        )
-    return mechanism, options

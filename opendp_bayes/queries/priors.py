@@ -1,9 +1,10 @@
 """The prior of a question: settled when it is put to a query, from public facts alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_names
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.spaces import CountsSpace, groups_and_labels
 
@@ -49,12 +50,7 @@ def with_prior(question: Question, space: CountsSpace, adds_noise: Callable[[], 
 
 def _ordered(question: Question) -> tuple[str, ...]:
     """The columns whose values are in order, each once."""
-    names = () if question.ordered is None else question.ordered
-    are_names = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
-    if isinstance(names, str) or not are_names:
-        raise TypeError(
-            f"ordered={told(names)}: must be a sequence of names of columns, such as ['age']."
-        )
+    names = [] if question.ordered is None else as_names(question.ordered, "ordered")
     if set(names) - set(question.columns):
         raise ValueError(
             f"ordered={told(list(names))}: must be among the columns asked for, which are"

@@ -227,15 +227,19 @@ def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
     return rest, as_cell(cell, len(names), "unknown")
 
 
-def as_cell(cell: Any, length: int, argument: str) -> tuple[Value, ...]:
-    """A cell as a tuple of labels, one for each column."""
+def as_cell(
+    cell: Any, length: int, argument: str, types: tuple[type, ...] = (str, int, bool)
+) -> tuple[Value, ...]:
+    """A cell as a tuple of labels, one for each column, all of some types."""
     if isinstance(cell, str) or not isinstance(cell, Sequence) or len(cell) != length:
         raise TypeError(
             f"{argument}: {cell!r} must be a tuple of {length} labels, one for each column."
         )
-    if any(type(label) not in (str, int, bool) for label in cell):
-        raise TypeError(f"{argument}: {cell!r} must hold labels (str, int or bool).")
-    return tuple(cell)
+    labels = tuple(map(plain, cell))
+    if any(type(label) not in types for label in labels):
+        names = ", ".join("None" if kind is type(None) else kind.__name__ for kind in types)
+        raise TypeError(f"{argument}: {cell!r} must hold labels ({names}).")
+    return labels
 
 
 def _check_alone(together: tuple[str, ...], groups: tuple[Variable, ...]) -> None:
@@ -269,7 +273,6 @@ class Countable(Protocol):
         ValueError, TypeError
             For a question that does not fit the data.
         """
-        ...
 
 
 @runtime_checkable
@@ -279,7 +282,6 @@ class Discoverable(Protocol):
     @property
     def base(self) -> Query:
         """The base query, which has the budget and the Context."""
-        ...
 
     def counts_of_values(
         self, column: Any, *, always: Sequence[Any], nulls: Any
@@ -294,4 +296,3 @@ class Discoverable(Protocol):
         ValueError, TypeError
             For a column or arguments that do not fit.
         """
-        ...

@@ -24,60 +24,53 @@ def summary_of(asked: BoundQuery, budget: Any, guess_size: int | None) -> pl.Dat
     """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and its
     loss for one privacy unit.
     """
-    setting, loss = asked.fitted(budget), asked.loss(budget)
-    space, mechanism = asked.space, setting.mechanism
+    size = asked.space.size
     if guess_size is not None:
         guess_size = as_size(guess_size, "guess_size")
-        if space.size is not None:
+        if size is not None:
             raise ValueError(
-                f"guess_size={guess_size}: the number of records, {space.size}, is public; leave it"
-                " out."
+                f"guess_size={guess_size}: the number of records, {size}, is public; leave it out."
             )
-    spent = shown(loss_in(parts_of(asked.base).output_measure)(loss))
-    records = guess_size if space.size is None else space.size
-    row = {
-        "column": ", ".join(asked.question.columns),
+    records = guess_size if size is None else size
+    width = None if records is None else _width(asked, asked.fitted(budget), records)
+    numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
+    types = {**numbers, "d_in": pl.Int64, "largest": pl.Int64}
+    return pl.DataFrame([_row(asked, budget) | {"interval_width": width}], schema_overrides=types)
+
+
+def _row(asked: BoundQuery, budget: Any) -> dict[str, Any]:
+    """The row, without the width of an interval, which takes time to compute."""
+    mechanism, loss = asked.fitted(budget).mechanism, asked.loss(budget)
+    measure, learned = parts_of(asked.base).output_measure, asked.question.learned
+    return {
+        "column": ", ".join(asked.columns),
         "aggregate": _aggregate(asked),
         "categories": _where_from(asked),
-        "prior": prior_said(
-            _prior(asked), learned=asked.question.learned, ordered=asked.question.ordered or ()
-        ),
+        "prior": prior_said(_prior(asked), learned=learned, ordered=asked.question.ordered or ()),
         "nulls": _where_counted(asked, "nulls"),
         "unknown": _where_counted(asked, "unknown"),
         "mechanism": type(mechanism).__name__,
         "scale": mechanism.scale,
-        "neighbours": relation_of(space.size),
+        "neighbours": relation_of(asked.space.size),
         "d_in": asked.distance.records,
         "largest": asked.distance.largest,
         "epsilon": loss.epsilon,
         "delta": loss.delta,
         "rho": loss.rho,
-        "debits": f"{spent} ({parts_of(asked.base).output_measure})",
-        "interval_width": None if records is None else _width(asked, setting, records),
+        "debits": f"{shown(loss_in(measure)(loss))} ({measure})",
     }
-    numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
-    return pl.DataFrame([row], schema_overrides={**numbers, "d_in": pl.Int64, "largest": pl.Int64})
 
 
 def described(asked: BoundQuery, budget: Any) -> str:
     """Describe the query in one line, without anything that takes time to compute."""
-    setting, loss = asked.fitted(budget), asked.loss(budget)
+    row = _row(asked, budget)
     size = "" if asked.space.size is None else f", size={asked.space.size}"
-    spent = shown(loss_in(parts_of(asked.base).output_measure)(loss))
-    columns = ", ".join(map(repr, asked.question.columns))
+    columns = ", ".join(map(repr, asked.columns))
     return (
-        f"PosteriorQuery({_aggregate(asked).lower()} of {columns}, {_shown_prior(asked)},"
-        f" mechanism={setting.mechanism}, relation={relation_of(asked.space.size)!r}{size},"
-        f" d_in={asked.distance.stated}, debits={spent} ({parts_of(asked.base).output_measure}))"
+        f"PosteriorQuery({row['aggregate'].lower()} of {columns}, prior={row['prior']!r},"
+        f" mechanism={asked.fitted(budget).mechanism}, relation={row['neighbours']!r}{size},"
+        f" d_in={asked.distance.stated}, debits={row['debits']})"
     )
-
-
-def _shown_prior(asked: BoundQuery) -> str:
-    """The arguments of the prior: one number where all are equal."""
-    prior, ordered = _prior(asked), asked.question.ordered
-    if asked.question.learned:
-        return "prior='learned'" + (f", ordered={list(ordered)}" if ordered else "")
-    return f"prior={prior[0] if len(set(prior)) == 1 else list(prior)}"
 
 
 def _prior(asked: BoundQuery) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from opendp_bayes.mathematics.rounding import round_down, round_up
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_text
 
 #: The longest name and note, so that a table of them is readable.
 LONGEST = 200
@@ -197,7 +197,7 @@ class Account:
 
     @property
     def _sums(self) -> list[tuple[Fraction, Fraction]]:
-        """What was spent after each entry."""
+        """Sums of what was spent after each entry."""
         value = delta = Fraction(0)
         sums = []
         for entry in self.entries:
@@ -237,10 +237,9 @@ def unit_said(unit: str) -> str:
 
 def as_name(value: object, argument: str) -> str:
     """Check a name or a note: one line of text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{argument}={told(value)}: must be a str.")
-    if not (0 < len(value) <= LONGEST and value.isprintable()):
+    text = as_text(value, argument)
+    if not (0 < len(text) <= LONGEST and text.isprintable()):
         raise ValueError(
-            f"{argument}={value[:LONGEST]!r}: must be one line of 1 to {LONGEST} characters."
+            f"{argument}={text[:LONGEST]!r}: must be one line of 1 to {LONGEST} characters."
         )
-    return value
+    return text

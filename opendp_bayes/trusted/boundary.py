@@ -51,7 +51,8 @@ class Space(Protocol):
     """A space whose identifier, the only thing OpenDP compares, tells it from every other."""
 
     @property
-    def identifier(self) -> str: ...
+    def identifier(self) -> str:
+        """Everything that tells the space from others."""
 
 
 class Unchanging:
@@ -163,7 +164,11 @@ def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     return callback
 
 
-def withheld(read: Callable[[], T], what: str) -> T:
+def withheld(
+    read: Callable[[], T],
+    what: str,
+    remedy: str = "run the plan of the frame yourself to see it",
+) -> T:
     """Read a frame outside of a callback, with any error but that of a file withheld, and dropped
     as in `guarded`.
     """
@@ -175,7 +180,7 @@ def withheld(read: Callable[[], T], what: str) -> T:
     except (Exception, pl.exceptions.PanicException):  # noqa: BLE001 - polars promises no kind
         message = (
             f"{what} failed. The cause is withheld, because it may show a value, or a name that is"
-            " somebody's record; run the plan of the frame yourself to see it."
+            f" somebody's record; {remedy}."
         )
     raise RuntimeError(message)
 

@@ -1,4 +1,4 @@
-"""From the Bounds of a privacy unit to the distance of the counts that it changes
+"""Bounds of a privacy unit, and the distance of the counts that it changes
 (`docs/research/proofs.md`, "Distances of counts").
 """
 
@@ -23,7 +23,7 @@ _MANY = 2.0**70
 
 @dataclass(frozen=True)
 class Limit:
-    """Of the rows that a unit adds and removes, in groups by some keys: the most in one group, and
+    """Limits on the rows that a unit changes, in groups by some keys: the most in one group, and
     the most groups; None for what is not limited.
     """
 
@@ -111,7 +111,7 @@ class Bounds:
         )
 
     def of_people(self, column: Key, person: str, people: int) -> "Bounds":
-        """The same of rows of which each person has one for each value of a column, where the unit
+        """Bounds of rows of which each person has one for each value of a column, where the unit
         is so many people.
         """
         each = Limit(frozenset((column, person)), 1), Limit(frozenset((person,)), None, people)
@@ -157,7 +157,7 @@ def _key(key: Any) -> Key:
 def _number_of_values(
     cells: Cells, kinds: Mapping[str, ColumnKind], columns: frozenset[str]
 ) -> Floats:
-    """How many different values of some columns are counted in each cell, shape `(k,)`; at least
+    """Number of different values of some columns are counted in each cell, shape `(k,)`; at least
     `_MANY` where that is not known.
     """
     chosen = [at for at, of in enumerate(cells.axes) if of.column in columns]
@@ -176,7 +176,7 @@ def _number_of_values(
 
 
 def _values_at(axis: Axis, kind: ColumnKind, places: int) -> Floats:
-    """How many values have each place of an axis."""
+    """Number of values that have each place of an axis."""
     values = np.zeros(places)
     values[: len(axis.values)] = 1
     values[axis.null] += kind.nullable
@@ -185,6 +185,6 @@ def _values_at(axis: Axis, kind: ColumnKind, places: int) -> Floats:
 
 
 def _unlisted(axis: Axis, kind: ColumnKind) -> float:
-    """How many values a column may have beside those of its axis."""
+    """Number of values that a column may have beside those of its axis."""
     declared = {False, True} if kind.kind == "boolean" else kind.declared
     return _MANY if declared is None else len(set(declared) - set(axis.values))

@@ -5,7 +5,7 @@ Context.
 import math
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from opendp.context import Context
 from opendp.measures import (
@@ -14,7 +14,12 @@ from opendp.measures import (
     smoothed_max_divergence,
     zero_concentrated_divergence,
 )
-from opendp.metrics import change_one_distance, hamming_distance
+from opendp.metrics import (
+    change_one_distance,
+    hamming_distance,
+    insert_delete_distance,
+    symmetric_distance,
+)
 from opendp.mod import (
     ChangeOneIdDistance,
     FrameDistance,
@@ -42,6 +47,11 @@ _NAMED: dict[str, Callable[[], Measure]] = {
     "Approximate(ZeroConcentratedDivergence)": lambda: approximate(zero_concentrated_divergence()),
     SMOOTHED: smoothed_max_divergence,
 }
+
+
+#: Metrics of records that are changed, and of those that are added and removed.
+CHANGES = (change_one_distance(), hamming_distance())
+_CONTRIBUTIONS = (symmetric_distance(), insert_delete_distance())
 
 
 def name_of(measure: Measure) -> str:
@@ -94,9 +104,22 @@ def identifier_of(metric: Metric) -> Any:
     """The identifier whose records are one privacy unit, as polars takes it; None where a unit is a
     number of records.
     """
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    by_identifier = isinstance(inner, (SymmetricIdDistance, ChangeOneIdDistance))
-    return inner.identifier if by_identifier else None
+    return getattr(inner_metric(metric), "identifier", None)
+
+
+def inner_metric(metric: Metric) -> Metric:
+    """The metric of the records, of one that has Bounds on groups of them too."""
+    return metric.inner_metric if isinstance(metric, FrameDistance) else metric
+
+
+def kind_of_unit(metric: Metric) -> Literal["changes", "contributions"] | None:
+    """The argument of `dp.unit_of` that makes a privacy unit in this metric; None for another."""
+    inner = inner_metric(metric)
+    if isinstance(inner, ChangeOneIdDistance) or inner in CHANGES:
+        return "changes"
+    if isinstance(inner, SymmetricIdDistance) or inner in _CONTRIBUTIONS:
+        return "contributions"
+    return None
 
 
 def unit_in_words(metric: Metric, distance: Any) -> str:
@@ -108,16 +131,10 @@ def unit_in_words(metric: Metric, distance: Any) -> str:
     >>> unit_in_words(*dp.unit_of(contributions=2, identifier="person"))
     'contributions: 2, identifier: person'
     """
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    changes = isinstance(inner, ChangeOneIdDistance) or inner in (
-        change_one_distance(),
-        hamming_distance(),
-    )
     bounds = [distance] if not isinstance(metric, FrameDistance) else sorted(map(_bound, distance))
-    shown = ", ".join(map(str, bounds))
     by = identifier_of(metric)
     identifier = "" if by is None else f", identifier: {_expression(by)}"
-    return f"{'changes' if changes else 'contributions'}: {shown}{identifier}"
+    return f"{kind_of_unit(metric)}: {', '.join(map(str, bounds))}{identifier}"
 
 
 def delta_of(output_measure: Measure, budget: Any) -> float:
@@ -185,8 +202,8 @@ def as_tuple(distance: Any) -> tuple[float, ...]:
 
 
 def distance_of_unit(d_in: Any) -> Distance:
-    """How far one privacy unit moves the counts; `ValueError` for none, where any mechanism has a
-    loss of 0 and the smallest noise there is.
+    """Distance that one privacy unit moves the counts; `ValueError` for none, where any mechanism
+    has a loss of 0 and the smallest noise there is.
     """
     distance = Distance.of(d_in)
     if distance.records == 0:

@@ -1,6 +1,5 @@
 """`context`: an OpenDP Context over a frame of polars, pandas or Arrow, its arguments checked."""
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import entry_points
 from numbers import Number
@@ -13,28 +12,20 @@ import polars as pl
 from opendp.context import Context, Query
 from opendp.domains import lazyframe_domain
 from opendp.extras.polars import Bound, LazyFrameQuery, Margin
-from opendp.metrics import (
-    change_one_distance,
-    hamming_distance,
-    insert_delete_distance,
-    symmetric_distance,
-)
 from opendp.mod import (
-    ChangeOneIdDistance,
     Domain,
     FrameDistance,
     Measure,
     Metric,
     OpenDPException,
-    SymmetricIdDistance,
 )
 
-from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_positive, as_size
+from opendp_bayes.mathematics.telling import shortly, told
+from opendp_bayes.mathematics.validation import as_delta, as_loss, as_positive, as_size
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.trusted.boundary import Unchanging, require_features
-from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, name_of
+from opendp_bayes.trusted.budget import SMOOTHED, identifier_of, kind_of_unit, name_of
 from opendp_bayes.trusted.kinds import column_named, kind_of
 from opendp_bayes.trusted.ledger import Ledger
 from opendp_bayes.trusted.opendp_internals import domain_of_column
@@ -58,32 +49,6 @@ class CheckedContext(Unchanging, Context):
     ledger: Ledger | None
     #: Columns by name that were left out of the frame, and why; nobody can ask for them.
     left_out: Mapping[str, str] = MappingProxyType({})
-
-    @classmethod
-    def over(
-        cls: type[C],
-        made: Context,
-        ledger: Ledger | None = None,
-        alive: Any = None,
-        **attributes: Any,
-    ) -> C:
-        """Take over a Context that OpenDP made, and that nobody else has.
-
-        Parameters
-        ----------
-        made : Context
-            The Context.
-        ledger : Ledger, optional
-            In which every release is entered.
-        alive : Any, optional
-            An object to keep for as long as anybody has the Context or an answer of it.
-        attributes : Any
-            Further attributes, by name.
-        """
-        ours = cls.__new__(cls)
-        queryable = handed_out_queryable(made, ledger, alive)
-        vars(ours).update(vars(made), queryable=queryable, ledger=ledger, **attributes)
-        return ours
 
     @classmethod
     def opened(
@@ -133,8 +98,11 @@ class CheckedContext(Unchanging, Context):
         check_identifier(metric, columns, attributes.get("left_out", {}))
         if check is not None:
             check(metric)
-        made = Context.compositor(data, **checked, domain=domain, margins=margins)
-        return cls.over(made, ledger, alive, **attributes)
+        plain = Context.compositor(data, **checked, domain=domain, margins=margins)
+        context = cls.__new__(cls)
+        queryable = handed_out_queryable(plain, ledger, alive)
+        vars(context).update(vars(plain), queryable=queryable, ledger=ledger, **attributes)
+        return context
 
     @staticmethod
     def checked(arguments: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, Any]:
@@ -150,7 +118,9 @@ class CheckedContext(Unchanging, Context):
                 f"ledger={told(ledger)}: must be a Ledger, as in"
                 " ob.Ledger('budget.ledger', epsilon=3)."
             )
-        return opening_arguments(**arguments)
+        unit, loss = _as_unit(arguments["privacy_unit"]), _as_loss(arguments["privacy_loss"])
+        _check_split(arguments["split_evenly_over"], arguments["split_by_weights"])
+        return {**arguments, "privacy_unit": unit, "privacy_loss": loss}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError(
@@ -173,8 +143,8 @@ class CheckedContext(Unchanging, Context):
             For a loss that buys nothing, and where the budget is spent.
         """
         if self.d_mids is None:
-            given = {name: value for name, value in kwargs.items() if value is not None}
-            kwargs = {name: _at_least_0(value, name) for name, value in given.items()}
+            losses = {name: value for name, value in kwargs.items() if value is not None}
+            kwargs = {name: as_loss(value, name) for name, value in losses.items()}
         elif kwargs:
             raise ValueError(
                 f"query: takes no {', '.join(kwargs)}, because the Context divides its budget"
@@ -183,12 +153,12 @@ class CheckedContext(Unchanging, Context):
             )
         elif not self.d_mids:
             number = len(self.d_mids_consumed)
-            queries = f"{number} {'query' if number == 1 else 'queries'}"
             raise ValueError(
-                f"query: the budget of the Context, which was divided for {queries}"
-                f" ({_listed(self.d_mids_consumed)}), is spent; no further query is possible."
-                " Keep the releases that were made, or divide the next Context's budget by more"
-                f" queries, as in split_evenly_over={number + 1}."
+                f"query: the budget of the Context, which was divided for {number}"
+                f" {'query' if number == 1 else 'queries'}"
+                f" ({shortly(self.d_mids_consumed[:3], number)}), is spent; no further query is"
+                " possible. Keep the releases that were made, or divide the next Context's budget"
+                f" by more queries, as in split_evenly_over={number + 1}."
             )
         return super().query(**kwargs)
 
@@ -282,18 +252,18 @@ def context(
     CheckedContext.checked(arguments, ledger)  # before the frame is looked at
     if margins is not None and not _is_sequence_of(Margin, margins):
         raise TypeError(f"margins={told(margins)}: must be a sequence of dp.polars.Margin.")
-    found = _frame(data, labels, sheet, glob)
-    schema, domains, left_out = found.frame.collect_schema(), {}, dict(found.left_out)
+    source = _frame(data, labels, sheet, glob)
+    frame, domains, left_out = source.frame, {}, dict(source.left_out)
+    schema = frame.collect_schema()
     for name, dtype in schema.items():
         try:
             domains[name] = domain_of_column(name, dtype)
         except (OpenDPException, ValueError):
-            of = kind_of(dtype).type
+            kind = kind_of(dtype).type
             left_out[name] = (
-                f"has type {of}, for which OpenDP has no domain, so it is left out of the Context."
-                f" {how_to_cast(of, name, 'in the frame')}"
+                f"has type {kind}, for which OpenDP has no domain, so it is left out of the"
+                f" Context. {how_to_cast(kind, name, 'in the frame')}"
             )
-    frame = found.frame
     if len(domains) < len(schema):
         frame = frame.select(column_named(name) for name in domains)
     return CheckedContext.opened(
@@ -303,79 +273,55 @@ def context(
         arguments,
         margins=margins,
         ledger=ledger,
-        alive=found.file,
+        alive=source.file,
         left_out=MappingProxyType(left_out),
     )
 
 
-def _frame(given: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
+def _frame(data: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
     """The frame, or that of a file."""
-    if isinstance(given, (str, PathLike)):
-        if not isinstance(labels, (bool, str, PathLike)):
-            raise TypeError(
-                f"labels={told(labels)}: must be True, False, or the path of a catalogue of SAS."
-            )
-        if not isinstance(sheet, str | None):
-            raise TypeError(f"sheet={told(sheet)}: must be the name of a sheet, or None.")
-        if not isinstance(glob, bool):
-            raise TypeError(f"glob={told(glob)}: must be True or False.")
-        return scanned(_read(Path(given), labels, sheet, glob))
-    for name, value in (("labels", labels or None), ("sheet", sheet), ("glob", glob or None)):
-        if value is not None:
-            raise ValueError(f"{name}={told(value)}: is for files; leave it out for a frame.")
-    return scanned(given)
+    options = {"labels": labels, "sheet": sheet, "glob": glob}
+    if not isinstance(data, (str, PathLike)):
+        _check_unused(options, dict.fromkeys(options, "is for files; leave it out for a frame."))
+        return scanned(data)
+    for name, kind, constraint in (
+        ("labels", bool | str | PathLike, "True, False, or the path of a catalogue of SAS"),
+        ("sheet", str | None, "the name of a sheet, or None"),
+        ("glob", bool, "True or False"),
+    ):
+        if not isinstance(options[name], kind):
+            raise TypeError(f"{name}={told(options[name])}: must be {constraint}.")
+    return scanned(_read(Path(data), labels, sheet, glob))
+
+
+def _check_unused(options: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
+    """Raise `ValueError` for the first option that is given, with the reason why it must not be."""
+    for name, reason in reasons.items():
+        if options[name]:
+            raise ValueError(f"{name}={told(options[name])}: {reason}")
 
 
 def _read(path: Path, labels: Any, sheet: Any, glob: Any) -> Any:
     """The frame of a file: of Parquet and Arrow here, of others by the package that reads them."""
     if glob or path.is_dir() or path.suffix.lower() in KINDS:
-        for name, value, others in (
-            ("labels", labels or None, "SPSS, Stata and SAS"),
-            ("sheet", sheet, "workbooks"),
-        ):
-            if value is not None:
-                raise ValueError(
-                    f"{name}={told(value)}: is for {others}, and {path.name} is a file of Parquet"
-                    " or Arrow; leave it out."
-                )
+        wrong = f"and {path.name} is a file of Parquet or Arrow; leave it out."
+        reasons = {
+            "labels": f"is for SPSS, Stata and SAS, {wrong}",
+            "sheet": f"is for workbooks, {wrong}",
+        }
+        _check_unused({"labels": labels, "sheet": sheet}, reasons)
         return scan_files(path, glob=glob)
     readers = entry_points(group="opendp_bayes.files")
-    if not readers:
-        raise ValueError(
-            f"data={told(str(path))}: is no file of Parquet or Arrow; others are read by a package"
-            " of its own: pip install opendp-bayes-office."
+    if len(readers) != 1:
+        names = ", ".join(sorted(reader.value for reader in readers))
+        remedy = (
+            f"{len(readers)} packages read others ({names}); uninstall all but one."
+            if names
+            else "others are read by a package of its own: pip install opendp-bayes-office."
         )
-    if len(readers) > 1:
-        raise ValueError(
-            f"data={told(str(path))}: {len(readers)} packages read files"
-            f" ({', '.join(sorted(reader.value for reader in readers))}); uninstall all but one."
-        )
+        raise ValueError(f"data={told(str(path))}: is no file of Parquet or Arrow; {remedy}")
     (reader,) = readers
     return reader.load()(path, labels=labels, sheet=sheet)
-
-
-def opening_arguments(
-    privacy_unit: tuple[Metric, Any],
-    privacy_loss: tuple[Measure, Any],
-    split_evenly_over: int | None,
-    split_by_weights: Sequence[float] | None,
-) -> dict[str, Any]:
-    """Check the arguments of `context` other than its frame, and return them by name, as
-    `dp.Context.compositor` takes them.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For what is no privacy unit, no loss or no split.
-    """
-    unit, loss = _as_unit(privacy_unit), _as_loss(privacy_loss)
-    _check_split(split_evenly_over, split_by_weights)
-    return {
-        "privacy_unit": unit,
-        "privacy_loss": loss,
-        "split_evenly_over": split_evenly_over,
-        "split_by_weights": split_by_weights,
-    }
 
 
 def check_identifier(
@@ -411,14 +357,10 @@ def _check_by_name(key: Any, name: str) -> None:
 def _as_unit(given: Any) -> tuple[Metric, Any]:
     """The unit, if it is at least one row or identifier."""
     metric, distance = _as_pair(given, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
-    if inner in (change_one_distance(), hamming_distance()) or isinstance(
-        inner, ChangeOneIdDistance
-    ):
+    kind = kind_of_unit(metric)
+    if kind == "changes":
         return metric, _as_rows(distance, "changes")
-    if inner not in (symmetric_distance(), insert_delete_distance()) and not isinstance(
-        inner, SymmetricIdDistance
-    ):
+    if kind is None:
         raise ValueError(
             f"privacy_unit={metric}: must be dp.unit_of(contributions=...) or"
             " dp.unit_of(changes=...)."
@@ -447,8 +389,7 @@ def _as_loss(given: Any) -> tuple[Measure, Any]:
     measure, loss = _as_pair(given, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
     name = name_of(measure)
     if name.startswith("Approximate"):
-        value, delta = as_positive(loss[0], MEASURES[name]), _at_least_0(loss[1], "delta", 1.0)
-        return measure, (value, delta)
+        return measure, (as_positive(loss[0], MEASURES[name]), as_delta(loss[1]))
     if name in MEASURES and name != SMOOTHED:
         return measure, as_positive(loss, MEASURES[name])
     raise ValueError(
@@ -457,23 +398,7 @@ def _as_loss(given: Any) -> tuple[Measure, Any]:
     )
 
 
-def _at_least_0(value: Any, name: str, below: float = math.inf) -> float:
-    """Check a number from 0 on: OpenDP's own queries for public facts take a loss of 0."""
-    if type(value) in (int, float) and value == 0:
-        return 0.0
-    if not (isinstance(value, (int, float)) and (math.isnan(value) or value < 0)):
-        number = as_positive(value, name)
-        if number < below:
-            return number
-    limit = "finite" if below == math.inf else f"less than {below:g}"
-    raise ValueError(f"{name}={value!r}: must be at least 0 and {limit}.")
-
-
 def _check_split(evenly: Any, weights: Any) -> None:
-    if evenly is not None and weights is not None:
-        raise ValueError(
-            "split_evenly_over, split_by_weights: both are given; give one, or neither."
-        )
     if evenly is not None:
         as_size(evenly, "split_evenly_over", "queries")
     if weights is not None:
@@ -495,7 +420,3 @@ def _as_pair(given: Any, name: str, example: str, kind: type) -> tuple[Any, Any]
     if not is_pair:
         raise TypeError(f"{name}={told(given)}: must be what OpenDP makes, as in {example}.")
     return given[0], given[1]
-
-
-def _listed(losses: Sequence[Any]) -> str:
-    return ", ".join(map(str, losses[:3])) + (", ..." if len(losses) > 3 else "")

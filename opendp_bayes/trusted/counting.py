@@ -1,6 +1,7 @@
 """Count data in cells, whatever holds the data, and for several questions at once."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -25,9 +26,8 @@ from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import ContractError, guarded, guarded_map
 from opendp_bayes.trusted.bounds import Bounds
-from opendp_bayes.trusted.budget import identifier_of
+from opendp_bayes.trusted.budget import CHANGES, identifier_of
 from opendp_bayes.trusted.cells import Axis, Cells, counted
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kinds import (
     VALUES,
     ColumnKind,
@@ -42,12 +42,13 @@ from opendp_bayes.trusted.truncation import Truncation
 def make_counts_of_cells(
     domain: Domain,
     metric: Metric,
-    cells: Cells,
+    several: Sequence[Cells],
     limits: Truncation,
     made_by: str,
     kept: frozenset[str] = frozenset(),
-) -> Transformation:
-    """The transformation from a frame to the counts of cells. `kept` are columns that are what they
+) -> tuple[Transformation, list[Transformation]]:
+    """Count the cells of several questions in one pass: the transformation from a frame to the
+    counts of all, and those from there to the counts of each. `kept` are columns that are what they
     were where Bounds name them; other Bounds by columns limit the number of records alone.
 
     Raises
@@ -55,12 +56,12 @@ def make_counts_of_cells(
     ValueError, TypeError
         For cells that do not fit the space of the frame.
     """
-    known = _kinds_for([cells], domain, metric)
+    kinds = KindsOfFrame(domain)
 
-    def count(frame: pl.LazyFrame) -> Integers:
-        return counted([cells], frame, known.types, limits)[0]
+    def count(frame: pl.LazyFrame) -> list[Integers]:
+        return counted(several, frame, kinds.types, limits)
 
-    return _counting(domain, metric, cells, known, count, made_by, kept)
+    return _counting(domain, metric, several, kinds, count, made_by, kept)
 
 
 def make_counts_of_groups(
@@ -79,12 +80,12 @@ def make_counts_of_groups(
     ValueError, TypeError
         For cells that do not fit the space of the data.
     """
-    _check_fit(cells, domain, metric, kinds)
 
-    def count(data: Any) -> Integers:
-        return cells.counts(groups(data, cells.axes))
+    def count(data: Any) -> list[Integers]:
+        return [cells.counts(groups(data, cells.axes))]
 
-    return _counting(domain, metric, cells, kinds, count, made_by)
+    together, (counts,) = _counting(domain, metric, [cells], kinds, count, made_by, frozenset())
+    return together >> counts
 
 
 def make_counts_of_vector(
@@ -105,28 +106,9 @@ def make_counts_of_vector(
     return make_counts_of_groups(domain, metric, cells, kinds_of_vector(domain), groups, made_by)
 
 
-def _kinds_for(several: Sequence[Cells], domain: Domain, metric: Metric) -> KindsOfFrame:
-    """The columns of a frame, which cells of several questions fit."""
-    known = KindsOfFrame(domain)
-    for cells in several:
-        _check_fit(cells, domain, metric, known)
-    return known
-
-
-def _check_fit(
-    cells: Cells, domain: Domain, metric: Metric, kinds: Mapping[str, ColumnKind]
-) -> None:
-    """Raise `ValueError` unless the data have the columns of the cells, and their number of records
-    is public where that of the cells is. Otherwise a record more would fail instead of being
-    counted.
-    """
-    cells.check_kinds(kinds)
-    checked_size(cells.space.size, domain, metric)
-
-
 def _is_size_public(domain: Domain, metric: Metric) -> bool:
     """True if neighbours have the same number of records, or a margin says that it is public."""
-    if metric in (change_one_distance(), hamming_distance()):
+    if metric in CHANGES:
         return True
     if isinstance(domain, VectorDomain):
         return domain.size is not None
@@ -136,32 +118,68 @@ def _is_size_public(domain: Domain, metric: Metric) -> bool:
 def _counting(
     domain: Domain,
     metric: Metric,
-    cells: Cells,
+    several: Sequence[Cells],
     kinds: Mapping[str, ColumnKind],
-    count: Callable[[Any], Integers],
+    count: Callable[[Any], list[Integers]],
     made_by: str,
-    kept: frozenset[str] = frozenset(),
-) -> Transformation:
-    """Make the transformation to counts by a function that counts each row once, in one of the
-    cells that its own values decide, with its stability map (`docs/research/proofs.md`, "Counts").
+    kept: frozenset[str],
+) -> tuple[Transformation, list[Transformation]]:
+    """Make the transformation to the counts of several questions by a function that counts each row
+    once for each, in one of the cells that its own values decide; and those from there, with the
+    stability map of each (`docs/research/proofs.md`, "Counts").
 
-    Raises `ValueError` for a metric that does not bound a number of records.
+    Raises `ValueError` for a metric that does not bound a number of records. The data must have the
+    columns of the cells, and a public number of records where that of the cells is public.
+    Otherwise a record more would fail instead of being counted.
     """
-    space, check = cells.space, counted_distance(domain, metric)
-    changes = metric in (change_one_distance(), hamming_distance())
+    for cells in several:
+        cells.check_kinds(kinds)
+        checked_size(cells.space.size, domain, metric)
+    space = CountsOfSeveral(tuple(cells.space for cells in several))
 
-    def function(frame: Any) -> Integers:
-        with interruptible():
-            counts = count(frame)
-        return space.counts(counts)
+    def function(data: Any) -> tuple[Integers, ...]:
+        pairs = zip(space.spaces, count(data), strict=True)
+        return tuple(one.counts(counts) for one, counts in pairs)
 
-    def stability_map(d_in: Any) -> int | Distance:
-        bounds = check(d_in)
-        return bounds.records if changes else bounds.distance(cells, kinds, kept).stated
-
-    return make_user_transformation(
+    together = make_user_transformation(
         domain,
         metric,
+        space.domain,
+        space.metric,
+        guarded(function, f"{made_by}: counting"),
+        guarded_map(counted_distance(domain, metric), made_by),
+    )
+    make = partial(_make_one_of, space, metric, kinds=kinds, made_by=made_by, kept=kept)
+    return together, [make(at, cells) for at, cells in enumerate(several)]
+
+
+def _make_one_of(
+    several: CountsOfSeveral,
+    metric: Metric,
+    at: int,
+    cells: Cells,
+    *,
+    kinds: Mapping[str, ColumnKind],
+    made_by: str,
+    kept: frozenset[str],
+) -> Transformation:
+    """The transformation from the counts of several questions of data in a metric to those of
+    one.
+    """
+    space = several.spaces[at]
+
+    def function(value: Any) -> Integers:
+        if not isinstance(value, tuple) or len(value) != len(several.spaces):
+            raise ContractError(f"the input must hold counts of {len(several.spaces)} questions.")
+        return space.counts(value[at])
+
+    def stability_map(d_in: Any) -> int | Distance:
+        bounds = Bounds.of(d_in)
+        return bounds.records if metric in CHANGES else bounds.distance(cells, kinds, kept).stated
+
+    return make_user_transformation(
+        several.domain,
+        several.metric,
         space.domain,
         space.metric,
         guarded(function, f"{made_by}: counting"),
@@ -218,78 +236,3 @@ def checked_size(size: int | None, domain: Domain, metric: Metric) -> int | None
             " that knowledge: a filter or a select does, so pick the column with column= instead."
         )
     return size
-
-
-# --- Several questions of one frame, which crosses from OpenDP into Python once
-
-
-def in_one_pass(
-    domain: Domain,
-    metric: Metric,
-    cells: Sequence[Cells],
-    limits: Truncation,
-    kept: frozenset[str],
-) -> tuple[Transformation, list[Transformation]]:
-    """Count several cells of one frame: the transformation to the counts of all, and those from
-    there to the counts of each. `kept` are columns as in `make_counts_of_cells`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For cells that do not fit the space of the frame.
-    """
-    known = _kinds_for(cells, domain, metric)
-    several = CountsOfSeveral(tuple(each.space for each in cells))
-    together = _make_counts_of_several(domain, metric, cells, known.types, limits, several)
-    each = [_make_one_of(several, at, of, known, kept) for at, of in enumerate(cells)]
-    return together, each
-
-
-def _make_counts_of_several(
-    domain: Domain,
-    metric: Metric,
-    cells: Sequence[Cells],
-    types: pl.Schema,
-    limits: Truncation,
-    several: CountsOfSeveral,
-) -> Transformation:
-    if metric != frame_distance(symmetric_distance()):
-        raise ValueError(f"input_metric={metric}: must be frame_distance(symmetric_distance()).")
-
-    def function(frame: pl.LazyFrame) -> tuple[Integers, ...]:
-        with interruptible():
-            counts = counted(cells, frame, types, limits)
-        return tuple(each.space.counts(one) for each, one in zip(cells, counts, strict=True))
-
-    return make_user_transformation(
-        domain,
-        metric,
-        several.domain,
-        several.metric,
-        guarded(function, "survey: counting"),
-        guarded_map(Bounds.of, "survey"),
-    )
-
-
-def _make_one_of(
-    several: CountsOfSeveral,
-    at: int,
-    cells: Cells,
-    kinds: Mapping[str, ColumnKind],
-    kept: frozenset[str],
-) -> Transformation:
-    space = several.spaces[at]
-
-    def function(value: Any) -> Integers:
-        if not isinstance(value, tuple) or len(value) != len(several.spaces):
-            raise ContractError(f"the input must hold counts of {len(several.spaces)} questions.")
-        return space.counts(value[at])
-
-    return make_user_transformation(
-        several.domain,
-        several.metric,
-        space.domain,
-        space.metric,
-        guarded(function, "survey: counting"),
-        guarded_map(lambda d_in: Bounds.of(d_in).distance(cells, kinds, kept).stated, "survey"),
-    )

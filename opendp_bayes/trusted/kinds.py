@@ -82,11 +82,6 @@ def is_pattern(name: str) -> bool:
     return name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
-def kinds_in(frame: pl.LazyFrame) -> dict[str, ColumnKind]:
-    """Describe the columns of a frame, any of which may hold nulls."""
-    return {name: kind_of(dtype) for name, dtype in frame.collect_schema().items()}
-
-
 class KindsOfFrame(Mapping[str, ColumnKind]):
     """Descriptions of the columns of a `LazyFrameDomain`, made when they are asked for: a type may
     have very many labels. `types` are those that the domain gives the columns.

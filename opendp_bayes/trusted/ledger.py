@@ -18,7 +18,7 @@ from typing import Any, get_args
 from opendp.mod import Metric
 
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import as_positive
+from opendp_bayes.mathematics.validation import as_delta, as_positive
 from opendp_bayes.trusted.account import (
     Account,
     Entry,
@@ -124,13 +124,13 @@ class Ledger(Unchanging):
     ) -> None:
         mine = vars(self)
         mine.update(path=Path(path).resolve(), note=as_name(note, "note") if note else "")
-        given = None if dataset is None else as_name(dataset, "dataset")
+        name = None if dataset is None else as_name(dataset, "dataset")
         total, words = _as_total(epsilon, rho, delta), "" if unit is None else _as_words(unit)
         with _transaction(self.path, write=total is not None, new=total is not None) as database:
             accounts = _accounts(database)
-            mine["dataset"] = found = given or self._only(accounts)
-            if total is not None and found not in accounts:
-                mine["dataset"] = found or as_name(self.path.stem, "dataset")
+            name = name or self._only(accounts) or as_name(self.path.stem, "dataset")
+            mine["dataset"] = name
+            if total is not None and name not in accounts:
                 self._enter(database, Entry(_now(), "total", total, words))
                 return
             account = self._account(accounts)
@@ -189,10 +189,6 @@ class Ledger(Unchanging):
                     f" {self.dataset!r} in it."
                 )
             self._enter(database, Entry(_now(), "total", total))
-
-    def check(self, loss: Loss, unit: str) -> None:
-        """Raise `LedgerError` where a release of this loss would be refused now."""
-        self.account.check(loss, unit)
 
     @contextmanager
     def entered(self, loss: Loss, unit: str, *, dry: bool = False) -> Iterator[Intent]:
@@ -304,25 +300,28 @@ def _transaction(
 
 def _check(database: sqlite3.Connection) -> None:
     """Raise for a database that is no ledger, has another version or is damaged."""
-    if _one(database, "pragma application_id") != _APPLICATION:
-        raise _UnusableFileError(_NO_LEDGER)
-    if (version := _one(database, "pragma user_version")) != _VERSION:
-        raise _UnusableFileError(
-            f"is of version {version} of the format, and this package reads version {_VERSION}. Use"
-            " the package version that wrote it, or a newer one."
-        )
-    if (problem := _one(database, "pragma quick_check(1)")) != "ok":
-        raise _UnusableFileError(_damaged(problem))
+    for pragma, wanted, problem in (
+        ("application_id", _APPLICATION, _NO_LEDGER),
+        ("user_version", _VERSION, _OTHER_VERSION),
+        ("quick_check(1)", "ok", _DAMAGED),
+    ):
+        if (value := _one(database, f"pragma {pragma}")) != wanted:
+            raise _UnusableFileError(problem.format(value))
 
 
 _NO_LEDGER = "is no ledger; name a file that ob.Ledger or `opendp-bayes ledger` made."
 _START_ANEW = (
     "Make a new one under another name, with a total that is surely left of the one before."
 )
+_DAMAGED = f"is damaged ({{}}); nobody knows what was spent. {_START_ANEW}"
+_OTHER_VERSION = (
+    f"is of version {{}} of the format, and this package reads version {_VERSION}. Use the package"
+    " version that wrote it, or a newer one."
+)
 
 
 class _UnusableFileError(Exception):
-    """What is wrong with a file, without its name."""
+    """A fault of a file, without its name."""
 
 
 @contextmanager
@@ -337,24 +336,11 @@ def _errors(path: Path) -> Iterator[None]:
         problem = _unusable(error.strerror)
         if path.parent.exists():
             problem += " A ledger is made by giving it a total, as in epsilon=3.0."
-    except OSError as error:
-        problem = _unusable(error.strerror)
-    except sqlite3.OperationalError as error:
-        problem = _unusable(str(error))
+    except (OSError, sqlite3.OperationalError) as error:
+        problem = _unusable(getattr(error, "strerror", None) or str(error))
     except sqlite3.Error as error:
-        problem = _damaged(str(error))
-        if str(error) == _NO_DATABASE:
-            with path.open("rb") as file:
-                is_text = file.read(10) == b'{"ledger":'
-            problem = _OF_LINES if is_text else _NO_LEDGER
+        problem = _NO_LEDGER if str(error) == _NO_DATABASE else _DAMAGED.format(error)
     raise LedgerError(f"ledger {path}: {problem}")
-
-
-_OF_LINES = f"is a text with a line for each entry, which no version reads any more. {_START_ANEW}"
-
-
-def _damaged(problem: str) -> str:
-    return f"is damaged ({problem}); nobody knows what was spent. {_START_ANEW}"
 
 
 def _unusable(reason: str | None) -> str:
@@ -395,14 +381,20 @@ def _entry(row: list[Any]) -> Entry:
 
 def _check_entry(known: list[Entry], entry: Entry) -> None:
     """Raise `ValueError` for an entry that does not go with those before it."""
-    if not known and entry.state != "total":
-        raise ValueError("is about a data set that has no total")
     kind = (known or [entry])[0].loss.kind
     unit = next((earlier.unit for earlier in known if earlier.unit), entry.unit)
-    if entry.loss.within(kind) is None or (entry.state == "total" and entry.loss.kind != kind):
-        raise ValueError(f"is in {entry.loss.kind} on a data set that is kept in {kind}")
-    if entry.unit != unit and (entry.is_paid or entry.unit):
-        raise ValueError(f"goes by the unit {entry.unit}, after {unit}")
+    is_total = entry.state == "total"
+    in_kind = entry.loss.kind == kind if is_total else entry.loss.within(kind) is not None
+    for fits, problem in (
+        (known or is_total, "is about a data set that has no total"),
+        (in_kind, f"is in {entry.loss.kind} on a data set that is kept in {kind}"),
+        (
+            entry.unit == unit or not (entry.is_paid or entry.unit),
+            f"goes by the unit {entry.unit}, after {unit}",
+        ),
+    ):
+        if not fits:
+            raise ValueError(problem)
 
 
 def _texts(loss: Loss) -> list[str]:
@@ -426,9 +418,7 @@ def _as_total(epsilon: Any, rho: Any, delta: Any) -> Loss | None:
         raise ValueError("epsilon, rho: both are given; give the total in one of them.")
     kind: Kind = "epsilon" if rho is None else "rho"
     value = as_positive(epsilon if rho is None else rho, kind)
-    if delta is not None and not (type(delta) in (int, float) and 0 <= delta < 1):
-        raise ValueError(f"delta={delta!r}: must be a number, at least 0 and below 1.")
-    return Loss.of(kind, value, float(delta or 0))
+    return Loss.of(kind, value, 0.0 if delta is None else as_delta(delta) + 0.0)  # no -0.0
 
 
 def _as_words(unit: Any) -> str:

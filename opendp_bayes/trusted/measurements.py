@@ -9,7 +9,6 @@ from time import monotonic_ns, sleep
 from typing import Any, SupportsIndex, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian, make_laplace, make_noisy_max, make_user_measurement
 from opendp.measures import (
@@ -43,7 +42,6 @@ from opendp_bayes.trusted.boundary import (
     require_features,
 )
 from opendp_bayes.trusted.budget import SMOOTHED, WITH_DELTA, loss_in, name_of
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
 # --- Draws
@@ -70,51 +68,6 @@ def drawer(setting: Setting) -> Drawer:
         return _checked(drawn, not is_lawful(mechanism), draws, prior.size)
 
     return draw
-
-
-def measured_sampler(
-    mechanism: Mechanism, *, size: int | None, prior: ArrayLike
-) -> Callable[[ArrayLike, ArrayLike, int], Integers]:
-    """Return the sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
-
-    The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
-    returns these, shape `(draws, k)`.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        A mechanism value.
-    size : int or None
-        The public number of records, or None where it is private.
-    prior : array_like
-        The prior concentration, shape `(k,)`.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments that are not valid or do not fit the mechanism.
-    ValueError
-        Without the OpenDP features that a measurement needs.
-
-    Examples
-    --------
-    >>> from opendp_bayes import LaplaceParameters
-    >>> from opendp_bayes.measurements import measured_sampler
-    >>> from opendp_bayes_research import audit
-    >>> mechanism, setting = LaplaceParameters(2.0), {"size": 10, "prior": [1.0, 1.0]}
-    >>> sampler = measured_sampler(mechanism, **setting)
-    >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed
-    True
-    """
-    require_features("measured_sampler")
-    setting = Setting.of(mechanism, size, prior)
-    draw = drawer(setting)
-
-    def sample(counts: ArrayLike, prior: ArrayLike, draws: int) -> Integers:
-        drawn = draw(np.asarray(counts, dtype=np.int64), draws)
-        return setting.projected(drawn)
-
-    return sample
 
 
 def _added(law: AdditiveNoise) -> Drawer:
@@ -205,9 +158,7 @@ def make_measurement(
     arguments are those of `make_mechanism`.
     """
     require_features("make_mechanism")
-    space = descriptor_of(
-        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
-    )
+    space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
     space.check_metric(input_metric)
     setting = Setting.of(mechanism, space.size, space.prior)
     _check_frozen(setting.mechanism)
@@ -229,9 +180,8 @@ def measurement_of(
     loss = _losses(setting, delta, accounting)
     name = type(setting.mechanism).__name__
     smoothed = name_of(output_measure) == SMOOTHED
-    with interruptible():
-        privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
-        guarantee = PrivacyGuarantee(setting.size, 1, loss(1), name_of(output_measure))
+    privacy_map = checked_map(lambda d_in: measured(loss(d_in)), name)
+    guarantee = PrivacyGuarantee(setting.size, 1, loss(1), name_of(output_measure))
     if not smoothed:
         _check_has_loss(name, guarantee.loss, output_measure)
 
@@ -358,7 +308,7 @@ def _curve(setting: Setting, d_in: SupportsIndex, accounting: Accounting) -> Any
 
 
 def restated(drawn: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str) -> P:
-    """What a measurement drew, which promises for one record, with the promise to one privacy unit.
+    """The draw of a measurement, which promises for one record, with the promise to one unit.
 
     `loss` is that of the unit at its `distance`. `truncated` says whether its rows were limited,
     and `kept` by which rule.

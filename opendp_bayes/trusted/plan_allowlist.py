@@ -213,10 +213,6 @@ REFUSED = {
         "is not one whole number, so that OpenDP may count fewer rows than polars keeps",
         "Pass one, as in `truncate_per_group(2)`",
     ),
-    "seed": (
-        "draws the same places every time, and which rows are there may depend on all",
-        "Leave the seed out, as `keep='sample'` does",
-    ),
     "keys": (
         "numbers rows of other identifiers too, in polars 1.36",
         "Sort by one column, computed from them where several decide",

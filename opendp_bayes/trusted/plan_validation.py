@@ -7,7 +7,7 @@ polars writes a plan as JSON, which names every step, expression and argument, a
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,25 +20,26 @@ from opendp_bayes.trusted.plan_values import (
     Rows,
     Value,
     columns_of,
+    constants,
     current_value,
     expressions,
     fields,
     function_of,
+    is_literal,
     named,
     value_among,
     value_of,
 )
+from opendp_bayes.trusted.truncation import Order, RowLimit
 
 #: Levels of objects and lists of a plan that is looked at, which takes some calls for each.
 _MOST_LEVELS = 220
-#: Comparisons of a limit: on which side the number of a row stands, and on which the limit.
-LIMITING = {"Lt": ("left", "right"), "LtEq": ("left", "right")}
-LIMITING |= {"Gt": ("right", "left"), "GtEq": ("right", "left")}
 
 
-def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> None:
-    """Raise `ValueError` for a plan in which anything may depend on other rows than its own, apart
-    from limits on the rows of an identifier.
+def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> Rows:
+    """Look at a plan, and say what is known of the rows after it. Raises `ValueError` where
+    anything in it may depend on other rows than its own, apart from limits on the rows of an
+    identifier.
 
     Parameters
     ----------
@@ -53,29 +54,9 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> No
     exprs = [pl.col(key) if isinstance(key, str) else key for key in keys]
     bounded = frozenset(name for expr in exprs for name in expr.meta.root_names())
     try:
-        _rows(written(plan), source, bounded)
+        return _rows(written(plan), source, bounded)
     except RefusedError as error:
         raise ValueError(f"query: {error} docs/guarantee.md lists what is accepted.") from None
-
-
-def is_kept(name: str, plan: pl.LazyFrame, source: pl.LazyFrame) -> bool:
-    """True if a column of the source is surely what it was after a plan that `check_plan` has
-    passed: no step computes it anew.
-    """
-    try:
-        rows = _rows(written(plan), source, frozenset({name}))
-    except RefusedError:  # a later step limits groups of the column, which was computed anew
-        return False
-    return name in rows.bounded - rows.stale
-
-
-def steps_of(node: Any) -> Iterator[tuple[str, Any]]:
-    """The steps of a plan that `check_plan` has passed, the last one first."""
-    step, body = named(node)
-    while step != "DataFrameScan":
-        if step != "IR":
-            yield step, body
-        step, body = named(body["dsl"] if step == "IR" else body["input"])
 
 
 def _schema(source: pl.LazyFrame) -> Any:
@@ -155,11 +136,11 @@ def _rows(node: Any, source: pl.LazyFrame, bounded: frozenset[str]) -> Rows:
 
 def _filter(rows: Rows, body: Any) -> Rows:
     _, predicate = fields(body, "input predicate")
-    limited = _limited(rows, predicate)
-    if limited is None:
+    limit = _limit(rows, predicate)
+    if limit is None:
         value_among(rows, predicate, ("Boolean",), "a condition")
         return rows
-    return replace(rows, bounded=rows.bounded | limited)
+    return replace(rows, bounded=rows.bounded | limit.columns, limits=(*rows.limits, limit))
 
 
 def _with_columns(rows: Rows, body: Any) -> Rows:
@@ -178,88 +159,85 @@ def _select(rows: Rows, body: Any) -> Rows:
 
 def _made_of(rows: Rows, exprs: Any, values: list[Value], frame: pl.LazyFrame) -> Rows:
     pairs = zip(exprs, values, strict=True)
-    anew = {value.name for expr, value in pairs if expr != {"Column": value.name}}
-    return Rows(frame, rows.bounded, rows.stale | (rows.bounded & anew))
+    computed = {value.name for expr, value in pairs if expr != {"Column": value.name}}
+    return replace(
+        rows,
+        frame=frame,
+        stale=rows.stale | (rows.bounded & computed),
+        computed=rows.computed | computed,
+    )
 
 
-def _limited(rows: Rows, node: Any) -> frozenset[str] | None:
-    """The columns by whose groups a predicate limits the rows of an identifier; None for another
-    predicate. OpenDP checks that `over` names the identifier.
+def _limit(rows: Rows, node: Any) -> RowLimit | None:
+    """The limit on the rows of an identifier that a predicate is, as OpenDP writes it; None for
+    another predicate. OpenDP checks that `over` names the identifier.
     """
-    kind, body = named(node)
-    if kind == "Function" and body["function"] == {"Boolean": "AllHorizontal"}:
-        return _all([_limited(rows, part) for part in body["input"]])
-    if kind != "BinaryExpr":
+    if named(node)[0] != "BinaryExpr":
         return None
-    if body["op"] == "And":
-        return _all([_limited(rows, body[side]) for side in ("left", "right")])
-    window, limit = (body[side] for side in LIMITING.get(body["op"], ("left", "right")))
-    if body["op"] not in LIMITING or named(window)[0] != "Over":
+    window, operator, most = fields(node["BinaryExpr"], "left op right")
+    if named(window)[0] != "Over" or operator != "Lt":
         return None
-    function, by, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
-    if order is not None or mapping != "GroupsToRows" or columns_of(limit):
+    numbers, keys, order, mapping = fields(window["Over"], "function partition_by order_by mapping")
+    if order is not None or mapping != "GroupsToRows":
         raise RefusedError("Over")
-    _check_whole(limit)
-    for key in by:
+    for key in keys:
         current_value(rows, key, (*COMPARED, "Categorical"), "truncation by groups")
-    _check_numbers(rows, function)
-    return columns_of([by, function])
+    which, groups = _numbering(rows, numbers)
+    columns = columns_of([keys, numbers])
+    return RowLimit(_whole(most), which, _names(keys), _names(groups), columns)
 
 
-def _check_whole(limit: Any) -> None:
-    """Check that a limit is a whole number: of 1.5 OpenDP counts one row, and polars keeps two."""
-    kind, value = named(limit)
-    if kind == "Literal":
-        kind, value = named(named(value)[1])
-    if not kind.removeprefix("U").startswith("Int"):
-        name = kind if value is None or isinstance(value, dict) else repr(value)
-        raise RefusedError(f"a limit of {name}", "limit")
+def _whole(limit: Any) -> int:
+    """A limit, which is a whole number: of 1.5 OpenDP counts one row, and polars keeps two."""
+    numbers = constants(limit).to_list() if is_literal(limit) else []
+    if [type(number) for number in numbers] != [int]:
+        shown = ", ".join(map(repr, numbers)) or named(limit)[0]
+        raise RefusedError(f"a limit of {shown}", "limit")
+    return int(numbers[0])
 
 
-def _all(parts: list[frozenset[str] | None]) -> frozenset[str] | None:
-    known = [part for part in parts if part is not None]
-    return frozenset().union(*known) if len(known) == len(parts) else None
+def _names(keys: list[Any]) -> tuple[str, ...]:
+    """The columns by name; empty text for one that is computed."""
+    return tuple(body if kind == "Column" else "" for kind, body in map(named, keys))
 
 
-def _check_numbers(rows: Rows, node: Any) -> None:
-    """Check how a limit numbers the rows of an identifier, or its groups.
+def _numbering(rows: Rows, node: Any) -> tuple[Order, list[Any]]:
+    """The order in which a limit numbers the rows of an identifier, or its groups, and the keys of
+    these.
 
-    One change of their order alone: polars 1.36 numbers rows of other identifiers as well when it
-    sorts by several keys, and gives numbers twice when it sorts numbers that were turned around.
+    One change of the order of rows alone: polars 1.36 numbers rows of other identifiers as well
+    when it sorts by several keys, and gives numbers twice when it sorts numbers that were turned
+    around.
     """
-    if node == ROW_NUMBERS:
-        return
-    kind, body = named(node)
-    if kind == "SortBy":
-        inner, by, _ = fields(body, "expr by sort_options")
-        if len(by) != 1:
-            raise RefusedError("sort_by of several columns", "keys")
-        value_among(rows, by[0], COMPARED, "sort_by")
-    elif kind == "Function":
-        (inner,), function = fields(body, "input function")
-        kind, arguments = named(function)
-        if kind == "Rank" and arguments["options"]["method"] == "Dense":
-            _check_key(rows, inner)
-            return
-        if kind == "Random" and arguments["method"] == "Shuffle":
-            if arguments["seed"] is not None:
-                raise RefusedError(f"shuffle(seed={arguments['seed']})", "seed")
-        elif kind != "Reverse":
-            raise RefusedError("Over")
-    else:
-        raise RefusedError("Over")
-    if inner != ROW_NUMBERS:
-        raise RefusedError("Over")
+    for numbers, order in _ORDERS:
+        if node == numbers:
+            return order, []
+    match node:
+        case {"SortBy": body}:
+            numbers, keys, _ = fields(body, "expr by sort_options")
+            if len(keys) != 1:
+                raise RefusedError("sort_by of several columns", "keys")
+            value_among(rows, keys[0], COMPARED, "sort_by")
+            if numbers == ROW_NUMBERS:
+                return "sorted", []
+        case {"Function": {"input": [groups], "function": {"Rank": {"options": options}}}} if (
+            options["method"] == "Dense"
+        ):
+            keys = _group_keys(groups)
+            for key in keys:
+                current_value(rows, key, COMPARED, "truncate_num_groups by groups")
+            if groups != {"Function": {"input": keys, "function": "AsStruct"}}:
+                return "drawn", keys
+            return "last" if options["descending"] else "first", keys
+    raise RefusedError("Over")
 
 
-def _check_key(rows: Rows, node: Any) -> None:
-    """Check the key by which groups are numbered: values of a row, in a struct or a hash of one."""
+def _group_keys(node: Any) -> list[Any]:
+    """The keys by which groups are numbered: values of a row, in a struct or a hash of one."""
     kind, body = named(node)
     if kind == "Function" and named(body["function"])[0] in ("AsStruct", "Hash"):
-        for part in body["input"]:
-            _check_key(rows, part)
-    else:
-        current_value(rows, node, COMPARED, "truncate_num_groups by groups")
+        return [key for part in body["input"] for key in _group_keys(part)]
+    return [node]
 
 
 _STEPS: dict[str, Callable[[Rows, Any], Rows]] = {
@@ -275,3 +253,10 @@ ROW_NUMBERS = {
         "function": {"Range": {"IntRange": {"step": 1, "dtype": {"Literal": "Int64"}}}},
     }
 }
+_SHUFFLE = {"Random": {"method": "Shuffle", "seed": None}}
+#: The numbers of rows, and in which order rows are kept by them.
+_ORDERS: list[tuple[Any, Order]] = [
+    (ROW_NUMBERS, "first"),
+    ({"Function": {"input": [ROW_NUMBERS], "function": "Reverse"}}, "last"),
+    ({"Function": {"input": [ROW_NUMBERS], "function": _SHUFFLE}}, "drawn"),
+]

@@ -24,6 +24,7 @@ from opendp_bayes.trusted.plan_allowlist import (
     REFUSED,
     WRITTEN,
 )
+from opendp_bayes.trusted.truncation import RowLimit
 
 #: Characters of a constant, and of a label to cast to.
 _LONGEST_TEXT = 1000
@@ -64,11 +65,17 @@ class Rows:
         The names of columns by whose groups Bounds were stated.
     stale : frozenset[str]
         Those that were computed anew since, so that these Bounds are not about their groups.
+    computed : frozenset[str]
+        The names of all columns that were computed anew.
+    limits : tuple[RowLimit, ...]
+        The limits on the rows of each identifier, the first one first.
     """
 
     frame: pl.LazyFrame
     bounded: frozenset[str] = frozenset()
     stale: frozenset[str] = frozenset()
+    computed: frozenset[str] = frozenset()
+    limits: tuple[RowLimit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -177,22 +184,21 @@ def _type_of(rows: Rows, node: Any) -> pl.DataType:
     return dtype
 
 
-def _is_literal(node: Any) -> bool:
+def is_literal(node: Any) -> bool:
     return named(node)[0] == "Literal"
 
 
 def _constant(rows: Rows, node: Any) -> Value:
     kind, _ = named(node["Literal"])
     value = Value("literal", _type_of(rows, node), of_rows=False)
-    if kind not in ("Dyn", "Scalar") or value.dtype.is_nested():
-        raise RefusedError("Series")
-    if value.family not in CONSTANTS:
-        raise RefusedError(value.family)
-    _values(node)
+    is_single = kind in ("Dyn", "Scalar") and not value.dtype.is_nested()
+    if not is_single or value.family not in CONSTANTS:
+        raise RefusedError(value.family if is_single else "Series")
+    constants(node)
     return value
 
 
-def _values(node: Any) -> pl.Series:
+def constants(node: Any) -> pl.Series:
     """The values of a constant, or of a list of them."""
     (expr,) = expressions([node])
     values = pl.select(expr).to_series()
@@ -210,16 +216,16 @@ def _check_constant(node: Any, dtype: pl.DataType) -> None:
     """Check that a constant, or each of a list, is null or a value of a type, so that polars never
     fails to make it one.
     """
-    values = _values(node)
-    of, to = (FAMILIES.get(each.base_type()) for each in (values.dtype, dtype))
-    fits = of == to or (of, to) in (("integer", "float"), ("String", "Enum"))
+    values = constants(node)
+    family, wanted = (FAMILIES.get(each.base_type()) for each in (values.dtype, dtype))
+    fits = family == wanted or (family, wanted) in (("integer", "float"), ("String", "Enum"))
     try:
         if fits or values.dtype == pl.Null:
             values.cast(dtype, strict=True)
             return
     except pl.exceptions.PolarsError:
         pass
-    raise RefusedError(f"a constant that is no {to or dtype}", "constant")
+    raise RefusedError(f"a constant that is no {wanted or dtype}", "constant")
 
 
 def _of_two(rows: Rows, node: Any) -> Value:
@@ -234,14 +240,14 @@ def _of_two(rows: Rows, node: Any) -> Value:
     made = Value(first.name, _type_of(rows, node), first.of_rows or second.of_rows)
     if accepted is COMPARISON and {first.family, second.family} <= set(NUMBERS):
         return made
-    if _is_literal(right):
+    if is_literal(right):
         _check_constant(right, first.dtype)
-    elif _is_literal(left):
+    elif is_literal(left):
         _check_constant(left, second.dtype)
     elif first.dtype != second.dtype:
         types = f"{first.dtype.base_type()} and {second.dtype.base_type()}"
         raise RefusedError(f"{shown(op)} of {types}, which are not the same type,", "fails")
-    if accepted is QUOTIENT and (not _is_literal(right) or _values(right).item() < 1):
+    if accepted is QUOTIENT and (not is_literal(right) or constants(right).item() < 1):
         raise RefusedError(f"{shown(op)} by anything but a constant of at least 1", "fails")
     return made
 
@@ -267,14 +273,13 @@ def _of_function(rows: Rows, node: Any) -> Value:
         raise RefusedError(kind)
     first, *constants = inputs
     value = value_among(rows, first, FUNCTIONS[kind].of, shown(kind))
-    if not all(map(_is_literal, constants)):
+    if not all(map(is_literal, constants)):
         raise RefusedError(f"{shown(kind)} by values of rows", "constant")
     made = replace(value, dtype=_type_of(rows, node))
-    if kind == "ReplaceStrict" and made.family not in COMPARED:
-        raise RefusedError(made.family)
+    if made.family not in (("Categorical",) if kind == "Cut" else COMPARED):
+        why = made.family if made.family in REFUSED else ""
+        raise RefusedError(f"{shown(kind)} to {made.family}", why)
     if kind == "Cut":
-        if arguments["include_breaks"]:
-            raise RefusedError("cut with include_breaks", "")
         _check_length(pl.Series(arguments["labels"] or [], dtype=pl.String))
     for at, constant in enumerate(constants):
         _check_constant(constant, made.dtype if at and kind == "ReplaceStrict" else value.dtype)

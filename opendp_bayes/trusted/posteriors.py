@@ -77,40 +77,6 @@ def make_dirichlet_multinomial(
     )
 
 
-def make_beta_binomial(
-    input_domain: Domain, input_metric: Metric, *, prior: Prior
-) -> Transformation:
-    """Update a Beta prior with the counts of two categories, of which the first is the success: the
-    concentration of the posterior, a float64 array of shape `(2,)`.
-
-    Distances are kept (`docs/research/proofs.md`, "Inference").
-
-    Parameters
-    ----------
-    input_domain, input_metric : Domain, Metric
-        The output space of `make_categorical_counts` with two categories.
-    prior : Prior
-        A positive number for both categories, an array of shape `(2,)` with the success first, or a
-        mapping from the labels to numbers, in records.
-
-    Raises
-    ------
-    ValueError
-        If there are not exactly two categories.
-    ValueError, TypeError
-        For a prior that does not fit or an input that is not from `make_categorical_counts`.
-    """
-    require_features("make_beta_binomial")
-    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
-    if space.k != 2:
-        raise ValueError(
-            f"input_domain={input_domain}: has {space.k} categories; must have 2. Use"
-            " make_dirichlet_multinomial."
-        )
-    return make_dirichlet_multinomial(input_domain, input_metric, prior=prior)
-
-
-then_beta_binomial = to_then(make_beta_binomial)
 then_dirichlet_multinomial = to_then(make_dirichlet_multinomial)
 
 
@@ -148,14 +114,20 @@ def make_count_vector(
         For another metric or input.
     """
     require_features("make_count_vector")
-    space = _space(input_domain, input_metric)
+    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
+    space.check_metric(input_metric)
     name = str(RuntimeType.parse(MO)) if isinstance(MO, (str, RuntimeType)) else repr(MO)
     if name not in _METRICS:
         raise ValueError(f"MO={name}: must be one of {', '.join(_METRICS)}.")
 
+    # Of records changed as many leave counts as arrive.
+    sides = 1 if space.size is None else 2
+
     def stability_map(d_in: Any) -> float:
-        of_all = _distances(space, d_in)
-        return dict(zip(_METRICS, of_all, strict=True))[name]
+        distance = Distance.of(d_in).within(space.size)
+        l2 = sqrt_up(Fraction(sides * distance.squared))
+        distances = sides * distance.records, l2, distance.largest
+        return dict(zip(_METRICS, distances, strict=True))[name]
 
     return make_user_transformation(
         input_domain,
@@ -165,21 +137,6 @@ def make_count_vector(
         guarded(space.counts, "make_count_vector"),
         guarded_map(stability_map, "make_count_vector"),
     )
-
-
-def _space(input_domain: Domain, input_metric: Metric) -> CountsSpace:
-    space = descriptor_of(input_domain, CountsSpace, "make_categorical_counts")
-    space.check_metric(input_metric)
-    return space
-
-
-def _distances(space: CountsSpace, d_in: Any) -> tuple[int, float, int]:
-    """The largest L1, L2 and L-infinity distances. Of records changed as many leave counts as
-    arrive.
-    """
-    distance, sides = Distance.of(d_in).within(space.size), 1 if space.size is None else 2
-    l2 = sqrt_up(Fraction(sides * distance.squared))
-    return sides * distance.records, l2, distance.largest
 
 
 then_count_vector = to_then(make_count_vector)

@@ -37,7 +37,7 @@ from opendp_bayes.trusted.budget import (
     shown,
     unit_in_words,
 )
-from opendp_bayes.trusted.interrupts import deferred_interrupts
+from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
 from opendp_bayes.trusted.ledger import Intent, Ledger
 from opendp_bayes.trusted.opendp_internals import (
     BUSY,
@@ -58,36 +58,27 @@ def lock_of(queryable: Any) -> Any:
         return _LOCKS.setdefault(queryable, RLock())
 
 
-def debit_of(context: Context) -> Callable[[Measurement], tuple[Loss, str]]:
-    """The function from a measurement to its loss and the privacy unit that it is for, which nobody
-    can change afterwards.
-    """
-    accountant, d_in = context.accountant, deepcopy(context.d_in)
-    measure, unit = accountant.output_measure, unit_in_words(accountant.input_metric, d_in)
-    return lambda query: (as_entry(measure, query.map(d_in)), unit)
-
-
 def handed_out_queryable(context: Context, ledger: Ledger | None, alive: Any = None) -> Any:
     """The queryable of a Context that was just made, which enters each release in the ledger before
     data are read. `alive` is kept for as long as anybody has it or an answer of it.
     """
     shares, consumed = context.d_mids, context.d_mids_consumed
+    accountant, d_in = context.accountant, deepcopy(context.d_in)  # which nobody can change
+    measure, unit = accountant.output_measure, unit_in_words(accountant.input_metric, d_in)
+
+    def entered(query: Measurement) -> AbstractContextManager[Intent]:
+        if ledger is None:
+            return nullcontext(Intent(Loss()))
+        return ledger.entered(as_entry(measure, query.map(d_in)), unit)
 
     def spent() -> None:
         if shares:  # which a Context counts after its queryable has answered
             consumed.append(shares.pop(0))  # type: ignore[arg-type]
 
-    queryable: Any = context.queryable
-    if not isinstance(queryable, _Asked):  # as that of a Context within another is
-        queryable = _asked(queryable, alive, deepcopy(context.d_in))
-    if ledger is not None:
-        debit = debit_of(context)
-        queryable._entered = lambda query: ledger.entered(*debit(query))
-    queryable._spent = spent
-    return queryable
+    return _asked(context.queryable, alive, RLock(), d_in, entered, spent)
 
 
-def handed_out(answer: Any, alive: Any = None, lock: Any = None) -> Any:
+def handed_out(answer: Any, alive: Any, lock: Any) -> Any:
     """An answer of OpenDP's as it may be handed out: without the queryable that gave it, a frame to
     be collected once, and a queryable that answers in like manner, under the lock of that one.
 
@@ -98,9 +89,9 @@ def handed_out(answer: Any, alive: Any = None, lock: Any = None) -> Any:
     """
     forget_origin(answer)
     if isinstance(answer, OnceFrame):
-        return _keeping(alive, AnsweredFrame(answer))
+        return AnsweredFrame(answer, alive)
     if isinstance(answer, (Queryable, OdometerQueryable)):
-        return _asked(answer, alive, lock=lock)
+        return _asked(answer, alive, lock)
     _check_answer(answer)
     return answer
 
@@ -123,15 +114,12 @@ def _check_answer(answer: Any) -> None:
         _check_answer(item)
 
 
-_COLLECTING = "query: collecting its answer, which was debited when it was released,"
-
-
 class AnsweredFrame(OnceFrame):
     """The answer to a query of OpenDP's own on a frame, which is collected once."""
 
-    def __init__(self, frame: OnceFrame) -> None:
-        collect: Callable[[], pl.DataFrame] = lambda: frame.collect()  # noqa: E731 - tells no frame
-        self._collect: Callable[[], pl.DataFrame] | None = collect
+    def __init__(self, frame: OnceFrame, alive: Any) -> None:
+        # A function has no attribute that leads to the frame, or to what is kept for it.
+        self._collect: Any = lambda: (frame.collect(), alive)
 
     def collect(self) -> pl.DataFrame:
         """Draw the answer and return it.
@@ -144,7 +132,9 @@ class AnsweredFrame(OnceFrame):
         """
         if self._collect is None:
             raise ValueError("query: its answer was collected already; keep what collect() gave.")
-        answer: pl.DataFrame = handed_out(withheld(self._collect, _COLLECTING))
+        collecting = "query: collecting its answer, which was debited when it was released,"
+        answer, _ = withheld(self._collect, collecting)
+        forget_origin(answer)
         self._collect = None
         return answer
 
@@ -157,73 +147,70 @@ class AnsweredFrame(OnceFrame):
 
 
 class _Asked:
-    """A queryable of the class that OpenDP looks for, which answers one question at a time. It is
-    debited before data are read, and answers within the block `_entered`; `_spent` is told of what
-    is debited and not handed out.
-    """
+    """A queryable of the class that OpenDP looks for, which holds a function that answers."""
 
-    _answer: Callable[[Any, Any], Any]
-    _entered: Callable[[Measurement], AbstractContextManager[Intent]] = staticmethod(
-        lambda query: nullcontext(Intent(Loss()))
-    )
-    _spent: Callable[[], None] = staticmethod(lambda: None)
+    _answer: Callable[[Any], Any]
 
     def __call__(self, query: Any) -> Any:
-        with lock_of(self):
-            return self._answer(self, query)
+        return self._answer(query)
 
 
 class _AskedQueryable(_Asked, Queryable):
-    def __init__(self, queryable: Queryable, answer: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, queryable: Queryable, answer: Callable[[Any], Any]) -> None:
         self.query_type, self._answer = queryable.query_type, answer
 
 
 class _AskedOdometer(_Asked, OdometerQueryable):
-    def __init__(self, queryable: OdometerQueryable, answer: Callable[[Any, Any], Any]) -> None:
-        of: Any = queryable
-        self._shown, self._answer = repr(queryable), answer
-        self._loss: Any = lambda d_in: of.privacy_loss(d_in)  # a bound method tells its object
+    def __init__(self, queryable: Any, answer: Callable[[Any], Any]) -> None:
+        self._answer = answer
+        self._loss: Any = lambda d_in: queryable.privacy_loss(d_in)  # a bound method tells it
 
     def invoke(self, query: Any) -> Any:
-        return self(query)
+        return self._answer(query)
 
     def privacy_loss(self, d_in: Any) -> Any:
         return self._loss(d_in)
 
-    def __repr__(self) -> str:
-        return self._shown
+    __repr__ = object.__repr__  # that of OpenDP reads what is not here
 
 
 def _asked(
-    queryable: Queryable | OdometerQueryable, alive: Any, distance: Any = None, lock: Any = None
+    queryable: Any,
+    alive: Any,
+    lock: Any,
+    distance: Any = None,
+    entered: Callable[[Measurement], AbstractContextManager[Intent]] = (
+        lambda query: nullcontext(Intent(Loss()))
+    ),
+    spent: Callable[[], None] = lambda: None,
 ) -> Any:
-    """A queryable as it may be handed out; `distance` is that of its Context, if it has one."""
+    """A queryable as it may be handed out, which answers one question at a time under a lock. It is
+    debited before data are read, and answers within the block `entered`; `spent` is called for what
+    is debited and not handed out. `distance` is that of its Context, if it has one.
+    """
     process = os.getpid()
     forget_origin(queryable)
 
-    def answer(asked: _Asked, query: Any) -> Any:
-        _check_question(query, process)
+    def answer(query: Any) -> Any:
         is_debited = False
-        try:
-            with deferred_interrupts(), asked._entered(query) as intent:
-                run = debited(queryable, query, distance)
-                is_debited = True
-                intent.is_reading = True
-                released = run()
-            return handed_out(released, alive, lock_of(asked))
-        except BaseException:
-            if is_debited:
-                asked._spent()
-            raise
+        with lock:
+            _check_question(query, process)
+            try:
+                with deferred_interrupts(), entered(query) as intent:
+                    run = debited(queryable, query, distance)
+                    is_debited = True
+                    intent.is_reading = True
+                    released = run()
+                return handed_out(released, alive, lock)
+            except BaseException:
+                if is_debited:
+                    spent()
+                raise
 
-    handed = (
-        _AskedOdometer(queryable, answer)
-        if isinstance(queryable, OdometerQueryable)
-        else _AskedQueryable(queryable, answer)
-    )
-    if lock is not None:
-        _LOCKS[handed] = lock
-    return _keeping(alive, handed)
+    is_odometer = isinstance(queryable, OdometerQueryable)
+    proxy: Any = (_AskedOdometer if is_odometer else _AskedQueryable)(queryable, answer)
+    _LOCKS[proxy] = lock
+    return proxy
 
 
 #: A filter of OpenDP's in this measure fails at every queryable that it gives.
@@ -293,12 +280,6 @@ def _check_question(query: Any, process: int) -> None:
         )
 
 
-def _keeping(alive: Any, handed: Any) -> Any:
-    """Keep something for as long as what was handed out, where no name of that leads to it."""
-    weakref.finalize(handed, id, alive).atexit = False
-    return handed
-
-
 # --- Submitting
 
 
@@ -316,6 +297,7 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
     ReleaseError
         If reading the data fails, which is debited, with a message that does not depend on them.
     """
+    deliver_interrupt()  # while nothing is debited
     try:
         with lock_of(context.queryable):
             check_remaining(context, measurement.map(d_in))
@@ -323,28 +305,25 @@ def submitted(context: Context, measurement: Measurement, d_in: Any) -> Any:
                 return context(measurement)
             return debited(context, measurement, d_in)()
     except OpenDPException as error:
-        if BUSY in str(error):
-            raise ValueError(
-                "query: the Context is answering another query of OpenDP's or of a Context within"
-                " it, in another thread, and takes one at a time; nothing was released or spent."
-                " Ask again afterwards, or make these releases in one thread."
-            ) from None
-        if USED_UP in str(error):
-            raise ValueError(
-                "query: the Context has answered as many queries as its budget was divided for, so"
-                " nothing was released or spent. Keep the releases that were made, or divide the"
-                " budget by more queries, as in split_evenly_over=2."
-            ) from None
-        if TOO_SMALL in str(error):
-            raise ValueError(
-                f"query: its privacy loss {measurement.map(d_in)} exceeds the share of the budget"
-                f" that is next, {context.d_mids[0] if context.d_mids else 0}: it was asked with an"
-                " earlier share, which another release took. Nothing was released or spent; ask"
-                " again, with a new `context.query()`."
-            ) from None
+        for text, problem in _REFUSALS.items():
+            if text in str(error):
+                loss, share = measurement.map(d_in), context.d_mids[0] if context.d_mids else 0
+                raise ValueError(problem.format(loss=loss, share=share)) from None
         raise
 
 
+#: By the text of OpenDP's error, what is said of it.
+_REFUSALS = {
+    BUSY: "query: the Context is answering another query of OpenDP's or of a Context within it, in"
+    " another thread, and takes one at a time; nothing was released or spent. Ask again afterwards,"
+    " or make these releases in one thread.",
+    USED_UP: "query: the Context has answered as many queries as its budget was divided for, so"
+    " nothing was released or spent. Keep the releases that were made, or divide the budget by more"
+    " queries, as in split_evenly_over=2.",
+    TOO_SMALL: "query: its privacy loss {loss} exceeds the share of the budget that is next,"
+    " {share}: it was asked with an earlier share, which another release took. Nothing was released"
+    " or spent; ask again, with a new `context.query()`.",
+}
 S = TypeVar("S")
 
 

@@ -60,10 +60,15 @@ def _parts_of(path: Path, *, glob: bool) -> list[Path]:
         files = [Path(file) for file in matching(str(path), recursive=True)]
     else:
         files = [file for file in path.rglob("*") if file.suffix.lower() == ".parquet"]
+    # The names of each file, without those that were named themselves.
+    names = {
+        file: file.relative_to(path).parts if file.is_relative_to(path) else (file.name,)
+        for file in files
+    }
     parts = [
         file
         for file in files
-        if file.is_file() and not any(name.startswith((".", "_")) for name in _below(file, path))
+        if file.is_file() and not any(name.startswith((".", "_")) for name in names[file])
     ]
     if any(part.suffix.lower() != ".parquet" for part in parts):
         raise ValueError(
@@ -76,8 +81,3 @@ def _parts_of(path: Path, *, glob: bool) -> list[Path]:
             " check the path."
         )
     return sorted(parts)
-
-
-def _below(part: Path, path: Path) -> tuple[str, ...]:
-    """The names of a part, without those of the folder that was named."""
-    return part.relative_to(path).parts if part.is_relative_to(path) else (part.name,)

@@ -219,18 +219,14 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
             for name, of in given.dtypes.items()
             if str(of) == "object"
         }
-    try:
-        made = frame.drop(list(left_out)).to_polars()
-    except Exception:  # noqa: BLE001 - of many kinds, and some show a value
-        made = None
-    if made is None:
-        raise TypeError(
-            f"data={kind}: a column cannot be made one of polars, for a reason that is withheld,"
-            " because it may show a value. Convert it yourself, and pass the frame of polars."
-        )
-    coded = (name for name, of in made.schema.items() if of in (pl.Categorical, pl.Enum))
+    converted = withheld(
+        lambda: frame.drop(list(left_out)).to_polars(),
+        f"data={kind}: making its columns those of polars",
+        "convert it yourself, and pass the frame of polars",
+    )
+    coded = (name for name, of in converted.schema.items() if of in (pl.Categorical, pl.Enum))
     texts = (column_named(name).cast(pl.String) for name in coded)
-    return made.with_columns(texts), left_out
+    return converted.with_columns(texts), left_out
 
 
 def _advice(given: Any) -> str:

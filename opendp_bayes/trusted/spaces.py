@@ -53,14 +53,17 @@ class UserSpace(ABC):
 
     @property
     @abstractmethod
-    def identifier(self) -> str: ...
+    def identifier(self) -> str:
+        """Everything that tells the space from others."""
 
     @abstractmethod
-    def is_member(self, value: Any) -> bool: ...
+    def is_member(self, value: Any) -> bool:
+        """True for a value of the space."""
 
     @property
     @abstractmethod
-    def metric(self) -> Metric: ...
+    def metric(self) -> Metric:
+        """The metric of its values."""
 
     @property
     def domain(self) -> Domain:
@@ -120,10 +123,30 @@ class CountsSpace(UserSpace):
         return user_distance(f"CountsDistance({relation_of(self.size)})", relation_of(self.size))
 
     def as_prior(self, prior: Prior) -> tuple[float, ...]:
-        """The prior of every category from one number or one for each; `ValueError`/`TypeError` for
-        another.
+        """The prior of every category from one number or one for each; of every cell from that of
+        the labels, the same in each group, and for the rows in no group, of which it changes
+        nothing, 1. `ValueError`/`TypeError` for another.
         """
-        return _prior_of(self.categories, prior)
+        groups, labels = groups_and_labels(self.categories)
+        if not groups:
+            return _prior_of(self.categories, prior)
+        rest = () if self.size is None else (1.0,)
+        return (*_prior_of(labels, prior) * len(groups), *rest)
+
+    @classmethod
+    def of_groups(
+        cls,
+        groups: tuple[Key, ...],
+        labels: tuple[Label, ...],
+        size: int | None,
+        **of_columns: Any,
+    ) -> "CountsSpace":
+        """The space of the counts of the same labels in every group, group by group; and last,
+        where the number of records is public, of the rows that are in no group.
+        """
+        cells = (Cell(group, label) for group in groups for label in labels)
+        rest = () if size is None else (NoGroup(),)
+        return cls((*cells, *rest), size, **of_columns)
 
     def is_member(self, value: Any) -> bool:
         try:
@@ -148,33 +171,6 @@ class CountsSpace(UserSpace):
                 " declared; pass the true one."
             )
         return counts
-
-
-@dataclass(frozen=True)
-class GroupedCountsSpace(CountsSpace):
-    """Counts of cells: of the same labels in every group, group by group; and last, where the
-    number of records is public, of the rows that are in no group.
-    """
-
-    @classmethod
-    def build(
-        cls,
-        groups: tuple[Key, ...],
-        labels: tuple[Label, ...],
-        size: int | None,
-        **of_columns: Any,
-    ) -> "GroupedCountsSpace":
-        cells = (Cell(group, label) for group in groups for label in labels)
-        rest = () if size is None else (NoGroup(),)
-        return cls((*cells, *rest), size, **of_columns)
-
-    def as_prior(self, prior: Prior) -> tuple[float, ...]:
-        """The prior of every cell from that of the categories, the same in each group. That of the
-        rows in no group changes nothing.
-        """
-        groups, labels = groups_and_labels(self.categories)
-        rest = () if self.size is None else (1.0,)
-        return (*_prior_of(labels, prior) * len(groups), *rest)
 
 
 def groups_and_labels(

@@ -4,7 +4,7 @@ then the counts of cells.
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,7 +15,6 @@ from opendp.metrics import frame_distance, symmetric_distance
 from opendp.mod import (
     ChangeOneIdDistance,
     Domain,
-    FrameDistance,
     Metric,
     OpenDPException,
     Transformation,
@@ -25,9 +24,9 @@ from opendp.transformations import make_stable_lazyframe
 from opendp_bayes.mathematics.validation import check_cells
 from opendp_bayes.trusted.boundary import silenced
 from opendp_bayes.trusted.bounds import Bounds
-from opendp_bayes.trusted.budget import identifier_of
+from opendp_bayes.trusted.budget import identifier_of, inner_metric
 from opendp_bayes.trusted.cells import Cells
-from opendp_bayes.trusted.counting import in_one_pass, make_counts_of_cells
+from opendp_bayes.trusted.counting import make_counts_of_cells
 from opendp_bayes.trusted.kinds import kind_of
 from opendp_bayes.trusted.opendp_internals import (
     belongs_to,
@@ -36,7 +35,7 @@ from opendp_bayes.trusted.opendp_internals import (
     parts_of,
     plan_of,
 )
-from opendp_bayes.trusted.plan_validation import check_plan, is_kept
+from opendp_bayes.trusted.plan_validation import check_plan
 from opendp_bayes.trusted.plan_values import named
 from opendp_bayes.trusted.truncation import Truncation
 
@@ -55,12 +54,15 @@ class StablePlan:
         The same as a stable transformation.
     limits : Truncation
         Its limits on the rows of each identifier.
+    computed : frozenset[str]
+        The columns that it computes anew.
     """
 
     base: Query
     plan: pl.LazyFrame
     stable: Transformation
     limits: Truncation
+    computed: frozenset[str]
 
     @property
     def output_space(self) -> tuple[Domain, Metric]:
@@ -76,55 +78,42 @@ class StablePlan:
         if identifier is None or not identifier.meta.is_column():
             return None
         name = str(identifier.meta.output_name())
-        kept = name in self.plan.collect_schema()
-        return name if kept and self.is_kept(name) else None
+        return name if name in self.plan.collect_schema() and self.is_kept(name) else None
 
     def counts(self, cells: Cells, made_by: str) -> Transformation:
         """Chain the plan and the counts of cells; messages name the constructor `made_by`."""
-        kept = self._kept([cells])
-        return self.stable >> make_counts_of_cells(
-            *self.output_space, cells, self.limits, made_by, kept
-        )
+        together, (counts,) = self.counts_of_several([cells], made_by)
+        return together >> counts
 
     def counts_of_several(
-        self, cells: Sequence[Cells]
+        self, several: Sequence[Cells], made_by: str = "survey"
     ) -> tuple[Transformation, list[Transformation]]:
         """Count for several questions to one query: the transformation to the counts of all, and
         those from there to the counts of each.
         """
-        kept = self._kept(cells)
-        together, each = in_one_pass(*self.output_space, cells, self.limits, kept)
-        return self.stable >> together, each
+        columns = {axis.column for cells in several for axis in cells.axes}
+        together, single = make_counts_of_cells(
+            *self.output_space, several, self.limits, made_by, frozenset(columns - self.computed)
+        )
+        return self.stable >> together, single
 
     def is_kept(self, column: str) -> bool:
-        """True if a column is surely what it was where the plan limited its groups."""
-        return is_kept(column, self.plan, frame_of(self.stable.input_domain))
-
-    def _kept(self, several: Sequence[Cells]) -> frozenset[str]:
-        """The columns by which cells are told apart that the plan leaves as they are."""
-        return frozenset(filter(self.is_kept, {of.column for one in several for of in one.axes}))
+        """True if a column is what it was where the plan limited its groups, or before it."""
+        return column not in self.computed
 
 
 def stable_plan_of(query: LazyFrameQuery) -> StablePlan:
-    """The plan of a query; `ValueError` for one that looks at other rows or is not stable."""
-    stable, base = stable_plan(query)
-    plan = plan_of(query)
-    return StablePlan(base, plan, stable, Truncation.of(plan))
-
-
-def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
-    """The user's plan as a stable transformation to `frame_distance(symmetric_distance())`, and the
-    query with the budget and the Context that it belongs to.
+    """The plan of a query, as a stable transformation to `frame_distance(symmetric_distance())`;
+    `ValueError` for one that looks at other rows or is not stable.
     """
     plan = plan_of(query)
     base = belongs_to(query)
-    _check_types(query, plan)
+    check_columns(query)
     domain, metric = cast(tuple[Domain, Metric], parts_of(base).chain)
-    check_plan(plan, frame_of(domain), parts_of(base).d_in)
+    rows = check_plan(plan, frame_of(domain), parts_of(base).d_in)
     output = "FrameDistance<SymmetricDistance>"
-    inner = metric.inner_metric if isinstance(metric, FrameDistance) else metric
     try:
-        if isinstance(inner, ChangeOneIdDistance):
+        if isinstance(inner_metric(metric), ChangeOneIdDistance):
             # OpenDP moves from change-one to symmetric identifiers only in a step of its own.
             identity = make_stable_lazyframe(domain, metric, frame_of(domain), MO=output)
             stable = identity >> make_stable_lazyframe(*identity.output_space, plan, MO=output)
@@ -134,69 +123,58 @@ def stable_plan(query: LazyFrameQuery) -> tuple[Transformation, Query]:
             # Refuse an unlimited unit here, with a message that OpenDP does not wrap.
             Bounds.of(stable.map(parts_of(base).d_in))
     except OpenDPException as error:
-        if identifier_of(metric) is not None:
-            advice = (
-                "with an identifier as the privacy unit, its plan must limit the rows of each, as"
-                " in `context.query().truncate_per_group(3)`."
-            )
-        else:
-            advice = (
-                "the privacy unit must be contributions= or changes=, and every step of the plan"
-                " one that OpenDP supports."
-            )
+        advice = (
+            "the privacy unit must be contributions= or changes=, and every step of the plan one"
+            " that OpenDP supports."
+            if identifier_of(metric) is None
+            else "with an identifier as the privacy unit, its plan must limit the rows of each, as"
+            " in `context.query().truncate_per_group(3)`."
+        )
         said = (error.message or "").partition('""If you would like')[0].strip()
         raise ValueError(
             f"query: {advice} OpenDP does not find this plan stable under {metric}: {said}"
         ) from None
-    return stable, base
+    return StablePlan(base, plan, stable, Truncation.of(rows.limits), rows.computed)
 
 
-def check_number(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
-    """Raise `ValueError` for a type of `columns` with more categories than can be asked for, which
-    OpenDP would take long to look at.
-    """
-    plan = plan_of(query)
-    _check_types(query, plan)
-    schema = plan.collect_schema()
-    for column in columns:
-        dtype = schema.get(column) if isinstance(column, str) else None
-        if dtype is not None:
-            check_cells("categories", len(kind_of(dtype).declared or ()))
-
-
-def check_left_out(query: LazyFrameQuery, columns: Sequence[Any]) -> None:
-    """Raise `ValueError` for a column that the Context left out of its frame, with the reason."""
-    plan = plan_of(query)
-    _check_types(query, plan)
-    for name, reason in _left_out(query).items():
-        if name in columns and name not in plan.collect_schema():
-            raise ValueError(f"column={name!r}: {reason}")
-
-
-def _left_out(query: LazyFrameQuery) -> Mapping[str, str]:
-    """The columns that are not in the frame of the Context, and why."""
-    return getattr(parts_of(belongs_to(query)).context, "left_out", {})
-
-
-def _check_types(query: LazyFrameQuery, plan: pl.LazyFrame) -> None:
+def check_columns(
+    query: LazyFrameQuery, columns: Sequence[Any] = (), listed_by_type: Sequence[Any] = ()
+) -> None:
     """Raise `ValueError` for a plan that fails on every frame: OpenDP would find it stable, and the
     release would fail. Only the names and types of the columns take part.
+
+    Parameters
+    ----------
+    query : LazyFrameQuery
+        The query with the plan.
+    columns : Sequence[Any], optional
+        Columns that the Context must not have left out of its frame.
+    listed_by_type : Sequence[Any], optional
+        Columns whose type may have no more categories than can be asked for, at which OpenDP would
+        look for long.
     """
+    # Which columns are not in the frame of the Context, and why.
+    left_out = getattr(parts_of(belongs_to(query)).context, "left_out", {})
+    schema, problem = None, ""
     try:
-        plan.collect_schema()
+        schema = plan_of(query).collect_schema()
     except pl.exceptions.PolarsError as error:
         # Not which columns there are: of a CSV file without a header, they are somebody's record.
-        cause = str(error).partition("\n")[0].partition("; valid columns")[0]
-        for name, reason in _left_out(query).items():
-            if json.dumps(name, ensure_ascii=False) in cause:
-                raise ValueError(f"query: its plan asks for {name!r}, which {reason}") from None
-    else:
-        return
-    raise ValueError(
-        f"query: its plan cannot be carried out on any data; polars says: {cause}. If it has"
-        " `truncate_num_groups`, pass keep='first' or keep='last': without, the plan that OpenDP"
-        " makes is not valid."
-    )
+        problem = str(error).partition("\n")[0].partition("; valid columns")[0]
+    for name, reason in left_out.items():
+        if schema is None and json.dumps(name, ensure_ascii=False) in problem:
+            raise ValueError(f"query: its plan asks for {name!r}, which {reason}")
+        if schema is not None and name in columns and name not in schema:
+            raise ValueError(f"column={name!r}: {reason}")
+    if schema is None:
+        raise ValueError(
+            f"query: its plan cannot be carried out on any data; polars says: {problem}. If it has"
+            " `truncate_num_groups`, pass keep='first' or keep='last': without, the plan that"
+            " OpenDP makes is not valid."
+        )
+    for column in listed_by_type:
+        if isinstance(column, str) and column in schema:
+            check_cells("categories", len(kind_of(schema[column]).declared or ()))
 
 
 def _key(key: Any) -> Any:

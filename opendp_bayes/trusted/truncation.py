@@ -2,19 +2,63 @@
 an order that such a rule can go by.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from opendp_bayes.trusted.boundary import ContractError
-from opendp_bayes.trusted.plan_validation import LIMITING, ROW_NUMBERS, steps_of, written
-from opendp_bayes.trusted.plan_values import named
 
 #: Steps of a frame, as polars carries it out, after which rows are in the order in which they were.
 _IN_ORDER = {"Filter", "HStack", "Select", "SimpleProjection", "MapFunction", "Slice", "Cache"}
 _IN_ORDER |= {"Union", "DataFrameScan", "Scan", "ipc scan"}
+#: The rows, or the groups, that are kept: in the order of the frame or of the groups, in an order
+#: that is drawn or by a hash, or in that of values that may tie.
+Order = Literal["first", "last", "drawn", "sorted"]
+
+
+@dataclass(frozen=True)
+class RowLimit:
+    """A limit on the rows of each identifier, or on its groups.
+
+    Attributes
+    ----------
+    most : int
+        The number that is kept, of groups one more.
+    order : Order
+        Which are kept.
+    keys : tuple[str, ...]
+        The columns whose values have so many rows each, an identifier among them; empty text for
+        one that is computed.
+    groups : tuple[str, ...]
+        The columns that make groups, in like manner; empty where rows are limited.
+    columns : frozenset[str]
+        The names of all columns that it reads.
+    """
+
+    most: int
+    order: Order
+    keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    columns: frozenset[str]
+
+    @property
+    def by_order(self) -> bool:
+        """True if rows are kept by their order in the frame. Those that are sorted by a column
+        still begin with it.
+        """
+        return not self.groups and self.order != "drawn"
+
+    @property
+    def rule(self) -> str:
+        """The limit in words; empty for one that fixes nothing, or goes by computed columns."""
+        if self.order not in ("first", "last") or not all((*self.keys, *self.groups)):
+            return ""
+        counted = _counted(self.most, "row")
+        if self.groups:
+            counted = f"{_counted(self.most - 1, 'group')} by {', '.join(self.groups)}"
+        return f"the {self.order} {counted} of each {', '.join(self.keys)}"
 
 
 @dataclass(frozen=True)
@@ -24,14 +68,14 @@ class Truncation:
     Attributes
     ----------
     any : bool
-        Whether there is one: a window.
+        Whether there is one.
     by_order : bool
         Whether rows are kept by their order in the frame, whether or not `kept` has words for it,
         rather than at random or by values of their groups.
     kept : str
         Which rows are kept, in words, if a fixed rule decides it: the first ones, the last ones, or
         those of the least or greatest groups. Empty where no rows are limited, where some are drawn
-        or ordered by values that may tie, and for limits of another form than OpenDP's.
+        or ordered by values that may tie, and for limits by computed columns.
     """
 
     any: bool = False
@@ -39,68 +83,11 @@ class Truncation:
     kept: str = ""
 
     @classmethod
-    def of(cls, plan: pl.LazyFrame) -> "Truncation":
-        """Read a plan that has passed `check_plan`; nothing of it is carried out."""
-        node = written(plan)
-        filters = [body["predicate"] for step, body in steps_of(node) if step == "Filter"]
-        rules = [_rule(predicate) for predicate in reversed(filters) if _limits(predicate)]
+    def of(cls, limits: Sequence[RowLimit]) -> "Truncation":
+        """Put the limits of a plan together, the first one first."""
+        rules = [limit.rule for limit in limits]
         kept = "; of these ".join(rules) if all(rules) else ""
-        return cls(_limits(node), _numbers_in_order(node), kept)
-
-
-def _numbers_in_order(node: Any) -> bool:
-    """True if the numbers of rows are anywhere in a node, and not shuffled. Those that are sorted
-    by a column still begin with the order of the frame.
-    """
-    if node == ROW_NUMBERS:
-        return True
-    if isinstance(node, dict) and "Random" in (node.get("function") or ()):
-        return False
-    return any(map(_numbers_in_order, _parts(node)))
-
-
-def _limits(node: Any) -> bool:
-    """True if a window is anywhere in a node."""
-    return (isinstance(node, dict) and "Over" in node) or any(map(_limits, _parts(node)))
-
-
-def _parts(node: Any) -> Iterable[Any]:
-    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-
-
-def _rule(predicate: Any) -> str:
-    """One limit in words; empty for one that fixes nothing, or has another form."""
-    kind, body = named(predicate)
-    if kind != "BinaryExpr" or body["op"] not in LIMITING:
-        return ""
-    sides = [body[side] for side in LIMITING[body["op"]]]
-    match sides:
-        case [
-            {"Over": {"function": {"Function": function}, "partition_by": keys}},
-            {"Literal": {"Dyn": {"Int": most}}},
-        ]:
-            most += body["op"] in ("LtEq", "GtEq")
-            of = _names(keys)
-        case _:
-            return ""
-    match function:
-        case _ if {"Function": function} == ROW_NUMBERS:
-            return of and f"the first {_counted(most, 'row')} of each {of}"
-        case {"function": "Reverse", "input": [inner]} if inner == ROW_NUMBERS:
-            return of and f"the last {_counted(most, 'row')} of each {of}"
-        case {
-            "function": {"Rank": {"options": {"method": "Dense", "descending": last}}},
-            "input": [{"Function": {"function": "AsStruct", "input": groups}}],
-        }:  # ranks begin at 1
-            which, by = "last" if last else "first", _names(groups)
-            return of and by and f"the {which} {_counted(most - 1, 'group')} by {by} of each {of}"
-    return ""
-
-
-def _names(keys: list[Any]) -> str:
-    """The columns by name; empty if any is computed."""
-    names = [key.get("Column", "") if isinstance(key, dict) else "" for key in keys]
-    return ", ".join(names) if all(names) else ""
+        return cls(bool(limits), any(limit.by_order for limit in limits), kept)
 
 
 def _counted(number: int, noun: str) -> str:

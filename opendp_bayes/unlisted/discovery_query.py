@@ -23,10 +23,10 @@ from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
 from opendp_bayes.trusted.budget import distance_of_unit, identifier_of
-from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
-from opendp_bayes.trusted.stable_plans import check_left_out, stable_plan_of
+from opendp_bayes.trusted.stable_plans import check_columns, stable_plan_of
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.discovered_counts import keys_of
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
@@ -84,10 +84,7 @@ class Discovering(Fitting):
             self._check_within(self.law, spent, budget, remedy)
             return self.law
         loss = {"rho" if is_concentrated(self.measure) else "epsilon": value}
-        with interruptible():
-            return fitted_discovery(
-                self.law, **loss, delta=delta, d_in=self.distance, rest=self.rest
-            )
+        return fitted_discovery(self.law, **loss, delta=delta, d_in=self.distance, rest=self.rest)
 
     def loss(self, budget: Any) -> PrivacyLoss:
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""
@@ -194,7 +191,7 @@ def discovering(
         For arguments that do not fit the query.
     """
     if isinstance(query, LazyFrameQuery):
-        check_left_out(query, [column])
+        check_columns(query, [column])
         gate = stable_plan_of(query)
         keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
         counts, base = counts_in_plan(gate, keys, "discover"), gate.base

@@ -136,10 +136,7 @@ CONSTRUCTORS = [
     ),
     *(
         row
-        for constructor, made in (
-            (ob.t.make_dirichlet_multinomial, counting()),
-            (ob.t.make_beta_binomial, BINARY),
-        )
+        for constructor, made in ((ob.t.make_dirichlet_multinomial, counting()),)
         for row in rows(
             constructor,
             {**space(made), "prior": 1.0},

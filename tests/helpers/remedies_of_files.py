@@ -110,7 +110,6 @@ def saved_twice(second: str, *, code: int = 0) -> str:
 
 
 LATIN = "vote,town\n" + "a,é\nb,y\n" * 30
-OLD = b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}\n' * 9
 VOTE = ("--column", "vote")
 HIDDEN = ("--encoding", "shift-jis", "--separator", "|")
 Call = Callable[[], Any]
@@ -201,10 +200,6 @@ FILES: dict[str, tuple[Call, Call]] = {
     "is a page": (
         lambda: run("show", page(), code=2),
         lambda: page() and run("show", "page.json"),
-    ),
-    "is a text with a line for each entry": (
-        lambda: ob.Ledger(file("b.ledger", OLD)),
-        lambda: ob.Ledger("c.ledger", epsilon=2.0).remaining,
     ),
     "is damaged": (
         lambda: ob.Ledger(damaged()),

@@ -489,4 +489,5 @@ def test_answers_of_the_user_s_own_pass_as_they_are():
         __slots__ = ("value",)
 
     for value in (Closed(), 1, "a", None, (1, 2), {"a": 1}, DATA):
-        assert handed_out(value) is value or handed_out(value) == value
+        answer = handed_out(value, None, None)
+        assert answer is value or answer == value

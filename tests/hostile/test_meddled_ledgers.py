@@ -149,7 +149,7 @@ def test_a_file_whose_pages_are_overwritten_is_said_to_be_damaged(path: Path) ->
         (b"x", "is no ledger; name a"),
         (
             b'{"ledger":1,"at":"2026-01-01T00:00:00Z","dataset":"b","total":{"epsilon":3.0}}\n' * 9,
-            r"a line for each entry, .*new one",
+            "is no ledger; name a",
         ),
     ],
 )

@@ -16,8 +16,8 @@ from opendp_bayes.extend.framework import ColumnKind, Question, counting, counti
 from opendp_bayes.queries.bound_query import ask
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Countable, Variable
-from opendp_bayes.trusted.kinds import kinds_in
 from opendp_bayes.trusted.queryable_proxy import submitted
+from tests.helpers.kinds import kinds_in
 
 VOTES = ["yes", "no", "yes", None, "other", "yes"]
 REGIONS = ["n", "s", "n", "n", "s", "x"]

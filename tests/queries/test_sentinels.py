@@ -12,8 +12,8 @@ import opendp_bayes as ob
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import counted
-from opendp_bayes.trusted.kinds import kinds_in
 from opendp_bayes.trusted.truncation import Truncation
+from tests.helpers.kinds import kinds_in
 
 SCHEMA = {"vote": pl.String, "town": pl.Boolean}
 VOTES = ("a", "b", "zz", None)

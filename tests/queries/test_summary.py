@@ -159,8 +159,9 @@ def test_a_private_number_of_records_needs_a_guess(path):
 def test_the_repr_says_what_would_be_made_and_debited(path):
     query = ob.posterior(context(path).query(), size=ROWS, **TABLE)
     assert repr(query) == (
-        "PosteriorQuery(posterior of 6 cells of 'region', 'vote', prior=1.0, mechanism="
-        f"{query.resolve()(DATA.lazy()).mechanism}, relation='change-one', size={ROWS}, d_in=2,"
+        "PosteriorQuery(posterior of 6 cells of 'region', 'vote', prior='1 per category',"
+        f" mechanism={query.resolve()(DATA.lazy()).mechanism}, relation='change-one',"
+        f" size={ROWS}, d_in=2,"
         " debits=0.5 (MaxDivergence))"
     )
     whole = dp.Context.compositor(

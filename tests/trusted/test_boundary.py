@@ -21,6 +21,7 @@ import pytest
 from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.trusted.boundary import (
     _SILENCE,
     ContractError,
@@ -97,7 +98,7 @@ arguments = {"column": "x", "categories": [True, False], "nulls": True}
 counts = ob.t.make_categorical_counts(
     dp.domain_of(data, infer=True), dp.symmetric_distance(), **arguments
 )
-posterior = counts >> ob.t.then_beta_binomial(prior=1.0)
+posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
 measurement = posterior >> ob.m.then_mechanism(dp.max_divergence(), Visited(1.0))
 context = dp.Context.compositor(
     data=data,
@@ -323,7 +324,7 @@ def counts_of_bits(size: int | None = None) -> Any:
 
 
 def posterior(size: int | None = 4) -> Any:
-    return counts_of_bits(size) >> ob.t.then_beta_binomial(prior=1.0)
+    return counts_of_bits(size) >> ob.t.then_dirichlet_multinomial(prior=1.0)
 
 
 # Looks like nothing else, so that finding it in a message means that data got there
@@ -357,7 +358,7 @@ def test_wrong_members_give_a_public_message_without_data(name):
 )
 def test_wrong_counts_give_a_public_message(value):
     counts = counts_of_bits()
-    for then in (ob.t.then_beta_binomial(prior=1.0), ob.t.then_count_vector()):
+    for then in (ob.t.then_dirichlet_multinomial(prior=1.0), ob.t.then_count_vector()):
         after = counts.output_space >> then
         with pytest.raises(OpenDPException, match="2 non-negative whole numbers"):
             after(value)
@@ -379,9 +380,6 @@ CALLERS = {
     "make_categorical_counts": lambda _, __: posterior(),
     "make_count_vector": lambda counts, _: ob.t.make_count_vector(*counts.output_space),
     "make_dirichlet_multinomial": lambda counts, _: ob.t.make_dirichlet_multinomial(
-        *counts.output_space, prior=1.0
-    ),
-    "make_beta_binomial": lambda counts, _: ob.t.make_beta_binomial(
         *counts.output_space, prior=1.0
     ),
     "make_mechanism": lambda counts, post: ob.m.make_laplace_parameters(
@@ -471,6 +469,26 @@ def test_maps_that_may_be_right_are_kept():
     checked = checked_map(lambda d: (d, 0), "Mechanism")
     assert checked(3) == (3.0, 0.0)
     assert checked_map(lambda d: (math.inf if d else 0.0,), "EHDL")(1) == (math.inf,)
+
+
+#: The same number of records, in one count, in several and in as many as there are.
+APART = [Distance.limited(8, largest) for largest in (1, 2, 4, 8)]
+
+
+@pytest.mark.parametrize("norm", ["records", "squared", "largest"])
+def test_a_map_of_each_norm_of_a_distance_is_kept(norm):
+    """Of eight records in as many counts, the squares are fewer than those of three in one."""
+    checked = checked_map(lambda d: (float(getattr(Distance.of(d), norm)),), "Mechanism")
+    for distance in (*APART, *reversed(APART)):
+        assert checked(distance) == (getattr(distance, norm),)
+
+
+def test_a_map_that_forgets_what_several_counts_have_is_refused():
+    """At eight records, four in each count, it is below its answer for four records of one."""
+    wrong = checked_map(lambda d: (1.0 if isinstance(d, Distance) else float(d**2),), "Mechanism")
+    assert wrong(APART[0]) == (1.0,), "no probe is nearer than eight records in as many counts"
+    with pytest.raises(ValueError, match=r"falls from \(16.0,\) to \(1.0,\) at d_in=Distance"):
+        wrong(APART[2])
 
 
 def test_a_map_is_checked_at_every_distance():

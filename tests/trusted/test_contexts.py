@@ -139,17 +139,17 @@ MESSAGES = {
     "δ = 1": (
         {"loss": dp.loss_of(epsilon=1.0, delta=1.0)},
         ValueError,
-        "delta=1.0: must be at least 0 and less than 1.",
+        "delta=1.0: must be at least 0 and below 1.",
     ),
     "δ < 0": (
         {"loss": dp.loss_of(epsilon=1.0, delta=-1e-6)},
         ValueError,
-        "delta=-1e-06: must be at least 0 and less than 1.",
+        "delta=-1e-06: must be at least 0 and below 1.",
     ),
     "δ = nan": (
         {"loss": dp.loss_of(rho=1.0, delta=math.nan)},
         ValueError,
-        "delta=nan: must be at least 0 and less than 1.",
+        "delta=nan: must be at least 0 and below 1.",
     ),
     "δ = True": (
         {"loss": dp.loss_of(epsilon=1.0, delta=True)},
@@ -257,7 +257,7 @@ MESSAGES = {
     "both": (
         {"split_evenly_over": 2, "split_by_weights": [1, 1]},
         ValueError,
-        "split_evenly_over, split_by_weights: both are given; give one, or neither.",
+        "Cannot specify both `split_evenly_over` and `split_by_weights`",
     ),
     "a mapping": (
         {"frame": {"vote": ["a"]}},
@@ -302,10 +302,10 @@ MESSAGES = {
     ),
     "a value that does not fit": (
         {"frame": pd.DataFrame({"vote": pd.Categorical([5, "a secret"])})},
-        TypeError,
-        "data=pandas.DataFrame: a column cannot be made one of polars, for a reason that is"
-        " withheld, because it may show a value. Convert it yourself, and pass the frame of"
-        " polars.",
+        RuntimeError,
+        "data=pandas.DataFrame: making its columns those of polars failed. The cause is withheld,"
+        " because it may show a value, or a name that is somebody's record; convert it yourself,"
+        " and pass the frame of polars.",
     ),
 }
 
@@ -384,7 +384,7 @@ def test_without_narwhals_it_says_what_to_install(monkeypatch):
 
 
 QUERIES = {
-    "inf": ({"epsilon": math.inf}, ValueError, "epsilon=inf: must be finite and greater than 0."),
+    "inf": ({"epsilon": math.inf}, ValueError, "epsilon=inf: must be at least 0 and finite."),
     "nan": ({"epsilon": math.nan}, ValueError, "epsilon=nan: must be at least 0 and finite."),
     "negative": ({"epsilon": -0.5}, ValueError, "epsilon=-0.5: must be at least 0 and finite."),
     "True": ({"epsilon": True}, TypeError, "epsilon=True: must be a number, not bool."),
@@ -420,7 +420,7 @@ def test_a_divided_budget_that_is_spent():
         context.query()
     assert str(caught.value) == (
         "query: the budget of the Context, which was divided for 2 queries (0.5, 0.5), is spent;"
-        " nothing is left for another. Keep the releases that were made, or divide the next"
+        " no further query is possible. Keep the releases that were made, or divide the next"
         " Context's budget by more queries, as in split_evenly_over=3."
     )
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.measurements import measured_sampler
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted.boundary import ContractError
-from opendp_bayes.trusted.measurements import drawer, measured_sampler
+from opendp_bayes.trusted.measurements import drawer
 from tests.helpers import oracles
 
 PRIOR = np.array([1.0, 0.5, 2.0])

@@ -9,35 +9,27 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted.truncation import Truncation, require_order
-from tests.helpers.leaking_plans import CUT, C
+from opendp_bayes.trusted.truncation import require_order
+from tests.helpers.leaking_plans import CUT, C, truncation_of
 from tests.helpers.plan_queries import OF_I, Bound, of_persons, query
 
 NUMBERED = pl.int_range(pl.len()).over("p")
-#: Three rows of each person, said on either side.
-THREE = {
-    "<": NUMBERED < 3,
-    "<=": NUMBERED <= 2,
-    ">": pl.lit(3) > NUMBERED,
-    ">=": pl.lit(2) >= NUMBERED,
-}
-#: All rows but the first ones, of which there may be any number.
-THE_REST = {
-    "<": pl.lit(3) < NUMBERED,
-    "<=": pl.lit(2) <= NUMBERED,
-    ">": NUMBERED > 3,
-    ">=": NUMBERED >= 2,
-}
+#: Every comparison of three rows of each person, and of all rows but those; one is that of OpenDP.
+COMPARED = [
+    *(NUMBERED < 3, NUMBERED <= 2, pl.lit(3) > NUMBERED, pl.lit(2) >= NUMBERED),
+    *(pl.lit(3) < NUMBERED, pl.lit(2) <= NUMBERED, NUMBERED > 3, NUMBERED >= 2),
+]
 
 
-@pytest.mark.parametrize("operator", THREE)
-def test_a_limit_stands_on_the_greater_side_of_every_comparison(operator: str) -> None:
-    limited = query(of_persons()).filter(THREE[operator])
-    assert ob.posterior(limited, **OF_I).release().d_in == 3
-    plan = object.__getattribute__(limited, "polars_plan")
-    assert Truncation.of(plan).kept == "the first 3 rows of each p"
+@pytest.mark.parametrize("at", range(len(COMPARED)))
+def test_a_limit_is_written_as_opendp_writes_it(at: int) -> None:
+    limited = query(of_persons()).filter(COMPARED[at])
+    if at == 0:
+        assert ob.posterior(limited, **OF_I).release().d_in == 3
+        assert truncation_of(limited).kept == "the first 3 rows of each p"
+        return
     with pytest.raises(ValueError, match="filter: over looks at other"):
-        ob.posterior(query(of_persons()).filter(THE_REST[operator]), **OF_I)
+        ob.posterior(limited, **OF_I)
 
 
 #: A person has one row in each group of `s`, and is in one.
@@ -119,7 +111,7 @@ def test_a_select_may_hold_constants_beside_a_column() -> None:
 def test_every_seed_is_one(seed: int) -> None:
     """Also 0, which Python takes for nothing."""
     seeded = pl.int_range(pl.len()).shuffle(seed=seed).over("p") < 1
-    with pytest.raises(ValueError, match=rf"filter: shuffle\(seed={seed}\) draws"):
+    with pytest.raises(ValueError, match=r"filter: over looks .*Only `truncate"):
         ob.posterior(query(of_persons()).filter(seeded), **OF_I)
 
 
@@ -150,15 +142,14 @@ def test_every_part_of_an_expression_is_looked_at() -> None:
 
 def test_the_type_that_a_mapping_returns_is_looked_at() -> None:
     mapped = C("s").replace_strict({"a": "b"}, default="c", return_dtype=pl.Categorical)
-    with pytest.raises(ValueError, match="categorical makes a Categorical"):
+    with pytest.raises(ValueError, match="replace_strict to Categorical makes a Categorical"):
         ob.posterior(query().with_columns(b=mapped), **OF_I)
 
 
 def test_no_rule_is_said_of_a_key_that_is_computed_beside_a_named_one() -> None:
     for by in (["s", C("i") % 2], [C("i") % 2, "s"]):
         limited = query(of_persons()).truncate_per_group(2, by=by, keep="first")
-        plan = object.__getattribute__(limited, "polars_plan")
-        assert Truncation.of(plan).kept == ""
+        assert truncation_of(limited).kept == ""
 
 
 @pytest.mark.parametrize("order", [None, "none", "left", "right"])

@@ -304,7 +304,7 @@ def test_what_is_left_out_is_shown_by_the_name_that_users_write() -> None:
 
 def test_the_prior_of_a_group_is_shown_in_the_order_of_the_labels() -> None:
     made = ob.posterior(query().group_by("sex"), **BY_SEX, prior=[1.0, 2.0, 4.0])
-    assert "prior=[1.0, 2.0, 4.0]" in repr(made)
+    assert "prior='(1, 2, 4)'" in repr(made)
     (said,) = made.summarize()["prior"]
     assert said.index("1") < said.index("2") < said.index("4")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from opendp_bayes.trusted.boundary import ContractError
-from opendp_bayes.trusted.spaces import CountsSpace, GroupedCountsSpace, PosteriorSpace
+from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 
 COUNTS = [
     CountsSpace(("a", "b"), None),
@@ -24,10 +24,10 @@ COUNTS = [
     CountsSpace(("0", "1"), 5),
     CountsSpace(("a", "b"), 5, axes=("x", "y")),
     CountsSpace(("a", "b"), 5, axes=("y", "x")),
-    GroupedCountsSpace.build(("a",), ("b", "c"), 5),
-    GroupedCountsSpace.build(("a", "b"), ("c",), 5),
-    GroupedCountsSpace.build((None, "b"), ("c",), 5),
-    GroupedCountsSpace.build(("None", "b"), ("c",), 5),
+    CountsSpace.of_groups(("a",), ("b", "c"), 5),
+    CountsSpace.of_groups(("a", "b"), ("c",), 5),
+    CountsSpace.of_groups((None, "b"), ("c",), 5),
+    CountsSpace.of_groups(("None", "b"), ("c",), 5),
     CountsSpace(("Cell(group='a', label='b')", "Cell(group='a', label='c')", "NoGroup()"), 5),
 ]
 POSTERIORS = [

@@ -108,7 +108,7 @@ def posterior() -> Transformation:
         nulls=True,
         size=sum(COUNTS),
     )
-    return counts >> ob.t.then_beta_binomial(prior=[1.0, 2.0])
+    return counts >> ob.t.then_dirichlet_multinomial(prior=[1.0, 2.0])
 
 
 CONCENTRATION = np.array(COUNTS) + np.array([1.0, 2.0])
@@ -153,7 +153,7 @@ def test_the_privacy_profile_does_not_change() -> None:
 def test_transformations_do_not_change() -> None:
     chain = posterior()
     member = CONCENTRATION - [1.0, 2.0]
-    update = ob.t.make_beta_binomial(
+    update = ob.t.make_dirichlet_multinomial(
         *(posterior().input_space >> count()).output_space, prior=[1.0, 2.0]
     )
     assert tamper(chain.output_domain.descriptor) >= 3

@@ -11,6 +11,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.accounting.losses import curve_of
+from opendp_bayes.measurements import measured_sampler
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
@@ -18,8 +19,7 @@ from opendp_bayes.queries import mechanism_choice
 from opendp_bayes.surveys import survey_query
 from opendp_bayes.trusted import measurements, measurements as pacing
 from opendp_bayes.trusted.budget import loss_in, unit_in_words
-from opendp_bayes.trusted.contexts import opening_arguments
-from opendp_bayes.trusted.measurements import measured_sampler
+from opendp_bayes.trusted.contexts import CheckedContext
 from opendp_bayes.trusted.spaces import CountsSpace, PosteriorSpace
 
 AGES = ["30", "20", "10", "40"]
@@ -92,19 +92,31 @@ def test_both_numbers_of_a_loss_are_those_of_its_measure() -> None:
     assert loss_in(dp.approximate(concentrated))(loss) == (0.25, 0.0)
 
 
+def checked(unit: Any, loss: Any, evenly: Any, weights: Any) -> Any:
+    """The arguments of a Context, without opening one."""
+    return CheckedContext.checked(
+        {
+            "privacy_unit": unit,
+            "privacy_loss": loss,
+            "split_evenly_over": evenly,
+            "split_by_weights": weights,
+        }
+    )
+
+
 @pytest.mark.parametrize("delta", [1.0, 1.5])
 def test_a_delta_of_a_context_is_below_1_beside_either(delta: float) -> None:
     for measure in (dp.max_divergence(), dp.zero_concentrated_divergence()):
         given = dp.approximate(measure), (1.0, delta)
-        with pytest.raises(ValueError, match=rf"delta={delta}: must be at least 0 and less than 1"):
-            opening_arguments(dp.unit_of(contributions=1), given, None, None)
+        with pytest.raises(ValueError, match=rf"delta={delta}: must be at least 0 and below 1"):
+            checked(dp.unit_of(contributions=1), given, None, None)
 
 
 def test_every_weight_of_a_context_is_positive() -> None:
     unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
     for weights in ([1.0, 0.0, 2.0], [1.0, 2.0, -1.0]):
         with pytest.raises(ValueError, match=r"split_by_weights\[\d\]=.*: must be finite and"):
-            opening_arguments(unit, loss, None, weights)
+            checked(unit, loss, None, weights)
 
 
 def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
@@ -116,7 +128,7 @@ def test_every_limit_of_every_bound_of_a_context_is_at_least_1() -> None:
             for bounds in ([broken], [good, broken], [broken, good]):
                 unit = dp.unit_of(contributions=bounds)
                 with pytest.raises(ValueError, match=f"Bound.{limit}={bad}: must be between 1"):
-                    opening_arguments(unit, loss, None, None)
+                    checked(unit, loss, None, None)
 
 
 # --- units in words, by which a ledger tells them apart

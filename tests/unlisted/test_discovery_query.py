@@ -3,6 +3,7 @@ refused before any data are read.
 """
 
 import re
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -167,3 +168,36 @@ def test_a_query_without_a_budget_is_refused_with_one_to_ask_for() -> None:
     assert asked.release().epsilon == 0.5
     with pytest.raises(ValueError, match="has no δ"):
         ob.discover(context.query(epsilon=0.1, delta=0.0), "key", **ASKED).release()
+
+
+DAYS = pl.LazyFrame({"day": [date(2026, 5, 1), None] * 20})
+
+
+def asked_of_days(always: list[str], nulls: str) -> Any:
+    context = dp.Context.compositor(
+        data=DAYS,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    return ob.discover(context.query(), "day", always=always, nulls=nulls)
+
+
+@pytest.mark.parametrize(
+    ("always", "nulls"),
+    [(["missing"], "missing"), (["2026-05-01", "missing"], "missing"), (["missing"], "2026-05-01")],
+)
+def test_a_value_that_is_always_shown_of_days_is_one_whatever_nulls_are_called(
+    always: list[str], nulls: str
+) -> None:
+    """The label of nulls may be any text; that of a value is a day, even if it names both."""
+    with pytest.raises(ValueError, match="always='missing': is no date as it is counted"):
+        asked_of_days(always, nulls)
+
+
+@pytest.mark.parametrize(
+    ("always", "nulls"),
+    [([], "missing"), (["2026-05-01"], "missing"), (["2026-05-01"], "2026-05-01")],
+)
+def test_days_and_another_label_for_nulls_are_accepted(always: list[str], nulls: str) -> None:
+    assert set(asked_of_days(always, nulls).release().categories) >= {*always, nulls}

@@ -14,12 +14,13 @@ from opendp.mod import OpenDPException
 
 import opendp_bayes as ob
 from opendp_bayes.extend.framework import Keys, counting_values
-from opendp_bayes.trusted.kinds import ColumnKind, kinds_in
+from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.unlisted.discovered_counts import make_discovered_counts
 from opendp_bayes.unlisted.thresholds import Discovery, LaplaceThreshold
 from opendp_bayes.unlisted.trusted import discovery, keys as module
 from opendp_bayes.unlisted.trusted.discovery import make_discovery
 from opendp_bayes.unlisted.trusted.keys import CountedKeys, counted_in_parts
+from tests.helpers.kinds import kinds_in
 
 pytestmark = pytest.mark.usefixtures("coarse_errors", "short_chains")
 

@@ -26,7 +26,6 @@ from opendp_bayes.trusted.boundary import (
     require_features,
 )
 from opendp_bayes.trusted.budget import name_of
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.laws_for_budgets import loss_of_discovery
 from opendp_bayes.unlisted.thresholds import Discovery
@@ -87,16 +86,14 @@ def make_discovery(
         return (found.rho if of_rho else found.epsilon), found.delta
 
     name = type(discovery.law).__name__
-    with interruptible():
-        privacy_map = checked_map(losses, name)
-        guarantee = PrivacyGuarantee(None, 1, loss(1), name_of(output_measure))
+    privacy_map = checked_map(losses, name)
+    guarantee = PrivacyGuarantee(None, 1, loss(1), name_of(output_measure))
     held = deepcopy(discovery)
 
     def release(keys: Any) -> DiscoveredData:
         if not isinstance(keys, CountedKeys):
             raise ContractError("the input must be counts of make_discovered_counts.")
-        with interruptible():
-            labels, drawn, rest = _shown(keys, space, held)
+        labels, drawn, rest = _shown(keys, space, held)
         return DiscoveredData(
             column=space.column,
             categories=labels,

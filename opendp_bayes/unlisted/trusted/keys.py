@@ -26,7 +26,6 @@ from opendp_bayes.trusted.boundary import guarded, guarded_map
 from opendp_bayes.trusted.bounds import Bounds
 from opendp_bayes.trusted.budget import identifier_of
 from opendp_bayes.trusted.counting import counted_distance
-from opendp_bayes.trusted.interrupts import interruptible
 from opendp_bayes.trusted.kinds import Kind, column_named, kind_of
 from opendp_bayes.trusted.scanned_frames import collected, on_disk, require_file
 from opendp_bayes.trusted.spaces import UserSpace
@@ -294,7 +293,7 @@ def _counting(
         *space,
         counted.domain,
         counted.metric,
-        guarded(_interruptible(count), f"{made_by}: counting"),
+        guarded(count, f"{made_by}: counting"),
         guarded_map(stability_map, made_by),
     )
 
@@ -316,11 +315,3 @@ def people_of_unit(metric: Metric, d_in: Any) -> int:
     """
     exchanged = isinstance(getattr(metric, "inner_metric", metric), ChangeOneIdDistance)
     return Bounds.of(d_in).records * (2 if exchanged else 1)
-
-
-def _interruptible(count: Count) -> Count:
-    def stopped(data: Any) -> CountedKeys:
-        with interruptible():
-            return count(data)
-
-    return stopped

@@ -219,29 +219,30 @@ def carried_out(
     from msgspec import structs
 
     from opendp_bayes.display.progress import waiting
-    from opendp_bayes.trusted.interrupts import deferred_interrupts, interruptible
+    from opendp_bayes.trusted.interrupts import deferred_interrupts
     from opendp_bayes_office.commands.answers import before_reading
     from opendp_bayes_office.report.report_document import Report
 
     source = asked.source()
-    with Kept(output) as kept:
-        with deferred_interrupts():
-            with asked.entered() as intent, interruptible(), readable(source, intent) as opened:
-                specification, query = asked.query(opened)
-                summary = query.summarize()
-                said = list(before_reading(summary, specification, opened))
-                for line in said:
-                    say(line)
-                if intent.loss is not None and not summary["delta"].sum():  # nothing buys any
-                    intent.loss = structs.replace(intent.loss, delta=0.0)
-                with reading(intent), waiting("Reading"):
-                    opened.complete()
-                with reading(intent), release_errors(), waiting("Counting"), deferred_interrupts():
-                    survey = query.release()
-            with release_errors():
-                software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-                report = Report(specification, survey.releases, software, survey)
-                kept.keep(report.to_json() if as_report else report.results.to_json())
+    with Kept(output) as kept, ExitStack() as until_it_is_kept:
+        with asked.entered() as intent, readable(source, intent) as opened:
+            specification, query = asked.query(opened)
+            summary = query.summarize()
+            said = list(before_reading(summary, specification, opened))
+            for line in said:
+                say(line)
+            if intent.loss is not None and not summary["delta"].sum():  # nothing buys any
+                intent.loss = structs.replace(intent.loss, delta=0.0)
+            with reading(intent), waiting("Reading"):
+                opened.complete()
+            until_it_is_kept.enter_context(deferred_interrupts())
+            with reading(intent), release_errors(), waiting("Counting"):
+                survey = query.release()
+        with release_errors():
+            software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
+            report = Report(specification, survey.releases, software, survey)
+            kept.keep(report.to_json() if as_report else report.results.to_json())
+        until_it_is_kept.close()
         yield report, said
 
 
