@@ -1,1 +1,3 @@
-"""Posteriors of counts with independent noise: laws of sums, exact but for rounding."""
+"""Dirichlet-multinomial counts with additive noise: laws of sums by exponential tilts and products
+of Fourier transforms.
+"""

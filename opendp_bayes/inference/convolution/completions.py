@@ -1,4 +1,6 @@
-"""Sums over the records of all categories beside each node, and over the numbers of records."""
+"""Records in all other categories that complete a count to a number of records: sums over both, of
+listed numbers, or as correlations on lattices in bins of the records.
+"""
 
 from dataclasses import dataclass, replace
 

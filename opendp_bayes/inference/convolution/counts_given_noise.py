@@ -1,4 +1,5 @@
-"""The posterior of true counts and of probabilities, given counts with additive noise.
+"""The posterior of multinomial counts with a Dirichlet prior, given additive noise on each:
+marginal laws by exponential tilts and convolution.
 
 The weights of the counts are a product over the categories but for their sum. So the law of one
 count is its own weight times that of what stands beside it: the sum of the others, which completes

@@ -1,5 +1,6 @@
-"""Counts whose weights are a product of one table for each category, but for a factor that depends
-on their sums: their laws by transforms of the tables.
+"""Counts in several data sets, whose weights are a product of one table for each category but for a
+factor that depends on their sums: marginal laws by Fourier transforms of several axes, draws by
+rejection.
 
 A table has an axis for each of the data sets that the counts are of; the numbers of records of all
 data sets are public, or there is one data set and its number is private.

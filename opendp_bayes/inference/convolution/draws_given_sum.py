@@ -1,4 +1,6 @@
-"""Independent draws of counts given their sum: half of them freely, kept where the rest suits."""
+"""Independent draws of counts given their sum, by rejection: half of them freely, kept where the
+rest suits, and then each half in the same way.
+"""
 
 from collections.abc import Sequence
 from functools import cached_property

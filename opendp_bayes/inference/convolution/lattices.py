@@ -1,6 +1,7 @@
 """Laws of sums on lattices, many at once: a row each, with a step and an origin of its own.
 
-A step is a power of two and an origin a multiple of it; between its points a law is a cubic.
+A step is a power of two and an origin a multiple of it; between its points a law is a cubic of
+Lagrange's.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Weights of the true counts, one category at a time: the noise's and the prior's."""
+"""Weights of the true counts, one category at a time: `Γ(x + α) / x!` of the Dirichlet-multinomial
+law, times the noise of every look.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,6 @@
-"""The number of records: public, or private with weights, and the tilt that puts the sum there."""
+"""The number of records: public, or private with its prior times `n! / Γ(n + A)`, as a weight of
+the sum of the counts.
+"""
 
 import math
 from abc import ABC, abstractmethod

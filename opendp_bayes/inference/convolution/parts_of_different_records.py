@@ -1,5 +1,6 @@
-"""The counts of the union of different records, in parts that are convolved: one of public numbers
-of records, some of private ones for each share of the first release in all records.
+"""The counts of different records of the same probabilities, in parts that are convolved: tilted by
+Newton's steps where the numbers of records are public; where two are private, an integral over the
+share of the first release, each node with tilts of its own.
 """
 
 from collections.abc import Sequence

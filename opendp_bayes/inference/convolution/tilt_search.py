@@ -1,4 +1,5 @@
-"""Tilts of the weights of counts that together reach all numbers of records that weigh anything.
+"""Exponential tilts of the weights of counts, by Newton's steps in a bracket, that together reach
+all numbers of records that weigh anything.
 
 Weights times `exp(tilt x)` are the same law once the sum of all counts is given. But then other
 sums are probable, and a transform loses what is improbable.

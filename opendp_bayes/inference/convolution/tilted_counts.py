@@ -1,4 +1,6 @@
-"""The law of each count under a tilt, in cells that its weights place."""
+"""Dirichlet-multinomial weights of each count times its noise and `exp(tilt x)`, as a law in cells
+that are halved until it is smooth.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

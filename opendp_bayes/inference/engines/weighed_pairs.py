@@ -1,4 +1,6 @@
-"""Two categories and a public number of records: a weight for every count of the first."""
+"""Two categories and a public number of records, with any likelihood: a binomial count with a Beta
+prior, whose peaks are climbed and whose weight is summed in cells.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property

@@ -1,4 +1,6 @@
-"""Differences of independent mixtures of Betas: how far apart two probabilities are."""
+"""Differences of independent mixtures of Betas, by Simpson's rule in logits: how far apart two
+probabilities are.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,6 @@
-"""Cells: runs of whole numbers over which a weight is smooth, so that four stand for all."""
+"""Cells: runs of whole numbers over which a weight is smooth, so that four of them stand for all,
+by a discrete rule of Gauss and Lobatto.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""Mixtures of Betas that probabilities are, given the laws of their counts."""
+"""Mixtures of Betas that probabilities are, given the laws of their counts: Betas that are nearly
+the same are put together by their mean and variance.
+"""
 
 import numpy as np
 

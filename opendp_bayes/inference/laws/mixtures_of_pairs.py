@@ -1,4 +1,6 @@
-"""Mixtures of Betas of pairs: records in a category, and those in all others."""
+"""Mixtures of Betas of pairs, records in a category and those in all others, whose joint law is a
+product but for a weight of their sum: both in bins, to the second order within these.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass

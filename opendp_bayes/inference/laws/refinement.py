@@ -1,4 +1,6 @@
-"""Cells are halved until a weight is smooth in each of those that matter."""
+"""Adaptive cells of whole numbers: halved until the logarithm of a weight is nearly linear in each
+of those that matter.
+"""
 
 from dataclasses import dataclass, replace
 

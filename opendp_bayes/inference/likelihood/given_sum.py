@@ -1,5 +1,5 @@
 """The probability that Poisson counts have a sum, given what was drawn of each, and their means
-given that.
+given that: their characteristic functions are inverted at equally spaced frequencies.
 """
 
 import math
