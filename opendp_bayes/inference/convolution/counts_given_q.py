@@ -23,7 +23,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Counts are looked at where the noise costs no more than `exp(-_REACH)` beyond the draws, on at
 #: most so many numbers, also of all rows and of all sums; their law has to have vanished there.
-_REACH, _LONGEST, _MOST_ROWS, _MOST, _MOST_SUMS = 40.0, 1 << 15, 2000, 1 << 20, 1 << 22
+_REACH, _LONGEST, _MOST_ROWS, _MOST, _MOST_SUMS = 40.0, 1 << 15, 2000, 1 << 20, 1 << 25
 _EDGE = 1e-10
 #: Logits of q that are looked at first; the integrand is followed down to `exp(-_DEPTH)`.
 _LOGITS, _DEPTH = np.linspace(-32, 44, 229), 26.0
@@ -231,12 +231,14 @@ class CountsGivenQ:
         length = fft.next_fast_len(length, real=True)
         if rows * self._share[some].size * length > _MOST_SUMS:
             raise TooWideError
-        laws = self._masses[:, None] * self._powers.T[some] / self._norms[:, some, None]
-        laws = laws if step == 1 else _spread(laws, step)
-        waves = fft.rfft(laws, length)
-        others = products_of_others(waves, self._times)
-        others = np.concatenate([others, others[-1:] * waves[-1:]])
-        found = fft.irfft(np.einsum("rns,n->rs", others, self._share[some]), length)
+        product = np.zeros((rows + 1, length // 2 + 1), dtype=np.complex128)
+        every = zip(self._tilts[some], self._norms.T[some], self._share[some], strict=True)
+        for tilt, norm, share in every:  # one by one, for there may be many large ones
+            laws = self._masses * np.exp(self._away * tilt) / norm[:, None]
+            waves = fft.rfft(laws if step == 1 else _spread(laws, step), length)
+            others = products_of_others(waves, self._times)
+            product += share * np.concatenate([others, others[-1:] * waves[-1:]])
+        found = fft.irfft(product, length)
         found[found < _ROUNDING] = 0.0
         lowest = int(self._times @ self._low) - np.append(self._low, 0)
         origin = lowest // step

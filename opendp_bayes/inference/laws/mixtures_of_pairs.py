@@ -22,6 +22,8 @@ _RARE, _RAREST = 1e-9, 1e-17
 #: The largest correction of the logarithm of a pair's weight for what varies within its bins.
 _LARGEST = 2.0
 _TINY = 1e-300
+#: Rows whose pairs are kept at once.
+_ROWS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +100,22 @@ def mixtures_of_pairs(
     given = np.minimum(rest.deviation, spread) / b
     most = np.where(unknown > _MATTERS * np.hypot(known, unknown), _PART * given, np.inf)
     bins = Bins(others, known, given, np.maximum(most, 1e-9))
-    parts, total = [], (*sizes, np.gradient(sizes[1]))
-    for row in range(alpha.size):
-        first = own.binned(row, lambda x: _narrow(x + alpha[row], own.deviation[row]))  # noqa: B023
-        second = rest.binned(row, lambda x: bins.of(np.full(x.size, row), x))  # noqa: B023
-        parts.append(_pairs(first, second, total, (alpha[row], others[row])))
-    x, r, vx, vr, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
-    owner = np.repeat(np.arange(alpha.size), [part[0].size for part in parts])
-    a, b = varied(alpha[owner] + x, others[owner] + r, vx, vr)
-    return grouped(a, b, weight, x, r, owner)
+    total = *sizes, np.gradient(sizes[1])
+
+    def of(rows: Integers) -> BetaMixtures:
+        parts = []
+        for row in rows.tolist():
+            first = own.binned(row, lambda x: _narrow(x + alpha[row], own.deviation[row]))  # noqa: B023
+            second = rest.binned(row, lambda x: bins.of(np.full(x.size, row), x))  # noqa: B023
+            parts.append(_pairs(first, second, total, (alpha[row], others[row])))
+        x, r, vx, vr, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
+        place = np.repeat(np.arange(rows.size), [part[0].size for part in parts])
+        owner = rows[place]
+        a, b = varied(alpha[owner] + x, others[owner] + r, vx, vr)
+        return grouped(a, b, weight, x, r, place)
+
+    blocks = np.array_split(np.arange(alpha.size), -(-alpha.size // _ROWS))
+    return BetaMixtures.joined([of(rows) for rows in blocks])
 
 
 def _pairs(
