@@ -35,6 +35,7 @@ from opendp_bayes.unlisted.thresholds import (
 )
 from tests.helpers import joint_laws, oracles
 from tests.helpers.joint_laws import Drawn, faults, law_of_noise, ranked
+from tests.helpers.sweeps import some_of
 
 #: Labels of three columns of unequal numbers of values, and records of each of their cells.
 X, Y, Z = ("p", "q"), ("k", "l", "m"), ("a", "b", "c", "d")
@@ -243,8 +244,13 @@ def _chains_anew() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("door", "mistake"),
     [
-        *(("groups", mistake) for mistake in (half, one_value, twice, turned)),
-        *(("discovery", mistake) for mistake in (one_value, twice)),
+        *(("groups", mistake) for mistake in (half, turned)),
+        *(
+            pytest.param("groups", mistake, marks=pytest.mark.slow)
+            for mistake in (one_value, twice)
+        ),
+        pytest.param("discovery", one_value, marks=pytest.mark.slow),
+        ("discovery", twice),
         ("chain", one_value),
     ],
 )
@@ -256,7 +262,14 @@ def test_notices_noise_that_is_not_independent(
 
 
 @pytest.mark.parametrize(
-    ("door", "shape"), [("joint table", (3, 4, 2)), ("groups", (3, 2, 4)), ("levels", (2, 12))]
+    ("door", "shape"),
+    [
+        ("joint table", (3, 4, 2)),
+        *(
+            pytest.param(*of, marks=pytest.mark.slow)
+            for of in [("groups", (3, 2, 4)), ("levels", (2, 12))]
+        ),
+    ],
 )
 def test_notices_a_permuted_axis(
     door: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
@@ -324,8 +337,9 @@ MECHANISMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", BUILT_IN, ids=lambda kind: kind.name)
-@pytest.mark.parametrize("measured", [False, True], ids=["alone", "measured"])
+@pytest.mark.parametrize(
+    ("kind", "measured"), some_of(product(BUILT_IN, [False, True]), len(BUILT_IN))
+)
 def test_draws_of_a_mechanism_at_once_are_independent(kind: Any, measured: bool) -> None:
     """What is released, by the probabilities of all candidates."""
     mechanism, counts = MECHANISMS[kind.name], np.array([4, 1, 2])
@@ -406,8 +420,7 @@ SAMPLERS: dict[str, tuple[Callable[[int], Any], Mapping[int, float]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("size", [8, 40])
+@pytest.mark.parametrize(("name", "size"), some_of(product(SAMPLERS, [8, 40]), len(SAMPLERS)))
 def test_samples_at_once_are_independent(name: str, size: int) -> None:
     """Few and many samples, which are drawn in other ways."""
     sampler, law = SAMPLERS[name]

@@ -15,6 +15,7 @@ import opendp_bayes as ob
 from opendp_bayes.results.reader import result_from_json
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
+from tests.helpers.sweeps import pairs_of
 
 #: What the records hold, and how many do.
 HELD = {"a": 400, "b": 300, " b ": 200, "c": 150, "-9": 120, "-8": 90, "": 60}
@@ -113,9 +114,11 @@ def asked(steps: tuple[str, ...], role: str) -> str:
     )
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("steps", PAIRS, ids="+".join)
-def test_records_are_counted_where_the_steps_put_them(steps: tuple[str, ...], role: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "role"), pairs_of((*steps, role) for steps in PAIRS for role in ROLES)
+)
+def test_records_are_counted_where_the_steps_put_them(first: str, second: str, role: str) -> None:
+    steps = first, second
     text = asked(steps, role)
     Path("s.toml").write_text(text)
     release = result_from_json(run("run", "s.toml", "data.csv", "-o", "-"))

@@ -258,9 +258,9 @@ def off_pooled(wrong=1.0):
 def off_learned(size, wrong=1.0):
     """A learned prior by long runs: the definition is weighed over draws of the prior."""
     drawn, noise = [6, -2, 0], DiscreteLaplace
-    chains = learned_model.by_chains(learned_model.table(drawn, noise(1.5), (3,), size), sweeps=100)
+    chains = learned_model.by_chains(learned_model.table(drawn, noise(1.5), (3,), size), sweeps=50)
     right = learned_model.table(drawn, noise(1.5 * wrong), (3,), size)
-    mean, counts, spread, behind = learned_model.expected(right, draws=20_000)
+    mean, counts, spread, behind = learned_model.expected(right, draws=10_000)
     far = []
     for own, exact, std in zip(chains, (mean, counts), (spread, 0.0), strict=True):
         error = own.std(axis=0, ddof=1) / np.sqrt(len(own))
@@ -311,7 +311,7 @@ def test_every_engine_is_the_definition(case):
     assert CASES[case]() <= 1
 
 
-@pytest.mark.parametrize("case", some_of([one for one in CASES if "no records" not in one], 8))
+@pytest.mark.parametrize("case", some_of([one for one in CASES if "no records" not in one], 4))
 def test_noise_of_another_scale_is_not_that_of_the_definition(case):
     """The negative control; of no records noise says nothing."""
     assert CASES[case](wrong=2.0) > 1

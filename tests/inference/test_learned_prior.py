@@ -96,7 +96,7 @@ def test_long_chains_agree_with_weighted_draws_from_the_prior(name):
 
 def test_chains_for_another_scale_do_not_agree():
     of, _ = TABLES["two cells"]
-    assert distance(of, table([3, 1], DiscreteLaplace(8.0), (2,)), sweeps=200) > 2 * FAR
+    assert distance(of, table([3, 1], DiscreteLaplace(8.0), (2,)), sweeps=100) > 2 * FAR
 
 
 def test_draws_are_repeated_in_their_order_as_often_as_they_weigh():
@@ -388,7 +388,9 @@ def test_counts_are_drawn_given_points(y, scale, point):
     assert p_value(point + 4) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("noised", [(True, True, True), (True, True, False)])
+@pytest.mark.parametrize(
+    "noised", [(True, True, False), pytest.param((True,) * 3, marks=pytest.mark.slow)]
+)
 def test_counts_of_a_public_sum_have_their_law_by_all_counts_and_weigh_its_probability(noised):
     """Within five standard errors; those of three records more are not."""
     of = table([6, 4, 1], DiscreteLaplace(1.5), (3,), size=9, noised=noised)
@@ -508,6 +510,7 @@ def test_repr_and_what_was_learned(posterior):
     assert dict(released((30, 2, 7, 11, -1, 19)).posterior.learned) == {}
 
 
+@pytest.mark.usefixtures("chains_anew")
 def test_a_seed_determines_the_posterior():
     drawn, options = (3, 9, 4), {"of": {"cells": ("a", "b", "c"), "axes": ()}}
     means = [learned(drawn, random_state=seed, **options).mean() for seed in (1, 1, 2)]
@@ -518,11 +521,11 @@ def test_a_seed_determines_the_posterior():
 @pytest.mark.parametrize(
     ("drawn", "mechanism", "size"),
     [
-        ((300, 200, 505), ob.LaplaceParameters(3.0), 1005),
         ((300, 200, 505), ob.GaussianParameters(4.0, total="private"), None),
         *(
             pytest.param(*one, marks=pytest.mark.slow)
             for one in [
+                ((300, 200, 505), ob.LaplaceParameters(3.0), 1005),
                 ((500_100, 299_950, 199_950), ob.KNormParameters(100.0), 1_000_000),
                 ((200_000, 100_000, 300_100), ob.KNormParameters(1e3), 600_100),
                 ((300, 200, 505), ob.LaplaceParameters(0.1, total="private"), None),

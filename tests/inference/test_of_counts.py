@@ -55,7 +55,7 @@ def test_noise_is_the_law_of_what_is_drawn_up_to_a_factor(mechanism, release):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "prior"), some_of(product(SMOOTH, [(1.0, 1.0), (0.1, 3.0)]), 5), ids=repr
+    ("mechanism", "prior"), some_of(product(SMOOTH, [(1.0, 1.0), (0.1, 3.0)]), 3), ids=repr
 )
 def test_the_normaliser_between_nodes_for_two_categories(mechanism, prior):
     size, prior = 1000, np.array(prior)

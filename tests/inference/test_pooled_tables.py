@@ -121,21 +121,23 @@ def few_draws(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_draws")
-def test_public_sums_are_kept():
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one not in QUICK)) for one in SETTINGS]
+)
+def test_public_sums_are_kept(name):
     """By every draw."""
-    for name, release in SETTINGS.items():
-        pooled = pooled_of(release, ess=10)
-        records = np.stack(
-            [one.concentration.sum(axis=1) - pooled.kappa for one in pooled.values()], axis=1
-        )
-        records = np.rint(records).astype(int)
-        if name.startswith("sizes"):
-            assert np.all(records == [3, 4])
-        elif name.startswith("table"):
-            assert np.all(records.sum(axis=1) == SIZE)
-        else:
-            assert records.sum(axis=1).max() <= SIZE
-        assert len({tuple(row) for row in records.tolist()}) > 1 or name.startswith("sizes")
+    pooled = pooled_of(SETTINGS[name], ess=10)
+    records = np.stack(
+        [one.concentration.sum(axis=1) - pooled.kappa for one in pooled.values()], axis=1
+    )
+    records = np.rint(records).astype(int)
+    if name.startswith("sizes"):
+        assert np.all(records == [3, 4])
+    elif name.startswith("table"):
+        assert np.all(records.sum(axis=1) == SIZE)
+    else:
+        assert records.sum(axis=1).max() <= SIZE
+    assert len({tuple(row) for row in records.tolist()}) > 1 or name.startswith("sizes")
 
 
 def test_variables_make_the_groups_and_the_categories():
@@ -144,11 +146,11 @@ def test_variables_make_the_groups_and_the_categories():
     release = ob.Release(
         drawn, tuple(cells), (1.0,) * 8, KNORM, guarantee(110), ("region", "sex", "vote")
     )
-    by_two = release.pooled(by=["region", "sex"])
+    by_two = release.pooled(by=["region", "sex"], ess=10)
     assert list(by_two) == [("n", 1), ("n", 2), ("s", 1), ("s", 2)]
     assert by_two.categories == ("yes", "no")
     assert [one.mean()[0] > 0.5 for one in by_two.values()] == [True] * 4
-    by_one = release.pooled(by="sex")
+    by_one = release.pooled(by="sex", ess=10)
     assert list(by_one) == [1, 2]
     assert by_one.categories == (("n", "yes"), ("n", "no"), ("s", "yes"), ("s", "no"))
     assert by_one[1].mean()[0] == pytest.approx(40 / 64, abs=0.1)
@@ -207,7 +209,10 @@ def test_ranks_of_the_truth_are_uniform(monkeypatch):
 
 
 @pytest.mark.usefixtures("few_draws")
-@pytest.mark.parametrize("release", [GROUPS, TABLE], ids=["groups", "table"])
+@pytest.mark.parametrize(
+    "release",
+    [pytest.param(GROUPS, id="groups"), pytest.param(TABLE, id="table", marks=pytest.mark.slow)],
+)
 def test_priors_that_are_not_given_are_those_of_the_page(release):
     """Of m uniform; of κ the one under which `10 / (10 + κ)` is uniform. With the seed the draws
     are the same, and with any other prior they are not.
@@ -236,12 +241,12 @@ def test_groups_and_variables_are_found_by_name_in_any_order():
     noise = ob.LaplaceParameters(0.1)
     table = ob.Release(drawn, cells, (1.0,) * 8, noise, guarantee(sum(drawn)), axes)
     counts = dict(zip(cells, drawn, strict=True))
-    turned = table.pooled(by=["age", "town"])
+    turned = table.pooled(by=["age", "town"], ess=10)
     assert list(turned) == [(3, "y"), (3, "x"), (1, "y"), (1, "x")]
     for (age, town), one in turned.items():
         yes, no = (counts[vote, town, age] for vote in ("yes", "no"))
         assert one.mean()[0] == pytest.approx(yes / (yes + no), abs=0.05)
-    by_town = table.pooled(by="town")
+    by_town = table.pooled(by="town", ess=10)
     assert by_town.categories == tuple((vote, age) for vote in ("yes", "no") for age in (3, 1))
     for town, one in by_town.items():
         own = np.array([counts[vote, town, age] for vote, age in by_town.categories])

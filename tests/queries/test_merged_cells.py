@@ -15,6 +15,7 @@ import opendp_bayes as ob
 from opendp_bayes.queries.categorical_counts import make_counts
 from opendp_bayes.queries.question import Question
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
+from tests.helpers.sweeps import some_of
 
 STATES = {"A": ["a1", "a2", "a3"], "B": ["b1", "b2"], "C": ["c1", "c2", "c3", "c4"]}
 COUNTIES = [county for state in STATES.values() for county in state]
@@ -123,7 +124,7 @@ def test_neighbours_move_no_more_than_the_map_says(column, merge, of):
     assert max(moves) == vector.map(1) == 2
 
 
-@pytest.mark.parametrize(("unit", "loss", "mechanism"), LOSSES)
+@pytest.mark.parametrize(("unit", "loss", "mechanism"), some_of(LOSSES, 3))
 def test_one_posterior_of_nested_questions(unit, loss, mechanism):
     """Within a few deviations of the true counts, about as exact as a level alone, and adding up.
 

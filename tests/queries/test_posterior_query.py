@@ -87,7 +87,7 @@ def as_tuple(value):
 # --- units × losses
 
 
-@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 6))
 def test_every_unit_under_every_loss(unit, loss):
     arguments, expressed = LOSSES[loss]
     privacy_unit, _, size, d_in = UNITS[unit]

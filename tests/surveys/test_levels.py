@@ -273,7 +273,7 @@ def place(laws: Any, true: int, one: int, rng: np.random.Generator) -> float:
 @pytest.mark.parametrize(
     ("trees", "size"),
     [
-        (25, None),
+        (12, None),
         *(pytest.param(*of, marks=pytest.mark.slow) for of in ((1000, 40), (1000, None))),
     ],
 )

@@ -131,7 +131,9 @@ def test_two_laws_of_keys_are_mixed_and_move_all_counts_together() -> None:
     assert oracles.rejects(draws, apart), "negative control: counts that do not move together"
 
 
-@pytest.mark.parametrize("law", [*LAWS, GaussianThreshold(150.0, 900)], ids=str)
+@pytest.mark.parametrize(
+    "law", [*LAWS, pytest.param(GaussianThreshold(150.0, 900), marks=pytest.mark.slow)], ids=str
+)
 def test_draws_agree_with_means_deviations_and_intervals(law: Threshold) -> None:
     rng = np.random.default_rng(2)
     above = rng.integers(0, 40 * max(1, int(law.std)), 150)

@@ -27,7 +27,7 @@ from opendp_bayes.unlisted.thresholds import (
 from tests.helpers import listed_keys
 from tests.helpers.distances import moved_by
 from tests.helpers.listed_keys import Noise
-from tests.helpers.sweeps import some_of
+from tests.helpers.sweeps import pairs_of, some_of
 
 OPTIMAL = [
     ("optimal", growth, delta, growth * part)
@@ -245,9 +245,9 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("moved", ["people", "records"])
-@pytest.mark.parametrize("concentrated", [False, True])
+@pytest.mark.parametrize(
+    ("law", "moved", "concentrated"), pairs_of(product(LAWS, ["people", "records"], [False, True]))
+)
 def test_a_loss_never_falls_with_the_distance(
     law: Threshold, moved: Any, concentrated: bool
 ) -> None:

@@ -186,13 +186,13 @@ def test_keys_beyond_the_first_have_their_own_new_ones() -> None:
 def test_a_second_accountant() -> None:
     """Of keys that others hold, none of them new: products of noise, with its rounding."""
     far = 10**6
-    for scale, keys, epsilon in ((2.0, 1, 1.0), (5.2, 1, 1.0), (10.5, 4, 1.0), (8.0, 3, 0.5)):
+    for scale, keys, epsilon in ((5.2, 1, 1.0), (8.0, 3, 0.5)):
         theirs = privacy_loss_distribution.from_discrete_gaussian_mechanism(
             scale, value_discretization_interval=1e-5
         ).self_compose(keys)
         found = delta_of_discovery(GaussianThreshold(scale, far), epsilon, keys=keys)
         assert found == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=1e-3)
-    for scale, keys, epsilon in ((2.0, 3, 1.0), (4.0, 6, 1.1)):
+    for scale, keys, epsilon in ((4.0, 6, 1.1),):
         theirs = privacy_loss_distribution.from_discrete_laplace_mechanism(
             1 / scale, value_discretization_interval=1e-5
         ).self_compose(keys)
@@ -244,7 +244,7 @@ def test_so_many_records_that_nothing_is_hidden() -> None:
 def test_it_falls_with_epsilon_and_rises_with_keys_and_records(law: Threshold) -> None:
     sizes = [(1, 1), (2, 1), (5, 1), (5, 2)]
     table = [
-        [delta_of_discovery(law, e, keys=m, records=c) for e in (0.0, 0.3, 1.0, 4.0, 20.0, 1e4)]
+        [delta_of_discovery(law, e, keys=m, records=c) for e in (0.0, 0.3, 4.0, 1e4)]
         for m, c in sizes
     ]
     assert np.all(np.diff(table, axis=1) <= 1e-18)

@@ -55,7 +55,7 @@ def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]
 
 @pytest.mark.parametrize(
     ("size", "prior", "epsilon"),
-    some_of(SETTINGS, 9),
+    some_of(SETTINGS, 4),
     ids=str,
 )
 def test_certified_and_below_every_mechanism(

@@ -1,5 +1,6 @@
 """From a specification to its releases: what is counted where, and what does not fit the data."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from opendp_bayes.surveys.survey import Survey
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.asked_of_files import survey_of
+from tests.helpers.sweeps import pairs_of
 
 TEXT = """\
 title = "Groups"
@@ -41,22 +43,25 @@ def frame_of(groups: list[Any], dtype: Any) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("dtype", [pl.String, pl.Enum(["a", "b", "c"])])
-@pytest.mark.parametrize("size", ["", "size = 11"])
+#: What is said of nulls and unknown values, and the records of the groups.
+POLICIES = {
+    'nulls = "a"\nunknown = "b"': {"a": 4, "b": 7},
+    'nulls = "none"\nunknown = "a"': {"a": 6, "b": 2, "none": 3},
+    'nulls = "b"': {"a": 1, "b": 5},
+    'unknown = "b"': {"a": 1, "b": 7},
+    "": {"a": 1, "b": 2},
+}
+
+
 @pytest.mark.parametrize(
-    ("policies", "expected"),
-    [
-        ('nulls = "a"\nunknown = "b"', {"a": 4, "b": 7}),
-        ('nulls = "none"\nunknown = "a"', {"a": 6, "b": 2, "none": 3}),
-        ('nulls = "b"', {"a": 1, "b": 5}),
-        ('unknown = "b"', {"a": 1, "b": 7}),
-        ("", {"a": 1, "b": 2}),
-    ],
+    ("dtype", "size", "policies"),
+    pairs_of(product([pl.String, pl.Enum(["a", "b", "c"])], ["", "size = 11"], POLICIES)),
 )
 def test_the_groups_have_the_records_that_their_column_has(
-    tmp_path: Path, dtype: Any, size: str, policies: str, expected: dict[str, int]
+    tmp_path: Path, dtype: Any, size: str, policies: str
 ) -> None:
     """Noise of scale 1e-4 at most differs from 0 with probability below e^-9999."""
+    expected = POLICIES[policies]
     text = TEXT.replace("[columns.v]", f"{policies}\n[columns.v]")
     text = text.replace("[columns.v]", '[columns.v]\nnulls = "y"')
     text = text.replace("20000.0", f"20000.0\n{size}")

@@ -557,6 +557,7 @@ def test_a_code_that_the_file_describes_is_understood_as_its_label(name, extensi
     assert asked_of(path, f"labels = true\n{head}", "vote", column) == wanted
 
 
+@pytest.mark.usefixtures("coarse_errors", "short_chains")
 def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(tmp_path):
     path = coded(tmp_path / "x.sav")
     question = path.with_name("question.toml")

@@ -170,7 +170,13 @@ BROKEN: dict[str, tuple[Any, int | None, tuple[float, ...], dict[str, Any], set[
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] * (one == "the papers' constant"))
+        for one in BROKEN
+    ],
+)
 def test_a_broken_mechanism_is_caught(name: str) -> None:
     mechanism, size, prior, options, caught_by = BROKEN[name]
     found = audited(mechanism, size, prior, **options)
