@@ -203,7 +203,9 @@ def test_remainders_are_alike_from_where_they_are_taken_for_so() -> None:
         assert np.ptp(too_small) > 1e-3
 
 
-@pytest.mark.parametrize("scale", [0.3, 1.0, 5.2, 60.0, 5000.0])
+@pytest.mark.parametrize(
+    "scale", [0.3, 1.0, 5.2, 60.0, pytest.param(5000.0, marks=pytest.mark.slow)]
+)
 def test_a_tail_is_enclosed(scale: float) -> None:
     """By ball arithmetic, also where it is tiny or nearly one."""
     for first in (-3, 0, 1, 2, round(2.5 * scale), round(6 * scale), round(9 * scale)):

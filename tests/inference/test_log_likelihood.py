@@ -16,6 +16,7 @@ from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers import brute_force
 from tests.helpers.releases import guarantee
+from tests.helpers.sweeps import some_of
 
 THETAS = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.05, 0.9, 0.05], [0.002, 0.008, 0.99]])
 PUBLIC = {
@@ -85,7 +86,9 @@ def test_another_noise_is_noticed():
 
 @pytest.mark.parametrize(
     ("case", "size"),
-    [(PUBLIC[name], 12) for name in PUBLIC] + [(PRIVATE[name], None) for name in PRIVATE],
+    some_of(
+        [*((PUBLIC[name], 12) for name in PUBLIC), *((PRIVATE[name], None) for name in PRIVATE)], 4
+    ),
 )
 def test_the_gradient_is_that_of_differences(case, size):
     of = ob.log_likelihood(released(case, size))
@@ -172,7 +175,7 @@ MANY = {
 }
 
 
-@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("name", some_of(MANY, 3))
 def test_many_records_against_arrays_of_all_counts(name):
     mechanism, drawn, size = MANY[name]
     k, rng = len(drawn), np.random.default_rng(0)
@@ -196,7 +199,9 @@ def test_many_records_against_arrays_of_all_counts(name):
     ("mechanism", "drawn"),
     [
         (ob.LaplaceParameters(15.0, total="private"), (3, 50, 20, -4)),
-        (ob.LaplaceParameters(150.0, total="private"), (900, 30, 2)),
+        pytest.param(
+            ob.LaplaceParameters(150.0, total="private"), (900, 30, 2), marks=pytest.mark.slow
+        ),
         (ob.GaussianParameters(40.0, total="private"), (300, -80)),
     ],
 )

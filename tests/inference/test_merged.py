@@ -12,6 +12,9 @@ from tests.helpers import brute_force, oracles
 from tests.helpers.by_chains import by_chains
 from tests.helpers.optional import arviz_or_skip
 
+#: Most results here are of the same few releases.
+pytestmark = pytest.mark.usefixtures("computed_once")
+
 VALUES = np.array([0.02, 0.1, 0.3, 0.5, 0.8, 0.97])
 PRIOR = (0.5, 1.0, 0.3, 2.0)
 #: What counts in cells and components in groups may change a probability by.

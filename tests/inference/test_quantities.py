@@ -9,12 +9,15 @@ import pytest
 from scipy import special
 
 import opendp_bayes as ob
-from opendp_bayes import LaplaceParameters, NoiseAwarePosterior
+from opendp_bayes import LaplaceParameters, NoiseAwarePosterior, noise_aware_posterior
 from opendp_bayes.inference.answers.comparison import DrawnDifferences
 from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes_research.error_law import ErrorLaw
 from tests.helpers import brute_force
 from tests.helpers.releases import changed, guarantee
+
+#: Most results here are of the same few releases.
+pytestmark = pytest.mark.usefixtures("computed_once")
 
 PRIOR = (0.7, 1.5, 2.0)
 #: Of what is computed: what counts in cells and components in groups may change.
@@ -206,7 +209,8 @@ def test_tables_at_a_prompt(release):
 
 
 def test_diagnostics_at_a_prompt(release):
-    big = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR).posterior
+    one = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR)
+    big = noise_aware_posterior(one, ess=100)
     assert repr(big.diagnostics).startswith("weighted draws  effective")
     assert big.diagnostics.categories == ("a", "b", "c")
 

@@ -102,7 +102,7 @@ def deviations(mechanism: Any, counts: list[int], draws: int, factor: float = 1.
     )
 
 
-@pytest.mark.parametrize(("mechanism", "counts", "draws"), DRAWN, ids=str)
+@pytest.mark.parametrize(("mechanism", "counts", "draws"), some_of(DRAWN, 4), ids=str)
 def test_an_expectation_is_the_mean_over_releases(
     mechanism: Any, counts: list[int], draws: int
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.helpers import oracles
 from tests.helpers.nested_panels import Three
 from tests.helpers.settings import LEVELS, SMALLEST_DEVIATION, deviations, exact, posterior, setting
+from tests.helpers.sweeps import some_of
 from tests.helpers.weighed_pairs import MarginalOfPanels, log_rising
 from tests.helpers.wide_sums import OfWideSums
 
@@ -38,7 +39,7 @@ def check_exact(kind, made, error):
     assert (count_mean, count_std) == pytest.approx(counts, rel=error, abs=1e-3 * error)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 5])
+@pytest.mark.parametrize("seed", some_of([0, 1, 3, 5], 1))
 def test_the_panels_are_every_data_set(seed):
     check_exact(Three, three_categories(seed, 60, 300), 1e-9)
 
@@ -61,7 +62,7 @@ def four_or_five_categories(seed, least, most):
     return made
 
 
-@pytest.mark.parametrize("seed", [0, 2, 5, 6])
+@pytest.mark.parametrize("seed", some_of([0, 2, 5, 6], 1))
 def test_the_wide_sums_are_every_data_set(seed):
     check_exact(OfWideSums, four_or_five_categories(seed, 60, 300), 1e-6)
 

@@ -104,7 +104,7 @@ def test_the_losses_add_up_in_the_context(loss, size):
         ob.survey(whole.query(**half), questions(size)).release()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     # No share is so small that its noise is beyond what a mechanism may add.
     st.lists(st.floats(0.1, 10.0), min_size=1, max_size=6),

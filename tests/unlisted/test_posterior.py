@@ -120,7 +120,7 @@ def test_two_laws_of_keys_are_mixed_and_move_all_counts_together() -> None:
     # of calls for one draw they are.
     rng = np.random.default_rng(1)
     draws = [
-        (int(n), int(m)) for n, m in np.concatenate([found.draws(1, rng) for _ in range(4000)])
+        (int(n), int(m)) for n, m in np.concatenate([found.draws(1, rng) for _ in range(2000)])
     ]
     assert not oracles.rejects(draws, joint)
     first: dict[int, float] = {}
@@ -299,7 +299,7 @@ def test_wide_noise_in_units_has_the_moments_of_the_noise() -> None:
 
 def test_units_change_little(monkeypatch: pytest.MonkeyPatch) -> None:
     law, rng = GaussianThreshold(61.0, 350), np.random.default_rng(7)
-    counts = rng.poisson(np.exp(5.5 + rng.standard_normal(1000)))
+    counts = rng.poisson(np.exp(5.5 + rng.standard_normal(300)))
     noisy = counts + simulated(law, counts.size, rng)
     keys = NoisyKeys(law, noisy[noisy >= law.threshold], NONE)
     fine = counts_of_keys(keys)
@@ -427,10 +427,6 @@ def check_everything_else(worlds: Sequence[World], runs: int) -> None:
     assert stats.binom.cdf(held, len(ranks), 0.9) > oracles.FALSE_ALARM
     held = sum(0.025 < rank < 0.975 for rank in flat)
     assert stats.binom.cdf(held, len(flat), 0.9) < oracles.FALSE_ALARM, "negative control"
-
-
-def test_the_share_of_everything_else_is_held_near_the_threshold() -> None:
-    check_everything_else([near(1, 40), near(5, 35)], 4)
 
 
 @pytest.mark.slow

@@ -22,7 +22,9 @@ from opendp_bayes_office.files import tables
 from opendp_bayes_office.files.csv_text import FileError
 from opendp_bayes_office.files.files import EXTENSIONS, read
 from tests.helpers.asked_of_files import records_of
+from tests.helpers.coarsened import coarsen
 from tests.helpers.command_line import run
+from tests.helpers.shortened import shorten
 from tests.helpers.sources import ROOT
 
 pyreadstat = pytest.importorskip("pyreadstat")
@@ -557,8 +559,11 @@ def test_a_code_that_the_file_describes_is_understood_as_its_label(name, extensi
     assert asked_of(path, f"labels = true\n{head}", "vote", column) == wanted
 
 
-@pytest.mark.usefixtures("coarse_errors", "short_chains")
-def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(tmp_path):
+def test_codes_of_groups_of_merged_and_of_discovered_categories_are_understood(
+    tmp_path, monkeypatch
+):
+    coarsen(monkeypatch.setattr)
+    shorten(monkeypatch)
     path = coded(tmp_path / "x.sav")
     question = path.with_name("question.toml")
     head = 'title = "T"\nlabels = true\n[privacy]\nepsilon = 1e5\ndelta = 1e-8\n'
