@@ -15,7 +15,7 @@ FOR_TESTS := $(VENV)/.tests
 FOR_TOOLS := $(VENV)/.tools
 # A file at a time and a process a core: tests of one file share what they computed, and the code of one page its names. Every
 # process calculates in one thread.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder
 
 # Every Python that is promised.
 PYTHONS := 3.10 3.11 3.12 3.13 3.14
