@@ -3,6 +3,7 @@ over too many numbers, against every data set.
 """
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tests.helpers.envelope import errors, posterior
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noised_counts import Look, Setting
 from tests.helpers.oracles import FALSE_ALARM
+from tests.helpers.sweeps import some_of
 
 ERROR = 1e-3
 LAPLACE, FLOORED = Look("laplace", 1.5, [3, 0, -2]), Look("floored", 0.8, [1, 0, 2])
@@ -53,8 +55,9 @@ def by_tilts(monkeypatch):
     monkeypatch.setattr(counts_given_noise, "CountsGivenQ", refused)
 
 
-@pytest.mark.parametrize("way", ["sums over q", "tilts"])
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize(
+    ("name", "way"), some_of(product(LISTED, ["sums over q", "tilts"]), len(LISTED))
+)
 def test_both_ways_are_the_definition(name, way, monkeypatch):
     setting, _ = LISTED[name]
     if way == "tilts":
