@@ -104,7 +104,14 @@ def test_every_requirement_has_one_version(file: str, python: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize(
+    "python",
+    [
+        PYTHONS[0],
+        *(pytest.param(one, marks=pytest.mark.slow) for one in PYTHONS[1:-1]),
+        PYTHONS[-1],
+    ],
+)
 def test_versions_are_for_every_python(file: str, python: str) -> None:
     assert refused((ROOT / file).read_text("utf-8"), python) == []
 

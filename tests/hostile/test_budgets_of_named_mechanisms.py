@@ -132,7 +132,7 @@ def test_a_sample_without_noise_says_that_it_needs_a_delta() -> None:
             [5e-324, 1e-300, 1e-6, 0.5, 0.9999999, NEAR_ONE],
             ["exact", "proven"],
         ),
-        8,
+        6,
     ),
 )
 def test_what_is_calibrated_has_the_loss_that_was_asked_for(

@@ -69,8 +69,16 @@ def documents(depth: int) -> list[str]:
     return texts
 
 
-@pytest.mark.parametrize("depth", [40, 900, 1500, 100_000, DEEP])
-@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("reader", "depth"),
+    [
+        pytest.param(
+            reader, depth, marks=[pytest.mark.slow] * (depth == DEEP and reader != "a release")
+        )
+        for reader in READERS
+        for depth in (40, 900, 1500, 100_000, DEEP)
+    ],
+)
 def test_json_is_read_or_refused_by_a_plain_error(reader: str, depth: int) -> None:
     for text in documents(depth):
         try:

@@ -300,8 +300,9 @@ CASES |= {f"learned: {size} records": partial(off_learned, size) for size in (5,
 CASES["surveys"] = off_surveys
 
 
-#: Chains and draws that take seconds, of which others are left.
-LONG = {"learned: 5 records", "pooled", "weighted draws: SmoothHellingerExponential"}
+#: Chains and draws that take seconds; the tests of each have cases of their own.
+LONG = {"learned: 5 records", "learned: None records", "pooled", "surveys"}
+LONG |= {case for case in CASES if case.startswith("weighted draws")}
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,9 @@ def distance(of, found, ordered=(), sweeps=300, draws=20_000, weighted=True):
     return np.max(far)
 
 
-@pytest.mark.parametrize("name", ["without noise", "two variables"])
+@pytest.mark.parametrize(
+    "name", ["two variables", pytest.param("without noise", marks=pytest.mark.slow)]
+)
 def test_chains_agree_with_weighted_draws_from_the_prior(name):
     of, ordered = TABLES[name]
     assert distance(of, of, ordered, sweeps=100, draws=5000) < FAR

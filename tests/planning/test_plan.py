@@ -307,7 +307,11 @@ BUDGETS: list[tuple[int | None, int, dict[str, float], type]] = [
 ]
 
 
-@pytest.mark.parametrize(("size", "k", "budget", "best"), some_of(BUDGETS, 2), ids=str)
+@pytest.mark.parametrize(
+    ("size", "k", "budget", "best"),
+    [pytest.param(*of, marks=[pytest.mark.slow] * (at != 6)) for at, of in enumerate(BUDGETS)],
+    ids=str,
+)
 def test_auto_and_plan_agree_under_every_budget(
     size: int | None, k: int, budget: dict[str, float], best: type
 ) -> None:

@@ -417,7 +417,7 @@ NAMED = {
 # A loss that takes long to compute, with or without a smoothness to choose.
 LONG = {("smooth_hellinger_exponential", loss) for loss in ("epsilon, delta", "rho", "rho, delta")}
 LONG |= {("smooth_hellinger_exponential gamma", "epsilon, delta")}
-LONG |= {("hellinger_exponential", loss) for loss in ("epsilon, delta", "rho, delta")}
+LONG |= {("hellinger_exponential", loss) for loss in ("epsilon, delta", "rho", "rho, delta")}
 LONG |= {("smooth_hellinger_exponential gamma", loss) for loss in ("rho", "rho, delta")}
 
 

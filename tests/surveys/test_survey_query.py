@@ -69,13 +69,8 @@ LAPLACE = "laplace_parameters"
     ("loss", "size"),
     [
         *((loss, None) for loss in LOSSES),
-        ("epsilon", len(ROWS)),
         # The choice among all mechanisms for few records takes seconds.
-        *(
-            pytest.param(name, len(ROWS), marks=pytest.mark.slow)
-            for name in LOSSES
-            if name != "epsilon"
-        ),
+        *(pytest.param(loss, len(ROWS), marks=pytest.mark.slow) for loss in LOSSES),
     ],
 )
 def test_the_losses_add_up_in_the_context(loss, size):
