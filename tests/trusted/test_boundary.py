@@ -487,7 +487,7 @@ def test_a_map_that_forgets_what_several_counts_have_is_refused():
     """At eight records, four in each count, it is below its answer for four records of one."""
     wrong = checked_map(lambda d: (1.0 if isinstance(d, Distance) else float(d**2),), "Mechanism")
     assert wrong(APART[0]) == (1.0,), "no probe is nearer than eight records in as many counts"
-    with pytest.raises(ValueError, match=r"falls from \(16.0,\) to \(1.0,\) at d_in=Distance"):
+    with pytest.raises(ValueError, match=r"from \(16.0,\) to \(1.0,\) at d_in=Distance"):
         wrong(APART[2])
 
 

@@ -191,7 +191,7 @@ def test_a_value_that_is_always_shown_of_days_is_one_whatever_nulls_are_called(
     always: list[str], nulls: str
 ) -> None:
     """The label of nulls may be any text; that of a value is a day, even if it names both."""
-    with pytest.raises(ValueError, match="always='missing': is no date as it is counted"):
+    with pytest.raises(ValueError, match="always='missing': is no date"):
         asked_of_days(always, nulls)
 
 
