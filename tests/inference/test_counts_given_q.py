@@ -96,6 +96,33 @@ def test_counts_that_are_spread_over_too_many_numbers_have_tilts(monkeypatch):
     assert given_noise([30, -5, 40], prior, DiscreteLaplace(8.0))._private is None
 
 
+def wide(number):
+    """Many categories whose noise is wider than their counts."""
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(20 * number, rng.dirichlet(np.ones(number)))
+    drawn = counts + np.rint(rng.laplace(0, 50, number)).astype(np.int64)
+    return given_noise(drawn, np.ones(number), DiscreteLaplace(50.0))
+
+
+def test_many_categories_under_wide_noise_need_no_tilts():
+    assert wide(1000)._private is not None
+
+
+@pytest.mark.slow
+def test_many_categories_under_wide_noise_are_what_they_are_by_tilts(monkeypatch):
+    found = wide(1000)
+    by_tilts(monkeypatch)
+    right = wide(1000)
+    deviation = right.probabilities.std()
+    off = (found.probabilities.mean() - right.probabilities.mean()) / deviation
+    assert np.max(np.abs(off)) < ERROR
+    assert found.probabilities.std() == pytest.approx(deviation, rel=ERROR)
+    ends = zip(found.probabilities.interval(0.95), right.probabilities.interval(0.95), strict=True)
+    assert max(np.max(np.abs(own - other) / deviation) for own, other in ends) < 2 * ERROR
+    off = found.records.mean() - right.records.mean()
+    assert np.abs(off[0]) < ERROR * right.records.std()[0]
+
+
 def test_sums_with_other_means_than_their_counts_are_not_used(monkeypatch):
     """Powers that leave the floating-point numbers would move them by deviations."""
     drawn, prior, noise = [5559, 917, 1469, 370, 556], [55.5] * 5, DiscreteLaplace(214.156)
