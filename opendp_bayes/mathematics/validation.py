@@ -27,7 +27,7 @@ SCALES = (2.0**-40, 2.0**60)
 #: Range of the smoothness parameters gamma and beta.
 RATES = (2.0**-40, 2.0**40)
 
-N = TypeVar("N", int, float)
+T = TypeVar("T")
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -35,16 +35,15 @@ Integers = NDArray[np.int64]
 def as_positive(value: Any, name: str) -> float:
     """Return `value` as a finite float above zero, or raise `ValueError`/`TypeError` naming it."""
     number = _as_number(value, name)
-    fits = math.isfinite(number) and number > 0
-    return _checked(number, value, name, fits, "finite and greater than 0")
+    return _checked(number, value, name, 0 < number < math.inf, "finite and greater than 0")
 
 
 def as_between(value: Any, name: str, limits: tuple[float, float]) -> float:
     """Return `value` as a number between two powers of 2."""
     number = as_positive(value, name)
     least, most = (f"2^{math.log2(limit):.0f}" for limit in limits)
-    fits = limits[0] <= number <= limits[1]
-    return _checked(number, value, name, fits, f"between {least} and {most}")
+    is_within = limits[0] <= number <= limits[1]
+    return _checked(number, value, name, is_within, f"between {least} and {most}")
 
 
 def as_scale(value: Any) -> float:
@@ -65,8 +64,13 @@ RandomState = int | np.random.Generator | None
 def as_size(value: Any, name: str = "size", of: str = "records") -> int:
     """Return `value` as an integer number of records, or of what `of` says, at least 1."""
     size = _as_integer(value, name)
-    fits = 1 <= size <= LARGEST_CONCENTRATION
-    return _checked(size, value, name, fits, f"between 1 and {LARGEST_CONCENTRATION:.0e} {of}")
+    return _checked(
+        size,
+        value,
+        name,
+        1 <= size <= LARGEST_CONCENTRATION,
+        f"between 1 and {LARGEST_CONCENTRATION:.0e} {of}",
+    )
 
 
 def as_distance(value: Any) -> int:
@@ -109,25 +113,21 @@ def as_generator(random_state: Any) -> np.random.Generator:
 
 def as_flag(value: Any, name: str) -> bool:
     """Return `value` if it is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}={told(value)}: must be True or False.")
-    return bool(value)
+    is_flag = isinstance(value, (bool, np.bool_))
+    return bool(_checked(value, value, name, is_flag, "True or False", TypeError))
 
 
 def as_text(value: Any, name: str) -> str:
     """Return `value` if it is text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name}={told(value)}: must be text, a str.")
-    return value
+    return _checked(value, value, name, isinstance(value, str), "text, a str", TypeError)
 
 
 def as_names(value: Any, name: str) -> list[str]:
     """Return one name or a sequence of them as a list."""
     names = [value] if isinstance(value, str) else value
     names = list(names) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(one, str) for one in names):
-        raise TypeError(f"{name}={told(value)}: must be a name, a str, or a list of names.")
-    return names
+    are_names = all(isinstance(one, str) for one in names)
+    return _checked(names, value, name, are_names, "a name, a str, or a list of names", TypeError)
 
 
 def as_numbers(value: ArrayLike, name: str) -> Floats:
@@ -197,16 +197,22 @@ def as_counts(counts: ArrayLike, k: int | None = None, name: str = "counts") -> 
 
 def as_choice(value: Any, name: str, choices: Sequence[Any]) -> Any:
     """Return `value` if it is one of `choices`, otherwise raise `ValueError` listing them."""
-    if value not in choices:
-        raise ValueError(f"{name}={told(value)}: must be one of {', '.join(map(repr, choices))}.")
-    return value
+    allowed = f"one of {', '.join(map(repr, choices))}"
+    return _checked(value, value, name, value in choices, allowed)
 
 
-def _checked(number: N, value: Any, name: str, fits: bool, constraint: str) -> N:
-    """Return the number that `value` is, if it fits a constraint."""
+def _checked(
+    result: T,
+    value: Any,
+    name: str,
+    fits: bool,
+    constraint: str,
+    error: type[Exception] = ValueError,
+) -> T:
+    """Return what `value` stands for, if it fits a constraint."""
     if not fits:
-        raise ValueError(f"{name}={told(value)}: must be {constraint}.")
-    return number
+        raise error(f"{name}={told(value)}: must be {constraint}.")
+    return result
 
 
 def _as_number(value: Any, name: str) -> float:

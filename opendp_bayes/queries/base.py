@@ -78,7 +78,8 @@ class Bound(ABC, Generic[R]):
         """
 
     @abstractmethod
-    def _settled(self, budget: Any) -> Any: ...
+    def _settled(self, budget: Any) -> Any:
+        """The mechanism of the measurement for a budget, and all that is checked of it."""
 
     @cached_property
     def settled(self) -> Callable[[Any], Any]:
@@ -102,9 +103,11 @@ class Bound(ABC, Generic[R]):
     def _promising(self, budget: Any, once: str = "") -> Callable[[Any], R]:
         """The function `restated` of what is drawn. It holds nothing of the query."""
         result, loss = self.result, self.loss(budget)
+        distance, truncated = self.distance, self.truncated
         kept = self.kept or (once if self.truncated else "")
-        of_unit: Any = {"distance": self.distance, "truncated": self.truncated, "kept": kept}
-        return lambda draw: result(restated(draw, loss, **of_unit))
+        return lambda draw: result(
+            restated(draw, loss, distance=distance, truncated=truncated, kept=kept)
+        )
 
     def _measured(
         self, chain: Any, draws: Measurement, budget: Any, param: float, *, raw: bool

@@ -141,9 +141,10 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         drawn = np.diff(np.arange(space.k + 1) * (space.size or 0) // space.k).tolist()
         categories: Any = space.categories
         guarantee = PrivacyGuarantee.none(space.size)
-        mechanism, prior = setting.mechanism, space.prior
-        made = ReleasedData(tuple(drawn), categories, prior, mechanism, guarantee, space.axes)
-        return self.result(made)
+        draw = ReleasedData(
+            tuple(drawn), categories, space.prior, setting.mechanism, guarantee, space.axes
+        )
+        return self.result(draw)
 
     def _fitted(self, budget: Any) -> Setting:
         if isinstance(self.fit, Mechanism):
@@ -221,8 +222,8 @@ def before_groups(query: Any) -> tuple[Any, tuple[str, ...]]:
     """
     if isinstance(query, LazyGroupByQuery):
         return ungrouped(query)
-    is_frame = isinstance(query, LazyFrameQuery)  # which has any attribute that polars has
-    return query, () if is_frame else tuple(getattr(query, "by", ()))
+    # A query on a frame has any attribute that polars has.
+    return query, () if isinstance(query, LazyFrameQuery) else tuple(getattr(query, "by", ()))
 
 
 def either(grouped_by: tuple[str, ...], by: Columns | None) -> Columns | None:
@@ -244,11 +245,10 @@ def _marked(
     """
     if split is not None:
         return lambda drawn: replace(split(drawn), columns=question.columns)
-    parts, ordered = question.parts, tuple(question.ordered or ()) if question.learned else ()
     return partial(
         Release.of,
         learned_prior=question.learned,
-        ordered=ordered,
-        parts=parts,
+        ordered=tuple(question.ordered or ()) if question.learned else (),
+        parts=question.parts,
         columns=question.columns,
     )

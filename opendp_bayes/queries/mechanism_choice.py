@@ -4,7 +4,7 @@ scale that fits the budget.
 
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -63,13 +63,12 @@ def fit_of(
             prior,
             noise_only=learned or noise_only,
         )
-    open_to_choice = space.size is not None and not options
     # The scale found is checked when the query is resolved.
     setting = Setting.of(template, space.size, prior)
     if learned:
         setting.check_learnable()
     # A smoothness that is not given is chosen for equal proportions.
-    guess = counts_in_proportion(cast(int, space.size), prior) if open_to_choice else None
+    guess = None if options or space.size is None else counts_in_proportion(space.size, prior)
     return lambda loss: fitted(setting, loss, guess)
 
 

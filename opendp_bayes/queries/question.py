@@ -166,8 +166,15 @@ class Question:
         groups = every[len(names) :]
         if combinations is not None:
             _check_alone(tuple(of_groups), groups)
-        own = {"cells": cells, "unknown": cell, "groups": groups, "combinations": combinations}
-        return cls(every[: len(names)], joint, **own, **others)
+        return cls(
+            every[: len(names)],
+            joint,
+            cells=cells,
+            unknown=cell,
+            groups=groups,
+            combinations=combinations,
+            **others,
+        )
 
 
 def _as_names(columns: Any, argument: str) -> list[str]:

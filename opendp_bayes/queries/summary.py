@@ -34,8 +34,10 @@ def summary_of(asked: BoundQuery, budget: Any, guess_size: int | None) -> pl.Dat
     records = guess_size if size is None else size
     width = None if records is None else _width(asked, asked.fitted(budget), records)
     numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
-    types = {**numbers, "d_in": pl.Int64, "largest": pl.Int64}
-    return pl.DataFrame([_row(asked, budget) | {"interval_width": width}], schema_overrides=types)
+    return pl.DataFrame(
+        [_row(asked, budget) | {"interval_width": width}],
+        schema_overrides={**numbers, "d_in": pl.Int64, "largest": pl.Int64},
+    )
 
 
 def _row(asked: BoundQuery, budget: Any) -> dict[str, Any]:

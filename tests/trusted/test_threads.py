@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import opendp.prelude as dp
 import polars as pl
 import pytest
+from opendp.measurements import make_user_measurement
 
 import opendp_bayes as ob
 from opendp_bayes.trusted.queryable_proxy import lock_of
@@ -108,3 +109,34 @@ def test_what_opendp_is_asked_meanwhile_gets_a_message():
         thread.join()
     assert release(whole.query(epsilon=0.5)).epsilon == 0.5
     assert whole.current_privacy_loss() == pytest.approx(0.6)
+
+
+def test_a_context_of_ours_lets_every_query_wait_for_its_turn():
+    """Also those of OpenDP's own, which in a Context of OpenDP's are refused meanwhile."""
+    whole = ob.context(
+        DATA, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
+    )
+    inside, leave, answers = threading.Event(), threading.Event(), []
+
+    def slow(_):
+        inside.set()
+        leave.wait(600)
+        return 1
+
+    def ask(function):
+        space = *whole.accountant.input_space, dp.max_divergence()
+        query = make_user_measurement(*space, function, lambda _: 0.25)
+        return threading.Thread(target=lambda: answers.append(whole(query)))
+
+    first, second = ask(slow), ask(lambda _: 2)
+    first.start()
+    assert inside.wait(600)
+    second.start()
+    second.join(0.3)
+    is_waiting = second.is_alive()
+    leave.set()
+    first.join()
+    second.join()
+    assert is_waiting
+    assert answers == [1, 2]
+    assert whole.current_privacy_loss() == 0.5
