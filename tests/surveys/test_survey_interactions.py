@@ -2,6 +2,7 @@
 draw's cliques, and records that have them.
 """
 
+import warnings
 from collections import Counter
 from functools import lru_cache
 from itertools import combinations_with_replacement, permutations, product
@@ -530,10 +531,18 @@ def test_copies_hold_the_interactions(kind: Any) -> None:
     assert deviation[True] > 1.5 * deviation[False]
 
 
+def test_copies_warn_of_slopes_that_rest_on_an_assumption() -> None:
+    with pytest.warns(UserWarning, match="odds ratios of pairs that no table has rest on"):
+        survey(True).synthetic(1)
+
+
 def test_surveys_without_open_pairs_have_no_interactions() -> None:
     rng = np.random.default_rng(0)
     looks = (look((0, 1), [30, 20, 10, 40]),)
     noisy = NoisyTables(("a", "b"), ((0, 1), (0, 1)), looks, 100)
     found = SurveyPosterior(noisy, draw(Model((2, 2), looks, 100, None), 50, rng), rng)
     assert found.unmeasured().height == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.synthetic(1)
     assert found._implied is None

@@ -58,9 +58,11 @@ def refactored(model: Model, factors: list[Factor], tree: JunctionTree) -> list[
     found = []
     for clique, separator in tree.downwards():
         own = tuple(v for v in clique if v not in separator)
-        cells = math.prod(model.levels[v] for v in own)
-        joint = probabilities(model, factors, separator + own)
-        blocks = np.maximum(joint, np.finfo(np.float64).tiny).reshape(len(joint), -1, cells)
+        shape = len(factors[0].values), -1, math.prod(model.levels[v] for v in own)
+        blocks = np.maximum(
+            probabilities(model, factors, separator + own).reshape(shape),
+            np.finfo(np.float64).tiny,
+        )
         found.append(Factor(separator, own, blocks / blocks.sum(axis=2, keepdims=True)))
     return found
 

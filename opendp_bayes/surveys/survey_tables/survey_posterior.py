@@ -16,7 +16,7 @@ from opendp_bayes.inference.answers.joint_table import (
     positions_among,
 )
 from opendp_bayes.inference.answers.whole_numbers import NumberPosterior
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
@@ -297,7 +297,8 @@ class SurveyPosterior(UnderflowIsZero):
         """Synthetic records: polars frames with a column for each variable, of the type of its
         labels, an Enum where they are text.
 
-        Estimates from all copies are put together by `combine_estimates` with the same kind.
+        Estimates from all copies are put together by `combine_estimates` with the same kind. Warns
+        where slopes and odds ratios rest on interactions that are assumed.
 
         Parameters
         ----------
@@ -391,6 +392,13 @@ class SurveyPosterior(UnderflowIsZero):
             raise ValueError(
                 f"records={records!r}: must be None for a population, which has the records that"
                 " were counted; use kind='predictive' for another number."
+            )
+        if open_pairs(self._model):
+            warn(
+                "Slopes and odds ratios of pairs that no table has rest on assumed interactions. In"
+                " five surveys, 95 % intervals held 71 % of such slopes and 79 % of such log odds"
+                " ratios. Ask one table of an outcome and its predictors; `unmeasured()` lists the"
+                " pairs (docs: Surveys, Pairs that no table has)."
             )
         if copies > draws.size:
             raise ValueError(f"copies={copies}: must be at most {draws.size}, the draws there are.")
