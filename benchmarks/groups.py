@@ -2,6 +2,7 @@
 without privacy.
 """
 
+import time
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import opendp_bayes as ob
 
 ROWS = 1_000_000
 GROUPS = (10, 100, 1000)
+MANY = 32_653
 CATEGORIES = 10
 
 
@@ -56,6 +58,37 @@ def measure(context: Any, scan: pl.LazyFrame, groups: int) -> list[float]:
     ]
 
 
+def measure_many() -> list[Any]:
+    """Release, estimates, frame and picture of 32 653 groups of two categories."""
+    rng, keys = np.random.default_rng(0), [f"group {at}" for at in range(MANY)]
+    sizes = rng.lognormal(4, 1, MANY).astype(int) + 1
+    group = np.repeat(np.arange(MANY), sizes)
+    yes = rng.random(group.size) < rng.beta(4, 6, MANY)[group]
+    frame = pl.DataFrame({"group": pl.Series(keys)[group], "value": yes})
+    with ob.on_disk(frame) as scan:
+        context = ob.context(
+            scan,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=0.1),
+            split_evenly_over=1,
+        )
+        query = ob.posterior(
+            context.query(),
+            "value",
+            by="group",
+            categories={"group": keys},
+            nulls={"value": ob.DROP},
+        )
+        start = time.process_time()
+        release = query.release()
+    seconds = [time.process_time() - start]
+    for answer in (release.to_frame, release.to_json, lambda: release.plot_category(True)):
+        start = time.process_time()
+        answer()
+        seconds.append(time.process_time() - start)
+    return [MANY, *seconds]
+
+
 def main() -> None:
     dp.enable_features("contrib", "honest-but-curious")
     rows = []
@@ -83,6 +116,12 @@ def main() -> None:
         "`ob.posterior(context.query().group_by(...), ...).release()`, beside `group_by(...).len()`"
         " of the same cells in polars, and beside as many releases of"
         " `context.query().filter(...)`, which also cost as many times the budget.",
+    )
+    table(
+        "Many groups of two categories, a private number of records, processor seconds",
+        ["groups", "release", "to_frame", "to_json", "plot_category"],
+        [measure_many()],
+        "`release()` of a query that was made before, and answers of it, each asked once.",
     )
 
 

@@ -16,9 +16,11 @@ from opendp_bayes.mathematics.telling import told
 #: Above this a float prior plus integer counts could lose the counts, which must be recoverable
 #: exactly from a concentration.
 LARGEST_CONCENTRATION = 1e12
-#: The most categories or cells, those of all groups included, and the most results of one query:
-#: what is released, estimated and shown in about a minute (`docs/limits.md`).
-MOST_CELLS, MOST_RESULTS = 50_000, 200
+#: The most bytes that one query may need, and the most results: what is released, estimated and
+#: shown in about a minute (`docs/limits.md`). They are the same on every machine.
+MOST_BYTES, MOST_RESULTS = 2_000_000_000, 200
+#: What a cell needs in a release with its estimates, and a category in the posterior of one table.
+BYTES_OF_CELL, BYTES_OF_CATEGORY = 20_000, 200_000
 #: Below this the square of a ratio of concentrations could leave the float range.
 SMALLEST_PRIOR = 1e-100
 #: Scales outside this range mean no privacy or no information, and their samples would leave the
@@ -247,10 +249,15 @@ def each_once(start: str, remedy: str) -> Callable[[list[tuple[str, Any]]], dict
     return made
 
 
-def check_cells(what: str, number: int, most: int = MOST_CELLS) -> None:
-    """Raise `ValueError` for more categories or cells than one query may ask for."""
-    if number > most:
+def check_cells(what: str, number: int, each: int = BYTES_OF_CELL) -> None:
+    """Raise `ValueError` where so many categories or cells, of so many bytes `each`, need more
+    memory than one query may take.
+    """
+    if number * each > MOST_BYTES:
         raise ValueError(
-            f"{what}: would be {number} categories or cells, of all groups and results; must be at"
-            f" most {most}. Merge some, or ask for them in several queries."
+            f"{what}: would be {number} categories or cells, of all groups and results, which need"
+            f" about {number * each / 1e9:.3g} GB, more than the {MOST_BYTES / 1e9:g} GB that one"
+            f" query may take: it must have at most {MOST_BYTES // BYTES_OF_CELL}, and"
+            f" {MOST_BYTES // BYTES_OF_CATEGORY} in one table. Merge some, or ask for them in"
+            " several queries."
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opendp_bayes.mathematics.validation import Integers, check_cells
+from opendp_bayes.mathematics.validation import MOST_BYTES, Integers, check_cells
 from opendp_bayes.queries.columns import check_new
 from opendp_bayes.queries.question import Question, as_cell
 from opendp_bayes.queries.sentinels import LeftOut
@@ -15,7 +15,8 @@ from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import identity, place_of, places_of
 
 #: The most combinations of labels, those without a cell included.
-LARGEST_TABLE = 1 << 22
+LARGEST_TABLE = 5_000_000
+_BYTES = MOST_BYTES // LARGEST_TABLE
 
 
 def table_of(
@@ -58,7 +59,7 @@ def table_of(
 
 def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
     """Raise `ValueError` for more combinations of labels than an index has room for."""
-    check_cells(f"{argument}={list(columns)!r}", math.prod(shape), LARGEST_TABLE)
+    check_cells(f"{argument}={list(columns)!r}", math.prod(shape), _BYTES)
 
 
 def _completed(

@@ -1,9 +1,10 @@
 """Means and intervals of a release, which tables, pictures and frames show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from opendp_bayes.display.sheet import labelled_frame
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: A posterior says little where its standard deviations are above this share of the prior's.
 _LITTLE = 0.9
+#: More groups than these, which know nothing of each other, are computed together.
+_FEW = 20
 #: In place of estimates that a display which comes by itself does not wait for.
 TAKES_LONG = (
     "The noise-aware posterior of this release takes long: call release.posterior, then show the"
@@ -25,7 +28,7 @@ TAKES_LONG = (
 
 class Estimate(NamedTuple):
     """Mean, standard deviation and ends of the equal-tailed interval of the probability of every
-    category, arrays of shape `(k,)`.
+    category, arrays of shape `(k,)`; or of all groups, one after the other.
     """
 
     mean: Floats
@@ -73,61 +76,99 @@ def frame_of(
     """A row for each category: its labels, the noise-aware estimates, the probability of the
     intervals, the released count, and the estimates that ignore the noise.
     """
-    import polars as pl
-
     results = {
-        **(aware._asdict() if aware else {}),
-        "level": pl.Series([level] * release.k, dtype=pl.Float64),
-        "count": pl.Series(list(release.counts), dtype=pl.Int64),
+        **results_of(aware, release.counts, level),
         **{f"plug_in_{name}": of for name, of in (plug_in._asdict() if plug_in else {}).items()},
     }
     return labelled_frame(release.values_of_axes or {"category": release.categories}, results)
 
 
+def results_of(
+    aware: Estimate | None, counts: Sequence[int], level: float
+) -> "dict[str, pl.Series | Floats]":
+    """Columns of estimates, if there are any, of the `level` of the intervals, and of counts."""
+    import polars as pl
+
+    return {
+        **(aware._asdict() if aware else {}),
+        "level": pl.Series([level] * len(counts), dtype=pl.Float64),
+        "count": pl.Series(list(counts), dtype=pl.Int64),
+    }
+
+
 def estimates_frame(
-    estimate: Estimate, labels: Sequence[Label | None], counts: Sequence[int], level: float
+    estimate: Estimate,
+    labels: Sequence[Label | None],
+    counts: Sequence[int],
+    level: float,
+    groups: Sequence[str | None] = (None,),
 ) -> "pl.DataFrame":
-    """The estimates of any result: `group`, which is null, `category`, whose null is everything
-    else, `mean`, `std`, `lower`, `upper`, the `level` of the intervals and the released `count`.
+    """The estimates of any result: `group`, which is null where there are none, `category`, whose
+    null is everything else, `mean`, `std`, `lower`, `upper`, the `level` of the intervals and the
+    released `count`.
     """
     import polars as pl
 
     names = [None if label is None else group_name(label) for label in labels]
     return pl.DataFrame(
         {
-            "group": [None] * len(names),
-            "category": names,
+            "group": [group for group in groups for _ in names],
+            "category": names * len(groups),
             **estimate._asdict(),
-            "level": np.full(len(names), float(level)),
+            "level": np.full(len(counts), float(level)),
             "count": counts,
         },
         schema_overrides={"group": pl.String, "category": pl.String, "count": pl.Int64},
     )
 
 
-def grouped_frame(frames: Mapping[Key, "pl.DataFrame"]) -> "pl.DataFrame":
-    """The frames of groups below each other, after a column of the groups."""
+def grouped_frame(
+    keys: Iterable[Key], labels: Mapping[str, Sequence[Label]], results: Mapping[str, Any]
+) -> "pl.DataFrame":
+    """Rows of labels and results, as many for each group, after a column of the groups."""
     import polars as pl
 
-    name, parts = "group", []
-    for group, frame in frames.items():
-        while name in frame.columns:
-            name += "_"
-        shown = pl.lit(None if group is None else group_name(group), dtype=pl.String)
-        parts.append(frame.select(shown.alias(name), pl.all()))
-    return pl.concat(parts)
+    known = pl.Series([None if key is None else group_name(key) for key in keys], dtype=pl.String)
+    frame = labelled_frame({name: [*of] * len(known) for name, of in labels.items()}, results)
+    name = "group"
+    while name in frame.columns:
+        name += "_"
+    rows = np.repeat(np.arange(len(known)), frame.height // len(known))
+    return frame.select(known[rows].alias(name), pl.all())
 
 
-def says_little(release: ReleasedData, estimate: Estimate) -> bool:
-    """True where no category is known much better than from the prior alone, unless it was learned:
-    each standard deviation is above 0.9 of the prior's.
+def estimate_of_groups(groups: Any, level: float) -> Estimate:
+    """Estimate all groups of a `GroupedRelease`: many that know nothing of each other all at once,
+    and otherwise from the posterior of each.
     """
-    if release.learned_prior:
-        return False
-    prior = np.array(release.prior)
-    mean = prior / prior.sum()
-    known = np.sqrt(mean * (1 - mean) / (prior.sum() + 1))
-    return bool(np.all(estimate.std > _LITTLE * known))
+    shape = len(groups), len(groups.categories)
+    found, known = np.empty((4, *shape)), np.zeros(shape[0], dtype=np.bool_)
+    if are_computed_together(groups):
+        from opendp_bayes.inference.convolution.many_tables import shares_of_tables
+        from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
+        from opendp_bayes.inference.likelihood.of_counts import noise_of
+
+        noise = noise_of("release", next(iter(groups.values()))).noise
+        noisy = DrawnCounts.of(groups.drawn, noise)
+        found, known = shares_of_tables(noisy, np.array(groups.prior), level)
+    for at in np.flatnonzero(~known).tolist():
+        found[:, at] = noise_aware_estimate(groups[groups.groups[at]], level)
+    return Estimate(*found.reshape(4, -1))
+
+
+def are_computed_together(groups: Any) -> bool:
+    """True if there are many groups, with noise on counts, which know nothing of each other."""
+    alone = len(groups) > _FEW and groups.whole is None
+    return alone and bool(next(iter(groups.values())).setting.adds_noise)
+
+
+def says_little(prior: Sequence[float], estimate: Estimate) -> NDArray[np.bool_]:
+    """True, for each group, where no category is known much better than from a prior that was not
+    learned alone: each standard deviation is above 0.9 of the prior's.
+    """
+    share = np.array(prior) / np.sum(prior)
+    known = np.sqrt(share * (1 - share) / (np.sum(prior) + 1))
+    return np.all(estimate.std.reshape(-1, share.size) > _LITTLE * known, axis=1)
 
 
 def estimate_or_reason(release: Any, level: float = 0.95, *, wait: bool) -> Estimate | str:

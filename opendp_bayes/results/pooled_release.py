@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.display.pictures import Panel, plot_panels
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Sheet, Shown, labelled_frame
+from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.wording import group_name, in_words
 from opendp_bayes.inference.pooling.pooled_draws import (
     LARGEST_R_HAT,
@@ -30,7 +30,7 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.estimates import estimate_of, grouped_frame
+from opendp_bayes.results.estimates import Estimate, estimate_of, grouped_frame
 from opendp_bayes.results.figures import bounds_of
 from opendp_bayes.results.sheets import estimates_sheet
 
@@ -107,12 +107,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             Unless `0 < level < 1`.
         """
         labels = {"category": list(map(group_name, self.categories))}
-        return grouped_frame(
-            {
-                key: labelled_frame(labels, estimate_of(one, level)._asdict())
-                for key, one in self.items()
-            }
-        )
+        each = zip(*(estimate_of(one, level) for one in self.values()), strict=True)
+        return grouped_frame(self, labels, Estimate(*map(np.concatenate, each))._asdict())
 
     def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
         """Draw a picture for every category, `columns` to a row, or for the first of two, on one

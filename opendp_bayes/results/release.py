@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display.progress import waiting
@@ -16,17 +17,20 @@ from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.wording import group_name, in_plain_words
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
-from opendp_bayes.mechanisms.protocol import Mechanism
+from opendp_bayes.mechanisms.protocol import Mechanism, projected
 from opendp_bayes.release_format.data import Key, Label, ReleasedData, Value
 from opendp_bayes.release_format.document import ReleaseDocument
 from opendp_bayes.release_format.labels import ByLabel, in_order, position_of
 from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 from opendp_bayes.results.estimates import (
+    Estimate,
+    estimate_of_groups,
     estimates_frame,
     frame_of,
     grouped_frame,
     noise_aware_estimate,
     plug_in_estimate,
+    results_of,
 )
 
 if TYPE_CHECKING:
@@ -436,10 +440,13 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         if self.sizes is not None:
             self._check_sizes(self.sizes)
 
-    @property
+    @cached_property
     def counts(self) -> tuple[tuple[int, ...], ...]:
         """The released counts of each group, one for each category."""
-        return tuple(release.counts for release in self.values())
+        if self.whole is not None:
+            return tuple(release.counts for release in self.values())
+        counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), None)
+        return tuple(map(tuple, counts.tolist()))
 
     def __getitem__(self, key: Key) -> Release:
         return self._releases[key]
@@ -607,19 +614,31 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         and categories are shown as text, those of a joint table in a column for each of its
         variables.
         """
-        return grouped_frame({key: release.to_frame(level) for key, release in self.items()})
+        return self._frame(self._estimate(level), level)
+
+    def _estimate(self, level: float) -> Estimate:
+        """Estimates of all groups, computed once."""
+        level = as_level(level)
+        if level not in self._estimates:
+            self._estimates[level] = estimate_of_groups(self, level)
+        return self._estimates[level]
+
+    @cached_property
+    def _estimates(self) -> dict[float, Estimate]:
+        return {}
+
+    def _frame(self, known: Estimate | None, level: float) -> "pl.DataFrame":
+        """`to_frame` of what is known."""
+        labels = next(iter(self.values())).values_of_axes or {"category": self.categories}
+        return grouped_frame(self, labels, results_of(known, [*chain(*self.counts)], level))
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """The estimates in the columns that results of all kinds have: `group` and `category`,
         whose parts are separated by commas, before `mean`, `std`, `lower`, `upper`, `level` and
         `count` (`to_frame`).
         """
-        import polars as pl
-
-        return pl.concat(
-            one.estimates(level).with_columns(group=pl.lit(group_name(key)))
-            for key, one in self.items()
-        )
+        names, counts = list(map(group_name, self)), [*chain(*self.counts)]
+        return estimates_frame(self._estimate(level), self.categories, counts, level, names)
 
     @property
     def overview(self) -> tuple[str, str]:

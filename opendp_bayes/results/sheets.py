@@ -1,7 +1,10 @@
 """Sheets of releases: their tables on the terminal and in a notebook."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import estimates_table
@@ -10,21 +13,22 @@ from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
 from opendp_bayes.inference.unmapped_records import unmatched_in, unmatched_in_groups
 from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mathematics.validation import as_level
-from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import (
     TAKES_LONG,
     Estimate,
+    are_computed_together,
     estimate_or_reason,
     frame_of,
-    grouped_frame,
-    noise_aware_estimate,
     plug_in_estimate,
     says_little,
 )
 
 if TYPE_CHECKING:
     import polars as pl
+
+#: Shares of groups that are computed together in about a second.
+_QUICK = 2000
 
 
 def estimates_sheet(
@@ -48,7 +52,10 @@ def release_sheet(release: Any, level: float, *, title: str, wait: bool) -> Shee
     notes = [f"Mechanism: {in_plain_words(release.mechanism)}."]
     if release.learned_prior:
         notes.append(_prior_of(release))
-    notes += little_said({None: (release, known)}) if known else [str(aware)]
+    if known is None:
+        notes.append(str(aware))
+    elif not release.learned_prior:
+        notes += little_said(says_little(release.prior, known))
     notes += unmatched_in(release)
     ignoring = plug_in_estimate(release, level) if aware != TAKES_LONG and release.k > 1 else None
     frame = frame_of(release, known, ignoring, level)
@@ -61,34 +68,33 @@ def grouped_sheet(releases: Any, level: float, *, wait: bool) -> Sheet:
     """
     level = as_level(level)
     notes = [f"Mechanism: {in_plain_words(releases.mechanism)}."]
-    known: dict[Key, tuple[Any, Estimate]] = {}
-    if wait or is_quick(*(one for one in releases.values() if not one.has_posterior)):
-        known = {key: (one, noise_aware_estimate(one, level)) for key, one in releases.items()}
+    known = None
+    if wait or level in releases._estimates or _are_quick(releases):
+        known = releases._estimate(level)
+        notes += little_said(says_little(releases.prior, known))
     else:
         notes.append(
             "The noise-aware posteriors of these groups take long: call to_frame() of this release,"
             " then show it again."
         )
-    frame = grouped_frame(
-        {
-            key: frame_of(one, known[key][1] if known else None, None, level)
-            for key, one in releases.items()
-        }
-    )
-    notes += [*little_said(known), *unmatched_in_groups(releases, releases.grouped_by)]
+    notes += unmatched_in_groups(releases, releases.grouped_by)
+    frame = releases._frame(known, level)
     return estimates_sheet(frame, level, releases.guarantee, notes, whose="All groups together: ")
 
 
-def little_said(estimates: Mapping[Any, tuple[Any, Estimate]]) -> list[str]:
-    """Say where intervals are about those of the prior: of one release, under None, or of groups
-    by their names.
-    """
-    groups = [group for group, known in estimates.items() if says_little(*known)]
-    if not groups:
+def _are_quick(releases: Any) -> bool:
+    """True if the estimates of all groups take at most a second or two."""
+    if are_computed_together(releases):
+        return len(releases) * len(releases.categories) <= _QUICK
+    return is_quick(*(one for one in releases.values() if not one.has_posterior))
+
+
+def little_said(little: NDArray[np.bool_]) -> list[str]:
+    """Say where intervals are about those of the prior: of one release, or of some groups."""
+    number = int(np.count_nonzero(little))
+    if not number:
         return []
-    where = ""
-    if len(groups) < len(estimates):
-        where = f" of {len(groups)} of the {len(estimates)} groups"
+    where = f" of {number} of the {little.size} groups" if number < little.size else ""
     return [
         f"The intervals{where} are about as wide as the prior's own: the data say hardly anything"
         " through the noise. A larger budget, or more records, narrows them."

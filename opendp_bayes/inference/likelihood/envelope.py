@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.mathematics.validation import Floats
+from opendp_bayes.mathematics.validation import BYTES_OF_CATEGORY, Floats, check_cells
 
 #: The smallest and the largest entry of a prior.
 SMALLEST_PRIOR, LARGEST_PRIOR = 1e-4, 1e6
@@ -17,8 +17,6 @@ MOST_RECORDS = 10**9
 LARGEST_SCALE = 1e6
 #: They are fewer if the concentration is at most this, or the deviation of the number.
 MOST_CONCENTRATED = 1e5
-#: The most categories.
-MOST_CATEGORIES = 10_000
 #: Noise is taken to be possible if its probability is at least `exp(-_IMPOSSIBLE)` of that of 0.
 _IMPOSSIBLE = 700.0
 _REMAINS = "the plug_in of a release takes its counts as they are"
@@ -55,11 +53,7 @@ def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:
 
 def check_bounds(noisy: DrawnCounts, size: int | None) -> None:
     """Check the bounds that hold whatever the prior is, also where it is learned."""
-    if noisy.drawn.size > MOST_CATEGORIES:
-        raise ValueError(
-            f"categories: are {noisy.drawn.size}, and a posterior given noise on the counts is"
-            f" known for at most {MOST_CATEGORIES}; merge some before the release, or {_REMAINS}."
-        )
+    check_cells("categories", noisy.drawn.size, BYTES_OF_CATEGORY)
     if noisy.noise.scale > LARGEST_SCALE:
         raise ValueError(
             f"scale: is {noisy.noise.scale:g} records on a count, and a posterior is known up to"
