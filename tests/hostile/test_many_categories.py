@@ -204,7 +204,7 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
         (
             {"a": 20_000},
             [f'column = "a"\ntitle = "{n}"' for n in range(6)],
-            "would be 120006 categories or cells",
+            "would be 100005 categories or cells",
         ),
         (
             {"a": 2},
