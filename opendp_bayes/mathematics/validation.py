@@ -257,7 +257,7 @@ def check_cells(what: str, number: int, each: int = BYTES_OF_CELL) -> None:
         raise ValueError(
             f"{what}: would be {number} categories or cells, of all groups and results, which need"
             f" about {number * each / 1e9:.3g} GB, more than the {MOST_BYTES / 1e9:g} GB that one"
-            f" query may take: it must have at most {MOST_BYTES // BYTES_OF_CELL}, and"
+            f" query may take; must be at most {MOST_BYTES // each}, and"
             f" {MOST_BYTES // BYTES_OF_CATEGORY} in one table. Merge some, or ask for them in"
             " several queries."
         )

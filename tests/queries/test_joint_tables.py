@@ -421,7 +421,7 @@ def test_a_table_that_is_too_large_is_refused():
         )
     with pytest.raises(ValueError, match="cells: would be 16777216"):
         counting(schema=schema, column=["a", "b"], categories=None, nulls="0", unknown=None)
-    with pytest.raises(ValueError, match="must be at most 4194304"):  # as docs/limits.md says
+    with pytest.raises(ValueError, match="must be at most 5000000"):  # as docs/groups.md says
         check_combinations("column", ["a", "b"], [1 << 12, 1 << 11])
     check_combinations("column", ["a"], [LARGEST_TABLE])
     with pytest.raises(ValueError, match=f"would be {LARGEST_TABLE + 1} categories"):
