@@ -106,8 +106,8 @@ def test_many_groups_are_estimated_as_each_is(prior: float) -> None:
 
 
 def test_a_draw_that_is_impossible_is_refused_among_many() -> None:
-    with pytest.raises(ValueError, match="drawn: has -7000"):
-        groups(25, first=(-7000, 50)).to_frame()
+    with pytest.raises(ValueError, match="drawn: has -9000"):
+        groups(25, first=(-9000, 50)).to_frame()
 
 
 def test_many_groups_are_shown_in_few_lines() -> None:
