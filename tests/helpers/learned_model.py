@@ -1,14 +1,15 @@
 """The model of a learned prior without its chains: draws from the prior, and means by weights."""
 
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from scipy import special, stats
 
-from opendp_bayes.inference.learned.intensity_law import REACH, SHAPE, STEP, IntensityLaw
-from opendp_bayes.inference.learned.margins import SCALES, margins_of
+from opendp_bayes.inference.laws.dirichlet_multinomial import one_of, picked
+from opendp_bayes.inference.learned.cells import Cells
+from opendp_bayes.inference.learned.intensity_law import SMOOTH, STEP
 from opendp_bayes.inference.learned.noised_table import NoisedTable
-from opendp_bayes.inference.learned.sweeps import Sweeps
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 
 
@@ -18,40 +19,42 @@ def variables_of(shape):
     return {f"v{axis}": place for axis, place in enumerate(places)}
 
 
-def table(drawn, noise, shape, size=None, noised=None):
+def table(drawn, noise, shape, size=None, noised=None, of=NoisedTable):
     drawn = np.asarray(drawn)
     looks = [DrawnCounts.of(drawn, noise, noised or True)]
-    return NoisedTable(looks, size, variables_of(shape))
+    return of(looks, size, variables_of(shape))
 
 
-def intensities(law, margins, k, number, rng):
-    """Intensities drawn from the prior, shape `(number, k)`: normal effects rounded to the lattice,
-    a component for each cell, a point of it, a Gamma variate.
+def laws(cells, number, rng):
+    """Weights drawn from their prior, shape `(number, p)`, and the logarithms of what each weighs:
+    the probability of so many cells.
     """
-    location = np.zeros((number, k), dtype=np.int64)
-    for margin in margins:
-        shares = SCALES / (1 + SCALES**2)
-        tau = rng.choice(SCALES, p=shares / shares.sum(), size=number)[:, None, None]
-        normal = rng.normal(size=(number, margin.walks, margin.steps))
-        if margin.smooth:
-            scales = np.where(np.arange(margin.steps) == 0, 1.0, tau)
-            effects = np.rint(normal * scales / STEP).cumsum(axis=2)
-        else:
-            effects = np.rint(normal * tau / STEP)
-        location += effects.reshape(number, -1)[:, margin.level].astype(np.int64)
-    weights = law.prior_weights(number, rng).cumsum(axis=1)
-    points = np.full((number, k), law.points.min())
-    cumulative = law.kernels.cumsum(axis=1)
-    for cell in range(k):
-        component = (weights[:, :-1] < rng.random((number, 1))).sum(axis=1)
-        level = rng.random(number)
-        for one in np.unique(component[component > 0]):
-            rows = np.flatnonzero(component == one)
-            point = np.minimum(np.searchsorted(cumulative[one - 1], level[rows]), law.gammas - 1)
-            places = np.clip(location[rows, cell], -REACH, REACH) + REACH + point
-            points[rows, cell] = law.points[places]
-    inside = (np.abs(location) <= REACH).all(axis=1)
-    return np.exp(STEP * points[inside]) * rng.gamma(SHAPE, 1 / SHAPE, (inside.sum(), k))
+    smooth = rng.integers(len(SMOOTH), size=number)
+    x = rng.standard_normal((number, cells.shown.size))
+    for at, one in enumerate(SMOOTH):
+        root = np.linalg.inv(np.linalg.cholesky(cells.precision(one)))
+        x[smooth == at] = cells.centre + x[smooth == at] @ root
+    total = np.exp(np.minimum(special.logsumexp(x, axis=1), 60.0))
+    return special.softmax(x, axis=1), stats.poisson.logpmf(cells.kind.size, total)
+
+
+def intensities(cells, weights, rng):
+    """Intensities drawn from the prior given weights, a row for each: effects, a point of the
+    lattice for each cell, a Gamma variate.
+    """
+    number, k = len(weights), cells.kind.size
+    location = np.zeros((number, k))
+    for margin in cells.margins:
+        tau = np.abs(rng.standard_cauchy((number, 1)))
+        c = tau * margin.reach * rng.standard_normal((number, margin.reach.size))
+        location += margin.effects(c)[:, margin.level] / STEP
+    reach = cells._origin - 1 if cells.margins else 0
+    # The sum of three evenly spread numbers has the law of a quadratic spline.
+    location = np.clip(location, -reach, reach) + (rng.random((2, number, k)) - 0.5).sum(axis=0)
+    start = cells._origin + np.rint(location if cells.margins else 0 * location).astype(int)
+    value = picked(weights, np.arange(number)[:, None], rng.random((number, k)))
+    point = np.where(value > 0, cells._places[start + np.maximum(value, 1) - 1], 0)
+    return cells._means[point] * rng.standard_gamma(cells._shapes[point]) / cells._shapes[point]
 
 
 def expected(of, ordered=(), draws=200_000, top=40, seed=0):
@@ -59,17 +62,16 @@ def expected(of, ordered=(), draws=200_000, top=40, seed=0):
     independent draws that they are worth: draws from the prior, weighed by the likelihood, a sum
     over all counts up to `top` or of the public size.
     """
-    law = IntensityLaw(of.origin(), of.largest)
-    means = intensities(
-        law, margins_of(of.variables, ordered), of.k, draws, np.random.default_rng(seed)
-    )
+    cells, rng = Cells(of, ordered), np.random.default_rng(seed)
+    weights, log_weights = laws(cells, draws, rng)
+    means = intensities(cells, weights, rng)
     theta = means / means.sum(axis=1, keepdims=True)
     if of.size is None:
         counts = np.arange(top)
         noise = np.exp(of.log_noise(np.tile(counts, (1, of.k, 1))))[0]
         terms = stats.poisson.pmf(counts, means[..., None]) * noise
         likelihood = terms.sum(axis=2)
-        given, weights = terms @ counts / likelihood, likelihood.prod(axis=1)
+        given, weights = terms @ counts / (likelihood + 1e-300), likelihood.prod(axis=1)
     else:
         rows = np.array(list(product(range(of.size + 1), repeat=of.k)))
         rows = rows[rows.sum(axis=1) == of.size]
@@ -78,10 +80,23 @@ def expected(of, ordered=(), draws=200_000, top=40, seed=0):
         terms = np.exp(log_p + of.log_noise(rows.T[None])[0].sum(axis=0))
         weights = terms.sum(axis=1)
         given = terms @ rows / np.maximum(weights, 1e-300)[:, None]
+    weights = weights * np.exp(log_weights)
     weights = weights / weights.sum()
     mean = weights @ theta
     spread = np.sqrt(weights @ (theta - mean) ** 2)
     return mean, weights @ given, spread, 1 / (weights**2).sum()
+
+
+def begun(of, ordered, chains, moves, rng):
+    """Cells, and chains of them that have forgotten where they began."""
+    cells = Cells(of, ordered)
+    for _ in range(4):
+        found = cells.chains(chains, rng)
+        found.move(-(-moves // 5), adapt=True)
+        cells.begin_at(found, rng)
+    found = cells.chains(chains, rng)
+    found.move(-(-moves // 5), adapt=True)
+    return cells, found
 
 
 def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0, weighted=True):
@@ -89,44 +104,55 @@ def by_chains(of, ordered=(), chains=16, sweeps=1500, dropped=150, seed=0, weigh
     if that is wanted.
     """
     rng = np.random.default_rng(seed)
-    law = IntensityLaw(of.origin(), of.largest)
-    drawn = Sweeps(of, law, margins_of(of.variables, ordered), chains, rng)
-    drawn.settle(dropped)
+    cells, moved = begun(of, ordered, chains, dropped, rng)
     found, log_weights = [], []
     for _ in range(sweeps):
-        drawn.sweep()
-        draw = drawn.drawn()
-        means = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
+        moved.move(1)
+        draw, _ = cells.drawn(moved, rng)
+        means = rng.standard_gamma(draw.mean / draw.scale) * draw.scale
         found.append([means / means.sum(axis=1, keepdims=True), draw.counts])
         log_weights.append(draw.log_weight)
     weights = special.softmax(np.array(log_weights) * weighted, axis=0)
     return np.einsum("sc,sqck->qck", weights, found)
 
 
-def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=300, ordered=()):
+@dataclass(frozen=True, eq=False)
+class Fixed(NoisedTable):
+    """A table whose lattices do not depend on what was drawn."""
+
+    @property
+    def largest(self):
+        return 2000
+
+    def origin(self):
+        return np.log(5.0)
+
+
+def ranks(shape, noise, public, rng, *, taken_for=None, sweeps=100, ordered=()):
     """Posterior probabilities of less than the truth, for data from the model itself: of the
     probability and the count of a cell, and of the number of records where that is private.
 
-    The posterior takes the noise for `taken_for`, by default what it is.
+    The posterior takes the noise for `taken_for`, by default what it is. No count is above 1000.
     """
-    k, origin = int(np.prod(shape)), np.log(5.0)
-    margins = margins_of(variables_of(shape), ordered)
-    largest = 10**6
-    prior = IntensityLaw(origin, largest)
-    means = intensities(prior, margins, k, 8, rng)[0]
-    truth = rng.poisson(means)
+    k = int(np.prod(shape))
+    prior = Cells(table(np.zeros(k, dtype=int), noise, shape, of=Fixed), ordered)
+    truth = np.full(k, 2000)
+    while truth.max() > 1000:
+        weights, log_weights = laws(prior, 2000, rng)
+        means = intensities(prior, weights[[one_of(log_weights, rng)]], rng)[0]
+        truth = rng.poisson(means)
     drawn = truth + noise.simulate(truth.shape, rng)
-    of = table(drawn, taken_for or noise, shape, int(truth.sum()) if public else None)
-    law = IntensityLaw(origin, of.largest)
-    chains = Sweeps(of, law, margins, 4, rng)
+    size = int(truth.sum()) if public else None
+    cells, chains = begun(
+        table(drawn, taken_for or noise, shape, size, of=Fixed), ordered, 4, 60, rng
+    )
     cell, below, log_weights = int(rng.integers(k)), [], []
     ties = rng.random((3, 1))  # once, so that ranks of whole numbers are uniform too
     wanted = np.array([means[cell] / means.sum(), truth[cell], truth.sum()])
-    chains.settle(sweeps // 3)
-    for _ in range(sweeps - sweeps // 3):
-        chains.sweep()
-        draw = chains.drawn()
-        lam = rng.standard_gamma(SHAPE + draw.counts) * draw.scale
+    for _ in range(sweeps):
+        chains.move(1)
+        draw, _ = cells.drawn(chains, rng)
+        lam = rng.standard_gamma(draw.mean / draw.scale) * draw.scale
         values = np.stack(
             [lam[:, cell] / lam.sum(axis=1), draw.counts[:, cell], draw.counts.sum(axis=1)]
         )

@@ -20,8 +20,8 @@ def shorten(patch: pytest.MonkeyPatch) -> None:
     """
     for name, value in {"_MOST_STEPS": 2, "_MOST_BOXES": 1}.items():
         patch.setattr(concentrations, name, value)
-    patch.setattr(learned_counts, "_DROPPED", 20)
-    patch.setattr(learned_counts, "_RUNS", ((math.inf, 80, 0),))
+    for name, value in {"_STARTS": 1, "_BEFORE": 10, "_MOVES": 20, "_DOUBLINGS": 0}.items():
+        patch.setattr(learned_counts, name, value)
     for name, value in {"_FIRST": 40, "_MOST": 0.5, "_CENTRES": 3, "_FEWEST": 10}.items():
         patch.setattr(pooled_draws, name, value)
     patch.setattr(pooled_release, "are_worth", lambda a, effective: True)

@@ -15,6 +15,8 @@ from opendp_bayes.unlisted.thresholds import OptimalThreshold, Threshold
 
 #: The part of epsilon that buys the number of hidden records; draws by which intervals are found.
 REST, DRAWS = 0.2, 300
+#: Markov chains of the law of keys.
+CHAINS = 32
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -132,8 +134,7 @@ def effective(found: CountsOfKeys) -> float:
     numbers = np.zeros(found._near.noisy.size)
     for block in found._near.blocks():
         means = block.means
-        each = [means[law.groups == group] for group in np.unique(law.groups)]
-        of = sum(_of_chains(some.reshape(-1, law.kept, some.shape[1])) for some in each)
+        of = _of_chains(means.reshape(-1, CHAINS, means.shape[1]).swapaxes(0, 1))
         # Differences of so small a part of a standard deviation are none.
         seen = means.std(axis=0) > 0.02 * found._std[block.rows]
         numbers[block.rows] = np.where(seen, of, len(means))
@@ -142,9 +143,7 @@ def effective(found: CountsOfKeys) -> float:
 
 def _of_chains(values: Floats) -> Floats:
     """Effective number of draws of values of shape `(chains, draws, rows)`, shape `(rows,)`."""
-    chains, draws, rows = values.shape
-    if chains == 1:
-        return np.ones(rows)
+    chains, draws, _ = values.shape
     between = values.mean(axis=1).var(axis=0, ddof=1)
     found = chains * values.var(axis=(0, 1)) / np.maximum(between, 1e-300)
     return np.clip(found, 1.0, chains * draws)

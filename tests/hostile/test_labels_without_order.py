@@ -11,11 +11,9 @@ import numpy as np
 import opendp.prelude as dp
 import polars as pl
 import pytest
-from scipy import special
 
 import opendp_bayes as ob
-from opendp_bayes.inference.learned.intensity_law import STEP
-from opendp_bayes.inference.learned.margins import SCALES, WIDTH, margins_of
+from opendp_bayes.inference.learned.margins import margins_of
 from opendp_bayes.inference.learned.noised_table import table_of
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
@@ -209,33 +207,12 @@ def test_walks_of_a_learned_prior_end_before_them() -> None:
     assert made.variables["v"].tolist() == [3, 3, 0, 0, 1, 1, 2, 2]
     assert (made.apart["v"], made.apart["w"]) == (1, 0)
     margins = {of.variables: of for of in margins_of(made.variables, ["v"], made.apart)}
-    assert (margins["v",].steps, margins["v",].apart, margins["w",].apart) == (4, 1, 0)
-
-
-def test_draws_of_a_walk_and_of_what_is_apart() -> None:
-    """Of three steps in a row and one apart, by listing all: a p-value for each at 1e-6."""
-    rng = np.random.default_rng(5)
-    (margin,) = margins_of({"": np.arange(4)}, [""], {"": 1})
-    places = np.arange(WIDTH)[None, None] - np.array([3, 8, 10, 12])[:, None]
-    heights = rng.normal(0, 1, (1, 4, WIDTH))
-    chains, tau = 40_000, 9
-    every = tuple(np.repeat(of, chains, axis=0) for of in (places, heights))
-    drawn, _ = margin.moved(*every, np.full(chains, tau), rng)
-    grid = np.stack(np.meshgrid(*places[0], indexing="ij"), axis=-1)
-    log_p = margin.log_prior(grid.reshape(1, -1, 4), np.array([tau]))[0]
-    steps = (np.diff(grid[..., :3], axis=-1) * STEP / SCALES[tau]) ** 2
-    starts = (grid[..., [0, 3]] * STEP) ** 2
-    assert log_p == pytest.approx(-(steps.sum(-1) + starts.sum(-1)).reshape(-1) / 2)
-    of_places = sum(np.meshgrid(*heights[0], indexing="ij")).reshape(-1)
-    law = special.softmax(log_p + of_places).reshape((WIDTH,) * 4)
-    for step in range(4):
-        expected = law.sum(axis=tuple(at for at in range(4) if at != step))
-        found = np.bincount(drawn[:, step] - places[0, step, 0], minlength=WIDTH) / chains
-        error = np.sqrt(expected * (1 - expected) / chains) + 1e-9
-        assert np.abs((found - expected) / error).max() < 5.5
-    together = np.corrcoef(drawn[:, 2], drawn[:, 3])[0, 1]
-    assert abs(together) < 5 / np.sqrt(chains)
-    assert np.corrcoef(drawn[:, 1], drawn[:, 2])[0, 1] > 0.1  # negative control
+    walk, apart = margins["v",].waves[1][:, :-1], margins["v",].waves[1][:, -1]
+    assert np.ptp(walk[:3], axis=0).min() > 0.5
+    assert np.abs(walk[3]).max() < 1e-12
+    assert apart.tolist() == [-0.25, -0.25, -0.25, 0.75]
+    assert margins["v",].reach[-1] == margins["v",].reach.max()
+    assert np.ptp(margins["w",].reach) == 0.0
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -1,6 +1,5 @@
 """Draws that are kept beside a file: found again, equal to the digit, and by nobody else."""
 
-import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -180,8 +179,8 @@ def test_draws_of_a_learned_prior_are_found_again_to_the_digit(
     file: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """Of one release, and of two looks at the same counts."""
-    monkeypatch.setattr(learned_counts, "_RUNS", ((math.inf, 20, 0),))
-    monkeypatch.setattr(learned_counts, "_DROPPED", 10)
+    for name, value in {"_STARTS": 1, "_BEFORE": 5, "_MOVES": 10, "_DOUBLINGS": 0}.items():
+        monkeypatch.setattr(learned_counts, name, value)
     number = 0
 
     def run(*arguments: Any, _run: Any = learned_counts._run) -> Any:

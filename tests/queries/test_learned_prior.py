@@ -44,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*was not found reliably:UserWar
 @pytest.fixture(autouse=True, scope="module")
 def _short_chains() -> Iterator[None]:
     """Chains of a tenth of the usual length, for what they find is not measured here."""
-    with patch.multiple(learned_counts, _DROPPED=20, _RUNS=[(np.inf, 100, 0)]):
+    with patch.multiple(learned_counts, _STARTS=1, _MOVES=50, _DOUBLINGS=0):
         yield
 
 

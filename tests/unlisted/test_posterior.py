@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from opendp_bayes.inference.learned.intensity_law import SMOOTH
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.unlisted.posterior.counts_of_keys import (
@@ -29,6 +30,7 @@ from opendp_bayes.unlisted.thresholds import (
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 from tests.helpers.worlds_of_keys import (
+    CHAINS,
     NONE,
     WORLDS,
     Held,
@@ -58,7 +60,7 @@ def given(law: Threshold, weights: Floats, most: int = 400) -> LawOfKeys:
     pmf = stats.nbinom.pmf(n, shape[:, None], (shape / (shape + mean))[:, None])
     pmf[:, 0] = 0.0
     weights = np.atleast_2d(weights)
-    return LawOfKeys(mean, shape, pmf, weights, np.zeros(len(weights), dtype=np.int64), 1)
+    return LawOfKeys(mean, shape, pmf, weights, np.zeros(len(weights), dtype=np.int64))
 
 
 def noise_mass(law: Threshold, z: int) -> float:
@@ -159,13 +161,13 @@ def test_draws_agree_with_means_deviations_and_intervals(law: Threshold) -> None
 def known(law: Threshold, drawn: list[int], rest: int | None = None) -> _Known:
     noise = None if rest is None else DiscreteLaplace(5.0)
     keys = NoisyKeys(law, np.array(drawn, dtype=np.int64), NONE, rest, noise)
-    return _Known.of(keys, Lattice.of(law))
+    return _Known(keys, Lattice.of(law))
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_shown_and_hidden_keys_are_as_many_as_in_simulations(law: Threshold) -> None:
     of, rng = known(law, []), np.random.default_rng(3)
-    mean, shape = of.intensities[[10, 27]], 256.0
+    mean, shape = of.points.means[[10, 27]], 256.0
     weights, number = np.array([20.0, 6.0]), 20_000
     shown, hidden = np.zeros(number), np.zeros(number)
     for a, m in zip(weights, mean, strict=True):
@@ -193,8 +195,8 @@ def log_likelihood(
 ) -> float:
     """Minus the logarithm of the density of what was released, key by key and count by count."""
     counts = np.arange(1, 900)
-    r = 1 / np.maximum(1 / 256, 1 / 64 - 1 / of.intensities)
-    prior = weights @ stats.nbinom.pmf(counts, r[:, None], (r / (r + of.intensities))[:, None])
+    r = 1 / np.maximum(1 / 256, 1 / 64 - 1 / of.points.means)
+    prior = weights @ stats.nbinom.pmf(counts, r[:, None], (r / (r + of.points.means))[:, None])
     last = Lattice.of(law).end  # noisy counts beyond are left out
     shown = np.array(
         [
@@ -216,10 +218,10 @@ def log_likelihood(
 def test_the_likelihood_of_a_law_of_keys_is_that_of_its_definition(law: Threshold) -> None:
     drawn, rest = [law.threshold, law.threshold + 2, law.threshold + 15], 60
     of, rng = known(law, drawn, rest), np.random.default_rng(4)
-    flat = np.zeros((of.intensities.size, of.intensities.size))
+    flat = np.zeros((of.points.means.size, of.points.means.size))
     differences, wrong = [], []
     for _ in range(3):
-        t = rng.normal(0.0, 1.0, of.intensities.size) - np.log(of.intensities)
+        t = rng.normal(0.0, 1.0, of.points.means.size) - np.log(of.points.means)
         weights = np.exp(of.x(t)[0])
         mine = float(of.loss(t, flat)[0])
         differences.append(mine - log_likelihood(of, law, drawn, rest, weights))
@@ -230,7 +232,7 @@ def test_the_likelihood_of_a_law_of_keys_is_that_of_its_definition(law: Threshol
 
 def test_slopes_are_those_of_the_likelihood() -> None:
     of, rng = known(SMALL, [SMALL.threshold, SMALL.threshold + 3], 40), np.random.default_rng(5)
-    t, precision = rng.normal(0, 1, of.intensities.size), of.precision(0.3)
+    t, precision = rng.normal(0, 1, of.points.means.size), of.precision(0.3)
     slope = of.loss(t, precision)[1]
     for j in (0, 5, 20, t.size - 1):
         step = 1e-5 * (np.arange(t.size) == j)
@@ -241,12 +243,14 @@ def test_slopes_are_those_of_the_likelihood() -> None:
 def test_what_is_learned_is_the_most_probable_law() -> None:
     rng = np.random.default_rng(6)
     one = released(WORLDS["60 lognormal(3, 1)"], rng)
-    of = _Known.of(one.keys, Lattice.of(one.keys.law))
-    for mode, smooth in zip(of.modes(), (0.01, 0.03, 0.1, 0.3, 1.0, 3.0), strict=True):
+    of = _Known(one.keys, Lattice.of(one.keys.law))
+    at = np.full(of.shown.size, of.centre)
+    for smooth in SMOOTH:
         precision = of.precision(smooth)
-        best = of.loss(mode.at, precision)[0]
+        at = of.most_probable(at, precision)
+        best = of.loss(at, precision)[0]
         for _ in range(20):
-            near = mode.at + 0.05 * rng.standard_normal(mode.at.size)
+            near = at + 0.05 * rng.standard_normal(at.size)
             assert of.loss(near, precision)[0] > best - 1e-4
 
 
@@ -363,7 +367,7 @@ def test_hidden_intensities_are_as_in_simulations() -> None:
     law, rng, number = SMALL, np.random.default_rng(3), 20_000
     weights, which, noise = np.array([20.0, 6.0]), [10, 27], 5.0
     of = known(law, [], 40)
-    mean, shape = of.intensities[which], 256.0
+    mean, shape = of.points.means[which], 256.0
     records, intensities = np.zeros(number), np.zeros(number)
     for a, m in zip(weights, mean, strict=True):
         where = np.repeat(np.arange(number), rng.poisson(a, number))
@@ -372,7 +376,7 @@ def test_hidden_intensities_are_as_in_simulations() -> None:
         hidden = (counts == 0) | (counts + simulated(law, counts.size, rng) < law.threshold)
         records += np.bincount(where, counts * hidden, number)
         intensities += np.bincount(where, intensity * hidden, number)
-    every = np.zeros((1, of.intensities.size))
+    every = np.zeros((1, of.points.means.size))
     every[0, which] = weights
     assert intensities.mean() > 1.02 * records.mean()
     given_rest = np.cov(records, intensities)
@@ -602,8 +606,7 @@ def test_markov_chains_meet() -> None:
     assert np.abs((found.mean - other.mean) / found.std).max() < 0.2
     assert counts_of_keys(one.keys).mean.tolist() == found.mean.tolist()
     # Negative control: chains that stay where they are.
-    weights = found.law.weights.reshape(-1, found.law.kept, found.law.intensities.size)
-    stuck = np.repeat(weights[:, :1], found.law.kept, axis=1).reshape(found.law.weights.shape)
+    stuck = np.tile(found.law.weights[:CHAINS], (len(found.law.weights) // CHAINS, 1))
     apart = CountsOfKeys(one.keys, dataclasses.replace(found.law, weights=stuck))
     assert effective(apart) <= 33
 

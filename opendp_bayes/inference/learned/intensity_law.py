@@ -1,240 +1,256 @@
-r"""The law of cells' intensities, of which a table of counts is a Poisson draw.
+r"""The law of the intensities of cells or keys, learned from what was drawn of all of them.
 
-A cell has the intensity `λ = exp(location) γ`: the location is the sum of an origin and the effects
-of margins (`margins`), γ is independent of other cells and has the law
+There are as many of each intensity as a Poisson draw, with an expectation of a_j at the points
+ln λ_j of a lattice, each of which stands for a Gamma law about λ_j; counts are Poisson, so that
+they are negative binomial given the point. With p_j(d) the probability of what was drawn of one,
+and s_j that of being seen at all, 1 unless some are hidden,
 
-    sum_j w_j K_j,    w ~ Dirichlet(4 base).
+    ln p(drawn | a) = sum_d ln sum_j a_j p_j(d) - sum_j a_j s_j .
 
-K_0 is an empty cell of intensity `exp(-7.5)`, `base` .15. The others are normal in ln γ: wide ones
-of standard deviation .5, narrow ones of .12, whose shares of `base` follow a logistic density.
-
-On computers ln λ lies on a lattice of step .1, and each of its points stands for a Gamma law of
-shape 100, a tenth wide. So a count is negative binomial given the point, and the intensity given
-the count and the point is a Gamma law again.
+`x = ln a` is smooth: its second differences are normal with a standard deviation that is one of six
+and learned, too. Draws are by Hamiltonian Monte Carlo (Neal, "MCMC using Hamiltonian dynamics",
+2011) in normal coordinates y about the most probable x of each smoothness, and chains move between
+these with y as it is.
 """
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import ndimage, special
+from numpy.typing import ArrayLike
+from scipy import special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_negative_binomial
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Step of the lattice of ln λ, and shape of the Gamma law at each point, which is as wide.
-STEP, SHAPE = 0.1, 100.0
-#: The least number of steps by which all components can be shifted to others.
-UNIT = 10
-#: How far the location may be from the origin, in steps.
-REACH = 120
-#: The lowest point, that of an empty cell, and its share of `base`; the mass of the prior of w.
-_LOWEST, _EMPTY, _MASS = -75, 0.15, 4.0
-#: How far a component goes from its centre, in steps.
-_HALF = 32
-#: Counts up to this have a class each; larger ones share classes that grow by so much.
-_DENSE, _GROWTH = 128, 0.02
-#: How far apart components may be, in the order of their centres, that divide their weights anew.
-_NEIGHBOURS = 6
-#: How many components divide their weights anew with the empty one.
-_WITH_EMPTY = 30
-#: Added to every share: below it a component cannot be told from none, and sums stay above 0.
-_LEAST, _TINY = 1e-12, np.float32(1e-37)
-#: Products of two masses below this may be no normal number of 32 bits.
-_SLOW = 1e-18
+#: Step of the lattice of ln λ.
+STEP = 0.125
+#: Variances of λ relative to its square: the least of a point, and that of a point's counts, which
+#: have a variance of their own.
+_NARROW, _WIDE = 1 / 256, 1 / 64
+#: Standard deviations of second differences of x; of first ones, of its values, and of those that
+#: have no neighbours.
+SMOOTH = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+_SLOPE, _LEVEL, _ALONE = 0.3, 30.0, 3.0
+#: No expected number is more than the exponential of this, or below a number that is no sum.
+_MOST, _TINY = 60.0, 1e-300
+#: Steps of a move, and which share of the moves should be accepted.
+_STEPS, _ACCEPTED = 8, 0.8
+_MOST_NEWTON = 200
+_NONE: Floats = np.empty(0)
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Likelihoods of the points of the lattice of ln λ, a row for each kind of cell.
+class Points:
+    """Points of the lattice of ln λ from one logarithm to another.
 
-    All are up to a factor `exp(log_top)` of each row: `masses`, shape `(kinds, points)`; `smooth`,
-    shape `(kinds, points, 2)`, of wide and of narrow components about each point; and `empty`,
-    shape `(kinds,)`, of an empty cell.
+    Attributes
+    ----------
+    means, shapes : ndarray
+        Of the Gamma laws that they stand for, shape `(p,)`.
     """
 
-    masses: NDArray[np.float32]
-    smooth: NDArray[np.float32]
-    empty: NDArray[np.float32]
-    log_top: NDArray[np.float32]
+    def __init__(self, lowest: float, highest: float) -> None:
+        self.means: Floats = np.exp(np.arange(lowest, highest + STEP, STEP))
+        self.shapes: Floats = 1 / np.maximum(_NARROW, _WIDE - 1 / self.means)
+
+    def pmf(self, counts: ArrayLike) -> Floats:
+        """Probabilities of counts, shape `(p, n)`."""
+        n = np.asarray(counts, dtype=np.float64)
+        return np.exp(log_negative_binomial(n, self.shapes[:, None], self.means[:, None]))
 
 
 class IntensityLaw:
-    """Intensities on a lattice, the components of their law, and the probabilities of counts.
+    """What is known of x, and perhaps of other coordinates u that are about standard normal.
 
-    Counts fall into classes: one for each small count, then one for every 2 %, with `values`.
-    `kernels`, shape `(j, g)`, are the components but the empty one on the lattice of ln γ, of which
-    `first` is the first point in steps; `base`, shape `(j + 1,)`, begins with the empty one.
+    One sum over all points, that of `a s` at first, is known so well that its likelihood is a
+    ridge, which is curved in x. So all is done in `t`, where it is straight: `x = t + c`, with the
+    c that makes `ln(a s) = mean(t) + ln(about)`. That has a constant determinant.
 
     Parameters
     ----------
-    origin : float
-        Logarithm of a typical intensity.
-    largest : int
-        The largest count that is possible.
+    like : ndarray
+        Probabilities of what was drawn, a row for each kind, shape `(d, p)`.
+    number : ndarray
+        Of each kind, shape `(d,)`.
+    shown : ndarray
+        Chances to be seen, shape `(p,)`.
+    alone : int, default 0
+        So many of the first points are no neighbours of any.
     """
 
-    def __init__(self, origin: float, largest: int) -> None:
-        self.largest = largest
-        self.origin = round(origin / STEP)
-        lowest = min(-9.0, math.floor(STEP * _LOWEST - origin))
-        centres = np.concatenate([np.arange(lowest, 8.01, 0.5), np.arange(-5, 5.01, 0.2)])
-        self._wide = centres.size - 51
-        self.first, end = round(lowest / STEP) - _HALF, 81 + _HALF
-        places = np.rint(centres / STEP).astype(np.int64) - self.first
-        shapes = np.exp(-((STEP * np.arange(-_HALF, _HALF + 1) / [[0.5], [0.12]]) ** 2) / 2)
-        self._shapes = shapes / shapes.sum(axis=1, keepdims=True)
-        narrow = (np.arange(centres.size) >= self._wide).astype(np.int64)
-        self.kernels = np.zeros((centres.size, end - self.first))
-        about = places[:, None] + np.arange(-_HALF, _HALF + 1)
-        np.put_along_axis(self.kernels, about, self._shapes[narrow], axis=1)
-        self._places = 2 * places + narrow
-        self._by_centre = np.append(0, 1 + np.argsort(centres, kind="stable"))
-        density = special.expit(centres) * special.expit(-centres)
-        shares = density / np.where(narrow, 51, self._wide)
-        self.base = np.concatenate([[_EMPTY], (1 - _EMPTY) * shares / shares.sum()])
-        index = np.arange(math.floor(self.place(largest)) + 2)
-        self.values = np.where(
-            index <= _DENSE, index, _DENSE * np.exp(_GROWTH * np.maximum(index - _DENSE, 0))
-        )
-        highest = math.ceil(math.log(1.5 * (largest + 5)) / STEP)
-        points = np.arange(_LOWEST, highest + 1)
-        log_p = log_negative_binomial(self.values[:, None], SHAPE, np.exp(STEP * points))
-        self._log_top = log_p.max(axis=1, keepdims=True)
-        self._pmf = np.exp(log_p - self._log_top)
-        #: Points of the lattice from that of the lowest location and γ on; those beyond the ends
-        #: stand for the ends.
-        self.points = np.clip(
-            np.arange(self.origin - REACH + self.first, self.origin + REACH + end), _LOWEST, highest
-        )
+    #: The place in `SMOOTH` of the last, and where the other coordinates begin.
+    roughest, start = len(SMOOTH) - 1, _NONE
 
-    def evidence(self, shares: Floats | None = None) -> Evidence:
-        """Likelihoods by the class of a count, or by what has the probability `shares`, shape
-        `(kinds, classes)`, given each class.
-        """
-        masses, log_top = self._pmf, self._log_top
-        if shares is not None:
-            masses = shares @ (np.exp(log_top) * masses)
-            top = masses.max(axis=1, keepdims=True)
-            masses, log_top = masses / top, np.log(top)
-        masses = _without_tails(masses).astype(np.float32)
-        on_points = np.ascontiguousarray(masses[:, self.points - _LOWEST])
-        smooth = [ndimage.correlate1d(on_points, shape, mode="constant") for shape in self._shapes]
-        log_top = log_top[:, 0].astype(np.float32)
-        return Evidence(on_points, np.stack(smooth, axis=-1), masses[:, 0], log_top)
+    def __init__(self, like: Any, number: Floats, shown: Floats, alone: int = 0) -> None:
+        self.like, self.number, self.shown, self._alone = like, number, shown, alone
+        #: Of what the sum over all points is about known, and what that is.
+        self.ridge, self.about = shown, max(number.sum(), 1.0)
+        #: The mean of x before all else is known.
+        self.centre = math.log(self.about / shown.size)
 
-    def of_components(
-        self, evidence: Evidence, kinds: Integers, locations: Integers
-    ) -> NDArray[np.float32]:
-        """Likelihoods of all components for kinds of cells at locations, counted from the lowest;
-        shape `(j + 1, kinds)`.
+    def precision(self, smooth: float) -> Floats:
+        """Inverse covariance of x before all else is known, for a standard deviation of its second
+        differences; the rougher, the nearer to its mean, which nothing else would hold.
         """
-        start = 2 * (kinds * evidence.smooth.shape[1] + locations)
-        found = np.take(evidence.smooth.reshape(-1), self._places[:, None] + start)
-        return np.concatenate([evidence.empty[None, kinds], found])
+        one = np.eye(self.shown.size)
+        second, first = (np.diff(one[self._alone :], times, axis=0) for times in (2, 1))
+        second, first = second / smooth, first / max(_SLOPE, 3 * smooth)
+        level = np.where(np.arange(len(one)) < self._alone, 1 / _ALONE, max(1.0, smooth) / _LEVEL)
+        return second.T @ second + first.T @ first + np.diag(level**2)
+
+    def x(self, t: Floats) -> tuple[Floats, Floats]:
+        """x at t, and the gradient of what is added to t; shapes `(..., p)`."""
+        top = t.max(axis=-1, keepdims=True)
+        part = np.exp(t - top) * self.ridge
+        whole = part.sum(axis=-1, keepdims=True)
+        added = math.log(self.about) + t.mean(axis=-1, keepdims=True) - np.log(whole) - top
+        return t + added, 1 / t.shape[-1] - part / whole
+
+    @staticmethod
+    def lattice(lowest: float, highest: float) -> Points:
+        """The points of the lattice between two logarithms of intensities."""
+        return Points(lowest, highest)
+
+    @staticmethod
+    def weights(x: Floats) -> Floats:
+        """Expected numbers."""
+        return np.exp(np.minimum(x, _MOST))
+
+    def of_rest(self, a: Floats) -> Any:
+        """What a rest adds to the curvature in x."""
+        return 0.0
+
+    def likelihood(self, a: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
+        """Minus its logarithm, shape `(...)`, with gradients in a and u."""
+        seen = a @ self.like.T + _TINY
+        loss = a @ self.shown - np.log(seen) @ self.number
+        return loss, self.shown - (self.number / seen) @ self.like, u
+
+    def loss(
+        self, t: Floats, precision: Floats, u: Floats = _NONE
+    ) -> tuple[Floats, Floats, Floats]:
+        """Minus the log-posterior up to a constant, shape `(...)`, and its gradients; without u,
+        where these begin.
+        """
+        x, added = self.x(t)
+        a = self.weights(x)
+        loss, slope, of_others = self.likelihood(a, u)
+        away = x - self.centre
+        pull = np.squeeze(away[..., None, :] @ precision, axis=-2)
+        slope = a * slope + pull
+        loss = loss + (pull * away).sum(axis=-1) / 2
+        return loss, slope + slope.sum(axis=-1, keepdims=True) * added, of_others
+
+    def curvature(self, t: Floats, precision: Floats) -> Floats:
+        """About the second derivative of `loss` in t, positive definite, shape `(p, p)`."""
+        (x, added), one = self.x(t), np.eye(t.size)
+        a = self.weights(x)
+        part = self.like * a
+        part = part / (part.sum(axis=1, keepdims=True) + _TINY)
+        found = (part * self.number[:, None]).T @ part + precision
+        found += np.diag(np.maximum(a * self.shown - self.number @ part, 0.0)) + self.of_rest(a)
+        return np.asarray((one + added).T @ found @ (one + added))
+
+    def most_probable(self, t: Floats, precision: Floats) -> Floats:
+        """The most probable t, by Newton's method."""
+        loss, slope, _ = self.loss(t, precision)
+        for _ in range(_MOST_NEWTON):
+            step = -np.linalg.solve(self.curvature(t, precision), slope)
+            step *= min(1.0, 3 / np.abs(step).max())
+            for _ in range(20):
+                lower, next_slope, _ = self.loss(t + step, precision)
+                if lower <= loss + 1e-4 * (slope @ step):
+                    break
+                step = step / 2
+            else:
+                return t
+            t, gained, loss, slope = t + step, loss - lower, lower, next_slope
+            if gained < 1e-6:
+                break
+        return t
+
+    def chains(self, number: int, rng: np.random.Generator) -> "HamiltonianChains":
+        """Chains of draws, so many."""
+        return HamiltonianChains(self, number, rng)
+
+
+class HamiltonianChains:
+    """Chains of x and of the other coordinates, which begin about the most probable x.
+
+    Attributes
+    ----------
+    smooth : ndarray of int
+        The smoothness of each chain, a place in `SMOOTH`.
+    """
+
+    def __init__(self, law: IntensityLaw, chains: int, rng: np.random.Generator) -> None:
+        self._law, self._rng = law, rng
+        #: Lengths of steps in the coordinates of x, and in the others.
+        self._lengths = np.full(2, 0.3)
+        self._block = np.repeat([0, 1], [law.shown.size, law.start.size])
+        at, modes, log_evidence = np.full(law.shown.size, law.centre), [], []
+        for smooth in SMOOTH:
+            precision = law.precision(smooth)
+            at = law.most_probable(at, precision)
+            lower = np.linalg.cholesky(law.curvature(at, precision))
+            root = np.linalg.inv(lower)  # normal numbers times it have the right law
+            log_size = np.linalg.slogdet(precision)[1] / 2 - np.log(np.diag(lower)).sum()
+            modes.append((at, precision, root, log_size))
+            log_evidence.append(log_size - law.loss(at, precision)[0])
+        self._modes = [np.array(each) for each in zip(*modes, strict=True)]
+        self.smooth: Integers = rng.choice(
+            len(SMOOTH), chains, p=special.softmax(np.array(log_evidence))
+        )
+        self._y = rng.standard_normal((chains, law.shown.size + law.start.size)) / 2
+        self._y[:, law.shown.size :] += law.start
+
+    def _loss(self, y: Floats, modes: list[Any]) -> tuple[Floats, Floats]:
+        at, precision, root, log_size = modes
+        t, u = at + np.squeeze(y[:, None, : at.shape[1]] @ root, 1), y[:, at.shape[1] :]
+        loss, slope, of_others = self._law.loss(t, precision, u)
+        slope = np.squeeze(root @ slope[:, :, None], -1)
+        return loss - log_size, np.concatenate([slope, of_others], axis=1)
+
+    def move(self, times: int, *, adapt: bool = False) -> None:
+        """Move all chains, and let them change their smoothness, so many times; to adapt lengths,
+        in the coordinates of x and in the others by turns.
+        """
+        rng, blocks = self._rng, 1 + self._block[-1]
+        for at in range(times):
+            one = at % blocks
+            lengths = np.where(adapt & (np.arange(2) != one), 0.0, self._lengths)
+            y, modes = self._y, [each[self.smooth] for each in self._modes]
+            loss, slope = self._loss(y, modes)
+            speed = rng.standard_normal(y.shape)
+            energy = loss + (speed**2).sum(axis=1) / 2
+            step = lengths[self._block] * rng.uniform(0.7, 1.1, (len(y), 1))
+            with np.errstate(all="ignore"):
+                for _ in range(_STEPS):
+                    speed = speed - step / 2 * slope
+                    y = y + step * speed
+                    value, slope = self._loss(y, modes)
+                    speed = speed - step / 2 * slope
+                gain = energy - value - (speed**2).sum(axis=1) / 2
+            chance = np.where(np.isfinite(gain), np.exp(np.minimum(gain, 0.0)), 0.0)
+            moved = rng.random(len(y)) < chance
+            self._y = np.where(moved[:, None], y, self._y)
+            loss = np.where(moved, value, loss)
+            other = np.clip(self.smooth + rng.choice([-1, 1], len(y)), 0, len(SMOOTH) - 1)
+            gain = loss - self._loss(self._y, [each[other] for each in self._modes])[0]
+            moved = -rng.standard_exponential(len(y)) < gain
+            self.smooth = np.where(moved, other, self.smooth)
+            if adapt:
+                length = self._lengths[one] * np.exp(0.3 * (chance.mean() - _ACCEPTED))
+                self._lengths[one] = np.clip(length, 0.002, 0.6)
 
     @property
-    def gammas(self) -> int:
-        """Points of the lattice of ln γ."""
-        return self.kernels.shape[1]
+    def weights(self) -> Floats:
+        """Expected numbers where the chains are, shape `(chains, p)`."""
+        at, _, root, _ = (each[self.smooth] for each in self._modes)
+        t = at + np.squeeze(self._y[:, None, : at.shape[1]] @ root, 1)
+        return self._law.weights(self._law.x(t)[0])
 
-    def place(self, counts: ArrayLike) -> Floats:
-        """The classes of counts, not rounded."""
-        counts = np.asarray(counts, dtype=np.float64)
-        if counts.max() <= _DENSE:
-            return counts
-        beyond = np.log(np.maximum(counts, _DENSE) / _DENSE) / _GROWTH
-        return np.minimum(counts, _DENSE) + beyond
-
-    def classes(self, counts: Integers) -> Integers:
-        """The nearest classes of counts."""
-        return np.rint(self.place(counts)).astype(np.int64)
-
-    def density(self, weights: Floats) -> Floats:
-        """Masses of the points of ln γ, without those of empty cells, for weights of shape
-        `(..., j + 1)`; shape `(..., g)`.
-        """
-        return weights[..., 1:] @ self.kernels
-
-    def spread(self, weights: Floats) -> Floats:
-        """Standard deviation of ln γ of the cells that are not empty; shape `(...)`."""
-        density = self.density(weights)
-        density = density / density.sum(axis=-1, keepdims=True)
-        ln_gamma = STEP * (self.first + np.arange(self.gammas))
-        mean = density @ ln_gamma
-        return np.asarray(np.sqrt(density @ ln_gamma**2 - mean**2))
-
-    def log_masses(
-        self,
-        evidence: Evidence,
-        kinds: Integers | slice,
-        weights: Floats,
-        lowest: int,
-        highest: int,
-    ) -> NDArray[np.float32]:
-        """`ln P(evidence | location)` of some kinds of cells at the locations from `lowest` to
-        `highest` steps off the origin; shape `(chains, kinds, locations)`.
-        """
-        locations, density = highest - lowest + 1, self.density(weights)
-        start = lowest + REACH
-        part = evidence.masses[kinds, start : start + self.gammas + locations - 1]
-        found = np.empty((len(weights), len(part), locations), dtype=np.float32)
-        for chain, masses in enumerate(_without_tails(density).astype(np.float32)):
-            padded = np.pad(masses, locations - 1)
-            windows = np.lib.stride_tricks.sliding_window_view(padded, locations)[:, ::-1]
-            found[chain] = part @ windows
-            found[chain] += np.float32(weights[chain, 0]) * evidence.empty[kinds, None]
-        np.log(found + _TINY, out=found)
-        found += evidence.log_top[kinds, None]
-        return found
-
-    def prior_weights(self, chains: int, rng: np.random.Generator) -> Floats:
-        """Weights drawn from their prior, shape `(chains, j + 1)`."""
-        return self.weights_given(np.zeros((chains, self.base.size)), rng)
-
-    def weights_given(self, cells: Floats | Integers, rng: np.random.Generator) -> Floats:
-        """Weights drawn given how many cells each component has, shape `(chains, j + 1)`."""
-        drawn = rng.standard_gamma(_MASS * self.base + cells)
-        drawn = drawn / drawn.sum(axis=1, keepdims=True) + _LEAST
-        return drawn / drawn.sum(axis=1, keepdims=True)
-
-    def log_prior(self, cells: Integers) -> Floats:
-        """`ln P`, up to a constant, that each cell is of its component, where these have so many
-        cells, shape `(chains, j + 1)`, and any weights; shape `(chains,)`.
-        """
-        return np.asarray(special.gammaln(_MASS * self.base + cells).sum(axis=1))
-
-    def shifted(self, cells: Integers, units: int) -> Integers:
-        """Shift all components but the empty one by so many `UNIT`: how many cells each has then.
-        Cells are lost whose components leave the grid.
-        """
-        found = np.zeros_like(cells)
-        found[:, 0] = cells[:, 0]
-        wide, narrow = (1, 1 + self._wide), (1 + self._wide, self.base.size)
-        for (first, last), step in ((wide, 2 * units), (narrow, 5 * units)):
-            start, end = max(first, first + step), min(last, last + step)
-            found[:, start:end] = cells[:, start - step : end - step]
-        return found
-
-    def pairs(self, rng: np.random.Generator) -> Integers:
-        """The empty component with some others, and pairs near each other, in a random order;
-        shape `(pairs, 2)`.
-        """
-        others = 1 + rng.permutation(self.base.size - 1)[:_WITH_EMPTY]
-        apart = int(rng.integers(1, _NEIGHBOURS + 1))
-        at = rng.permutation(self.base.size - apart)
-        near = self._by_centre[at[:, None] + [0, apart]]
-        return np.concatenate([np.column_stack([np.zeros_like(others), others]), near])
-
-    def shares(self, pairs: Integers, number: int, rng: np.random.Generator) -> Floats:
-        """The part that the first of each pair of components has of what both have together, under
-        their prior, shape `(pairs, number)`.
-        """
-        a = _MASS * self.base[pairs, None]
-        return rng.beta(a[:, 0], a[:, 1], (len(pairs), number))
-
-
-def _without_tails(masses: Floats) -> Floats:
-    """Masses with zeros for those so small that processors are slow with them."""
-    return np.where(masses < _SLOW, 0.0, masses)
+    @property
+    def others(self) -> Floats:
+        """The other coordinates, shape `(chains, others)`."""
+        return self._y[:, self._law.shown.size :]

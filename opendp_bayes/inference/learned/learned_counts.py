@@ -5,7 +5,6 @@ these divided by their sum. Sums of some, and some among themselves, are so too,
 Gamma variates, each a tenth wide at the most, stands for a Gamma variate of its mean and variance.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cached_property
@@ -17,10 +16,8 @@ from threadpoolctl import threadpool_limits
 
 from opendp_bayes.inference.engines.engine import Listed, mixtures_of_draws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
-from opendp_bayes.inference.learned.intensity_law import IntensityLaw
-from opendp_bayes.inference.learned.margins import SCALES, Margin, margins_of
+from opendp_bayes.inference.learned.cells import Cells, Draw
 from opendp_bayes.inference.learned.noised_table import NoisedTable
-from opendp_bayes.inference.learned.sweeps import Draw, Sweeps
 from opendp_bayes.inference.sampling.importance import copies
 from opendp_bayes.inference.sampling.kept_draws import Arrays
 from opendp_bayes.inference.sampling.markov_chain import (
@@ -32,13 +29,13 @@ from opendp_bayes.inference.sampling.markov_chain import (
 )
 from opendp_bayes.mathematics.validation import Floats
 
-#: Chains, sweeps that are dropped, and after how many sweeps a draw is kept.
-_CHAINS, _DROPPED, _APART = 4, 200, 2
-#: Of tables up to so many cells: sweeps of which draws are kept at first, and how often these may
-#: be doubled.
-_RUNS = ((100, 800, 4), (2000, 800, 2), (math.inf, 400, 2))
+#: Chains, moves that are dropped, those of which draws are kept at first, how often these may be
+#: doubled, and after how many a draw is kept.
+_CHAINS, _BEFORE, _MOVES, _DOUBLINGS, _APART = 4, 30, 200, 3, 2
 #: The most numbers that are kept of all draws, and the fewest draws of a chain.
 _MOST_KEPT, _FEWEST_KEPT = 8_000_000, 100
+#: How often chains begin anew where others came to, and counts are tilted towards a public sum.
+_STARTS = 4
 #: Entries of one block of draws times categories, and the least sum of intensities of any.
 _BLOCK, _LEAST = 1 << 21, 1e-9
 #: So many cells are looked at before all others are, which take seconds.
@@ -146,35 +143,42 @@ def learned_counts(
     Its products of matrices are too small to be shared between threads, whose waiting for each
     other takes twice as long on a quiet machine, and twenty times on a busy one.
     """
-    law, margins = (
-        IntensityLaw(table.origin(), table.largest),
-        margins_of(table.variables, ordered, table.apart),
-    )
-    sweeps = Sweeps(table, law, margins, _CHAINS, rng)
+    cells = Cells(table, ordered)
     with threadpool_limits(1, "blas"):
-        drawn, met = _run(sweeps, table.k, rng)
-    counts = LearnedCounts.of(drawn, _description(drawn, law, margins), rng)
+        drawn, met = _run(cells, rng)
+    names = [" x ".join(each.variables) or "the order" for each in cells.margins]
+    learned = {"empty cells": drawn.empty, "spread of cells": drawn.spread}
+    learned |= {f"effects of {name}": drawn.tau[..., at] for at, name in enumerate(names)}
+    counts = LearnedCounts.of(drawn, {name: each.ravel() for name, each in learned.items()}, rng)
     if met is not None:
         counts.diagnostics = met  # of 10 000 cells they take seconds
     return counts
 
 
-def _run(sweeps: Sweeps, k: int, rng: np.random.Generator) -> tuple[Draw, Diagnostics | None]:
-    """Draws of chains that are made longer until they meet, and their diagnostics if they do."""
+def _run(cells: Cells, rng: np.random.Generator) -> tuple[Draw, Diagnostics | None]:
+    """Draws of chains that are made longer until they meet, and their diagnostics if they do.
 
-    def sweep(times: int) -> Draw:
-        sweeps.sweep(times)
-        return sweeps.drawn()
+    While they forget where they began, counts are tilted to a public sum, each time half as far as
+    is still wanted.
+    """
+    for _ in range(_STARTS if cells.margins or cells.size is not None else 0):
+        chains = cells.chains(_CHAINS, rng)
+        chains.move(_BEFORE, adapt=True)
+        cells.begin_at(chains, rng)
+    chains = cells.chains(_CHAINS, rng)
+    chains.move(_BEFORE, adapt=True)
+
+    def draw(moves: int) -> Draw:
+        chains.move(moves)
+        return cells.drawn(chains, rng)[0]
 
     def look(drawn: list[Draw], _: int) -> tuple[tuple[Draw, Diagnostics | None], bool]:
         found = _by_weight(drawn, rng)
         met = _met(found.mean)
         return (found, met), met is not None
 
-    sweeps.settle(_DROPPED)
-    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * k))
-    length, doublings = next(run for cells, *run in _RUNS if k <= cells)
-    return run_until(sweep, look, length, doublings, most, max(_APART, -(-length // most)))
+    most = max(_FEWEST_KEPT, _MOST_KEPT // (_CHAINS * cells.kind.size))
+    return run_until(draw, look, _MOVES, _DOUBLINGS, most, _APART)
 
 
 def _by_weight(drawn: list[Draw], rng: np.random.Generator) -> Draw:
@@ -207,13 +211,3 @@ def _met(means: Floats) -> Diagnostics | None:
 def _shares(means: Any) -> Any:
     """Divide the expected records of every category by their sum, for each draw."""
     return means / means.sum(axis=-1, keepdims=True)
-
-
-def _description(drawn: Draw, law: IntensityLaw, margins: list[Margin]) -> dict[str, Floats]:
-    """Draws of the share of empty cells, of the spread of the others and of the effects' scales."""
-    spread = law.spread(drawn.weights)
-    found = {"empty cells": drawn.weights[..., 0].ravel(), "spread of cells": spread.ravel()}
-    for at, margin in enumerate(margins):
-        name = " x ".join(margin.variables) or "the order"  # of the only variable
-        found[f"effects of {name}"] = SCALES[drawn.tau[..., at]].ravel()
-    return found
