@@ -184,9 +184,9 @@ def test_a_plan_without_the_limit_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
     def fails(depth: int) -> bool:
         try:
-            ob.posterior(deep_query(depth, "steps"), "v", nulls="a")
+            ob.posterior(deep_query(depth, "operators"), "v", nulls="a")
         except (RecursionError, ValueError) as error:
             return isinstance(error, RecursionError)
         return False
 
-    assert any(map(fails, (400, 800)))  # which of them depends on the version of Python
+    assert any(map(fails, (300, 400)))  # which of them depends on the version of Python
