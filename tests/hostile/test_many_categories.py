@@ -158,11 +158,11 @@ SIDE = [f"c{number}" for number in range(400)]
 def test_more_cells_than_can_be_answered_are_refused_at_once(question: dict[str, Any]) -> None:
     policy = {"nulls": "c0", "unknown": "c0"}
     start = time.process_time()
-    with pytest.raises(ValueError, match="more than the 2 GB that one query may take"):
+    with pytest.raises(ValueError, match="the 2 GB that one query may"):
         ob.survey(context().query(), {"q": {**policy, **question}})
     assert time.process_time() - start < 5
     if "by" not in question:
-        with pytest.raises(ValueError, match="more than the 2 GB that one query may take"):
+        with pytest.raises(ValueError, match="the 2 GB that one query may"):
             ob.posterior(context().query(), **{**policy, **question})
 
 
@@ -178,7 +178,7 @@ def test_the_categories_of_a_type_are_looked_up_in_no_time() -> None:
 
 def test_all_questions_of_a_survey_count() -> None:
     one = {"column": "v", "categories": LABELS[:20_000], "nulls": "c0", "unknown": "c0"}
-    with pytest.raises(ValueError, match=r"would be 120000 .*2\.4 GB, more than the 2 GB"):
+    with pytest.raises(ValueError, match=r"would be 120000 .*2\.4 GB.*the 2 GB"):
         ob.survey(context().query(), dict.fromkeys("abcdef", one))
     few = {"column": "v", "categories": ["a", "b"], "nulls": "a", "unknown": "a"}
     start = time.process_time()
