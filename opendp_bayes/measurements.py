@@ -8,8 +8,9 @@ import typing
 import numpy as _np
 import numpy.typing as _npt
 
-from opendp_bayes.mathematics import validation as _validation
-from opendp_bayes.mechanisms import protocol as _protocol, setting as _setting
+from opendp_bayes.mathematics.validation import Integers as _Integers
+from opendp_bayes.mechanisms.protocol import Mechanism as _Mechanism
+from opendp_bayes.mechanisms.setting import Setting as _Setting
 from opendp_bayes.queries.constructors import (
     make_gaussian_parameters as make_gaussian_parameters,
     make_hellinger_exponential as make_hellinger_exponential,
@@ -26,7 +27,8 @@ from opendp_bayes.queries.constructors import (
     then_permute_and_flip as then_permute_and_flip,
     then_smooth_hellinger_exponential as then_smooth_hellinger_exponential,
 )
-from opendp_bayes.trusted import boundary as _boundary, measurements as _measurements
+from opendp_bayes.trusted.boundary import require_features as _require_features
+from opendp_bayes.trusted.measurements import drawer as _drawer
 
 if typing.TYPE_CHECKING:
     from opendp_bayes.unlisted.discovered_counts import (
@@ -36,8 +38,8 @@ if typing.TYPE_CHECKING:
 
 
 def measured_sampler(
-    mechanism: _protocol.Mechanism, *, size: int | None, prior: _npt.ArrayLike
-) -> typing.Callable[[_npt.ArrayLike, _npt.ArrayLike, int], _validation.Integers]:
+    mechanism: _Mechanism, *, size: int | None, prior: _npt.ArrayLike
+) -> typing.Callable[[_npt.ArrayLike, _npt.ArrayLike, int], _Integers]:
     """Return the sampler that a measurement of `mechanism` has, for `audit(..., sample=)`.
 
     The result is called as `mechanism.sample` is, with counts, prior and the number of releases. It
@@ -69,11 +71,11 @@ def measured_sampler(
     >>> audit(mechanism, sample=sampler, draws=2000, **setting).passed
     True
     """
-    _boundary.require_features("measured_sampler")
-    setting = _setting.Setting.of(mechanism, size, prior)
-    draw = _measurements.drawer(setting)
+    _require_features("measured_sampler")
+    setting = _Setting.of(mechanism, size, prior)
+    draw = _drawer(setting)
 
-    def sample(counts: _npt.ArrayLike, prior: _npt.ArrayLike, draws: int) -> _validation.Integers:
+    def sample(counts: _npt.ArrayLike, prior: _npt.ArrayLike, draws: int) -> _Integers:
         drawn = draw(_np.asarray(counts, dtype=_np.int64), draws)
         return setting.projected(drawn)
 

@@ -70,6 +70,11 @@ class Unchanging:
 def require_features(caller: str) -> None:
     """Raise `ValueError` with the line to type unless the OpenDP features that user-defined
     components need are enabled.
+
+    Parameters
+    ----------
+    caller : str
+        The name of the function that needs them, for the message.
     """
     missing = [feature for feature in _FEATURES if feature not in GLOBAL_FEATURES]
     if missing:

@@ -55,7 +55,13 @@ _OF_OPENDP = (DiscreteLaplace, DiscreteGaussian)
 
 
 def drawer(setting: Setting) -> Drawer:
-    """The sampler of a measurement."""
+    """The sampler of a measurement.
+
+    Parameters
+    ----------
+    setting : Setting
+        The mechanism, the public number of records and the prior.
+    """
     mechanism, size, prior = setting.mechanism, setting.size, setting.prior_array
     law = setting.law if setting.is_accounted else None
     if isinstance(law, AdditiveNoise) and isinstance(law.noise, _OF_OPENDP):
@@ -158,7 +164,9 @@ def make_measurement(
     arguments are those of `make_mechanism`.
     """
     require_features("make_mechanism")
-    space = descriptor_of(input_domain, PosteriorSpace, "make_dirichlet_multinomial")
+    space = descriptor_of(
+        input_domain, PosteriorSpace, "make_dirichlet_multinomial or make_beta_binomial"
+    )
     space.check_metric(input_metric)
     setting = Setting.of(mechanism, space.size, space.prior)
     _check_frozen(setting.mechanism)

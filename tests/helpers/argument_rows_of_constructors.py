@@ -136,7 +136,10 @@ CONSTRUCTORS = [
     ),
     *(
         row
-        for constructor, made in ((ob.t.make_dirichlet_multinomial, counting()),)
+        for constructor, made in (
+            (ob.t.make_dirichlet_multinomial, counting()),
+            (ob.t.make_beta_binomial, BINARY),
+        )
         for row in rows(
             constructor,
             {**space(made), "prior": 1.0},

@@ -396,8 +396,8 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: pickle.dumps(context()),
         lambda _: released(ob.posterior(context().query(epsilon=1.0), "vote", **VOTE)),
     ),
-    "categories or cells, of all groups and results; must be at most": (
-        lambda _: ob.posterior(query(), "vote", categories=[*map(str, range(70_000))], **MANY),
+    "query may take; must be at most": (
+        lambda _: ob.posterior(query(), "vote", categories=[*map(str, range(110_000))], **MANY),
         lambda _: [
             released(ob.posterior(query(), "vote", **VOTE)),
             [

@@ -382,6 +382,9 @@ CALLERS = {
     "make_dirichlet_multinomial": lambda counts, _: ob.t.make_dirichlet_multinomial(
         *counts.output_space, prior=1.0
     ),
+    "make_beta_binomial": lambda counts, _: ob.t.make_beta_binomial(
+        *counts.output_space, prior=1.0
+    ),
     "make_mechanism": lambda counts, post: ob.m.make_laplace_parameters(
         *post.output_space, PURE, 1.0
     ),
