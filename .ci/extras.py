@@ -104,8 +104,7 @@ def statistical() -> None:
             assert counts(path, label, ["Male", "Female"], labels=True) == (3, 2, 0, 0)
     catalogue = {"labels": "test_formats_win.sas7bcat"}
     assert counts("test_data_win.sas7bdat", "SEXA", ["Male", "Female"], **catalogue)[:2] == (2, 1)
-    for extension in ("ods", "xlsx"):
-        assert counts(f"libreoffice_1900.{extension}", "what", ["whole"])[0] == 1
+    assert counts("libreoffice_1900.xlsx", "what", ["whole"])[0] == 1
     assert "pandas" not in sys.modules
 
 
