@@ -159,6 +159,7 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
+        level = as_level(level)
         ends = [0.5, (1 - level) / 2, (1 + level) / 2]
         middle, low, high = map(_records, np.quantile(self.kappa, ends))
         notes = (

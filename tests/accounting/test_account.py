@@ -138,7 +138,7 @@ def test_names_are_one_line():
     for name in ("", "a\nb", "x" * 201, "\x00"):
         with pytest.raises(ValueError, match=r"dataset=.*: must be one line"):
             as_name(name, "dataset")
-    with pytest.raises(TypeError, match="note=3: must be a str"):
+    with pytest.raises(TypeError, match="note=3: must be text"):
         as_name(3, "note")
 
 
