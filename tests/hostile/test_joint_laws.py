@@ -345,7 +345,7 @@ def test_draws_of_a_mechanism_at_once_are_independent(kind: Any, measured: bool)
     mechanism, counts = MECHANISMS[kind.name], np.array([4, 1, 2])
     sample = mechanism.sample
     if measured:
-        sample = ob.measurements.measured_sampler(mechanism, size=7, prior=PRIOR)
+        sample = ob.m.measured_sampler(mechanism, size=7, prior=PRIOR)
     law = oracles.law_of(mechanism, tuple(counts.tolist()), PRIOR)
     rows = np.concatenate([sample(counts, PRIOR, 6) for _ in range(60)])
     places, of_places = ranked(map(tuple, rows.tolist()), law)

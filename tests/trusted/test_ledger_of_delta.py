@@ -32,9 +32,11 @@ def test_a_total_that_is_changed_has_its_own_delta(path: Path, kind: str) -> Non
     assert (ledger.total.value, ledger.total.delta) == (2.0, 1e-5)
     ledger.set_total(**{kind: 2.0})  # type: ignore[arg-type]
     assert (ledger.total.value, ledger.total.delta) == (2.0, 0.0)
-    for delta in (1.0, 1, 1.5, -1e-9, True):
+    for delta in (1.0, 1, 1.5, -1e-9):
         with pytest.raises(ValueError, match=r"delta=.*: .*at least 0 and below"):
             ledger.set_total(**{kind: 2.0}, delta=delta)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="delta=True: must be a number"):
+        ledger.set_total(**{kind: 2.0}, delta=True)  # type: ignore[arg-type]
 
 
 def test_the_delta_of_a_release_is_entered_and_limits_the_next(path: Path) -> None:
