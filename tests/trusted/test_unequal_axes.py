@@ -137,10 +137,10 @@ def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
     }
     for by in (("a", "b"), ("b", "a")):
         question = Question.of("c", nulls="0", by=by)
-        monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 35)
+        monkeypatch.setattr(joint_tables, "_BYTES", joint_tables.MOST_BYTES // 35)
         with pytest.raises(ValueError, match="would be 36 categories or cells"):
             cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
-        monkeypatch.setattr(joint_tables, "LARGEST_TABLE", 36)
+        monkeypatch.setattr(joint_tables, "_BYTES", joint_tables.MOST_BYTES // 36)
         assert cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None).space.k == 3 * 6
 
 
