@@ -45,6 +45,7 @@ text = "Answers of 40 invented people."
 joint = false
 among = "all"
 percent = false
+language = "fr"
 trim = true
 null_values = ["NA", -99]
 blank_lines = "null"

@@ -189,7 +189,8 @@ def test_every_mechanism_and_law_has_a_file() -> None:
 
 
 def test_every_field_has_a_value_in_a_file() -> None:
-    found = list(structs())
+    # A catalogue of sentences goes with the pages of one version.
+    found = [one for one in structs() if one.__name__ != "Language"]
     assert {"ReleaseDocument", "Specification", "OwnerFile"} <= {one.__name__ for one in found}
     missing = {
         one.__name__: names
