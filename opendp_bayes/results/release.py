@@ -94,7 +94,7 @@ class Release(ShownAtOnce, ReleasedData):
         """The papers' posterior: the released counts taken as if they were the data.
 
         A frozen `scipy.stats.beta` (k = 2, probability of the first category) or
-        `scipy.stats.dirichlet`. It leaves the noise out of account, so its intervals are too short
+        `scipy.stats.dirichlet`. It ignores the noise, so its intervals are too short
         (`docs/limits.md`); `posterior` does not.
         """
         from scipy import stats

@@ -1,9 +1,9 @@
 r"""Cells whose intensities have a law that is learned, and effects of margins.
 
-`ln λ = location + ln γ`: the location is the sum of an origin and the effects of margins, and γ is
-independent of other cells with the law of `intensity_law`, or that of an empty cell, of intensity
-`exp(-7.5)`. Between two places of the lattice a location is one of the three nearest, by quadratic
-B-splines, so that the likelihood is smooth.
+`ln λ = location + ln γ`: the location is the sum of an origin and the effects of margins. γ is
+independent of other cells. It has the law of `intensity_law`, or that of an empty cell, of
+intensity `exp(-7.5)`. Between two places of the lattice a location is one of the three nearest, by
+quadratic B-splines, so that the likelihood is smooth.
 
 Given weights and locations, what was drawn of a cell has the probability
 

@@ -30,8 +30,8 @@ _START = -0.7
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """One margin of a table: `level`, shape `(k,)`, is the place of each cell's effect, `waves` has
-    those of two variables in columns, of which the first may be none, and `reach`, shape `(m,)`,
+    """One margin of a table: `level`, shape `(k,)`, is the place of each cell's effect. `waves` has
+    those of two variables in columns, of which the first may be none. `reach`, shape `(m,)`, has
     those of all their products.
     """
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Literal, get_args
 
 import msgspec
 from markupsafe import Markup
@@ -9,7 +10,8 @@ from markupsafe import Markup
 from opendp_bayes_office.report.field_errors import SpecificationError
 
 #: Languages with a catalogue in this package, and English, which needs none.
-LANGUAGES = ("de", "en", "es", "fr")
+Tag = Literal["de", "en", "es", "fr"]
+LANGUAGES = get_args(Tag)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _PLACE = re.compile(r"%\(\w+\)s|#")
 

@@ -205,11 +205,11 @@ def promise(report: Report, say: Language) -> dict[str, Any]:
     text, is_concentrated = _loss(report.survey, say), first.guarantee.is_concentrated
     symbol = "ρ" if is_concentrated else "ε"
     stated = f"{symbol} = {text['rho' if is_concentrated else 'epsilon']}"
-    times, rest = Markup("e<sup>ε</sup>"), say(", plus δ") if loss.delta else ""
+    times = Markup("e<sup>ε</sup>")
+    rest = say(", plus δ") if loss.delta or is_concentrated else ""
     if is_concentrated:
         epsilon = at_most(loss.rho + 2 * math.sqrt(loss.rho * math.log(1 / DELTA)))
-        implied = say.number(f" (ε = {epsilon}, δ = {at_most(loss.delta + DELTA)})")
-        rest = say(", plus δ") + implied
+        rest += say.number(f" (ε = {epsilon}, δ = {at_most(loss.delta + DELTA)})")
     elif loss.epsilon < math.log(1e12):  # else it says nothing
         times += f" = {say.number(at_most(math.exp(loss.epsilon)))}"
     outcome = (

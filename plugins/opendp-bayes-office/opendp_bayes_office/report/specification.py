@@ -8,6 +8,7 @@ import msgspec
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION
 from opendp_bayes.release_format.labels import OTHER, spare
 from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_text, says
+from opendp_bayes_office.report.language import Tag
 
 #: In place of a category: records without a value, or with another one, are left out.
 DROP = "DROP"
@@ -190,8 +191,7 @@ class Specification(Reading, frozen=True, kw_only=True):
     ] = False
     percent: Annotated[bool, says("Whether the page shows shares in per cent.")] = True
     language: Annotated[
-        Literal["de", "en", "es", "fr"],
-        says("The language of the page's own sentences, with its decimal mark."),
+        Tag, says("The language of the page's own sentences, with its decimal mark.")
     ] = "en"
     among: Annotated[
         Literal["answered", "all"],
