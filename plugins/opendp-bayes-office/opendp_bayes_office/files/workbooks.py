@@ -5,6 +5,7 @@ text by itself.
 import datetime
 import zipfile
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -55,27 +56,30 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
         For a file that cannot be read and a sheet that is not there.
     """
     book = withheld(lambda: opened_workbook(path), file, WORKBOOK)
-    names = [one.title for one in book.worksheets]
-    if sheet is None and len(names) == 1:
-        sheet = names[0]
-    if sheet not in names:
-        raise FileError(
-            f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them: by the"
-            f" option --sheet, by sheet = {names[0]!r} in a specification or an owner's file, or by"
-            f" sheet={names[0]!r} in Python."
-        )
-    table = book[sheet]
-    header = withheld(lambda: next(rows_of(table), []), file, WORKBOOK)
-    while header and not header[-1]:
-        header.pop()
-    if not header:
-        raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
+    with ExitStack() as refused:  # a file that is not read further is closed
+        refused.callback(book.close)
+        names = [one.title for one in book.worksheets]
+        if sheet is None and len(names) == 1:
+            sheet = names[0]
+        if sheet not in names:
+            raise FileError(
+                f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them: by"
+                f" the option --sheet, by sheet = {names[0]!r} in a specification or an owner's"
+                f" file, or by sheet={names[0]!r} in Python."
+            )
+        table = book[sheet]
+        header = withheld(lambda: next(rows_of(table), []), file, WORKBOOK)
+        while header and not header[-1]:
+            header.pop()
+        if not header:
+            raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
+        refused.pop_all()
 
     def batches() -> Iterator[pl.DataFrame]:
         records = _in_batches(islice(rows_of(table), 1 + skip_rows, None), len(header))
-        while (batch := withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
-            yield batch
-        book.close()
+        with closing(book):
+            while (batch := withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
+                yield batch
 
     return Table(tuple(name or "" for name in header), batches)
 

@@ -10,6 +10,7 @@ import sys
 import warnings
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,15 +81,15 @@ def test_a_cell_is_read_as_libreoffice_wrote_it(of_others, days):
 
 
 def test_days_of_excel_count_from_1904_where_it_says_so(of_others):
-    book = opened_workbook(of_others("date_1904.xlsx"))
-    read = [row[0] for row in rows_of(book["Sheet1"])]
+    with closing(opened_workbook(of_others("date_1904.xlsx"))) as book:
+        read = [row[0] for row in rows_of(book["Sheet1"])]
     assert read == ["2021-01-01", "2021-01-02", "255:10:10"]
 
 
 def test_what_excel_and_libreoffice_wrote_otherwise(of_others):
     def first(name: str) -> list[str | None]:
-        book = opened_workbook(of_others(name))
-        return [row[0] for row in rows_of(book.worksheets[0])]
+        with closing(opened_workbook(of_others(name))) as book:
+            return [row[0] for row in rows_of(book.worksheets[0])]
 
     assert first("errors.xlsx") == [None] * 7
     assert first("has_x000D_.xlsx") == ["ABC\r\nDEF"]
@@ -255,7 +256,8 @@ def test_a_number_of_no_day_is_null_and_nothing_is_said_of_it(
     assert capfd.readouterr() == ("", "")
     with warnings.catch_warnings(record=True) as said:  # control
         warnings.simplefilter("always")
-        list(rows_of(opened_workbook(path)["S"]))
+        with closing(opened_workbook(path)) as book:
+            list(rows_of(book["S"]))
     assert any("is marked as a date but the serial value" in str(one.message) for one in said)
 
 
@@ -352,6 +354,29 @@ def test_what_is_larger_than_a_sheet_is_refused_in_words(tmp_path: Path, monkeyp
     monkeypatch.setattr(workbooks, "_OTHERS", 10)
     with pytest.raises(TooLargeError):
         opened_workbook(tmp_path / "y.xlsx")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux's list of open files")
+def test_a_refused_workbook_is_closed(tmp_path: Path, monkeypatch: Any) -> None:
+    def opened() -> list[str]:
+        links = (link for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+        return [name for link in links if (name := os.readlink(link)).endswith("x.xlsx")]
+
+    with xlsxwriter.Workbook(tmp_path / "x.xlsx") as book:
+        book.add_worksheet("empty")
+        book.add_worksheet("full").write_column(0, 0, ["vote", *["yes"] * 100])
+    refused = []
+    for sheet in (None, "none", "empty"):
+        with pytest.raises(FileError) as error:
+            workbooks.workbook_table(tmp_path / "x.xlsx", "x", sheet)
+        refused.append((error, opened()))
+    table = workbooks.workbook_table(tmp_path / "x.xlsx", "x", "full")
+    assert len(opened()) == 1  # control
+    monkeypatch.setattr(workbooks, "_MOST_TEXT", 100)
+    with pytest.raises(FileError) as error:
+        list(table.batches())
+    refused.append((error, opened()))
+    assert [files for _, files in refused] == [[]] * 4
 
 
 def test_few_records_are_in_memory_at_a_time(tmp_path: Path, monkeypatch: Any) -> None:
