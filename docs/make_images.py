@@ -17,7 +17,7 @@ import pypdfium2
 import weasyprint
 from PIL import Image, ImageChops
 from rich._export_format import CONSOLE_SVG_FORMAT
-from rich.console import Console, RenderableType
+from rich.console import Console
 from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
@@ -186,10 +186,10 @@ def notebook(release: ob.Release, name: str) -> None:
     )
 
 
-def screen(renderable: RenderableType, name: str, command: str) -> None:
+def screen(shown: str, name: str, command: str) -> None:
     """Write what a command prints as SVG, in whatever monospaced font the reader has."""
     console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
-    console.print(renderable)
+    console.print(shown, markup=False, highlight=False)
     code_format = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     svg = console.export_svg(title=command, code_format=code_format, unique_id=name)
     (IMAGES / f"{name}.svg").write_text(svg, encoding="utf-8")
@@ -214,7 +214,7 @@ def main() -> None:
     save(income.pooled(by="income").plot(), "pooled")
     notebook(releases["penguins"], "notebook")
     screen(
-        releases["party"].sheet(title="party"),
+        releases["party"].sheet(title="party").text(80),
         "terminal",
         "opendp-bayes release survey.parquet --column party ...",
     )

@@ -1,40 +1,52 @@
-"""Tables as text, for a prompt: columns under each other, sentences below."""
+"""Tables as text, for a prompt and a terminal: columns under each other, sentences below."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, zip_longest
 
-from opendp_bayes.display.tables import Table
+from opendp_bayes.display.tables import CONTROLS, Table
 
-#: Columns that sentences are wrapped at.
-_WIDTH = 100
+#: No column of texts becomes narrower, unless its texts are.
+_NARROWEST = 6
 
 
-def rendered(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """A title, tables and sentences as lines.
+def rendered(title: str, tables: Sequence[Table], notes: Sequence[str], width: int) -> str:
+    """A title, tables and sentences as lines of so many characters.
+
+    In a narrow terminal texts and headings take more lines, and numbers do not. Where these alone
+    are too wide, so is the table, and no digit is left out.
 
     Examples
     --------
     >>> table = Table(("category", "mean"), (("yes", "0.25"), ("no", "0.75")))
-    >>> print(rendered("Shares", [table], ["They add up."]))
+    >>> print(rendered("Shares", [table], ["They add up."], 80))
     Shares
     category  mean
     yes       0.25
     no        0.75
     They add up.
     """
-    wrapper = textwrap.TextWrapper(_WIDTH, break_long_words=False, break_on_hyphens=False)
-    lines = [line for table in tables for line in _lines(table)]
-    return "\n".join([*filter(None, [wrapper.fill(title)]), *lines, *map(wrapper.fill, notes)])
+    wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = [line for table in tables for line in (*_lines(table, width), table.rest)]
+    shown = [wrapper.fill(title), *lines, *map(wrapper.fill, notes)]
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", "\n".join(filter(None, shown)))
 
 
-def _lines(table: Table) -> list[str]:
-    heading = [heading.replace("\n", " ") for heading in table.headings]
-    widths = [max(map(len, column)) for column in zip(heading, *table.rows, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if place < table.texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in (heading, *table.rows)
-    ]
-    return [*lines, *filter(None, [table.rest])]
+def _lines(table: Table, width: int) -> Iterator[str]:
+    """The heading and the rows, without blanks at their ends."""
+    columns = list(zip(table.headings, *table.rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    between = 2 * (len(columns) - 1)
+    if sum(widths) + between > width:
+        parts = (chain(*(cell.split("\n") for cell in column)) for column in columns)
+        widths = [max(map(len, column)) for column in parts]
+        room = (width - between - sum(widths[table.texts :])) // max(1, table.texts)
+        texts = (min(text, max(room, _NARROWEST)) for text in widths[: table.texts])
+        widths[: table.texts] = texts
+    for row in (table.headings, *table.rows):
+        cells = [textwrap.wrap(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+        for line in zip_longest(*cells, fillvalue=""):
+            yield "  ".join(
+                part.ljust(wide) if place < table.texts else part.rjust(wide)
+                for place, (part, wide) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()

@@ -37,23 +37,21 @@ class Sheet:
         most = max(1, rows // max(1, len(self.tables)))
         return replace(self, tables=tuple(table.first(most) for table in self.tables))
 
-    def __str__(self) -> str:
+    def text(self, width: int = 100) -> str:
+        """The sheet in lines of so many characters, for a prompt or a terminal."""
         from opendp_bayes.display import plain
 
         shown = self.first()
-        return plain.rendered(shown.title, shown.tables, shown.notes)
+        return plain.rendered(shown.title, shown.tables, shown.notes, width)
+
+    def __str__(self) -> str:
+        return self.text()
 
     def _repr_html_(self) -> str:
         from opendp_bayes.display import notebook
 
         shown = self.first()
         return notebook.rendered(shown.title, shown.tables, shown.notes)
-
-    def __rich__(self) -> Any:
-        from opendp_bayes.display import terminal
-
-        shown = self.first()
-        return terminal.rendered(shown.title, shown.tables, shown.notes)
 
 
 class Shown(UnderflowIsZero):
@@ -69,9 +67,6 @@ class Shown(UnderflowIsZero):
     def _repr_html_(self) -> str:
         return self.sheet()._repr_html_()
 
-    def __rich__(self) -> Any:
-        return self.sheet()
-
 
 class ShownAtOnce(UnderflowIsZero):
     """Something with a sheet that a prompt and a notebook show without what takes seconds."""
@@ -86,9 +81,6 @@ class ShownAtOnce(UnderflowIsZero):
     def _repr_html_(self) -> str:
         """The table that notebooks show, with what is quick to compute or was computed before."""
         return self.sheet(wait=False)._repr_html_()
-
-    def __rich__(self) -> Any:
-        return self.sheet()
 
 
 def labelled_frame(

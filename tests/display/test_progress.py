@@ -110,7 +110,7 @@ def test_one_within_another_shows_nothing_of_its_own(monkeypatch: pytest.MonkeyP
 
 
 def test_without_rich_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "opendp_bayes.display.terminal", None)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
     with on_a_terminal(monkeypatch) as shown:
         with waiting("Outer"):
             sys.stderr.write("end\n")

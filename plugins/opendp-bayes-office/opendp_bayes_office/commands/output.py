@@ -8,6 +8,7 @@ import io
 import os
 import re
 import secrets
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,11 +16,14 @@ from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from opendp_bayes_office.commands.errors import fail, say
+
+if TYPE_CHECKING:
+    from opendp_bayes.display.sheet import Sheet
 
 #: Exit code of a command that did what it was to do, but could not write its result.
 NOT_WRITTEN = 3
@@ -48,17 +52,10 @@ def on_a_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def display(*renderables: Any) -> None:
-    """Print texts and what rich renders, one below the other, on standard output."""
-    from rich.console import Console
-    from rich.text import Text
-
-    # Into a buffer: rich ends the process at a closed pipe.
-    buffer = LikeStandardOutput()
-    console = Console(file=buffer)
-    for shown in renderables:
-        console.print(Text(shown) if isinstance(shown, str) else shown, crop=False)
-    echo(buffer.getvalue(), newline=False)
+def display(*shown: "Sheet | str") -> None:
+    """Print sheets and texts, one below the other, on standard output, as wide as the terminal."""
+    width = shutil.get_terminal_size().columns
+    echo("\n".join(part if isinstance(part, str) else part.text(width) for part in shown))
 
 
 def echo(text: str, *, newline: bool = True) -> None:

@@ -67,7 +67,7 @@ def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.Mo
     shown = run("plan", "--guess-size", 30, "--prior", "1,1", "--epsilon", 1)
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= 60
-    assert shown.count("HellingerExponential: ") == 2, (
+    assert shown.count("HellingerExponential:") == 2, (
         "once for the smooth one, and once for both kinds of the other"
     )
 
