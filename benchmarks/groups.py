@@ -82,7 +82,7 @@ def measure_many() -> list[Any]:
         start = time.process_time()
         release = query.release()
     seconds = [time.process_time() - start]
-    for answer in (release.to_frame, release.to_json, lambda: release.plot_category(True)):
+    for answer in (release.to_frame, release.to_json, lambda: release.plot(category=True)):
         start = time.process_time()
         answer()
         seconds.append(time.process_time() - start)
@@ -119,7 +119,7 @@ def main() -> None:
     )
     table(
         "Many groups of two categories, a private number of records, processor seconds",
-        ["groups", "release", "to_frame", "to_json", "plot_category"],
+        ["groups", "release", "to_frame", "to_json", "plot"],
         [measure_many()],
         "`release()` of a query that was made before, and answers of it, each asked once.",
     )

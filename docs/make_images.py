@@ -207,11 +207,11 @@ def main() -> None:
     plots(releases)
     reading()
     by_vote = ob.Release.from_json((IMAGES / "groups.json").read_text(encoding="utf-8"))
-    save(by_vote.plot(), "groups")
+    save(by_vote.plot().figure, "groups")
     questions = {"Vote": releases["vote"], "Party": releases["party"], "Party by vote": by_vote}
     save(ob.Survey(tuple(questions), tuple(questions.values())).plot(), "survey")
     income = ob.Release.from_json((IMAGES / "income.json").read_text(encoding="utf-8"))
-    save(income.pooled(by="income").plot(), "pooled")
+    save(income.pooled(by="income").plot().figure, "pooled")
     notebook(releases["penguins"], "notebook")
     screen(
         releases["party"].sheet(title="party").text(80),

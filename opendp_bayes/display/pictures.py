@@ -26,8 +26,6 @@ _LINE, _LONGER, _LINES = 30, 2, 3
 _SENTENCE = 75
 #: Inches of a line, of what is around the rows of a panel, and of a panel's width.
 _ROW, _AROUND, _WIDTH = 0.24, 0.95, 6.4
-#: Rows at each end of a ranking that have names.
-_ENDS = 20
 #: The part of a row's height over which its dots are spread, none of which hides another.
 _SPREAD = 0.6
 
@@ -88,12 +86,8 @@ def plot_panel(
     return ax
 
 
-def plot_panels(
-    panels: Sequence[Panel], sentences: str, columns: int, *, alike: bool = False
-) -> "Figure":
-    """Draw panels, `columns` to a row, below sentences; where they are `alike`, on one scale and
-    with one legend.
-    """
+def plot_panels(panels: Sequence[Panel], sentences: str, columns: int) -> "Figure":
+    """Draw panels, `columns` to a row, below sentences."""
     sentences += first_of(len(panels), "pictures")
     panels = panels[:MOST_DRAWN]
     columns = min(columns, len(panels))
@@ -104,48 +98,18 @@ def plot_panels(
         columns,
         figsize=(max(_WIDTH, 4.2 * columns), sum(heights) + 0.6),
         squeeze=False,
-        sharex=alike,
         height_ratios=heights,
         layout="constrained",
     )
     for ax, panel in zip(axes.flat, panels, strict=False):
         _draw(ax, panel)
-        ax.tick_params(labelbottom=True)
-        if len(panel.series) > 1 and not alike:
+        if len(panel.series) > 1:
             _name_colours(ax)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
-    if alike:
-        axes[0, 0].set_xlim(right=max(_highest(panel) for panel in panels))
-        named = axes[0, 0].get_legend_handles_labels()
-        figure.legend(*named, loc="outside lower left", frameon=False, fontsize="small")
     text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
     figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
     return figure
-
-
-def plot_ranked(
-    rows: Sequence[str], bounds: Floats, sentences: str, ax: "Axes | None", title: str | None
-) -> "Axes":
-    """Draw dots with intervals, shape `(3, rows)`, from the highest middle down: of more than 40
-    rows the first and last twenty with their names, and those between as a band.
-    """
-    order = np.argsort(-bounds[0], kind="stable")
-    names, bounds = [rows[place] for place in order], bounds[:, order]
-    between = len(names) - 2 * _ENDS
-    if between <= 0:
-        return plot_panel(Panel("", names, {"": bounds}), sentences, ax, title)
-    gap = ["", "", f"{between} between", "", ""]
-    ends = np.concatenate(
-        [bounds[:, :_ENDS], np.full((3, len(gap)), np.nan), bounds[:, -_ENDS:]], axis=1
-    )
-    panel = Panel("", [*names[:_ENDS], *gap, *names[-_ENDS:]], {"": ends})
-    ax = plot_panel(panel, sentences, ax, title)
-    middle, lower, upper = bounds[:, _ENDS:-_ENDS]
-    places = np.linspace(_ENDS - 0.5, _ENDS + len(gap) - 0.5, between)
-    ax.fill_betweenx(places, lower, upper, color=COLOURS[0], alpha=0.25, linewidth=0)
-    ax.plot(middle, places, color=COLOURS[0])
-    return ax
 
 
 def pyplot(ax: Any = None, title: Any = None) -> Any:

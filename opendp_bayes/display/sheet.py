@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from opendp_bayes.display.tables import Table
+from opendp_bayes.display.wording import group_name
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def labelled_frame(
     labels: Mapping[str, Iterable[Any]], results: Mapping[str, Any]
 ) -> "pl.DataFrame":
     """A polars frame of columns of labels, as text, and of results. Names of labels that are those
-    of other columns get `_` at their end.
+    of other columns get `_` at their end; None stays null.
     """
     import polars as pl
 
@@ -95,7 +96,8 @@ def labelled_frame(
     for name, values in labels.items():
         while name in results or name in named:
             name += "_"
-        named[name] = pl.Series(list(map(str, values)), dtype=pl.String)
+        texts = [None if value is None else group_name(value) for value in values]
+        named[name] = pl.Series(texts, dtype=pl.String)
     return pl.DataFrame({**named, **results})
 
 

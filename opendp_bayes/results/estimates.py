@@ -1,6 +1,7 @@
 """Means and intervals of a release, which tables, pictures and frames show."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 from opendp_bayes.display.sheet import labelled_frame
-from opendp_bayes.display.wording import group_name
 from opendp_bayes.mathematics.validation import Floats, as_level
 from opendp_bayes.release_format.data import Key, Label, ReleasedData
 
@@ -21,8 +21,8 @@ _LITTLE = 0.9
 _FEW = 20
 #: In place of estimates that a display which comes by itself does not wait for.
 TAKES_LONG = (
-    "The noise-aware posterior of this release takes long: call release.posterior, then show the"
-    " release again. Intervals that ignore the noise are left out, because they are too narrow."
+    "The noise-aware posterior takes long, and is not waited for here: print the sheet of this"
+    " release. Intervals that ignore the noise are left out, because they are too narrow."
 )
 
 
@@ -53,34 +53,9 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     return Estimate(mean, std, lower, upper)
 
 
-def noise_aware_estimate(release: Any, level: float = 0.95) -> Estimate:
-    """Estimate from `release.posterior`, which is computed if it was not.
-
-    Raises
-    ------
-    ValueError
-        Unless `0 < level < 1`, or where the posterior is refused.
-    """
-    level = as_level(level)  # before the posterior is computed
-    return estimate_of(release.posterior, level)
-
-
 def estimate_of(posterior: Any, level: float) -> Estimate:
     """Estimate from what has means, deviations and intervals, these of probability `level`."""
     return Estimate(posterior.mean(), posterior.std(), *posterior.interval(level))
-
-
-def frame_of(
-    release: ReleasedData, aware: Estimate | None, plug_in: Estimate | None, level: float
-) -> "pl.DataFrame":
-    """A row for each category: its labels, the noise-aware estimates, the probability of the
-    intervals, the released count, and the estimates that ignore the noise.
-    """
-    results = {
-        **results_of(aware, release.counts, level),
-        **{f"plug_in_{name}": of for name, of in (plug_in._asdict() if plug_in else {}).items()},
-    }
-    return labelled_frame(release.values_of_axes or {"category": release.categories}, results)
 
 
 def results_of(
@@ -101,40 +76,16 @@ def estimates_frame(
     labels: Sequence[Label | None],
     counts: Sequence[int],
     level: float,
-    groups: Sequence[str | None] = (None,),
+    groups: Iterable[Key] = (None,),
 ) -> "pl.DataFrame":
     """The estimates of any result: `group`, which is null where there are none, `category`, whose
     null is everything else, `mean`, `std`, `lower`, `upper`, the `level` of the intervals and the
     released `count`.
     """
-    import polars as pl
-
-    names = [None if label is None else group_name(label) for label in labels]
-    return pl.DataFrame(
-        {
-            "group": [group for group in groups for _ in names],
-            "category": names * len(groups),
-            **estimate._asdict(),
-            "level": np.full(len(counts), float(level)),
-            "count": counts,
-        },
-        schema_overrides={"group": pl.String, "category": pl.String, "count": pl.Int64},
-    )
-
-
-def grouped_frame(
-    keys: Iterable[Key], labels: Mapping[str, Sequence[Label]], results: Mapping[str, Any]
-) -> "pl.DataFrame":
-    """Rows of labels and results, as many for each group, after a column of the groups."""
-    import polars as pl
-
-    known = pl.Series([None if key is None else group_name(key) for key in keys], dtype=pl.String)
-    frame = labelled_frame({name: [*of] * len(known) for name, of in labels.items()}, results)
-    name = "group"
-    while name in frame.columns:
-        name += "_"
-    rows = np.repeat(np.arange(len(known)), frame.height // len(known))
-    return frame.select(known[rows].alias(name), pl.all())
+    rows = list(product(groups, labels))
+    named: dict[str, Any] = {"group": [key for key, _ in rows]}
+    named["category"] = [label for _, label in rows]
+    return labelled_frame(named, results_of(estimate, counts, level))
 
 
 def estimate_of_groups(groups: Any, level: float) -> Estimate:
@@ -152,7 +103,7 @@ def estimate_of_groups(groups: Any, level: float) -> Estimate:
         noisy = DrawnCounts.of(groups.drawn, noise)
         found, known = shares_of_tables(noisy, np.array(groups.prior), level)
     for at in np.flatnonzero(~known).tolist():
-        found[:, at] = noise_aware_estimate(groups[groups.groups[at]], level)
+        found[:, at] = estimate_of(groups[groups.groups[at]].posterior, level)
     return Estimate(*found.reshape(4, -1))
 
 
@@ -171,24 +122,13 @@ def says_little(prior: Sequence[float], estimate: Estimate) -> NDArray[np.bool_]
     return np.all(estimate.std.reshape(-1, share.size) > _LITTLE * known, axis=1)
 
 
-def estimate_or_reason(release: Any, level: float = 0.95, *, wait: bool) -> Estimate | str:
+def estimate_or_reason(result: Any, level: float, *, wait: bool) -> Estimate | str:
     """The noise-aware estimate, or a sentence that says why there is none.
 
-    Without `wait` there is none that takes seconds (`is_quick`), unless `release.posterior` was
-    computed before, but `TAKES_LONG`: a display that comes by itself, as that of a notebook does,
-    must not take them.
-
-    Raises
-    ------
-    ValueError
-        Unless `0 < level < 1`.
+    Without `wait` there is none that takes seconds, unless its posterior was computed before, but
+    `TAKES_LONG`: a display that comes by itself, as that of a notebook does, must not take them.
     """
-    from opendp_bayes.inference.ways import is_quick
-
-    level = as_level(level)
     try:
-        if not (wait or release.has_posterior or is_quick(release)):
-            return TAKES_LONG
-        return noise_aware_estimate(release, level)
+        return result._estimate(level) if wait or result._is_quick() else TAKES_LONG
     except ValueError as error:
         return f"There is no noise-aware posterior of this release: {error}"

@@ -8,10 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from opendp_bayes.display.pictures import Panel, plot_panels
 from opendp_bayes.display.progress import waiting
 from opendp_bayes.display.sheet import Sheet, Shown
-from opendp_bayes.display.wording import group_name, in_words
 from opendp_bayes.inference.pooling.pooled_draws import (
     LARGEST_R_HAT,
     are_worth,
@@ -30,13 +28,13 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.labels import position_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
-from opendp_bayes.results.estimates import Estimate, estimate_of, grouped_frame
-from opendp_bayes.results.figures import bounds_of
+from opendp_bayes.results.estimates import Estimate, estimate_of, estimates_frame
+from opendp_bayes.results.figures import plot_estimates
 from opendp_bayes.results.sheets import estimates_sheet
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 #: The median of the prior of κ, in records, which is log-logistic.
 _MEDIAN = 10.0
@@ -97,7 +95,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
 
     def to_frame(self, level: float = 0.95) -> "pl.DataFrame":
         """A polars frame with a row for every group and category: `mean`, `std`, and the ends
-        `lower` and `upper` of the equal-tailed interval of probability `level`.
+        `lower` and `upper` of the equal-tailed interval of probability `level`, which is there too,
+        and what was `drawn`, the noisy count.
 
         `group` and `category` are text.
 
@@ -106,17 +105,17 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        labels = {"category": list(map(group_name, self.categories))}
+        level = as_level(level)
         each = zip(*(estimate_of(one, level) for one in self.values()), strict=True)
-        return grouped_frame(self, labels, Estimate(*map(np.concatenate, each))._asdict())
+        estimate, drawn = Estimate(*map(np.concatenate, each)), self.drawn.ravel().tolist()
+        frame = estimates_frame(estimate, self.categories, drawn, level, self)
+        return frame.rename({"count": "drawn"})
 
-    def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
-        """Draw a picture for every category, `columns` to a row, or for the first of two, on one
-        scale.
-
-        Each shows the pooled mean and interval of probability `level` of every group, beside its
-        share of the mechanism's draws, and first those of the groups on average, m. Returns a
-        matplotlib `Figure`.
+    def plot(
+        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> "Axes":
+        """Draw means and intervals of probability `level`, on `ax` or on new axes, which are
+        returned: a row for each group, with the categories in colours, if these are at most seven.
 
         Raises
         ------
@@ -125,30 +124,8 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
         ValueError
             Unless `0 < level < 1`.
         """
-        level, columns = as_level(level), as_size(columns, "columns", "columns")
-        tail, k = (1 - level) / 2, len(self.categories)
-        average = np.array([self.m.mean(axis=0), *np.quantile(self.m, [tail, 1 - tail], axis=0)])
-        pooled = bounds_of(self.to_frame(level)).reshape(3, -1, k).swapaxes(0, 1)
-        means = np.array([average, *pooled])
-        positive = np.maximum(self.drawn, 0)
-        shares = positive / np.maximum(positive.sum(axis=1, keepdims=True), 1)
-        shares = np.vstack([np.full(k, np.nan), shares])
-        rows = ["all groups on average", *map(group_name, self)]
-        panels = [
-            Panel(
-                group_name(self.categories[at]),
-                rows,
-                {
-                    f"Pooled: mean and {100 * level:.6g} % interval": means[:, :, at].T,
-                    "Share of what was drawn, which ignores the noise": np.array(
-                        [shares[:, at]] * 3
-                    ),
-                },
-            )
-            for at in range(1 if k == 2 else k)
-        ]
-        said = f"All groups together: {in_words(self.guarantee)}"
-        return plot_panels(panels, said, columns, alike=True)
+        frame = self.to_frame(level)
+        return plot_estimates(frame, level, self.guarantee, ax, title, "All groups together: ")
 
     def sheet(self, level: float = 0.95) -> Sheet:
         """Sheet of the pooled posteriors: means and intervals of probability `level` for every

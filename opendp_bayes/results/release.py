@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Sheet, ShownAtOnce
+from opendp_bayes.display.sheet import Sheet, ShownAtOnce, labelled_frame
 from opendp_bayes.display.wording import group_name, in_plain_words
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mathematics.validation import as_flag, as_level, as_size, as_text
@@ -24,11 +24,10 @@ from opendp_bayes.release_format.labels import ByLabel, in_order, position_of
 from opendp_bayes.release_format.privacy_guarantee import Guaranteed, PrivacyGuarantee
 from opendp_bayes.results.estimates import (
     Estimate,
+    are_computed_together,
+    estimate_of,
     estimate_of_groups,
     estimates_frame,
-    frame_of,
-    grouped_frame,
-    noise_aware_estimate,
     plug_in_estimate,
     results_of,
 )
@@ -36,14 +35,41 @@ from opendp_bayes.results.estimates import (
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
     from opendp_bayes.results.pooled_release import Pooled
 
 
+#: Shares of groups that are computed together in about a second.
+_QUICK = 2000
+
+
+class Estimated(ShownAtOnce):
+    """A release, of one posterior or of groups, whose sheet is that of its estimates."""
+
+    #: What stands before its guarantee.
+    _WHOSE: ClassVar[str] = ""
+
+    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
+        """Sheet of the release: counts, means and intervals of probability `level`, of every group
+        if there are any, and the guarantee.
+
+        Computes the posteriors, which may take seconds, or without `wait` only where that is quick;
+        where they are missing or refused, a note says why.
+
+        Raises
+        ------
+        ValueError
+            Unless `0 < level < 1`.
+        """
+        title, wait = as_text(title, "title"), as_flag(wait, "wait")
+        from opendp_bayes.results.sheets import result_sheet
+
+        return result_sheet(self, as_level(level), title=title, wait=wait)
+
+
 @dataclass(frozen=True, eq=False)
-class Release(ShownAtOnce, ReleasedData):
+class Release(Estimated, ReleasedData):
     """A private release of a posterior. Plain data: everything here may be published.
 
     Attributes
@@ -130,34 +156,24 @@ class Release(ShownAtOnce, ReleasedData):
         return self.counts[position_of(label, self.categories)]
 
     def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        variables: Sequence[str] | None = None,
-        level: float = 0.95,
-        title: str | None = None,
+        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
     ) -> "Axes":
         """Draw `posterior` beside `plug_in`, with intervals of probability `level`, on `ax` or on
         new axes; returns the axes.
 
         A dot with its interval for each category, of the first 100. The guarantee stands above, and
-        `title` above it.
-
-        A joint table: a heat map of the means of two `variables`, the first downwards, with means
-        and intervals written into the cells where they fit. Without `variables`, those of a table
-        of two.
+        `title` above it. Of a joint table the variable with the fewest values is in colours, if
+        these are at most seven, and the others make the rows.
 
         Raises
         ------
         ImportError
-            Without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, for variables
-            that are no two of a table, or where the posterior is refused.
+            Without matplotlib (extra `plot`), `ValueError` unless `0 < level < 1`, or where the
+            posterior is refused.
         """
-        from opendp_bayes.results.figures import plot_release, plot_table
+        from opendp_bayes.results.figures import plot_release
 
-        if len(self.axes) > 1 or variables is not None:
-            return plot_table(self, ax, variables=variables, level=level, title=title)
-        return plot_release(self, ax, level=level, title=title)
+        return plot_release(self, ax, level=as_level(level), title=title)
 
     def by(self, *columns: str) -> Mapping[Key, "Release"]:
         """The releases of the groups that some columns of a joint table make: a mapping from their
@@ -284,16 +300,30 @@ class Release(ShownAtOnce, ReleasedData):
         ValueError
             Unless `0 < level < 1`, or where the posterior is refused.
         """
-        ignoring = plug_in_estimate(self, level) if as_flag(plug_in, "plug_in") else None
-        return frame_of(self, noise_aware_estimate(self, level), ignoring, level)
+        return self._frame(self._estimate(level), level, plug_in=as_flag(plug_in, "plug_in"))
+
+    def _estimate(self, level: float) -> Estimate:
+        return estimate_of(self.posterior, as_level(level))
+
+    def _is_quick(self) -> bool:
+        """True if `posterior` is there, or takes at most a second or two."""
+        from opendp_bayes.inference.ways import is_quick
+
+        return self.has_posterior or is_quick(self)
+
+    def _frame(self, known: Estimate | None, level: float, *, plug_in: bool) -> "pl.DataFrame":
+        """`to_frame` of what is known."""
+        ignoring = plug_in_estimate(self, level)._asdict() if plug_in and self.k > 1 else {}
+        results = results_of(known, self.counts, level)
+        results |= {f"plug_in_{name}": numbers for name, numbers in ignoring.items()}
+        return labelled_frame(self.values_of_axes or {"category": self.categories}, results)
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """The estimates in the columns that results of all kinds have: `group`, which is null, and
         `category`, whose parts are separated by commas, before `mean`, `std`, `lower`, `upper`,
         `level` and `count` (`to_frame`).
         """
-        estimate = noise_aware_estimate(self, level)
-        return estimates_frame(estimate, self.categories, self.counts, level)
+        return estimates_frame(self._estimate(level), self.categories, self.counts, level)
 
     @property
     def overview(self) -> tuple[str, str]:
@@ -307,23 +337,6 @@ class Release(ShownAtOnce, ReleasedData):
         from opendp_bayes.inference.unmapped_records import unmatched_in
 
         return tuple(unmatched_in(self))
-
-    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
-        """Sheet of the release: counts, means and intervals of probability `level`, and the
-        guarantee.
-
-        Computes `posterior`, which may take seconds, or without `wait` only where that is quick;
-        where it is missing or refused, a note says why.
-
-        Raises
-        ------
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        title, wait = as_text(title, "title"), as_flag(wait, "wait")
-        from opendp_bayes.results.sheets import release_sheet
-
-        return release_sheet(self, level, title=title, wait=wait)
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back.
@@ -378,7 +391,7 @@ class Release(ShownAtOnce, ReleasedData):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
+class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
     """Private releases of the posteriors of groups: a mapping from each public group to its
     `Release`. Plain data: everything here may be published.
 
@@ -417,6 +430,8 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         none of its categories, as of a `Release`.
     """
 
+    _WHOSE = "All groups together: "
+    learned_prior: ClassVar[bool] = False
     groups: tuple[Key, ...]
     drawn: tuple[tuple[int, ...], ...]
     categories: tuple[Label, ...]
@@ -617,20 +632,28 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         return self._frame(self._estimate(level), level)
 
     def _estimate(self, level: float) -> Estimate:
-        """Estimates of all groups, computed once."""
-        level = as_level(level)
-        if level not in self._estimates:
-            self._estimates[level] = estimate_of_groups(self, level)
-        return self._estimates[level]
+        return estimate_of_groups(self, as_level(level))
 
-    @cached_property
-    def _estimates(self) -> dict[float, Estimate]:
-        return {}
+    def _is_quick(self) -> bool:
+        """True if the estimates of all groups take at most a second or two."""
+        from opendp_bayes.inference.ways import is_quick
 
-    def _frame(self, known: Estimate | None, level: float) -> "pl.DataFrame":
-        """`to_frame` of what is known."""
-        labels = next(iter(self.values())).values_of_axes or {"category": self.categories}
-        return grouped_frame(self, labels, results_of(known, [*chain(*self.counts)], level))
+        if are_computed_together(self):
+            return len(self) * len(self.categories) <= _QUICK
+        return is_quick(*(one for one in self.values() if not one.has_posterior))
+
+    def _frame(
+        self, known: Estimate | None, level: float, *, plug_in: bool = False
+    ) -> "pl.DataFrame":
+        """`to_frame` of what is known; `plug_in` is for one posterior."""
+        one = next(iter(self.values()))
+        of_one = one.values_of_axes or {"category": one.categories}
+        name = "group"
+        while name in of_one:
+            name += "_"
+        labels: dict[str, Any] = {name: [key for key in self for _ in one.categories]}
+        labels |= {name: [*values] * len(self) for name, values in of_one.items()}
+        return labelled_frame(labels, results_of(known, [*chain(*self.counts)], level))
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """The estimates in the columns that results of all kinds have: `group` and `category`,
@@ -653,32 +676,25 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
 
         return tuple(unmatched_in_groups(self, self.grouped_by))
 
-    def plot(self, columns: int = 3, *, level: float = 0.95) -> "Figure":
-        """Small multiples: the posterior of every group with intervals of probability `level`,
-        `columns` to a row, probabilities on one scale; returns a matplotlib `Figure`.
-
-        Raises
-        ------
-        ImportError
-            Without matplotlib, which the extra `plot` installs.
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        from opendp_bayes.results.figures import plot_groups
-
-        columns = as_size(columns, "columns", "columns")
-        return plot_groups(self, columns, as_level(level))
-
-    def plot_category(
-        self, label: Label, *, level: float = 0.95, title: str | None = None
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        category: Label | None = None,
+        level: float = 0.95,
+        title: str | None = None,
     ) -> "Axes":
-        """Draw the share of one category in every group, from the highest down, and return the
-        axes. Of more than 40 groups the first and last twenty have names; the rest is a band.
+        """Draw the posterior of every group, on `ax` or on new axes; returns the axes.
+
+        A row for each group, of the first 100, with the categories in colours, if these are at most
+        seven.
 
         Parameters
         ----------
-        label : str or int or bool or tuple
-            The category.
+        ax : matplotlib.axes.Axes, optional
+            Where it is drawn; by default new axes.
+        category : str or int or bool or tuple, optional
+            Draw the share of this category alone, from the highest down.
         level : float, default 0.95
             The probability of the intervals.
         title : str, optional
@@ -693,25 +709,14 @@ class GroupedRelease(ShownAtOnce, Guaranteed, Mapping[Key, Release]):
         ValueError
             Unless `0 < level < 1`.
         """
-        from opendp_bayes.results.figures import plot_ranking
+        from opendp_bayes.results.figures import plot_estimates
 
-        return plot_ranking(self, label, as_level(level), title)
-
-    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
-        """Sheet of the release: counts, means and intervals of probability `level` for every group,
-        and the guarantee.
-
-        Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
-
-        Raises
-        ------
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        wait = as_flag(wait, "wait")
-        from opendp_bayes.results.sheets import grouped_sheet
-
-        return grouped_sheet(self, level, wait=wait)
+        frame = self.estimates(as_level(level))
+        if category is not None:
+            place = position_of(category, self.categories)
+            frame = frame.gather_every(len(self.categories), place)
+            frame = frame.sort("mean", descending=True, maintain_order=True)
+        return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""

@@ -10,25 +10,16 @@ from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import estimates_table
 from opendp_bayes.display.wording import in_plain_words, in_words, limited, prior_said
 from opendp_bayes.inference.answers.learned_posterior import LearnedPosterior
-from opendp_bayes.inference.unmapped_records import unmatched_in, unmatched_in_groups
-from opendp_bayes.inference.ways import is_quick
-from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.estimates import (
     TAKES_LONG,
     Estimate,
-    are_computed_together,
     estimate_or_reason,
-    frame_of,
-    plug_in_estimate,
     says_little,
 )
 
 if TYPE_CHECKING:
     import polars as pl
-
-#: Shares of groups that are computed together in about a second.
-_QUICK = 2000
 
 
 def estimates_sheet(
@@ -45,48 +36,20 @@ def estimates_sheet(
     return Sheet((estimates_table(frame, level),), (*stated, *notes), title)
 
 
-def release_sheet(release: Any, level: float, *, title: str, wait: bool) -> Sheet:
-    """A row for every category, and the guarantee; `Release.sheet`."""
-    aware = estimate_or_reason(release, level, wait=wait)
+def result_sheet(result: Any, level: float, *, title: str, wait: bool) -> Sheet:
+    """A row for every category, of every group, and the guarantee; `Release.sheet`."""
+    aware = estimate_or_reason(result, level, wait=wait)
     known = aware if isinstance(aware, Estimate) else None
-    notes = [f"Mechanism: {in_plain_words(release.mechanism)}."]
-    if release.learned_prior:
-        notes.append(_prior_of(release))
+    notes = [f"Mechanism: {in_plain_words(result.mechanism)}."]
+    if result.learned_prior:
+        notes.append(_prior_of(result))
     if known is None:
         notes.append(str(aware))
-    elif not release.learned_prior:
-        notes += little_said(says_little(release.prior, known))
-    notes += unmatched_in(release)
-    ignoring = plug_in_estimate(release, level) if aware != TAKES_LONG and release.k > 1 else None
-    frame = frame_of(release, known, ignoring, level)
-    return estimates_sheet(frame, level, release.guarantee, notes, title=title)
-
-
-def grouped_sheet(releases: Any, level: float, *, wait: bool) -> Sheet:
-    """A row for every group and category, and the guarantee of all groups together;
-    `GroupedRelease.sheet`. Noise-aware columns for all groups or none.
-    """
-    level = as_level(level)
-    notes = [f"Mechanism: {in_plain_words(releases.mechanism)}."]
-    known = None
-    if wait or level in releases._estimates or _are_quick(releases):
-        known = releases._estimate(level)
-        notes += little_said(says_little(releases.prior, known))
-    else:
-        notes.append(
-            "The noise-aware posteriors of these groups take long: call to_frame() of this release,"
-            " then show it again."
-        )
-    notes += unmatched_in_groups(releases, releases.grouped_by)
-    frame = releases._frame(known, level)
-    return estimates_sheet(frame, level, releases.guarantee, notes, whose="All groups together: ")
-
-
-def _are_quick(releases: Any) -> bool:
-    """True if the estimates of all groups take at most a second or two."""
-    if are_computed_together(releases):
-        return len(releases) * len(releases.categories) <= _QUICK
-    return is_quick(*(one for one in releases.values() if not one.has_posterior))
+    elif not result.learned_prior:
+        notes += little_said(says_little(result.prior, known))
+    notes += result.unmatched
+    frame = result._frame(known, level, plug_in=aware != TAKES_LONG)
+    return estimates_sheet(frame, level, result.guarantee, notes, title=title, whose=result._WHOSE)
 
 
 def little_said(little: NDArray[np.bool_]) -> list[str]:

@@ -318,7 +318,7 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         """
         from opendp_bayes.results.figures import plot_estimates
 
-        return plot_estimates(self.estimates(level), self.guarantee, ax, title)
+        return plot_estimates(self.estimates(level), level, self.guarantee, ax, title)
 
     def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
         """Sheet of the release: noisy counts, posterior counts and shares with intervals of

@@ -389,9 +389,10 @@ POSTERIORS = [
     *rows(
         Pooled.plot,
         {"self": POOLED},
-        ends_drawn,
+        lambda ax: ends_drawn(ax.figure),
         vary("level", 0.99, DIFFERENT),
-        vary("columns", 0, REFUSED),  # a number of them: tests/results/test_pooled_release.py
+        vary("title", "Votes", DIFFERENT, lambda ax: ax.get_title(loc="left")),
+        vary("ax", PICTURE, DIFFERENT, lambda ax: ax is PICTURE),
     ),
     *rows(
         ob.NoiseAwarePosterior.plot,

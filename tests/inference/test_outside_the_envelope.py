@@ -98,7 +98,7 @@ def test_outside_the_argument_its_value_the_bound_and_what_to_do_are_named(name)
         combine([release, laplace(*settings)], records="same", draws_may_agree=True)
     with pytest.raises(ValueError, match=message):
         is_quick(release)
-    assert "plug_in" in str(estimate_or_reason(release, wait=True))
+    assert "plug_in" in str(estimate_or_reason(release, 0.95, wait=True))
     assert np.all(np.isfinite(release.plug_in.mean()))  # what remains
 
 

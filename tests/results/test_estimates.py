@@ -14,8 +14,8 @@ from opendp_bayes.inference.ways import is_quick
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
 from opendp_bayes.results.estimates import (
     Estimate,
+    estimate_of,
     estimate_or_reason,
-    noise_aware_estimate,
     plug_in_estimate,
     says_little,
 )
@@ -44,37 +44,36 @@ def test_plug_in_is_that_of_the_marginal_betas() -> None:
 
 
 def test_noise_aware_is_that_of_the_posterior() -> None:
-    estimate, posterior = noise_aware_estimate(RELEASE, 0.8), RELEASE.posterior
+    frame, posterior = RELEASE.to_frame(0.8), RELEASE.posterior
     lower, upper = posterior.interval(0.8)
-    for found, expected in (
-        (estimate.mean, posterior.mean()),
-        (estimate.std, posterior.std()),
-        (estimate.lower, lower),
-        (estimate.upper, upper),
+    for name, expected in (
+        ("mean", posterior.mean()),
+        ("std", posterior.std()),
+        ("lower", lower),
+        ("upper", upper),
     ):
-        assert found.tolist() == expected.tolist()
+        assert frame[name].to_list() == expected.tolist()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])
 @pytest.mark.parametrize("release", [RELEASE, SLOW, REFUSED], ids=["quick", "slow", "refused"])
 def test_an_impossible_level_is_refused(release: Release, level: float) -> None:
-    for estimate in (
-        plug_in_estimate,
-        noise_aware_estimate,
-        lambda *given: estimate_or_reason(*given, wait=False),
-    ):
-        with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
-            estimate(release, level)
+    for answer in (release.sheet, release.to_frame, release.estimates, release.plot):
+        if release is not REFUSED or answer == release.sheet:
+            with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
+                answer(level=level)
+    with pytest.raises(ValueError, match=r"level=.*: .*between 0 and 1"):
+        plug_in_estimate(release, level)
 
 
 def test_what_takes_long_is_computed_only_by_those_who_wait() -> None:
     release = changed(SLOW)
-    reason = estimate_or_reason(release, wait=False)
+    reason = estimate_or_reason(release, 0.95, wait=False)
     assert isinstance(reason, str)
-    assert "takes long: call release.posterior" in reason
+    assert "takes long, and is not waited for here" in reason
     assert "posterior" not in vars(release)
-    assert isinstance(estimate_or_reason(release, wait=True), Estimate)
-    assert isinstance(estimate_or_reason(release, wait=False), Estimate), "it is there now"
+    assert isinstance(estimate_or_reason(release, 0.95, wait=True), Estimate)
+    assert isinstance(estimate_or_reason(release, 0.95, wait=False), Estimate), "it is there now"
 
 
 def test_a_table_of_hundreds_of_categories_has_its_posterior() -> None:
@@ -82,18 +81,18 @@ def test_a_table_of_hundreds_of_categories_has_its_posterior() -> None:
         RELEASE, drawn=(1,) * 101, categories=tuple(range(101)), prior=(1.0,) * 101, size=101
     )
     for wait in (False, True):
-        estimate = estimate_or_reason(release, wait=wait)
+        estimate = estimate_or_reason(release, 0.95, wait=wait)
         assert isinstance(estimate, Estimate)
         assert estimate.mean == pytest.approx(release.posterior.mean())
 
 
 @pytest.mark.parametrize("wait", [False, True])
 def test_where_the_posterior_is_refused_the_reason_is_given(wait: bool) -> None:
-    reason = estimate_or_reason(REFUSED, wait=wait)
+    reason = estimate_or_reason(REFUSED, 0.95, wait=wait)
     assert isinstance(reason, str)
     assert reason.startswith("There is no noise-aware posterior of this release: ")
     with pytest.raises(ValueError, match=r"size|counts"):
-        noise_aware_estimate(REFUSED)
+        REFUSED.estimates()
 
 
 QUICK = {
@@ -166,7 +165,7 @@ def test_a_mechanism_from_a_plugin_is_not_called_without_being_asked_for() -> No
 
     release = changed(PAIR, mechanism=Slow())  # type: ignore[arg-type]
     assert not is_quick(release)
-    assert isinstance(estimate_or_reason(release, wait=False), str)
+    assert isinstance(estimate_or_reason(release, 0.95, wait=False), str)
 
 
 def test_what_is_quick_is_so_together() -> None:
@@ -215,7 +214,7 @@ def test_says_little_where_the_prior_is_hardly_changed(
     scale: float, prior: tuple[float, ...], is_little: bool
 ) -> None:
     release = changed(RELEASE, mechanism=LaplaceParameters(scale), prior=prior)
-    estimate = noise_aware_estimate(release)
+    estimate = estimate_of(release.posterior, 0.95)
     before = stats.dirichlet(prior).var() ** 0.5
     assert is_little == bool(np.all(estimate.std > 0.9 * before))
     assert says_little(prior, estimate).tolist() == [is_little]

@@ -248,22 +248,21 @@ def test_the_table_and_the_text():
     assert lines[7].startswith("All groups together: ε = 0.5")
 
 
-def test_small_multiples():
-    figure = ADDED.plot(columns=2, level=0.9)
-    titles = [ax.get_title(loc="left") for ax in figure.axes]
-    assert titles == ["north", "south", "(null)", ""]
-    assert [ax.axison for ax in figure.axes] == [True, True, True, False]
-    assert len({ax.get_xlim() for ax in figure.axes[:3]}) == 1, "on one scale"
-    assert figure.get_suptitle().startswith(
-        "All groups together: ε = 0.5 for data sets that differ by 1 record"
-    )
-    (legend,) = figure.legends
-    assert legend.get_texts()[0].get_text() == "Noise-aware: mean and 90 % interval"
-    assert all(ax.get_legend() is None for ax in figure.axes)
-    assert len(ADDED.plot(columns=9).axes) == 3
-    for wrong in ({"columns": 0}, {"level": 2}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            ADDED.plot(**wrong)
+def test_the_picture_has_a_row_for_each_group_and_a_colour_for_each_category():
+    ax = ADDED.plot(level=0.9, title="Groups")
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["north", "south", "(null)"]
+    frame = ADDED.estimates(0.9)
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["yes", "no"]
+    for name, drawn in zip(names, ax.containers, strict=True):
+        shown = frame.filter(category=name)
+        assert drawn.lines[0].get_xdata() == pytest.approx(shown["mean"].to_numpy())
+    said = ax.texts[0].get_text()
+    assert said.startswith("All groups together: ε = 0.5 for data sets that differ by 1 record")
+    assert "Means with 90 % intervals." in said
+    assert ax.get_title(loc="left") == "Groups"
+    with pytest.raises(ValueError, match="level"):
+        ADDED.plot(level=2)
     pyplot.close("all")
 
 

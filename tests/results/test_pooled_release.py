@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.container import ErrorbarContainer
 from scipy import stats
 
 from opendp_bayes import LaplaceParameters
@@ -38,6 +37,7 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
     frame = NORTH.to_frame(0.5)
     assert frame["group"].to_list() == ["north"] * 2 + [None] * 2
     assert frame["category"].to_list() == ["yes", "no"] * 2
+    assert frame["drawn"].to_list() == [4, 0, 10, 90]
     one = stats.beta([7, 3, 13, 93], [3, 7, 93, 13])
     lower, upper = one.interval(0.5)
     for name, wanted in {
@@ -48,7 +48,15 @@ def test_is_shown_as_a_frame_and_as_a_table() -> None:
     }.items():
         assert frame[name].to_list() == pytest.approx(wanted, abs=1e-9)
     text = str(NORTH.sheet(0.5)).splitlines()
-    assert text[1].split() == ["north", "yes", "0.700", f"{lower[0]:.3f}", "to", f"{upper[0]:.3f}"]
+    assert text[1].split() == [
+        "north",
+        "yes",
+        "4",
+        "0.700",
+        f"{lower[0]:.3f}",
+        "to",
+        f"{upper[0]:.3f}",
+    ]
     assert text[-2] == "The others are worth 6 records to a group (50 %: 6 to 6)."
     assert text[-1].startswith("Importance sampling: R-hat ")
     assert "0.700" in NORTH._repr_html_()
@@ -91,48 +99,18 @@ def test_refuses_what_is_no_group() -> None:
         NORTH["x"]
 
 
-def points(ax: Any) -> tuple[Any, Any]:
-    """Where groups are pooled and alone, below all of them on average."""
-    bars, alone = (of for of in ax.containers if isinstance(of, ErrorbarContainer))
-    (collection,) = bars.lines[2]
-    ends = np.array([segment[:, 0] for segment in collection.get_segments()])
-    return np.column_stack([bars.lines[0].get_xdata(), ends]), alone.lines[0].get_xdata()
-
-
 @pytest.mark.usefixtures("pictures")
-def test_the_picture_of_two_categories_is_of_the_first() -> None:
-    (ax,) = NORTH.plot(level=0.8).axes
-    pooled, alone = points(ax)
-    ends = [one.interval(0.8) for one in NORTH.values()]
-    lower, upper = ([getattr(of, end)[0] for of in ends] for end in ("lower", "upper"))
-    wanted = [(0.7, lower[0], upper[0]), (13 / 106, lower[1], upper[1])]
-    assert pooled[1:] == pytest.approx(np.array(wanted))
-    low, high = np.quantile(NORTH.m[:, 0], [0.1, 0.9])
-    assert pooled[0] == pytest.approx([NORTH.m[:, 0].mean(), low, high])
-    assert alone[1:] == pytest.approx([1.0, 0.1])
+def test_the_picture_has_a_row_for_each_group_and_a_colour_for_each_category() -> None:
+    ax = NORTH.plot(level=0.8, title="Pooled")
     labels = [label.get_text() for label in ax.get_yticklabels()]
-    assert labels == ["all groups on average", "north", "(null)"]
-    assert ax.get_title(loc="left") == "yes"
-
-
-@pytest.mark.usefixtures("pictures")
-def test_more_categories_have_a_picture_each() -> None:
-    a = np.random.default_rng(0).gamma(5.0, size=(4, 10, 4)) * [[[0.1, 9.0, 1.0, 1.0]]]
-    pooled = pooled_of((1, 2, 3), [[5, 3, -2, 4], [9, 1, 0, 0], [-1, -1, -1, -1]], a)
-    used = [ax for ax in pooled.plot(columns=3).axes if ax.axison]
-    assert [ax.get_title(loc="left") for ax in used] == ["yes", "no", "$x^$", "d"]
-    for at, ax in enumerate(used):
-        found, alone = points(ax)
-        assert found[1:, 0] == pytest.approx([one.mean()[at] for one in pooled.values()])
-        assert alone[1:] == pytest.approx(
-            [[5 / 12, 3 / 12, 0, 4 / 12][at], [0.9, 0.1, 0, 0][at], 0]
-        )
-        left, right = ax.get_xlim()
-        assert left < np.min(found) <= np.max(found) <= right, "no interval is cut off"
-
-
-@pytest.mark.usefixtures("pictures")
-@pytest.mark.parametrize("wrong", [{"columns": 0}, {"level": 1.0}])
-def test_impossible_pictures_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        NORTH.plot(**wrong)
+    assert labels == ["north", "(null)"]
+    frame = NORTH.to_frame(0.8)
+    for name, drawn in zip(("yes", "no"), ax.containers, strict=True):
+        shown = frame.filter(category=name)
+        assert drawn.lines[0].get_xdata() == pytest.approx(shown["mean"].to_numpy())
+        (collection,) = drawn.lines[2]
+        ends = np.array([segment[:, 0] for segment in collection.get_segments()])
+        assert ends == pytest.approx(shown.select("lower", "upper").to_numpy())
+    assert "All groups together: " in ax.texts[0].get_text()
+    with pytest.raises(ValueError, match="level"):
+        NORTH.plot(level=1.0)
