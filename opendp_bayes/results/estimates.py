@@ -21,8 +21,8 @@ _LITTLE = 0.9
 _FEW = 20
 #: In place of estimates that a display which comes by itself does not wait for.
 TAKES_LONG = (
-    "The noise-aware posterior takes long, and is not waited for here: print the sheet of this"
-    " release. Intervals that ignore the noise are left out, because they are too narrow."
+    "The noise-aware posterior of this release takes long, and is not waited for here: print its"
+    " sheet. Intervals that ignore the noise are left out, because they are too narrow."
 )
 
 

@@ -116,7 +116,7 @@ def test_a_posterior_that_takes_long_is_not_waited_for() -> None:
     release = changed(RELEASE, mechanism=HellingerExponential(0.5))
     page = Page(release._repr_html_())
     assert [len(row) for row in page.rows] == [2] * 4, "nor an interval that ignores the noise"
-    assert "takes long, and is not waited for here: print the sheet" in page.paragraph
+    assert "takes long, and is not waited for here: print its sheet" in page.paragraph
     assert "posterior" not in vars(release)
     assert release.posterior is not None
     assert [len(row) for row in Page(release._repr_html_()).rows] == [5] * 4
@@ -169,7 +169,7 @@ def test_posteriors_of_groups_that_take_long_together_are_not_waited_for() -> No
     )
     page = Page(many._repr_html_())
     assert page.rows[0] == ["Group", "Category", "Released count"]
-    assert "takes long, and is not waited for here: print the sheet" in page.paragraph
+    assert "takes long, and is not waited for here: print its sheet" in page.paragraph
     assert all("posterior" not in vars(release) for release in many.values())
 
 
