@@ -94,11 +94,11 @@ def limited(guarantee: PrivacyGuarantee) -> list[str]:
 def stated_loss(guarantee: PrivacyGuarantee) -> str:
     """The privacy loss in the measure of the release, rounded up to four significant digits."""
     loss = (
-        f"ρ = {at_most(guarantee.rho)} (zero-concentrated)"
+        f"ρ = {at_most(guarantee.loss.rho)} (zero-concentrated)"
         if guarantee.is_concentrated
-        else f"ε = {at_most(guarantee.epsilon)}"
+        else f"ε = {at_most(guarantee.loss.epsilon)}"
     )
-    return f"{loss}, δ = {at_most(guarantee.delta)}" if guarantee.delta else loss
+    return f"{loss}, δ = {at_most(guarantee.loss.delta)}" if guarantee.loss.delta else loss
 
 
 def described(mechanism: Any) -> str:

@@ -88,8 +88,10 @@ def meant(given: Any, known: Iterable[Any]) -> str:
     """
     text = str(given).casefold() if isinstance(given, (str, tuple)) else ""
     names = {str(name).casefold(): name for name in known}
-    near = [name for name in names if text and name.startswith(text)]
-    near = near or get_close_matches(text, names, n=1)
+    near = [
+        *(name for name in names if text and name.startswith(text)),
+        *get_close_matches(text, names, n=1),
+    ]
     return f" Did you mean {names[near[0]]!r}?" if near else ""
 
 

@@ -262,9 +262,8 @@ def _to_write(label: Any, expected: type, column: str) -> str:
 
 def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:
     """True if the column cannot hold values outside the categories."""
-    if known.declared is not None:
-        return set(known.declared) <= set(categories)
-    return known.kind == "boolean" and len(categories) == 2
+    values = (True, False) if known.kind == "boolean" else known.declared
+    return values is not None and set(values) <= set(categories)
 
 
 def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:

@@ -36,5 +36,7 @@ def how_to_cast(type_name: str, column: str, where: str = "in the frame before t
     """
     if type_name not in CASTS:
         return "Make it text or whole numbers in the frame."
-    otherwise = _OTHERWISE.get(type_name, "")
-    return f"Cast it {where}, as in pl.col({column!r}).{CASTS[type_name]}{otherwise}."
+    return (
+        f"Cast it {where}, as in pl.col({column!r}).{CASTS[type_name]}"
+        f"{_OTHERWISE.get(type_name, '')}."
+    )

@@ -1,7 +1,7 @@
 """Releases that are read together."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opendp_bayes.mathematics.validation import as_choice
@@ -10,6 +10,8 @@ from opendp_bayes.release_format.labels import are_same, distinct, identity
 
 #: Whether releases are looks at the same records, or of different records.
 Records = Literal["same", "different"]
+#: What all of them have in common.
+_SHARED = ("categories", "prior", "learned_prior", "ordered", "axes", "k")
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,19 @@ class Combination:
     draws_may_agree : bool
         Whether two of them may hold the same: otherwise they are taken for one release, given
         twice.
+    categories, prior, learned_prior, ordered, axes, k
+        Those of every release.
     """
 
     releases: Sequence[ReleasedData]
     records: Records
     draws_may_agree: bool = False
+    categories: tuple[Label, ...] = field(init=False)
+    prior: tuple[float, ...] = field(init=False)
+    learned_prior: bool = field(init=False)
+    ordered: tuple[str, ...] = field(init=False)
+    axes: Any = field(init=False)
+    k: int = field(init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.releases, (list, tuple)):
@@ -42,58 +52,34 @@ class Combination:
                 f" {type(self.releases).__name__}; tables by name have one posterior by"
                 " combine_tables."
             )
-        for place, release in enumerate(self.releases):
-            if not isinstance(release, ReleasedData):
-                raise TypeError(
-                    f"releases[{place}]: must be a Release, not {type(release).__name__}; of a"
-                    " grouped release combine the releases of one group."
-                )
         as_choice(self.draws_may_agree, "draws_may_agree", (True, False))
         as_choice(self.records, "records", ("same", "different"))
-        object.__setattr__(self, "releases", tuple(self.releases))
         if len(self.releases) < 2:
             raise ValueError(f"releases: holds {len(self.releases)}; give at least two.")
         first = self.releases[0]
-        for place, release in enumerate(self.releases):
-            check_whole(f"releases[{place}]", release)
-            for name in ("categories", "prior", "learned_prior", "ordered"):
-                one, other = getattr(release, name), getattr(first, name)
-                if not (are_same(one, other) if name == "categories" else one == other):
+        named = {f"releases[{place}]": one for place, one in enumerate(self.releases)}
+        for name, release in named.items():
+            if not isinstance(release, ReleasedData):
+                raise TypeError(
+                    f"{name}: must be a Release, not {type(release).__name__}; of a grouped release"
+                    " combine the releases of one group."
+                )
+            check_whole(name, release)
+            for shared in _SHARED[:4]:
+                one, other = getattr(release, shared), getattr(first, shared)
+                if not are_same(one, other):
                     raise ValueError(
-                        f"releases[{place}]: has {name}={one}, the first has {other}; release all"
-                        f" with the same {name}, or give tables of the same records by name, as in"
+                        f"{name}: has {shared}={one}, the first has {other}; release all with the"
+                        f" same {shared}, or give tables of the same records by name, as in"
                         " combine_tables({'vote': one, 'vote and party': other})."
                     )
-        named = {f"releases[{place}]": one for place, one in enumerate(self.releases)}
         if self.records == "same":
             check_same_records(named)
         if not self.draws_may_agree:
             check_given_once(named)
-
-    @property
-    def categories(self) -> tuple[Label, ...]:
-        """The category labels."""
-        return self.releases[0].categories
-
-    @property
-    def prior(self) -> tuple[float, ...]:
-        """Concentration of the prior."""
-        return self.releases[0].prior
-
-    @property
-    def learned_prior(self) -> bool:
-        """True if the releases' posteriors learn their prior."""
-        return self.releases[0].learned_prior
-
-    @property
-    def ordered(self) -> tuple[str, ...]:
-        """The variables along which a learned prior is smooth."""
-        return self.releases[0].ordered
-
-    @property
-    def axes(self) -> Any:
-        """The variables of a joint table, those of every release."""
-        return self.releases[0].axes
+        for shared in _SHARED:
+            object.__setattr__(self, shared, getattr(first, shared))
+        object.__setattr__(self, "releases", tuple(self.releases))
 
     def unordered_values(self, at: int = 0) -> tuple[Value, ...]:
         """The labels of a column, by its place, that are in no order in some release."""
@@ -103,11 +89,6 @@ class Combination:
     def unordered(self) -> tuple[Label, ...]:
         """The categories that are in no order in some release."""
         return tuple(distinct(label for one in self.releases for label in one.unordered))
-
-    @property
-    def k(self) -> int:
-        """Number of categories."""
-        return len(self.categories)
 
     @property
     def size(self) -> int | None:
@@ -159,9 +140,8 @@ def check_given_once(named: Mapping[str, ReleasedData]) -> None:
     """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
     first: dict[Any, str] = {}
     for name, release in named.items():
-        cells = release.axes, identity(release.categories)
-        key = cells, release.drawn, release.mechanism, release.size
-        before = first.setdefault(key, name)
+        table = release.axes, identity(release.categories), release.size
+        before = first.setdefault((table, release.drawn, release.mechanism), name)
         if before != name:
             raise ValueError(
                 f"{name}: is the same release as {before}, or an identical draw; using it twice"

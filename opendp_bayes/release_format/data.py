@@ -99,8 +99,8 @@ class ReleasedData(Guaranteed):
         """
         if self.source is not None:
             return tuple(self.source.counts[place] for place in self.inside)
-        size = self.size if self.group_size is None else self.group_size
-        counts = projected(self.mechanism, np.array(self.drawn, dtype=np.int64), size)
+        drawn, size = np.array(self.drawn, dtype=np.int64), self.group_size or self.size
+        counts = projected(self.mechanism, drawn, size)
         return tuple(counts.tolist())
 
     @property
@@ -122,9 +122,8 @@ class ReleasedData(Guaranteed):
         if max(len(self.axes), len(self.nulls)) > 1:
             return ()
         values: Any = self.unordered_values()
-        cells = [(value,) for value in values] if self.axes else values
+        known = set(map(identity, [(one,) for one in values] if self.axes else values))
         every = zip(self.categories, self.parts or ((one,) for one in self.categories), strict=True)
-        known = set(map(identity, cells))
         return tuple(label for label, part in every if known.issuperset(map(identity, part)))
 
     @property

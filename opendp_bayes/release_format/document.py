@@ -10,9 +10,8 @@ from msgspec import Meta
 
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.mechanisms.protocol import Mechanism, noises_every_count, projected
+from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.mechanisms.registry import known_mechanism
-from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.kind_of_text import decoded
 from opendp_bayes.release_format.labels import distinct
@@ -109,16 +108,17 @@ class Document(
         those that are stated here.
         """
         guarantee, distance = result.guarantee, result.guarantee.distance
-        named = {field.name for field in dataclasses.fields(result)} | {"size"}
-        stated = {name: getattr(result, name) for name in named.intersection(cls.__struct_fields__)}
-        promised = ("loss", "measure", "truncated", "kept")
-        stated |= {name: getattr(guarantee, name) for name in promised}
+        named = {"format": cls.NAME, "version": cls.VERSION, "d_in": distance.records}
+        stated = {**vars(guarantee), **vars(result), **fields, **named}
         if distance != Distance.of(distance.records):
             stated |= {"squared": distance.squared, "largest": distance.largest}
-        stated |= {"format": cls.NAME, "version": cls.VERSION, "d_in": distance.records, **fields}
         # Empty lists are left out, and the loss writes null for infinity.
-        lists = {name: list(value) for name, value in stated.items() if isinstance(value, tuple)}
-        return msgspec.json.encode(cls(**stated | lists)).decode()
+        written: dict[str, Any] = {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in stated.items()
+            if name in cls.__struct_fields__
+        }
+        return msgspec.json.encode(cls(**written)).decode()
 
     @classmethod
     def read(cls: type[D], text: str | bytes) -> D:
@@ -126,11 +126,7 @@ class Document(
         field and its fault.
         """
         document = decoded(cls, text, cls.NAME, cls.VERSION)
-        limited = "is of rows that were limited; truncated must be true."
-        for field, holds, problem in (
-            *document.rules(),
-            ("kept", document.truncated or not document.kept, limited),
-        ):
+        for field, holds, problem in document.rules():
             if not holds:
                 raise ValueError(f"{field}={getattr(document, field)!r}: {problem}")
         return document
@@ -141,9 +137,8 @@ class Document(
 
     def guarantee(self, size: int | None) -> PrivacyGuarantee:
         """The guarantee that is stated, for so many records."""
-        plain = Distance.of(self.d_in)
-        distance = Distance(self.d_in, self.squared or plain.squared, self.largest or plain.largest)
-        loss = self.loss.value()
+        norms = self.squared or self.d_in**2, self.largest or self.d_in
+        distance, loss = Distance(self.d_in, *norms), self.loss.value()
         return PrivacyGuarantee(size, distance, loss, self.measure, self.truncated, self.kept)
 
 
@@ -308,22 +303,8 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
     def values(self) -> dict[str, Any]:
         """The arguments of `Release`, or where there are groups of `GroupedRelease`."""
         mechanism, k, number = self.mechanism.value(), len(self.categories), len(self.groups)
-        rest = number > 0 and self.size is not None
-        prior = np.array([*self.prior * (number or 1), *[1.0] * rest])
-        if not number or rest:
-            mechanism.check(size=self.size, prior=prior)
-            if projected(mechanism, np.array(self.drawn, dtype=np.int64), self.size).min() < 0:
-                raise ValueError(
-                    f"drawn={self.drawn!r}: must be at least 0, because {mechanism.name} draws"
-                    " counts."
-                )
-        elif not noises_every_count(mechanism):
-            raise ValueError(
-                f"mechanism={mechanism!r}: must noise every count, such as LaplaceParameters with"
-                " total='private', where there is no rest."
-            )
-        if self.learned_prior:
-            Setting(mechanism, self.size, tuple(self.prior)).check_learnable()
+        if not number:
+            mechanism.check(size=self.size, prior=np.array(self.prior))
         shared = ("categories", "axes", "columns", "nulls", "unknown", "prior")
         alone = () if number else ("drawn", "ordered", "parts")
         values: dict[str, Any] = {name: tuple(getattr(self, name)) for name in (*shared, *alone)}
@@ -333,7 +314,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
         return values | {
             "groups": tuple(self.groups),
             "drawn": tuple(tuple(self.drawn[at : at + k]) for at in range(0, number * k, k)),
-            "rest": self.drawn[-1] if rest else None,
+            "rest": self.drawn[-1] if self.size is not None else None,
             "sizes": tuple(self.sizes) or None,
             "grouped_by": tuple(self.by),
         }

@@ -63,10 +63,7 @@ def place_of(label: Any, labels: Iterable[Any]) -> int | None:
 
 def distinct(labels: Iterable[K]) -> list[K]:
     """Every label once, in the order in which they come first."""
-    found: dict[Hashable, K] = {}
-    for label in labels:
-        found.setdefault(identity(label), label)
-    return list(found.values())
+    return list({identity(label): label for label in labels}.values())
 
 
 def places_of(labels: Iterable[Any]) -> dict[Hashable, int]:

@@ -28,15 +28,13 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
             f"merge={told(merge)}: must be a mapping from each new label to a list of categories,"
             " as in merge={'north': ['Kent', 'Essex'], 'south': ['Devon']}."
         )
-    for label in merge:
-        if type(label) not in (str, int, bool):
-            raise TypeError(f"merge: its label {label!r} must be a str, an int or a bool.")
     places = places_of(labels)
     number = np.full(len(labels), -1)
     for at, (merged, part) in enumerate(merge.items()):
-        if not part:
+        if type(merged) not in (str, int, bool) or not part:
             raise ValueError(
-                f"merge[{merged!r}]=[]: must name at least one category, or be left out."
+                f"merge[{merged!r}]={told(part)}: must be a list of at least one category under a"
+                " label that is a str, an int or a bool."
             )
         for label in part:
             place = _place_of(label, places)
@@ -93,10 +91,10 @@ def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
     names = [str(g[0]) if len(g) == 1 else f"{g[0]} to {g[-1]}" for g in groups]
     merge: dict[Value, list[Value]] = dict(zip(names, groups, strict=True))
     if len(merge) < len(groups):
-        twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(
-            f"categories={told(list(labels))}: two groups of {width} would be named {twice!r};"
-            " rename a category, or merge them with names of your own, merge={...}."
+            f"categories={told(list(labels))}: two groups of {width} would have one name, among"
+            f" {told(names)}; rename a category, or merge them with names of your own,"
+            " merge={...}."
         )
     return merge
 

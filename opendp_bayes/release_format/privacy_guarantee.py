@@ -1,10 +1,9 @@
 """The promise that a release makes to the records that it was made from."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
-from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_size
 from opendp_bayes.mechanisms.neighbours import Distance, Relation, relation_of
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, PrivacyLoss
@@ -54,7 +53,7 @@ class PrivacyGuarantee:
     >>> from opendp_bayes import PrivacyLoss, PrivacyGuarantee
     >>> loss = PrivacyLoss(epsilon=0.5, rho=0.125, range=1.0)
     >>> guarantee = PrivacyGuarantee(None, 1, loss, "MaxDivergence")
-    >>> guarantee.relation, guarantee.epsilon, guarantee.delta
+    >>> guarantee.relation, guarantee.loss.epsilon, guarantee.loss.delta
     ('add/remove', 0.5, 0.0)
     """
 
@@ -93,21 +92,6 @@ class PrivacyGuarantee:
         """The neighbour relation: `"change-one"` or `"add/remove"`."""
         return relation_of(self.size)
 
-    @property
-    def epsilon(self) -> float:
-        """Upper bound on ε, holding together with `delta`."""
-        return self.loss.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The δ that goes with `epsilon`; 0 for a pure guarantee."""
-        return self.loss.delta
-
-    @property
-    def rho(self) -> float:
-        """Upper bound on ρ of zero-concentrated differential privacy."""
-        return self.loss.rho
-
 
 class Guaranteed:
     """A frozen dataclass with a `guarantee`: its fields by short names, copies, and equality.
@@ -136,35 +120,19 @@ class Guaranteed:
         return self.guarantee.loss
 
     @property
-    def measure(self) -> str:
-        """The privacy measure that the release was made under."""
-        return self.guarantee.measure
-
-    @property
-    def relation(self) -> Relation:
-        """The neighbour relation: `"change-one"` or `"add/remove"`."""
-        return self.guarantee.relation
-
-    @property
     def epsilon(self) -> float:
         """Upper bound on ε, holding together with `delta`."""
-        return self.guarantee.epsilon
+        return self.guarantee.loss.epsilon
 
     @property
     def delta(self) -> float:
         """The δ that goes with `epsilon`; 0 for a pure guarantee."""
-        return self.guarantee.delta
+        return self.guarantee.loss.delta
 
     @property
     def rho(self) -> float:
         """Upper bound on ρ of zero-concentrated differential privacy."""
-        return self.guarantee.rho
-
-    def with_guarantee(self: P, guarantee: PrivacyGuarantee) -> P:
-        """Copy the release with its promise stated for another distance or measure."""
-        if not isinstance(guarantee, PrivacyGuarantee):
-            raise TypeError(f"guarantee={told(guarantee)}: must be a PrivacyGuarantee.")
-        return replace(self, guarantee=guarantee)
+        return self.guarantee.loss.rho
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._told_apart() == other._told_apart()
@@ -173,24 +141,8 @@ class Guaranteed:
         return hash(self._told_apart())
 
     def _told_apart(self) -> Hashable:
-        """All fields, those that hold labels by the identity of each."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        labels = {name: identity(values[name]) for name in values.keys() & {"categories", "groups"}}
-        return tuple((values | labels).values())
+        """All fields, labels by the identity of each."""
+        return tuple(identity(getattr(self, field.name)) for field in fields(self))
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def _guaranteed(self) -> str:
-        """The promise as the `repr` of a release shows it."""
-        size = f"size={self.size}, " if self.size is not None else ""
-        truncated = ", truncated=True" if self.guarantee.truncated else ""
-        if self.guarantee.kept:
-            truncated += f", kept={self.guarantee.kept!r}"
-        if not self.guarantee.is_stated:
-            return f"{size}no privacy loss stated{truncated}"
-        return (
-            f"relation={self.relation!r}, {size}d_in={self.d_in},"
-            f" epsilon={self.epsilon:.6g}, delta={self.delta:.3g}, rho={self.rho:.6g},"
-            f" measure={self.measure!r}{truncated}"
-        )

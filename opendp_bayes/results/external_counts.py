@@ -124,9 +124,7 @@ def noisy_counts(
     found, drawn = as_drawn(numbers, mechanism, noise, as_scale(scale))
     warn_of_clamped(np.array(drawn), found, len(labels))
     public = None if size is None else as_size(size)
-    learned = isinstance(prior, str)
-    if learned:
-        as_choice(prior, "prior", ("learned",))
+    learned = isinstance(prior, str) and bool(as_choice(prior, "prior", ("learned",)))
     concentration = as_prior(1.0 if learned else prior, len(labels))
     return Release(
         drawn=drawn,
@@ -221,11 +219,6 @@ def _cells(
     categories: Sequence[Label] | Mapping[str, Sequence[Value]],
 ) -> tuple[tuple[str, ...], tuple[Label, ...], tuple[int, ...]]:
     """The axes, the labels of the cells and the shape of a table, or of one column."""
-    if isinstance(categories, (str, bytes)) or not isinstance(categories, (Mapping, Iterable)):
-        raise TypeError(
-            f"categories={told(categories)}: must be a list of labels, or a mapping from columns to"
-            " them."
-        )
     if isinstance(categories, Mapping):
         columns = {name: as_labels(name, values) for name, values in categories.items()}
         shape = tuple(map(len, columns.values()))
@@ -237,7 +230,7 @@ def _cells(
 def as_labels(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """Different labels of one column, with a name for nulls."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}={told(values)}: must be a list of labels.")
+        raise TypeError(f"{name}={told(values)}: must be a list of labels, or a mapping to them.")
     given = list(values)
     null = spare("(null)", [label for label in given if label is not None])
     labels = tuple(null if label is None else label for label in given)
@@ -300,14 +293,14 @@ def as_drawn(
         )
     if noise != "rounded" and mechanism == LaplaceParameters.name:
         made = LaplaceParameters(scale, noise=noise, total="private")
-        return made, _integers(np.floor(counts))
+        return made, tuple(map(int, np.floor(counts)))
     if not discrete and scale < _SMALLEST_ROUNDED:
         raise ValueError(
             f"scale={scale!r}: must be at least {_SMALLEST_ROUNDED:g} for noise='rounded', whose"
             " law is not nearly discrete Gaussian below."
         )
     width = scale if discrete else math.sqrt(scale**2 + 1 / 12)
-    return GaussianParameters(width, total="private"), _integers(np.rint(counts))
+    return GaussianParameters(width, total="private"), tuple(map(int, np.rint(counts)))
 
 
 def warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
@@ -321,10 +314,6 @@ def warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
             f" {mechanism.scale:g} hardly draws: were they clamped? Then small counts are taken for"
             " larger ones. OpenDP's dp.len() clamps unless it is given signed=True."
         )
-
-
-def _integers(numbers: Floats) -> tuple[int, ...]:
-    return tuple(numbers.astype(np.int64).tolist())
 
 
 def _check_whole(

@@ -365,8 +365,8 @@ class Release(Estimated, ReleasedData):
 
     @staticmethod
     def from_json(text: str | bytes) -> Any:
-        """Read a release written by `to_json`, checking its format, version and every constraint on
-        its values: a `Release`, or of groups a mapping from each to its `Release`.
+        """Read a release written by `to_json`, checking its format, version and that its fields fit
+        each other: a `Release`, or of groups a mapping from each to its `Release`.
 
         A mechanism from a plugin must have been named to `load_mechanism` before: a document does
         not choose what code is loaded. Version 1 is refused, which does not hold what was drawn. A
@@ -386,7 +386,7 @@ class Release(Estimated, ReleasedData):
         prior = "'learned'" if self.learned_prior else f"[{shortly(self.prior, self.k)}]"
         if self.ordered:
             prior += f", ordered={list(self.ordered)}"
-        said = f"prior={prior}, mechanism={self.mechanism}, {self._guaranteed()}"
+        said = f"prior={prior}, mechanism={self.mechanism}, {self.guarantee}"
         return f"Release({{{counts}}}, {said})"
 
 
@@ -733,5 +733,5 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         return (
             f"GroupedRelease({{{shortly(groups, len(self))}}},"
             f" prior=[{shortly(self.prior, k)}], mechanism={self.mechanism},"
-            f" {self._guaranteed()})"
+            f" {self.guarantee})"
         )

@@ -74,7 +74,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
                 f"columns={told(self.columns)}: must be left out, or be those of each of"
                 f" {len(self.names)} questions."
             )
-        measures = {release.measure for release in self.releases}
+        measures = {release.guarantee.measure for release in self.releases}
         if len(measures) > 1:
             raise ValueError(
                 f"releases: must be of one privacy measure, not {', '.join(sorted(measures))}; keep"
@@ -98,7 +98,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
     @property
     def measure(self) -> str:
         """The OpenDP privacy measure that the releases were made under."""
-        return self.releases[0].measure
+        return self.releases[0].guarantee.measure
 
     @cached_property
     def posterior(self) -> SurveyPosterior | LevelsPosterior:

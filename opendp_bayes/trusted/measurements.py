@@ -321,6 +321,5 @@ def restated(drawn: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool
     `loss` is that of the unit at its `distance`. `truncated` says whether its rows were limited,
     and `kept` by which rule.
     """
-    of_unit: Any = {"d_in": distance, "truncated": truncated, "kept": kept}
-    guarantee = replace(drawn.guarantee, loss=loss, **of_unit)
-    return drawn.with_guarantee(guarantee)
+    promised = replace(drawn.guarantee, loss=loss, d_in=distance, truncated=truncated, kept=kept)
+    return replace(drawn, guarantee=promised)

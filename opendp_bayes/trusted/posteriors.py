@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from opendp.domains import atom_domain, vector_domain
 from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain, Metric, Transformation
@@ -65,7 +66,7 @@ def make_dirichlet_multinomial(
     )
 
     def function(value: Any) -> Floats:
-        return space.concentration(counts_space.counts(value))
+        return np.asarray(space.prior_array + counts_space.counts(value))
 
     return make_user_transformation(
         input_domain,

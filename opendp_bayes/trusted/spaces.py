@@ -15,7 +15,7 @@ from opendp.metrics import user_distance
 from opendp.mod import Domain, Metric
 
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_numbers, as_prior
+from opendp_bayes.mathematics.validation import Floats, Integers, as_counts, as_prior
 from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.release_format.data import Key, Label, Value
 from opendp_bayes.release_format.labels import are_same, distinct, in_order
@@ -193,13 +193,6 @@ def _prior_of(labels: tuple[Category, ...], prior: Prior) -> tuple[float, ...]:
             shown = ", ".join(map(repr, labels))
             raise ValueError(f"prior={told(prior)}: must have one entry for each of {shown}.")
         prior = entries
-    size = as_numbers(prior, "prior").size
-    if size not in (1, len(labels)):
-        shown = ", ".join(map(repr, labels))
-        raise ValueError(
-            f"prior={told(prior)}: has {size} entries; must have {len(labels)}, one for each of"
-            f" {shown}, or be one number."
-        )
     return tuple(as_prior(prior, len(labels)).tolist())
 
 
@@ -243,9 +236,6 @@ class PosteriorSpace(CountsSpace):
     @property
     def prior_array(self) -> Floats:
         return np.array(self.prior)
-
-    def concentration(self, counts: Integers) -> Floats:
-        return np.asarray(self.prior_array + counts)
 
     def counts(self, value: Any) -> Integers:
         """Recover the counts of a concentration, exactly: the limit on priors and sizes keeps the

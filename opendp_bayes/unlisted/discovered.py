@@ -377,4 +377,4 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
         rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
         law = self.discovery.law
-        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self._guaranteed()})"
+        return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self.guarantee})"

@@ -319,8 +319,9 @@ def says(read: Any) -> Any:
 
 
 def _stated(release: Any, *names: str) -> dict[str, Any]:
-    names = (*names, "size", "d_in", "measure", "relation", "epsilon", "delta")
-    return {name: getattr(release, name) for name in names} | {"loss": asdict(release.loss)}
+    stated = {name: getattr(release, name) for name in (*names, "size", "d_in", "epsilon", "delta")}
+    promised = {name: getattr(release.guarantee, name) for name in ("measure", "relation")}
+    return stated | promised | {"loss": asdict(release.loss)}
 
 
 @says.register

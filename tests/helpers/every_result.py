@@ -196,8 +196,6 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
         ("quantity", "label"): lambda: "q",
         ("odds_ratio", "values"): lambda: dict.fromkeys(names[:2], ("a", "b")),
         ("by", "columns"): lambda: list(getattr(result, "grouped_by", names[:1])),
-        ("plot", "variables"): lambda: names if len(names) == 2 else None,
-        ("with_guarantee", "guarantee"): lambda: result.guarantee,
         ("from_json", "text"): lambda: result.to_json(),
     }
     usual: dict[str, Callable[[], Any]] = {

@@ -67,7 +67,7 @@ def released(loss: dict[str, float]) -> ob.Release:
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_release_under_other_names_says_the_same(name: str) -> None:
     release = released(LOSSES[name])
-    assert release.measure == name
+    assert release.guarantee.measure == name
     assert json.loads(release.to_json())["measure"] == name
     assert ob.Release.from_json(release.to_json()) == release
     symbol = "ρ" if "rho" in LOSSES[name] else "ε"

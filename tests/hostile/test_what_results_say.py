@@ -171,14 +171,14 @@ def carried_out(kind: str, call: str, of: Any, again: Callable[..., Any]) -> Any
 
 def check_numbers(text: str, guarantee: ob.PrivacyGuarantee) -> None:
     """Every number of a sentence of the guarantee is that of its attribute."""
-    bounds = {"ε": guarantee.epsilon, "ρ": guarantee.rho, "δ": guarantee.delta}
+    bounds = {"ε": guarantee.loss.epsilon, "ρ": guarantee.loss.rho, "δ": guarantee.loss.delta}
     for name, number in re.findall(r"([ερδ]) = (∞|[\d.e+-]*\d)", text):
         stated = math.inf if number == "∞" else float(number)
         assert bounds[name] <= stated * (1 + 1e-15), text
         assert stated <= bounds[name] * 1.001, text
     if re.search(r"[ερ] = ", text):
         assert ("ρ = " in text) == guarantee.is_concentrated, text
-        assert ("δ = " in text) == bool(guarantee.delta), text
+        assert ("δ = " in text) == bool(guarantee.loss.delta), text
     if distance := re.search(r"differ by .*?(\d+) record", text):
         assert int(distance[1]) == guarantee.d_in, text
     if "The number of records" in text:

@@ -310,7 +310,7 @@ def test_a_release_counts_once(made, records):
         "itself": first,
         "copy": replace(first),
         "JSON": type(first).from_json(first.to_json()),
-        "restated": first.with_guarantee(replace(first.guarantee, d_in=2)),
+        "restated": replace(first, guarantee=replace(first.guarantee, d_in=2)),
     }
     for name, again in copies.items():
         with pytest.raises(ValueError, match=r"releases\[2\]: .*same release as releases\[0\]"):

@@ -77,7 +77,7 @@ def test_a_query_of_another_kind_is_counted_and_debited():
     assert isinstance(query, Countable)
     released = ob.posterior(query, "vote", **LABELS).release()
     assert (released.categories, released.counts) == (("yes", "no", "none"), (3, 1, 2))
-    assert released.relation == "add/remove"
+    assert released.guarantee.relation == "add/remove"
     groups = ob.posterior(replace(query, by=("region",)), "vote", **GROUPED)
     assert groups.release().counts == ((2, 0, 1), (0, 1, 1))
     assert context.remaining_privacy_loss() == []

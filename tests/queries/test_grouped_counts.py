@@ -454,7 +454,7 @@ def test_public_group_sizes_make_the_number_of_records_public():
     with pytest.raises(ValueError, match="records is public; pass size="):
         ob.posterior(query, "vote", nulls="no")
     released = ob.posterior(query, "vote", nulls="no", size=SIZE).release()
-    assert (released.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
+    assert (released.guarantee.relation, released.size, released.d_in) == ("change-one", SIZE, 2)
 
 
 def test_beside_other_queries():
@@ -546,7 +546,7 @@ def test_the_public_number_of_records_counts_those_in_no_group():
             context({"changes": 1}, EXACT).query(), categories={"region": ["east"]}, size=9
         ).release()
     lost = ask(context({"changes": 1}, EXACT).query().filter(pl.col("n") < 5)).release()
-    assert (lost.relation, lost.d_in) == ("add/remove", 2)
+    assert (lost.guarantee.relation, lost.d_in) == ("add/remove", 2)
 
 
 def test_prior_and_mechanism():

@@ -272,7 +272,7 @@ def test_a_table_in_a_context(unit):
     ).release()
     expected = Counter(cell_of(row, CELLS, ("-", "-")) for row in ROWS)
     assert dict(zip(some.categories, some.counts, strict=True)) == dict(expected)
-    assert some.relation == ("add/remove" if size is None else "change-one")
+    assert some.guarantee.relation == ("add/remove" if size is None else "change-one")
 
 
 def test_a_table_in_every_group_and_groups_of_several_columns():

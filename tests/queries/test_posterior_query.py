@@ -115,9 +115,9 @@ def test_every_unit_under_every_loss(unit, loss):
     # The release says what was spent on one privacy unit, and no smaller scale would have fitted.
     assert released.d_in == d_in
     assert released.size == size
-    assert released.relation == ("add/remove" if size is None else "change-one")
+    assert released.guarantee.relation == ("add/remove" if size is None else "change-one")
     assert released.mechanism.scale == measurement.param
-    assert released.measure == repr(whole.accountant.output_measure)
+    assert released.guarantee.measure == repr(whole.accountant.output_measure)
     assert expressed(released.loss) == spent
     smaller = replace(released.mechanism, scale=released.mechanism.scale * 0.99)
     prior = np.ones(4)
@@ -216,7 +216,7 @@ def test_a_public_size_survives_with_columns_but_not_a_filter():
         unknown="other",
         size=SIZE,
     ).release()
-    assert (kept.counts, kept.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
+    assert (kept.counts, kept.guarantee.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
     filtered = whole.query().filter(pl.col("g") < 3)
     with pytest.raises(
         ValueError,
@@ -224,7 +224,7 @@ def test_a_public_size_survives_with_columns_but_not_a_filter():
     ):
         ob.posterior(filtered, "x", nulls="none", size=SIZE)
     lost = ob.posterior(filtered, "x", nulls="none").release()
-    assert (lost.counts, lost.relation, lost.d_in) == ((2, 3, 2, 1), "add/remove", 2)
+    assert (lost.counts, lost.guarantee.relation, lost.d_in) == ((2, 3, 2, 1), "add/remove", 2)
 
 
 def test_data_on_disk():

@@ -82,7 +82,7 @@ def test_a_release_without_them() -> None:
         query, "vote", categories=["a", "b"], nulls=ob.DROP, unknown=ob.DROP
     ).release()
     assert (release.categories, release.counts) == (("a", "b"), (10, 10))
-    assert (release.relation, release.d_in) == ("add/remove", 1)
+    assert (release.guarantee.relation, release.d_in) == ("add/remove", 1)
     groups = ob.posterior(
         context(contributions=1).query(),
         "town",

@@ -61,7 +61,7 @@ def test_the_release_does_what_was_said(path, unit, loss):
     assert (row["column"], row["aggregate"]) == ("vote", "Posterior of 3 categories")
     assert row["mechanism"] == type(released.mechanism).__name__
     assert row["scale"] == released.mechanism.scale
-    assert (row["neighbours"], row["d_in"]) == (released.relation, 2)
+    assert (row["neighbours"], row["d_in"]) == (released.guarantee.relation, 2)
     assert (row["epsilon"], row["delta"], row["rho"]) == (
         released.epsilon,
         released.delta,

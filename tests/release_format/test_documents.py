@@ -13,7 +13,6 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.release_format.combination import Combination, check_given_once
-from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes.release_format.merging import merged_places, neighbours
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease
@@ -154,19 +153,6 @@ def test_labels_may_be_any_of_the_table_s_and_a_draw_any_integer_of_the_machine(
     assert ob.Release.from_json(edited(MERGED, "drawn", [2**63 - 1, 0, 1])).drawn[0] == 2**63 - 1
 
 
-def test_a_learned_prior_needs_noise_on_the_counts() -> None:
-    exponential = ob.Release(
-        (3, 1, 2),
-        ("a", "b", "c"),
-        (1.0,) * 3,
-        ob.mechanisms.HellingerExponential(1.0),
-        guarantee(6),
-    )
-    assert ob.Release.from_json(exponential.to_json()) == exponential
-    with pytest.raises(ValueError, match="prior"):
-        ob.Release.from_json(edited(exponential, "learned_prior", True))
-
-
 # --- groups
 
 LOSS = ob.PrivacyLoss(epsilon=0.25, rho=0.03125, range=0.5)
@@ -190,8 +176,6 @@ PUBLIC = replace(
 @pytest.mark.parametrize(
     ("release", "path", "value", "message"),
     [
-        (PUBLIC, "drawn", [3, 1, 0, 4, -2, 11, 3], "must be at least 0"),
-        (PUBLIC, "drawn", [3, 1, 0, 4, 2, 13, -3], "must be at least 0"),
         (GROUPS, "groups", ["n", ["m", 1], "s"], "or all lists of one"),
         (GROUPS, "groups", [["n", 1], ["m"], ["s", 2]], "or all lists of one"),
         (GROUPS, "groups", ["n", "m", "m"], "all different"),
@@ -339,7 +323,7 @@ def test_every_label_is_merged_into_its_own_part() -> None:
         ({"z": ["b"], "y": ["a", "a", "c"]}, r"merge\['y'\]: 'a' is in 'y' already"),
         ({"z": ["b"], "y": ["a"]}, "leaves out 'c'"),
         ({"z": ["b"], "y": ["c"]}, "leaves out 'a'"),
-        ({"z": ["b", "a", "c"], "y": []}, r"merge\['y'\]=\[\]: must name at least one"),
+        ({"z": ["b", "a", "c"], "y": []}, r"merge\['y'\]=\[\]: .*at least one"),
     ],
 )
 def test_merges_that_do_not_have_every_label_once(merge: Any, message: str) -> None:
@@ -360,14 +344,6 @@ def test_neighbours_hold_every_label_in_order(width: int) -> None:
 
 
 # --- texts
-
-
-@pytest.mark.parametrize("as_bytes", [False, True])
-def test_a_name_that_is_there_twice_is_refused_in_text_and_in_bytes(as_bytes: bool) -> None:
-    text = '{"format":"opendp-bayes release","version":2,"loss":{"delta":0,"delta":1}}'
-    given = text.encode() if as_bytes else text
-    with pytest.raises(ValueError, match="'delta' is there twice"):
-        check_kind(given, "opendp-bayes release", 2)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.release_format.kind_of_text import check_kind
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
 from tests.helpers.releases import guarantee
@@ -36,7 +35,7 @@ def test_a_document_of_another_kind_names_its_reader(reader, name):
     [
         ("votes/r.json", ValueError, r"text='votes/r\.json': .*not JSON; .* Path\('votes"),
         (r"C:\my data\p.html", ValueError, "is a path, not JSON"),
-        (Path("r.json"), TypeError, r"text=\w+Path\('r.json'\): .*what the file"),
+        (Path("r.json"), TypeError, r"what the file holds, .*read_bytes\(\).*, not \w+Path"),
         (1, TypeError, "text: must be str or bytes"),
         ("\n<!doctype html>", ValueError, "text: is a page in HTML"),
         (b"<html>", ValueError, r"in \.json, which `opendp-bayes show`"),
@@ -63,7 +62,6 @@ def test_what_is_no_document_says_what_it_is(reader, text, error, message):
 )
 def test_any_other_text_is_left_to_its_reader_and_not_repeated(text):
     """Its version, too, is that of another format."""
-    assert check_kind(text, "opendp-bayes release", 2) is None
     with pytest.raises(ValueError, match="text: is not a release") as raised:
         ob.Release.from_json(text)
     assert "Lovelace" not in str(raised.value)

@@ -26,8 +26,8 @@ def test_labels_that_python_calls_equal_are_told_apart() -> None:
     [
         ("ab", TypeError, r"merge='ab': .*mapping from each"),
         ({"x": "ab", "y": ["c"]}, TypeError, "mapping from each new label"),
-        ({None: ["a"], "y": ["b", "c"]}, TypeError, "label None must be a"),
-        ({"x": [], "y": ["a", "b", "c"]}, ValueError, r"merge\['x'\]=\[\]: must name"),
+        ({None: ["a"], "y": ["b", "c"]}, ValueError, r"merge\[None\]=.* label that is a str"),
+        ({"x": [], "y": ["a", "b", "c"]}, ValueError, r"merge\['x'\]=\[\]: .*at least one"),
         ({"x": ["a", "d"], "y": ["b", "c"]}, ValueError, "'d' is not a category"),
         ({"x": ["a", {}], "y": ["b", "c"]}, ValueError, "{} is not a category"),
         ({"x": ["a", "b"], "y": ["b", "c"]}, ValueError, "'b' is in 'x' already"),
@@ -43,5 +43,5 @@ def test_neighbours_keep_the_order_and_the_rest() -> None:
     found = neighbours([18, 19, 20, 21, 22], 2)
     assert list(found.items()) == [("18 to 19", [18, 19]), ("20 to 21", [20, 21]), ("22", [22])]
     assert neighbours(["a", "b"], 5) == {"a to b": ["a", "b"]}
-    with pytest.raises(ValueError, match="named '1 to 2 to 3'"):
+    with pytest.raises(ValueError, match=r"would have one name, among .*'1 to 2 to 3'"):
         neighbours(["1 to 2", "3", "1", "2 to 3"], 2)

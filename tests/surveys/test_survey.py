@@ -53,7 +53,7 @@ def test_the_total_is_rounded_up():
     loss = SURVEY.loss
     assert loss.epsilon == pytest.approx(0.4, rel=1e-15)
     assert (loss.rho, loss.range) == (pytest.approx(0.015), pytest.approx(0.6))
-    unbounded = VOTE.with_guarantee(replace(PROMISE, loss=replace(LOSS, epsilon=math.inf)))
+    unbounded = replace(VOTE, guarantee=replace(PROMISE, loss=replace(LOSS, epsilon=math.inf)))
     assert ob.Survey(("a", "b"), (VOTE, unbounded)).loss.epsilon == math.inf
 
 
@@ -125,14 +125,6 @@ def changed(**changes):
         ('{"a":' * 1_000_000 + "1" + "}" * 1_000_000, r"text: .*lists too deep"),
         (VOTE.to_json(), r"is a release; .*Release\.from_json"),
         (changed(extra=1), r"text: is not a survey .*extra"),
-        (
-            SURVEY.to_json().replace('"groups":{', '"vote":{', 1),
-            "text: 'vote' is there twice",
-        ),
-        (
-            SURVEY.to_json().replace('"prior":', '"drawn":[1,2],"prior":', 1),
-            "text: 'drawn' is there twice",
-        ),
         (changed(format="other"), r"enum value 'other' - at `\$\.format`"),
         (changed(version=2), r"version=2: .*version 1, and a newer"),
         (changed(version=0), r"enum value 0 - at `\$\.version`"),
@@ -154,7 +146,7 @@ def test_refusals():
         ob.Survey(("a", "a"), (VOTE, TABLE))
     with pytest.raises(ValueError, match="as many as releases, 1"):
         ob.Survey(("a", "b"), (VOTE,))
-    other = VOTE.with_guarantee(replace(PROMISE, measure="ZeroConcentratedDivergence"))
+    other = replace(VOTE, guarantee=replace(PROMISE, measure="ZeroConcentratedDivergence"))
     with pytest.raises(ValueError, match="be of one privacy measure"):
         ob.Survey(("a", "b"), (VOTE, other))
 
@@ -162,7 +154,7 @@ def test_refusals():
 def test_every_part_of_the_total_is_a_sum():
     """Of losses that differ in all of their parts, the last being the largest."""
     losses = [ob.PrivacyLoss(0.1 * i, 0.005 * i**2, 0.3 * i, 1e-7 * i, "exact") for i in (1, 2, 4)]
-    releases = [VOTE.with_guarantee(replace(PROMISE, loss=loss)) for loss in losses]
+    releases = [replace(VOTE, guarantee=replace(PROMISE, loss=loss)) for loss in losses]
     total = ob.Survey(("a", "b", "c"), tuple(releases)).loss
     for name in ("epsilon", "rho", "range", "delta"):
         exact = sum(Fraction(getattr(loss, name)) for loss in losses)

@@ -23,7 +23,7 @@ def test_a_sum_that_floats_round_down_is_rounded_up(part: str, order: int) -> No
     loss = ob.PrivacyLoss(epsilon=0.5, rho=0.5, range=0.5, delta=0.5)
     losses = [loss, replace(loss, **{part: 2.0**-60})][::order]
     assert 0.5 + 2.0**-60 == 0.5
-    releases = tuple(VOTE.with_guarantee(replace(PROMISE, loss=one)) for one in losses)
+    releases = tuple(replace(VOTE, guarantee=replace(PROMISE, loss=one)) for one in losses)
     total = ob.Survey(("one", "other"), releases).loss
     for name in PARTS:
         exact = sum(Fraction(getattr(one, name)) for one in losses)

@@ -150,7 +150,7 @@ def loses_more(case: Case, question: Question, query, released, random, stated):
 def promising_less(released, part: float):
     loss = released.guarantee.loss
     smaller = replace(loss, epsilon=loss.epsilon * part, rho=loss.rho * part)
-    return released.with_guarantee(replace(released.guarantee, loss=smaller))
+    return replace(released, guarantee=replace(released.guarantee, loss=smaller))
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -154,7 +154,7 @@ def test_a_release_carries_its_model_and_its_loss(name):
         size,
     )
     assert released.loss == ob.exact_loss(mechanism, size=size, prior=PRIOR)
-    assert (released.d_in, released.measure) == (1, "MaxDivergence")
+    assert (released.d_in, released.guarantee.measure) == (1, "MaxDivergence")
     assert len(released.counts) == 3
     assert all(type(count) is int and count >= 0 for count in released.counts)
     if isinstance(

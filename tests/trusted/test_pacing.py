@@ -50,7 +50,7 @@ def release(mechanism: Any) -> Any:
     measurement = ob.m.make_mechanism(
         SPACE.domain, SPACE.metric, measure, mechanism, accounting="proven"
     )
-    return measurement(SPACE.concentration(np.array([1, 2, 3])))
+    return measurement(SPACE.prior_array + np.array([1, 2, 3]))
 
 
 @pytest.mark.parametrize("mechanism", EXPONENTIAL, ids=repr)

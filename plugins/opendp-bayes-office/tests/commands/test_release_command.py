@@ -64,7 +64,7 @@ def test_every_format_gives_the_same_counts(files: Path, extension: str) -> None
     )
     assert release.categories == ("a", "b", "c", "other")
     assert release.counts == (30, 20, 10, 6)
-    assert release.relation == "add/remove"
+    assert release.guarantee.relation == "add/remove"
     assert release.d_in == 1
 
 
@@ -178,7 +178,11 @@ def test_the_budget_is_kept_in_the_measure_and_unit_asked_for(
     files: Path, options: str, measure: str, relation: str, d_in: int
 ) -> None:
     release = released(files / "votes.parquet", "--column", "enum", *options.split())
-    assert (release.measure, release.relation, release.d_in) == (measure, relation, d_in)
+    assert (release.guarantee.measure, release.guarantee.relation, release.d_in) == (
+        measure,
+        relation,
+        d_in,
+    )
     loss, budget = (release.rho, 0.1) if "rho" in options else (release.epsilon, 1.0)
     assert 0.999 * budget < loss <= budget
 

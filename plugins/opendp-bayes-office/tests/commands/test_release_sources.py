@@ -110,7 +110,7 @@ def test_rows_of_an_identifier_are_limited(votes: Path) -> None:
     limit = ("--identifier", "person", "--rows-per-identifier")
     release = ob.Release.from_json(run("release", votes, *COLUMN, *limit, 3, *EXACT))
     assert 4 <= sum(release.counts) <= 12
-    assert (release.relation, release.d_in) == ("add/remove", 3)
+    assert (release.guarantee.relation, release.d_in) == ("add/remove", 3)
     assert release.guarantee.truncated
     release = ob.Release.from_json(
         run("release", votes, *COLUMN, *limit, 2, "--contributions", 2, *EXACT)
