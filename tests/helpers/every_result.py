@@ -201,6 +201,7 @@ def plausible(result: Any, method: str, parameter: str, folder: Callable[[], Any
     usual: dict[str, Callable[[], Any]] = {
         "kind": lambda: "predictive",
         "label": lambda: labels[0],
+        "category": lambda: labels[0],
         "first": lambda: labels[0],
         "second": lambda: labels[-1],
         "categories": lambda: labels[:2],
