@@ -2,8 +2,8 @@
 
 OpenDP's core calls Python, and a `KeyboardInterrupt` in the code between the two ends the
 interpreter. Nothing can be caught there, so it must not be raised there: in `deferred_interrupts`
-Ctrl-C waits until the core has returned. A scan of polars stops at once all the same: polars has a
-handler of its own, and what it raises in a callback becomes a failure of that.
+Ctrl-C waits until the core has returned. A callback that counts stops at once all the same: what is
+raised in one becomes its failure.
 """
 
 import ctypes
@@ -25,9 +25,13 @@ class _Deferral:
     def __init__(self, outer: _Handler) -> None:
         self.outer = outer
         self.is_due = False
+        self.may_raise = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.is_due = True
+        if self.may_raise:
+            self.may_raise = False
+            raise KeyboardInterrupt
 
     def deliver(self) -> None:
         """Call the handler before it, if Ctrl-C came."""
@@ -62,6 +66,25 @@ def deferred_interrupts() -> Iterator[None]:
                 deferral.deliver()
             except KeyboardInterrupt as interrupt:
                 raise interrupt from None  # what it made fail is of no interest
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the block, by a `KeyboardInterrupt` at once if it is held back already. The
+    block lies in a callback that catches it. One that only takes note of Ctrl-C, in a handler of
+    the caller's own, is not stopped.
+    """
+    handler = _handler()
+    if not isinstance(handler, _Deferral) or handler.outer is not signal.default_int_handler:
+        yield
+        return
+    handler.may_raise = True
+    try:
+        if handler.is_due:
+            raise KeyboardInterrupt
+        yield
+    finally:
+        handler.may_raise = False
 
 
 def deliver_interrupt() -> None:

@@ -4,6 +4,7 @@ delivered.
 
 # ruff: noqa: PT012 - what a block under pytest.raises does until it is left is what is tested
 
+import contextlib
 import ctypes
 import faulthandler
 import json
@@ -26,6 +27,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.queries import bound_query, posterior_query
 from opendp_bayes.surveys import survey_query
+from opendp_bayes.trusted import boundary
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
 from tests import helpers
@@ -209,11 +211,11 @@ def test_the_handler_of_polars_stays() -> None:
 # --- releases
 
 
-def context(releases: int = 2) -> Any:
+def context(releases: int = 2, delta: float = 0.0) -> Any:
     return dp.Context.compositor(
         data=VOTES,
         privacy_unit=dp.unit_of(contributions=1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=delta or None),
         split_evenly_over=releases,
     )
 
@@ -237,6 +239,45 @@ def test_an_interrupt_while_counting_stops_the_release_and_is_paid_for(
     assert type(caught.value) is KeyboardInterrupt
     assert whole.current_privacy_loss() == [0.5]
     assert query.release().k == 2, "the budget of the next is there"
+
+
+@pytest.mark.parametrize("taken", ["default", "own"])
+@pytest.mark.parametrize("when", ["before", "while"])
+@pytest.mark.parametrize("asked", ["categories", "discover"])
+def test_counting_stops_at_once_where_the_handler_raises(
+    taken: str, when: str, asked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an engine, whose own handler asks Python's; one that only takes note of Ctrl-C has its
+    release.
+    """
+    delta = 1e-6 * (asked == "discover")
+    whole, over, noted = context(delta=delta), [], []
+    query: Any = ob.posterior(whole.query(), "vote", nulls="a")
+    if asked == "discover":
+        query = ob.discover(whole.query(), "vote", nulls="a")
+    collect = pl.LazyFrame.collect
+
+    def counted(*args: Any, **options: Any) -> Any:
+        if when == "while":
+            strike()
+        over.append(1)
+        return collect(*args, **options)
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", counted)
+    if when == "before":
+        monkeypatch.setattr(boundary, "silenced", lambda: contextlib.nullcontext(strike()))
+    if taken == "default":
+        with pytest.raises(KeyboardInterrupt):
+            query.release()
+    else:
+        signal.signal(signal.SIGINT, lambda *_: noted.append(1))
+        try:
+            query.release()
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert (bool(over), bool(noted)) == (taken == "own",) * 2
+    assert len(whole.current_privacy_loss()) == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 SCANNING = """
@@ -407,10 +448,15 @@ context = dp.Context.compositor(
     split_evenly_over=1,
 )
 query = ob.posterior(context.query(), "vote", nulls="a")
-invoke = opendp._convert.c_to_py
+invoke, counted, collect = opendp._convert.c_to_py, [], pl.LazyFrame.collect
+def collected(*args, **options):
+    counted.append(True)
+    return collect(*args, **options)
+pl.LazyFrame.collect = collected
 def interrupted(*args):
     if sys._getframe(1).f_code.co_name == "_invoke_py_callback":
-        signal.raise_signal(signal.SIGINT)
+        if sys.argv[2] == "all" or counted:
+            signal.raise_signal(signal.SIGINT)
     return invoke(*args)
 opendp._convert.c_to_py = interrupted
 try:
@@ -420,18 +466,36 @@ except KeyboardInterrupt as error:
 """
 
 
-@pytest.mark.parametrize("protected", [True, False])
-def test_an_interrupt_between_opendp_and_a_callback(protected: bool) -> None:
-    """The control shows that without the protection it does end the interpreter."""
+@pytest.mark.parametrize(
+    ("protected", "when", "raised"),
+    [
+        (True, "all", "KeyboardInterrupt"),
+        (True, "counted", "ReleaseInterrupted"),
+        (False, "all", ""),
+        (False, "counted", ""),
+    ],
+)
+def test_an_interrupt_between_opendp_and_a_callback(
+    protected: bool, when: str, raised: str
+) -> None:
+    """Before all callbacks, of which the one that counts does not begin, and after it. The control
+    shows that without the protection it does end the interpreter.
+    """
     result = subprocess.run(
-        [sys.executable, "-c", IN_THE_GLUE, "protected" if protected else "unprotected"],
+        [
+            sys.executable,
+            "-c",
+            IN_THE_GLUE,
+            "protected" if protected else "unprotected",
+            when,
+        ],
         capture_output=True,
         text=True,
         timeout=600,
     )
     if protected:
         assert result.returncode == 0, result.stderr
-        assert result.stdout == "ReleaseInterrupted 1\n"
+        assert result.stdout == f"{raised} 1\n"
     else:
         assert result.returncode < 0, "ended by a signal, SIGABRT or SIGSEGV"
 

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -135,12 +136,14 @@ def test_a_query_that_is_cancelled(endless: Any, capfd: pytest.CaptureFixture[st
 
 def test_control_c(endless: Any) -> None:
     of = two_shares(endless[1])
-    asked = ask(of)
+    asked, began = ask(of), time.process_time()
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         asked.release()
+    took = time.process_time()
     timer.join()
+    assert took - began < 60, "it was not over"
     assert len(of.d_mids) == 1
 
 
