@@ -95,9 +95,9 @@ class Cell:
 #: Settings with categories that hardly anyone is in, or with too many data sets to list, and the
 #: prior that their probabilities are drawn from.
 RARE = {
-    Cell("K-norm", 4, 2000, 0.1): (0.02, 0.02, 1.0, 1.0),
-    Cell("K-norm", 4, 1_000_000, 1 / 3000): (0.02, 0.02, 0.3, 1.0),
-    Cell("K-norm", 10, 2000, 0.1): (0.02,) * 7 + (1.0,) * 3,
+    Cell("K-norm", 4, 2000, 0.5): (0.02, 0.02, 1.0, 1.0),
+    Cell("K-norm", 4, 1_000_000, 1 / 3000): (0.3, 0.3, 0.3, 1.0),
+    Cell("K-norm", 10, 2000, 0.5): (0.02,) * 7 + (1.0,) * 3,
     Cell("EHDS, γ = 1", 3, 2000, 1.0): (1.0, 1.0, 1.0),
     Cell("EHDS, γ = 1", 3, 2000, 0.5): (0.1, 1.0, 1.0),
 }

@@ -9,7 +9,11 @@ from scipy import stats
 
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.likelihood.envelope import check_envelope
+from opendp_bayes.inference.likelihood.envelope import (
+    NARROW_NOISE,
+    SMALLEST_UNDER_NOISE,
+    check_envelope,
+)
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from tests.helpers.dense_counts import Dense
 from tests.helpers.evidence import log_evidence
@@ -55,6 +59,8 @@ def _any_setting(rng, most_categories, most_records):
     if rng.random() < 0.1:
         scale = float(rng.choice(SCALES))
     prior_kind, prior = _prior(rng, k)
+    if scale > NARROW_NOISE:
+        prior = np.maximum(prior, SMALLEST_UNDER_NOISE)
     draw = str(rng.choice(["model", "model", "model", "corner", "outlier", "anywhere"]))
     counts, rows = _counts(rng, size, prior, draw), np.arange(k)
     if k > MOST_DIFFERENT and rng.random() < 0.8:
@@ -65,7 +71,8 @@ def _any_setting(rng, most_categories, most_records):
     looks = [_look(rng, counts, scale, private, draw == "outlier")]
     if rng.random() < 0.15:
         number = int(rng.integers(1, 3))
-        scales = np.clip(scale * log_uniform(rng, 0.1, 10, number), *SCALES)
+        widest = SCALES[1] if prior.min() >= SMALLEST_UNDER_NOISE else NARROW_NOISE
+        scales = np.clip(scale * log_uniform(rng, 0.1, 10, number), SCALES[0], widest)
         looks += [_look(rng, counts, float(s), private, False) for s in scales]
     about = {
         "k": k,

@@ -124,6 +124,7 @@ PUBLIC: dict[str, list[tuple[int, float, dict[str, Any], int | None]]] = {
     "likelihood/envelope:check_envelope": [
         (2, 1.0, {"prior": 1e-5}, None),
         (2, 1.0, {"prior": 1e7}, 100),
+        (2, 0.05, {"prior": 0.29}, None),
     ],
     "likelihood/envelope:check_bounds": [
         (12_000, 1.0, {}, None),

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from opendp_bayes.inference.laws.beta_mixture import (
-    BetaMixtures,
-    beta_squares,
-    matters,
-    varied,
-)
+from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
 
 
 def single(a, b):
@@ -159,12 +154,11 @@ def test_shortest_intervals_are_never_reversed():
         assert lower <= upper
 
 
-def test_squares_add_up_to_the_variances_of_the_mixtures():
+def test_variances_are_those_within_the_components_and_of_their_means():
     rng = np.random.default_rng(0)
     a, b = 10.0 ** rng.uniform(-3, 5, (2, 12))
-    owner = np.repeat(np.arange(3), 4)
     weights = rng.dirichlet(np.ones(4), 3).ravel()
-    found = np.bincount(owner, weights * beta_squares(a, b, weights, owner))
+    found = BetaMixtures(a, b, weights, np.arange(0, 13, 4)).variance()
     right = []
     for part in np.split(np.arange(12), 3):
         mean = weights[part] @ (a[part] / (a[part] + b[part]))
@@ -173,23 +167,11 @@ def test_squares_add_up_to_the_variances_of_the_mixtures():
     assert found == pytest.approx(right, rel=1e-12)
 
 
-def test_a_part_is_compared_with_those_of_its_owner():
-    owner, weights = np.array([0, 0, 1, 1]), np.array([1.0, 1e-9, 1e-9, 1e-9])
-    assert matters(weights, np.ones(4), owner, 1e-6).tolist() == [True, False, True, True]
-    assert matters(weights, np.array([1.0, 1e9, 1.0, 1.0]), owner, 1e-6).all()
-
-
-def test_a_mixture_keeps_the_variance_of_a_component_of_no_weight():
-    a, b = np.array([1e-6, 5.0]), np.array([1e9, 5.0])
-    weights = np.array([1.0, 1e-20])
-    groups, owner = np.arange(2), np.zeros(2, dtype=int)
-    found = BetaMixtures.grouped(a, b, weights, groups, owner)
-    assert found.variance() == pytest.approx(
-        BetaMixtures(a, b, weights, np.array([0, 2])).variance()
-    )
-    assert found.variance() == pytest.approx(weights[1] * 0.25, rel=0.2)
-    light = BetaMixtures.grouped(a, b, np.array([1.0, 1e-60]), groups, owner)
-    assert light.a.size == 1
+def test_a_component_of_next_to_no_weight_is_left_out():
+    a, b, groups = np.array([1.0, 5.0, 7.0]), np.array([2.0, 5.0, 3.0]), np.arange(3)
+    found = BetaMixtures.grouped(a, b, np.array([0.5, 1e-18, 0.5]), groups)
+    assert found.a.tolist() == [1.0, 7.0]
+    assert found.weights.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

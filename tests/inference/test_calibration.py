@@ -19,7 +19,7 @@ QUICK = [
     (Cell("EHDS, γ = 1", 2, 50, 1.0), (0.5, 2.0), 200),
     (Cell("EHD", 3, 10, 1.0), None, 400),
     (Cell("permute-and-flip", 2, 50, 1.0), (2.0, 1.0), 200),
-    (Cell("K-norm", 4, 2000, 0.1), calibration.RARE[Cell("K-norm", 4, 2000, 0.1)], 150),
+    (Cell("K-norm", 4, 2000, 0.5), calibration.RARE[Cell("K-norm", 4, 2000, 0.5)], 150),
 ]
 #: A posterior takes longer. It is that of brute force in `test_counts_given_noise.py`.
 PRIVATE = (Cell("discrete Laplace, n private", 2, 50, 1.0), None)

@@ -16,7 +16,7 @@ from tests.helpers.noised_counts import Look, NotServedError, Setting
 from tests.helpers.reference import Exact
 from tests.helpers.sweeps import some_of
 
-ERROR = 1e-3
+ERROR, STATED = 1e-3, 1e-2
 LAPLACE = Look("laplace", 1.5, [3, 0, -2])
 GAUSSIAN = Look("gaussian", 2.5, [2, 1, 1], [True, False, True])
 FLOORED = Look("floored", 0.8, [1, 0, 2])
@@ -133,12 +133,12 @@ def _stds(right):
 
 
 def failures(block, seeds, most_categories=10_000):
-    """Settings with errors above the threshold, and the number that a reference serves."""
+    """Settings with errors above what is stated, and the number that a reference serves."""
     found, served = [], 0
     for seed in seeds:
         setting, worst = compared(block, seed, most_categories)
         served += worst is not None
-        bad = {name: value for name, value in (worst or {}).items() if not value <= ERROR}
+        bad = {name: value for name, value in (worst or {}).items() if not value <= STATED}
         if bad:
             found.append((block, seed, bad, setting.about))
     return found, served
@@ -157,7 +157,7 @@ def test_some_random_settings(block):
 def test_all_records_but_a_few_in_one_category(block, seed):
     """Its law is a few counts wide where its own noise is hundreds wide or more."""
     _, worst = compared(block, seed)
-    assert max(value for name, value in worst.items() if name != "evidence") < ERROR / 2
+    assert max(value for name, value in worst.items() if name != "evidence") < STATED / 2
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def test_the_mean_of_the_sum_is_put_at_a_public_size(scale, size):
     categories = known([30, 200, -5], scale)
     times = np.array([1, 1, 2])
     total = public(size, 4.0)
-    tilted = balanced(categories, times, total)
+    tilted = balanced(categories, times, total.most_counts, total.pull)
     deviation = max(np.sqrt(times @ tilted.variance), 1e-3)
     assert abs(times @ tilted.mean - size) <= 0.3 * deviation
 
@@ -33,7 +33,7 @@ def test_a_private_size_is_pulled_to_its_prior():
         (stats.randint(700, 800), 600, 800),
     ]:
         total = private(categories, prior)
-        tilted = balanced(categories, times, total)
+        tilted = balanced(categories, times, total.most_counts, total.pull)
         assert low < tilted.mean.sum() < high
 
 

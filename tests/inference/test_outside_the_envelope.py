@@ -19,6 +19,13 @@ from tests.helpers.releases import guarantee
 
 OUTSIDE = {
     "a small entry": ((1.0, 9.9e-5), 4.0, 10, (4, 6), r"prior: has the entry 9.9e-05.*from 0.0001"),
+    "a small entry under noise": (
+        (1.0, 0.29),
+        10.1,
+        10,
+        (4, 6),
+        r'prior: has the entry 0.29.*scale 10.1 .*from 0.3 to 1e\+06.*prior="learned"',
+    ),
     "a large entry": ((1.1e6, 1.0), 4.0, 10, (4, 6), r"prior: has the entry 1.1e\+06.*to 1e\+06"),
     "a scale": ((1.0, 1.0), 1.1e6, 10, (4, 6), r"scale: is 1.1e\+06 records.*up to 1e\+06"),
     "a public number": (
@@ -70,7 +77,8 @@ IMPOSSIBLE = {
 }
 #: Farther than 700 times its scale from 0, noise has less than `exp(-700)` of its largest mass.
 INSIDE = {
-    "priors": ((1e-4, 1e6), 4.0, 10, (4, 6)),
+    "priors": ((1e-4, 1e6), 10.0, 10, (4, 6)),
+    "a small entry under noise": ((0.3, 1.0), 10.1, 10, (4, 6)),
     "a scale": ((1.0, 1.0), 1e6, 10, (4, 6)),
     "a public number": ((1.0, 2.0), 4.0, 10**9, (4, 10**9)),
     "a private number": ((1.0, 2.0), 4.0, None, (4, 10**9 - 4)),

@@ -13,7 +13,7 @@ CASES = [
     (DiscreteLaplace(3.0), [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5]),
     (DiscreteGaussian(2.0), [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5]),
     (DiscreteLaplace(60.0), [500, 900, 300, 0], [1.0, 2.0, 5.0, 0.5]),
-    (DiscreteLaplace(200.0), [0, 0, 0, 3000], [0.01, 0.01, 0.05, 1.0]),
+    (DiscreteLaplace(200.0), [0, 0, 0, 3000], [0.3, 0.3, 0.5, 1.0]),
 ]
 #: How often each count is there.
 TIMES = [np.array([1, 1, 1, 1]), np.array([2, 1, 3, 1])]

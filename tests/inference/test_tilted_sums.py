@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from opendp_bayes.inference.convolution.completions import Completions, ListedBeside, SmoothBeside
+from opendp_bayes.inference.convolution.completions import Completions, PrivateBeside
 from opendp_bayes.inference.convolution.number_of_records import private
-from opendp_bayes.inference.convolution.tilt_search import NO_FADE, Fade, balanced
+from opendp_bayes.inference.convolution.tilt_search import balanced
 from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins
-from tests.helpers.given_noise import categories_of
+from tests.helpers.given_noise import categories_of, given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
 LAST = 700
@@ -18,9 +18,9 @@ PRIOR = np.array([1.0, 0.1, 5.0, 0.5])
 def part(law, drawn, prior=PRIOR):
     categories = categories_of(drawn, prior, law)
     total = private(categories, None)
-    tilted = balanced(categories, np.ones(4), total)
+    tilted = balanced(categories, np.ones(4), total.most_counts, total.pull)
     origin = np.zeros(4, dtype=np.int64)
-    return TiltedSums(tilted, np.ones(4, dtype=int), total, origin, NO_FADE)
+    return TiltedSums(tilted, np.ones(4, dtype=int), total, origin, (0, np.inf))
 
 
 def rest_of(made, row):
@@ -32,16 +32,12 @@ def rest_of(made, row):
     return law
 
 
-@pytest.mark.parametrize("kind", [ListedBeside, SmoothBeside])
 @pytest.mark.parametrize("law", [DiscreteLaplace(9.0), DiscreteGaussian(20.0)])
-def test_what_completes_counts(kind, law):
+def test_what_completes_counts(law):
     made = part(law, [60, 20, 90, 40])
     bins = Bins(PRIOR.sum() - PRIOR, np.full(4, 0.2), np.full(4, 0.2))
     laws = made.sums.of(None, alone=True)
-    if kind is SmoothBeside:
-        found = SmoothBeside(made, laws, made.sums.each.outline, bins)
-    else:
-        found = ListedBeside(laws, *made.listed, bins)
+    found = PrivateBeside(made, laws, made.sums.each.outline, bins)
     counts = np.arange(150.0)
     for row in range(4):
         law_of_rest = rest_of(made, row)
@@ -59,11 +55,13 @@ def test_what_completes_counts(kind, law):
         assert mean != pytest.approx(wanted + 1, rel=1e-3)
 
 
-def test_fades_of_neighbours_add_up_to_one():
-    sizes = np.linspace(0, 100, 1001)
-    below, above = Fade(-np.inf, -np.inf, 40, 60), Fade(40, 60, np.inf, np.inf)
-    assert below(sizes) + above(sizes) == pytest.approx(np.ones(1001), abs=1e-15)
-    assert below(np.array([40.0, 60.0])).tolist() == [1.0, 0.0]
+def test_each_number_of_records_has_one_tilt():
+    """Between the outermost that weigh anything."""
+    found = given_noise([60, 20, 90, 40], [1.0, 0.3, 5.0, 0.5], DiscreteGaussian(300.0))._tilts
+    ends = np.array([each for _, each in found])
+    assert len(found) > 2
+    assert np.all(ends[1:, 0] == ends[:-1, 1] + 1)
+    assert np.all(ends[:, 0] <= ends[:, 1])
 
 
 def test_bins_with_high_numbers_take_no_memory():

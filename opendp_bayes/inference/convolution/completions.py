@@ -1,8 +1,8 @@
-"""Records in all other categories that complete a count to a number of records: sums over both, of
-listed numbers, or as correlations on lattices in bins of the records.
+"""Records in all other categories that complete a count to a number of records: of a private one,
+correlations on lattices in bins of the records.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -14,18 +14,10 @@ from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
 from opendp_bayes.inference.laws.mixtures_of_counts import Bins, in_bins
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Numbers of records are listed where their range is below so many steps of a lattice; or below
-#: the second, where the others have next to no records with more than this probability: between
-#: listed numbers that peak would be missed.
-_FEW_STEPS, _FEWEST_STEPS, _PEAK = 8.0, 3.0, 0.04
 #: Points at which laws are read at once.
 _BLOCK = 1 << 21
 #: Relative weight of what is left out.
 _NEGLIGIBLE = 1e-13
-#: So many points of a lattice from 0 on are too few to tell small counts apart.
-_CLOSE_STEPS = 16
-#: How much the logarithm of a weight may bend in a step.
-_BEND = 0.15
 _FIELDS = ("point", "weight", "mean", "variance")
 
 
@@ -57,90 +49,48 @@ class Completions:
         return Completions(used // number, weight, mean, variance + within)
 
 
-class ListedBeside:
-    """The weight `sum_j weight_j rest(n_j - x)` of what completes a count x to listed numbers of
-    records `n_j`; `rest` is the law of the sum of all others, a row of `laws` for each node.
+class PublicBeside:
+    """The weight of what completes a count to a public number of records: `laws` is that of the sum
+    of all others, a row for each.
     """
 
-    #: The least that a deviation within these weights can be, for each row; one number of records
-    #: alone does not blur what is narrow.
-    narrow: Floats | float = np.inf
-
-    def __init__(self, laws: SumLaws, sizes: Floats, log_weights: Floats, bins: Bins) -> None:
-        self._bins, self.log_scale = bins, float(log_weights.max())
-        self._laws, self._sizes = laws, sizes
-        if sizes.size == 1:
-            self.narrow = laws.narrow
-        self._weights = np.exp(log_weights - self.log_scale)
+    def __init__(self, tilted: TiltedSums, laws: SumLaws) -> None:
+        sizes, log_weights = tilted.listed
+        self._laws, self._size, self.log_scale = laws, float(sizes[0]), float(log_weights[0])
+        #: The least that a deviation within these weights can be, for each row.
+        self.narrow: Floats | float = laws.narrow
 
     def seeds(self, outline: Outline) -> Floats:
         """Counts between which there is no narrow peak, for each row; shape `(rows, m)`."""
-        own = self._laws.seeds()
-        some = np.unique(np.quantile(self._sizes, [0, 0.25, 0.5, 0.75, 1]).round())
-        return np.concatenate([size - own for size in some], axis=1)
-
-    def _pairs(self, row: Integers, counts: Floats) -> tuple[Floats, Floats]:
-        """Records left to the others, and their weights, shapes `(counts, sizes)`."""
-        left = self._sizes - counts[:, None]
-        rows = np.broadcast_to(row[:, None], left.shape)
-        density = self._laws.density(rows.ravel(), left.ravel()).reshape(left.shape)
-        return left, self._weights * density
+        return self._size - self._laws.seeds()
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
         """The weight of what completes each count, elementwise, over `exp(log_scale)`."""
-        found = np.empty(counts.shape)
-        for part in self._blocks(counts.size):
-            found[part] = self._pairs(row[part], counts[part])[1].sum(axis=1)
-        return found
-
-    def completions(self, row: Integers, counts: Floats) -> Completions:
-        """Records in the other categories beside each count, in parts of similar ones."""
-        found = []
-        for part in self._blocks(counts.size):
-            rest, weights = self._pairs(row[part], counts[part])
-            seen = weights > _NEGLIGIBLE * weights.sum(axis=1, keepdims=True)
-            point = np.nonzero(seen)[0]
-            rest, point = rest[seen], point + part.start
-            known = Completions(point, weights[seen], rest, np.zeros(rest.size))
-            found.append(known.binned(self._bins.of(row[point], rest)))
-        return Completions.joined(found)
-
-    def _blocks(self, size: int) -> list[slice]:
-        block = max(1, _BLOCK // self._sizes.size)
-        return [slice(start, start + block) for start in range(0, size, block)]
+        return self._laws.density(row, self._size - counts)
 
 
-class SmoothBeside:
+class PrivateBeside:
     """The weight `sum_r rest(r) weight(x + r)` of what completes a count x, each bin of r apart: on
-    lattices with the steps of the rest, but one by one where these steps are too long to tell small
-    r apart. Answers what `ListedBeside` does.
+    lattices with the steps of the rest. Answers what `PublicBeside` does.
     """
 
-    narrow = np.inf
+    narrow: Floats | float = np.inf
 
-    def __init__(self, tilted: TiltedSums, laws: SumLaws, outline: Outline, bins: Bins) -> None:
-        self._tilted, self.log_scale = tilted, float(tilted.listed[1].max())
-        whole = laws.whole
-        ends = np.where((whole.step > 1) & (whole.origin == 0), _CLOSE_STEPS * whole.step, 0)
-        self._near = _Near.of(laws, ends, bins)
+    def __init__(self, tilted: TiltedSums, laws: SumLaws, outline: Outline, known: Bins) -> None:
+        sizes, log_weights = tilted.listed
+        self.log_scale, whole = float(log_weights.max()), laws.whole
         rest = whole.origin[:, None] + whole.step[:, None] * np.arange(whole.points)
-        far = np.where(rest < ends[:, None], 0.0, np.where(rest == ends[:, None], 0.5, 1.0))
-        far[ends == 0] = 1.0
-        fewest, most = (end(tilted.listed[0]) for end in (np.min, np.max))
-        seen = (whole.masses > _NEGLIGIBLE) & (rest <= most - outline.low[:, None])
+        seen = (whole.masses > _NEGLIGIBLE) & (rest <= sizes.max() - outline.low[:, None])
         last = int(np.flatnonzero(np.any(seen, axis=0)).max(initial=0)) + 1
-        rest, masses = rest[:, :last].astype(np.float64), np.where(seen, whole.masses * far, 0.0)
-        high = np.minimum(outline.high, most - np.minimum(whole.origin, ends))
-        low = np.minimum(np.maximum(outline.low, fewest - rest[:, -1]), high)
-        self._set(rest, masses[:, :last], whole, replace(outline, low=low, high=high), bins)
-
-    def _set(
-        self, rest: Floats, masses: Floats, whole: Lattices, outline: Outline, known: Bins
-    ) -> None:
-        """Lattices of the sums over each bin, and of its first and second moments."""
+        rest, masses = (
+            rest[:, :last].astype(np.float64),
+            np.where(seen, whole.masses, 0.0)[:, :last],
+        )
+        high = np.minimum(outline.high, sizes.max() - whole.origin)
+        low = np.minimum(np.maximum(outline.low, sizes.min() - rest[:, -1]), high)
         step, rows = whole.step, np.arange(whole.step.size)
-        origin = np.floor(outline.low / step).astype(np.int64) * step
-        points = int(np.max((outline.high - origin) / step)) + 4
+        origin = np.floor(low / step).astype(np.int64) * step
+        points = int(np.max((high - origin) / step)) + 4
         bins = known.of(rows[:, None], rest)
         bins -= np.where(masses > 0, bins, bins.max()).min(axis=1, keepdims=True)
         number = int(np.where(masses > 0, bins, 0).max()) + 1
@@ -154,7 +104,7 @@ class SmoothBeside:
         needed = points + rest.shape[1] - 1
         begin = origin + whole.origin
         table = {
-            each: self._tilted.lattice(each, int(begin[step == each].min()), int(extent))
+            each: tilted.lattice(each, int(begin[step == each].min()), int(extent))
             for each in np.unique(step).tolist()
             for extent in [np.ptp(begin[step == each]) // each + needed]
         }
@@ -177,62 +127,31 @@ class SmoothBeside:
         return np.concatenate([far, outline.mean[:, None] + around], axis=1)
 
     def weights(self, row: Integers, counts: Floats) -> Floats:
-        far = np.maximum(self._whole.read(row, counts), 0.0)
-        return far + self._close(row, counts).sum(axis=1)
-
-    def _close(self, row: Integers, counts: Floats) -> Floats:
-        """Weights of the bins close to 0, shape `(counts, bins)`."""
-        masses = self._near.masses[row]
-        found, seen = np.zeros(masses.shape), masses > 0
-        sizes = (self._near.sums[row] + counts[:, None])[seen]
-        found[seen] = masses[seen] * np.exp(self._tilted.log_size(sizes) - self.log_scale)
-        return found
+        return np.maximum(self._whole.read(row, counts), 0.0)
 
     def completions(self, row: Integers, counts: Floats) -> Completions:
-        close = self._close(row, counts)
-        far = self._moments.read(row, counts)
-        least = 1e-10 * (close.sum(axis=1) + np.maximum(far[0].sum(axis=0), 0.0))
-        point, near = np.nonzero(close > least[:, None])
-        sums = self._near.sums[row[point], near]
-        one_by_one = Completions(point, close[point, near], sums, np.zeros(sums.size))
-        place, point = np.nonzero(far[0] > least)
-        weight, first, second = far[:, place, point]
+        """Records in the other categories beside each count, in parts of similar ones."""
+        moments = self._moments.read(row, counts)
+        least = 1e-10 * np.maximum(moments[0].sum(axis=0), 0.0)
+        place, point = np.nonzero(moments[0] > least)
+        weight, first, second = moments[:, place, point]
         unit = self._units[row[point], place]
         mean = self._centres[row[point], place] + unit * first / weight
         variance = unit**2 * np.maximum(second / weight - (first / weight) ** 2, 0.0)
-        return Completions.joined([one_by_one, Completions(point, weight, mean, variance)])
+        return Completions(point, weight, mean, variance)
 
 
-Beside = ListedBeside | SmoothBeside
+Beside = PublicBeside | PrivateBeside
 
 
 def beside_of(tilted: TiltedSums, own: Outline, rest: Parts, bins: Bins) -> Beside:
-    """Choose how to sum over the records of the rest, beside categories with an outline, which
-    `bins` tell apart: number by number where these numbers are few, else on lattices.
+    """Sums over the records of the rest, beside categories with an outline, which `bins` tell
+    apart.
     """
     laws = tilted.sums.of(rest, alone=True)
-    if tilted.total.is_point or _is_narrow(tilted, laws.whole):
-        return ListedBeside(laws, *tilted.listed, bins)
-    return SmoothBeside(tilted, laws, own, bins)
-
-
-def _is_narrow(tilted: TiltedSums, whole: Lattices) -> bool:
-    """True if the weights of numbers of records are too narrow or too bent for the steps of sums
-    over the other categories.
-    """
-    step = int(whole.step.max())
-    if step == 1:
-        return False
-    sizes, none = tilted.listed[0], whole.masses[whole.origin == 0, 0]
-    few = _FEWEST_STEPS if np.any(none > _PEAK) else _FEW_STEPS
-    if np.ptp(sizes) < few * step:
-        return True
-    inside = (sizes - step > tilted.lowest) & (sizes + step < tilted.highest)
-    inside &= sizes >= _CLOSE_STEPS * step
-    sizes = sizes[inside]
-    known = tilted.total.log_weight
-    bend = known(sizes - step) + known(sizes + step) - 2 * known(sizes)
-    return bool(np.any(np.abs(bend) > _BEND))
+    if tilted.total.is_point:
+        return PublicBeside(tilted, laws)
+    return PrivateBeside(tilted, laws, own, bins)
 
 
 def _correlated(factors: Floats, bins: Integers, weights: Floats) -> tuple[Integers, Floats]:
@@ -252,28 +171,3 @@ def _correlated(factors: Floats, bins: Integers, weights: Floats) -> tuple[Integ
     length = fft.next_fast_len(weights.size, real=True)
     product = fft.rfft(weights, length) * np.conj(fft.rfft(apart, length))
     return bins[starts], fft.irfft(product, length)[..., :points]
-
-
-@dataclass(frozen=True, eq=False)
-class _Near:
-    """Laws of sums close to 0, in bins of two points each; shapes `(rows, points)`."""
-
-    masses: Floats
-    sums: Floats
-
-    @classmethod
-    def of(cls, laws: SumLaws, ends: Integers, known: Bins) -> "_Near":
-        """Gather sums up to the ends of each row, in bins that are no longer than its steps."""
-        row, sums, masses = laws.close(ends)
-        bins = known.of(row, sums) - known.of(row, np.zeros(row.size))
-        bins += (sums / laws.whole.step[row]).astype(np.int64)
-        number = int(bins.max(initial=0)) + 1
-        key, shape = row * number + bins, (ends.size, number)
-        found = in_bins(key, masses, sums, ends.size * number)
-        whole, means, variances = (each.reshape(shape) for each in found)
-        whole, deviations = np.where(whole > _NEGLIGIBLE, whole, 0.0), np.sqrt(variances)
-        # A weight is then averaged over a bin up to its third derivative, about.
-        wide = deviations > 0
-        both = np.where(wide, whole / 2, whole), np.where(wide, whole / 2, 0.0)
-        sums = np.concatenate([means - deviations, means + deviations], axis=1)
-        return cls(np.concatenate(both, axis=1), sums)

@@ -34,8 +34,6 @@ _APART, _EVERY, _FEWEST, _MOST_LOGITS = 1.2, 4, 24, 700
 _STEP, _LONGEST_STEP = 0.14, 64
 #: Sums that are too small for a step weigh less than this; the error of a transform.
 _LEFT, _ROUNDING = 1e-5, 1e-15
-#: A prior below 1 makes a peak at 0 where next to nothing has at least this probability.
-_PEAK = 1e-4
 #: Deviations of a sum that are added to the length of its counts.
 _TAILS = 18.0
 #: Means of sums are at most so many of their deviations away from those of the counts.
@@ -196,11 +194,8 @@ class CountsGivenQ:
         """The records beside one category of each row, and in the end those in all categories, on
         lattices with the step that is told.
         """
-        # A sum is as smooth as those of its counts that have no peak at 0.
         variances = self._variances[:, self._share > 1e-7]
-        close = self._counts <= np.sqrt(variances.max(axis=1, keepdims=True)) / 8
-        smooth = (self.leaves.prior >= 1) | (np.sum(self._laws * close, axis=1) < _PEAK)
-        beside = (self._times * smooth) @ variances - smooth[:, None] * variances
+        beside = self._times @ variances - variances
         narrow = np.sqrt(max(float(beside.min()), float(variances.min())))
         step = min(1 << int(np.log2(max(_STEP * narrow, 1.0))), _LONGEST_STEP)
         # A step is no longer than a Beta is wide, and an edge at 0 far from what is seen.

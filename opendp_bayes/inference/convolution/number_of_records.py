@@ -3,7 +3,7 @@ the sum of the counts.
 """
 
 import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,29 +22,17 @@ _LARGEST = 10**15
 #: The most records by which a prior may lie above what the noised counts reach: noise that is
 #: exponential there leaves as many counts to look at.
 _MOST_ABOVE = 1 << 15
-#: The weights of so many numbers are compared one by one to bound them.
-_FEW = 1 << 12
-#: What underflows has at most this logarithm.
-_UNDERFLOWN = -690.0
 #: Quantiles of a prior of the number of records between which it is smooth.
 _LEVELS = np.linspace(0.01, 0.99, 33)
 
-
-class LogWeight(ABC):
-    """Logarithms of the weights of numbers of records, real ones too, elementwise."""
-
-    @abstractmethod
-    def __call__(self, sizes: Floats) -> Floats: ...
-
-    def most(self, low: int, high: int, tilt: float) -> float:
-        """An upper bound of that of N minus `tilt N`, N from one number to another."""
-        return math.inf
+#: Logarithms of the weights of numbers of records, real ones too, elementwise.
+LogWeight = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
-class OfPrior(LogWeight):
+class OfPrior:
     """The probability of each number, where its prior is not None, over the number of data sets,
-    of categories whose prior has this concentration.
+    of categories whose prior has this concentration; a `LogWeight`.
     """
 
     concentration: float
@@ -53,36 +41,6 @@ class OfPrior(LogWeight):
     def __call__(self, sizes: Floats) -> Floats:
         known = 0.0 if self.records_prior is None else _log_prior(self.records_prior, sizes)
         return np.asarray(known - log_rising(sizes, self.concentration))
-
-    def most(self, low: int, high: int, tilt: float) -> float:
-        if high - low <= _FEW:
-            sizes = np.arange(low, high + 1.0)
-            return float(np.max(self(sizes) - tilt * sizes))
-        ends = np.append(_graded(low, high), high - _graded(0, high - low))
-        edges = np.unique(ends).astype(np.float64)
-        rising, along = -log_rising(edges, self.concentration), -tilt * edges
-        both = rising + along
-        if self.concentration >= 1:  # convex: largest at an end
-            found = np.maximum(both[:-1], both[1:])
-        else:
-            found = rising[1:] + np.maximum(along[:-1], along[1:])
-        return float(np.max(found + _log_between(self.records_prior, edges)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Table(LogWeight):
-    """Those of whole numbers, linear in between."""
-
-    sizes: Floats
-    values: Floats
-
-    def __call__(self, sizes: Floats) -> Floats:
-        return np.interp(sizes, self.sizes, self.values)
-
-    def most(self, low: int, high: int, tilt: float) -> float:
-        first = int(self.sizes[0])
-        part = slice(max(low - first, 0), max(high - first + 1, 0))
-        return float(np.max(self.values[part] - tilt * self.sizes[part], initial=NOTHING))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +84,8 @@ class Total:
     def tabulated(self) -> "Total":
         """Read the weights from a table of whole numbers, linear in between."""
         sums = np.arange(self.lowest, self.highest + 1, dtype=np.float64)
-        return replace(self, log_weight=_Table(sums, self.log_weight(sums)))
+        known = self.log_weight(sums)
+        return replace(self, log_weight=lambda sizes: np.asarray(np.interp(sizes, sums, known)))
 
     def _slope(self, place: float) -> float:
         """Derivative of the logarithm of the weight, between its nearest points that are not 0."""
@@ -190,16 +149,6 @@ def _log_prior(records_prior: Any, sizes: Floats) -> Floats:
         ends = [np.nan_to_num(records_prior.logpmf(s), nan=NOTHING) for s in (below, below + 1)]
     left, right = (np.maximum(end, NOTHING) for end in ends)
     return np.where(share > 0, (1 - share) * left + share * right, left)
-
-
-def _log_between(records_prior: Any, edges: Floats) -> Floats:
-    """Upper bounds of the logarithms of a prior's probabilities from each edge to the next."""
-    if records_prior is None:
-        return np.zeros(edges.size - 1)
-    with np.errstate(all="ignore"):
-        both = records_prior.logcdf(edges[1:]), records_prior.logsf(edges[:-1] - 1)
-    # A logarithm is below that of the smallest number where its probability underflowed.
-    return np.nan_to_num(np.minimum(*both), nan=0.0, neginf=_UNDERFLOWN)
 
 
 def _quantiles(records_prior: Any) -> list[float]:

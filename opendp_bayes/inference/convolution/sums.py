@@ -1,7 +1,7 @@
 """Laws of sums of independent counts: one product of transforms for each.
 
 Every law is held where it is and as finely as it needs: in steps of about a tenth of the narrowest
-thing in it, with finer lattices near 0, where counts with a prior below 1 have a peak.
+thing in it, and finer where it reaches 0.
 """
 
 import math
@@ -21,9 +21,10 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 _STEP, _SHARE = 0.14, 1 / 40
 #: Deviations of a sum that are added to the reach of its widest count.
 _REACH = 9.0
-#: A lattice near 0 has so many points, and the next one steps so many times longer.
-_ZOOM, _COARSER = 1024, 8
-#: Points at the end of such a lattice that lack what is beyond it.
+#: Where nothing is within so many deviations of the mean, narrow is this part of the deviation: the
+#: Betas of small sums differ.
+_FAR, _PART = 4.0, 1 / 16
+#: Points that a cubic reads beyond the end of a law.
 _END = 4
 #: The most points of a lattice, about.
 _MOST_POINTS = 1 << 17
@@ -32,10 +33,6 @@ _LONGEST = 1 << 20
 #: Counts go on for this share of their range beyond what is needed of them, and laws for so many
 #: steps, so that they have no edge there.
 _MORE, _BEYOND = 1 / 6, 6
-#: Counts are taken to be next to nothing together with more than this probability.
-_LOG_PEAK = np.log(1e-7)
-#: What comes back from beyond a lattice near 0 is damped by `exp(-2 _DAMPED)`.
-_DAMPED = 12.0
 #: The fourth cumulants of so many counts change by about the fourth power of their steps, for a
 #: relative change of their sum's density of 1e-4.
 _CUMULANT = 3e-3
@@ -65,15 +62,18 @@ class Outline:
     @classmethod
     def of_sums(cls, known: Floats) -> "Outline":
         """Those of sums, of which is known, shape `(7, laws)`: mean and variance, the ends of all
-        their counts together, how far the ends of the widest count are from its mean, and the
-        narrowest deviation.
+        their counts together, the sum of the squares of what is narrow in each count, and how far
+        the ends of the widest count are from its mean.
         """
-        mean, variance, lowest, highest, below, above, narrow = known
+        mean, variance, lowest, highest, squares, below, above = known
         variance = np.maximum(variance, 0.0)
-        far = _REACH * np.sqrt(variance)
+        deviation = np.sqrt(variance)
+        far = _REACH * deviation
         low = np.maximum(lowest, np.floor(mean - below - far))
         high = np.maximum(np.minimum(highest, np.ceil(mean + above + far)), low)
         longest = np.maximum(_SHARE * (high - low), 1.0) / _STEP
+        narrow = np.maximum(mean - _FAR * deviation, _PART * deviation)
+        narrow = np.minimum(narrow, np.sqrt(np.maximum(squares, 0.0)))
         return cls(mean, variance, low, high, np.minimum(narrow, longest))
 
     def within(self, low: Floats, high: Floats) -> "Outline":
@@ -105,8 +105,6 @@ class SumLaws:
     ----------
     whole : Lattices
         Each on a lattice; nothing for counts whose law is read from `counts`.
-    near : list[tuple[ndarray of int, Lattices]]
-        Finer lattices near 0, finest first, with the place of each row in them, or -1.
     leaf : ndarray of int
         The row of `counts` that a sum of one is, or -1.
     counts : TiltedCounts
@@ -116,45 +114,18 @@ class SumLaws:
     """
 
     whole: Lattices
-    near: list[tuple[Integers, Lattices]]
     leaf: Integers
     counts: TiltedCounts
     outline: Outline
 
     def density(self, row: Integers, sums: Floats) -> Floats:
         """The probability of each sum in each row, elementwise."""
-        found = self.whole.density(row, sums)
-        for place, lattices in reversed(self.near):
-            own = place[row]
-            here = (own >= 0) & (sums < lattices.step[0] * (_ZOOM - _END))
-            found[here] = lattices.density(own[here], sums[here])
-        single = self.leaf[row]
+        found, single = self.whole.density(row, sums), self.leaf[row]
         exact = single >= 0
         if np.any(exact):
             log_found = self.counts.log_probability(single[exact], np.maximum(sums[exact], 0.0))
             found[exact] = np.where(sums[exact] >= 0, np.exp(log_found), 0.0)
         return found
-
-    def close(self, ends: Integers) -> tuple[Integers, Floats, Floats]:
-        """Rows, places and masses of the sums up to the end of each row, some of its steps: of the
-        finest lattices there are; half of what is at an end belongs to the next lattice.
-        """
-        begin, found = np.zeros_like(ends), []
-        for place, lattices in self.near:
-            fine, rows = int(lattices.step[0]), np.flatnonzero(place >= 0)
-            last = np.minimum(ends[rows], fine * (_ZOOM - _COARSER))
-            sums = np.broadcast_to(fine * np.arange(_ZOOM), (rows.size, _ZOOM))
-            first = begin[rows]
-            inside = (sums >= first[:, None]) & (sums <= last[:, None]) & (last > first)[:, None]
-            half = (sums == last[:, None]) | ((sums == first[:, None]) & (first > 0)[:, None])
-            masses = np.maximum(lattices.masses[place[rows]], 0.0) * np.where(half, 0.5, 1.0)
-            at, point = np.nonzero(inside)
-            found.append((rows[at], sums[at, point].astype(np.float64), masses[at, point]))
-            begin[rows] = last
-        if not found:
-            return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
-        whole = [np.concatenate(each) for each in zip(*found, strict=True)]
-        return whole[0].astype(np.int64), whole[1], whole[2]
 
     @property
     def narrow(self) -> Floats:
@@ -211,7 +182,7 @@ class Sums:
             counts = counts.within(np.maximum(low, at_least), np.minimum(high, at_most))
         self.counts = counts
         self._low, self._high = (end.astype(np.float64) for end in counts.ends)
-        self._narrow, self._log_zero = _narrowest(counts)
+        self._narrow = np.minimum(np.sqrt(counts.variance), counts.categories.bend)
 
     @property
     def all(self) -> Part:
@@ -229,7 +200,7 @@ class Sums:
         moments, ends = (self.counts.mean, self.counts.variance), (self._low, self._high)
         outline = Outline(*moments, *ends, self._narrow)
         outline = outline.within(self._lowest - rest.high, self._highest - rest.low)
-        return SumLaws(Lattices.gathered([_NO_LAW] * every.size), [], every, self.counts, outline)
+        return SumLaws(Lattices.gathered([_NO_LAW] * every.size), every, self.counts, outline)
 
     def of(self, parts: Parts, alone: bool = False) -> SumLaws:
         """The laws of such sums. Those of one count are on lattices, too, if they are wanted
@@ -244,14 +215,7 @@ class Sums:
             some = np.flatnonzero(wanted & (step == each))
             for at, row in self._on(each, some, outline, uncut, parts):
                 rows[at] = row
-        near, fine = [], 1
-        while fine < step.max():
-            close = (step > fine) & (outline.low < fine * _ZOOM)
-            if np.any(close):
-                place = np.where(close, np.cumsum(close) - 1, -1)
-                near.append((place, self._near(fine, np.flatnonzero(close), parts)))
-            fine *= _COARSER
-        return SumLaws(Lattices.gathered(rows), near, leaf, self.counts, outline)
+        return SumLaws(Lattices.gathered(rows), leaf, self.counts, outline)
 
     # -- outlines -----------------------------------------------------------------------------
 
@@ -269,49 +233,23 @@ class Sums:
             rest = _ends(self._low, self._high)
         else:  # of which the widest count may be one of the sum's
             whole = self._known([self.all])
-            reach = np.broadcast_to(whole[4:6], (2, len(parts)))
-            rest = Outline.of_sums(np.concatenate([whole[:4] - known[:4], reach, known[6:]]))
+            reach = np.broadcast_to(whole[5:], (2, len(parts)))
+            rest = Outline.of_sums(np.concatenate([whole[:5] - known[:5], reach]))
         found = Outline.of_sums(known)
         return found.within(self._lowest - rest.high, self._highest - rest.low)
 
     def _known(self, parts: Parts) -> Floats:
         """Known facts that `Outline.of_sums` needs."""
         mean, variance, t = self.counts.mean, self.counts.variance, self._times
-        below, above = mean - self._low, self._high - mean
+        every = np.stack([mean, variance, self._low, self._high, self._narrow**2])
+        reach = np.stack([mean - self._low, self._high - mean])
         if parts is None:
-            sums = [t @ each - each for each in (mean, variance, self._low, self._high)]
-            most = [_largest_but_one(each, t) for each in (below, above)]
-            return np.stack([*sums, *most, self._narrowest_but_one()])
-        made = []
-        for rows, times in parts:
-            sums = [times @ each[rows] for each in (mean, variance, self._low, self._high)]
-            most = [each[rows].max() for each in (below, above)]
-            made.append([*sums, *most, self._narrowest_of(rows, times)])
-        return np.array(made, dtype=np.float64).T
-
-    def _narrowest_of(self, rows: Integers, times: Integers) -> float:
-        """The narrowest deviation in the law of a sum: where some counts are next to nothing
-        together with some probability, that of the others.
-        """
-        order = np.argsort(-self._log_zero[rows])
-        rows, times = rows[order], times[order]
-        none = np.cumsum(times * self._log_zero[rows]) > _LOG_PEAK
-        left = np.sum(np.where(none, 0.0, times * self._narrow[rows] ** 2))
-        return float(np.sqrt(left) if left > 0 else self._narrow[rows].min())
-
-    def _narrowest_but_one(self) -> Floats:
-        """Find that of all counts but one of each row."""
-        t, order = self._times, np.argsort(-self._log_zero)
-        place = np.argsort(order)
-        running = -np.cumsum((t * self._log_zero)[order])
-        squares = np.append(0.0, np.cumsum((t * self._narrow**2)[order]))
-        # Without one count of a row that is among those that are next to nothing, more are.
-        more = np.searchsorted(running, -(_LOG_PEAK + self._log_zero))
-        inside = place < more
-        none = np.where(inside, more, np.searchsorted(running, -_LOG_PEAK))
-        left = squares[-1] - squares[none] - np.where(inside, 0.0, self._narrow**2)
-        least = -_largest_but_one(-self._narrow, t)
-        return np.where(left > 1e-9 * squares[-1], np.sqrt(np.maximum(left, 0.0)), least)
+            most = [_largest_but_one(each, t) for each in reach]
+            return np.vstack([(every @ t)[:, None] - every, *most])
+        made = [
+            np.append(every[:, rows] @ times, reach[:, rows].max(axis=1)) for rows, times in parts
+        ]
+        return np.stack(made, axis=1)
 
     # -- lattices -----------------------------------------------------------------------------
 
@@ -347,23 +285,8 @@ class Sums:
         """Say how many times finer lattices of counts are than that of their sum. A lattice changes
         the fourth cumulant of each, and these add up.
         """
-        number = self._times[rows] @ -np.expm1(self._log_zero[rows])
-        finer = max(_STEP * float(number / _CUMULANT) ** 0.25, 1.0)
+        finer = max(_STEP * float(self._times[rows].sum() / _CUMULANT) ** 0.25, 1.0)
         return min(1 << math.ceil(math.log2(finer)), step)
-
-    def _near(self, fine: int, some: Integers, parts: Parts) -> Lattices:
-        """Some sums near 0; what is beyond the lattice is damped, so that little comes back."""
-        rows, length = self._members(some, parts), 2 * _ZOOM
-        origin = np.zeros(rows.size, dtype=np.int64)
-        damped = np.exp(-_DAMPED / _ZOOM * np.arange(_ZOOM))
-        masses = damped * self._counts_on(rows, origin, fine, _ZOOM, (_ZOOM - 1) * fine)
-        found = np.empty((some.size, _ZOOM))
-        waves = fft.rfft(masses, length)
-        for at, (product, _) in enumerate(self._products(waves, rows, some, parts, origin)):
-            law = fft.irfft(product, length)
-            law[np.abs(law) < _ROUNDING * np.abs(law).max()] = 0.0
-            found[at] = law[:_ZOOM] / damped
-        return Lattices(np.zeros_like(some), np.full(some.size, fine), found)
 
     def _members(self, some: Integers, parts: Parts) -> Integers:
         """The rows that some sums are of."""
@@ -410,27 +333,6 @@ def part_of(times: Integers) -> Part:
 def _ends(low: Floats, high: Floats) -> Outline:
     """Outlines that only their ends are asked of."""
     return Outline(low, low, low, high, low)
-
-
-def _narrowest(counts: TiltedCounts) -> tuple[Floats, Floats]:
-    """The narrowest deviation in the law of each count, and the logarithm of its probability of
-    next to nothing, where a prior below 1 makes a peak there.
-    """
-    cells, prior, bend = counts.cells, counts.categories.prior, counts.categories.bend
-    masses, sums = np.exp(counts.log_masses), cells.nodes
-
-    def summed(values: Floats) -> Floats:
-        return np.asarray(np.bincount(cells.category, np.sum(values, axis=1), prior.size), float)
-
-    # Finer lattices serve what is close to 0: of the rest, the law of counts by their size.
-    first, second, third = (summed(masses * sums**power) for power in (1, 2, 3))
-    first = np.maximum(first, 1e-300)
-    by_size = np.sqrt(np.maximum(third / first - (second / first) ** 2, 0.0))
-    deviation = np.sqrt(counts.variance)
-    narrow = np.where(prior < 1, np.maximum(by_size, deviation), deviation)
-    narrow = np.minimum(narrow, bend)
-    zero = np.where(prior < 1, summed(masses * (sums <= narrow[cells.category][:, None] / 8)), 0.0)
-    return narrow, np.log(np.clip(zero, 1e-300, 1.0))
 
 
 def _largest_but_one(values: Floats, times: Integers) -> Floats:

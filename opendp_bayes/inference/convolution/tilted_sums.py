@@ -8,7 +8,6 @@ from scipy import special
 from opendp_bayes.inference.convolution.lattices import aligned, spread
 from opendp_bayes.inference.convolution.number_of_records import Total
 from opendp_bayes.inference.convolution.sums import Outline, SumLaws, Sums
-from opendp_bayes.inference.convolution.tilt_search import Fade
 from opendp_bayes.inference.convolution.tilted_counts import TiltedCounts
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.refinement import refined
@@ -19,7 +18,7 @@ _DEPTH = 24.0
 
 
 class TiltedSums:
-    """Sums of the counts under one tilt, which serves the numbers of records that `fade` leaves.
+    """Sums of the counts under one tilt, which serves some numbers of records.
 
     Parameters
     ----------
@@ -31,8 +30,8 @@ class TiltedSums:
         The number of records, with its weights.
     origin : ndarray of int
         A count of each, whose weight is 1: logarithms are relative to it.
-    fade : Fade
-        A factor of the weight of each number of records, to share it with neighbouring tilts.
+    ends : tuple[float, float]
+        The smallest and the largest number that it serves.
     """
 
     def __init__(
@@ -41,12 +40,12 @@ class TiltedSums:
         times: Integers,
         total: Total,
         origin: Integers,
-        fade: Fade,
+        ends: tuple[float, float],
     ) -> None:
-        self.total, self._fade = total, fade
+        self.total = total
         self._constant = tilted.log_sum(times, origin)
-        self.lowest = max(float(total.lowest), fade.first)
-        self.highest = min(float(total.highest), fade.fourth)
+        self.lowest = max(float(total.lowest), ends[0])
+        self.highest = min(float(total.highest), ends[1])
         self.sums = Sums(tilted, times, self.lowest, self.highest)
         self.counts = self.sums.counts
 
@@ -60,8 +59,7 @@ class TiltedSums:
         """
         inside = (sizes >= self.lowest) & (sizes <= self.highest)
         known = self.total.log_weight(np.clip(sizes, self.total.lowest, self.total.highest))
-        log_fade = log_or_nothing(self._fade(sizes))
-        weight = known + log_fade - self.counts.tilt * sizes + self._constant
+        weight = known - self.counts.tilt * sizes + self._constant
         return np.maximum(np.where(inside, weight, NOTHING), NOTHING)
 
     def log_total(self, _row: Integers, sizes: Floats) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from opendp_bayes.mathematics.increasing_roots import increasing_roots
@@ -13,8 +13,8 @@ from opendp_bayes.mathematics.log_space import logistic
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Components that hold less than this share of the probability and of the variance are left out.
-_NEGLIGIBLE = 1e-17
+#: Components that hold less than this share of the probability are left out.
+NEGLIGIBLE = 1e-17
 #: Entries of one block of values times components; bounds the memory of an evaluation. And of all
 #: blocks, which bounds its time.
 _LARGEST_BLOCK, _MOST_ENTRIES = 1 << 20, 1 << 26
@@ -58,8 +58,7 @@ class BetaMixtures:
         """
         owner = np.zeros(a.shape, dtype=np.int64) if owner is None else owner
         share_of = np.bincount(owner, weights)
-        squares = beta_squares(a, b, weights / share_of[owner], owner)
-        kept = np.flatnonzero(matters(weights, squares, owner, _NEGLIGIBLE))
+        kept = np.flatnonzero(weights > NEGLIGIBLE * share_of[owner])
         kept = kept[np.lexsort((group[kept], owner[kept]))]
         a, b, group, owner = a[kept], b[kept], group[kept], owner[kept]
         weights = weights[kept] / share_of[owner]
@@ -146,8 +145,11 @@ class BetaMixtures:
 
     def variance(self) -> Floats:
         """Variances, those within the components plus those of their means, shape `(m,)`."""
-        squares = beta_squares(self.a, self.b, self.weights, self._parts.owner)
-        return self._parts.sums(self.weights * squares)
+        total, parts = self.a + self.b, self._parts
+        share, rest = self.a / total, self.b / total
+        mean, other = (parts.sums(self.weights * part)[parts.owner] for part in (share, rest))
+        off = np.where(mean < 0.5, share - mean, other - rest)
+        return parts.sums(self.weights * (share * rest / (total + 1) + off**2))
 
     def std(self) -> Floats:
         """Standard deviations, shape `(m,)`."""
@@ -307,39 +309,6 @@ def varied(a: Floats, b: Floats, own: Floats | float, rest: Floats) -> tuple[Flo
     found = BetaMixtures.parameters(share + shift, np.maximum(other - shift, _SMALLEST), spread)
     exact = (off_a <= 0) & (off_b <= 0)
     return np.where(exact, a, found[0]), np.where(exact, b, found[1])
-
-
-def matters(weights: Floats, squares: Floats, owner: Integers, least: float) -> NDArray[np.bool_]:
-    """True for parts that hold more than the share `least` of the weight of their owner, or of its
-    sum of the weights times the squares; shapes `(c,)`.
-
-    A part without weight can decide a standard deviation: where all but a hundred-millionth of a
-    posterior is one count, the rest is what its deviation is made of.
-
-    Examples
-    --------
-    >>> weights, squares = np.array([1.0, 1e-9, 1e-9]), np.array([1e-3, 1e6, 1e-3])
-    >>> matters(weights, squares, np.zeros(3, dtype=int), 1e-6).tolist()
-    [True, True, False]
-    """
-    kept = np.zeros(owner.shape, dtype=np.bool_)
-    for share in (weights, weights * squares):
-        kept |= share > (least * np.bincount(owner, share))[owner]
-    return kept
-
-
-def beta_squares(a: Floats, b: Floats, weights: Floats, owner: Integers) -> Floats:
-    """Contributions of Betas to the variances of their mixtures, not yet multiplied by `weights`;
-    the weights of an owner sum to 1.
-
-    A contribution is the Beta's own variance and the squared distance of its mean from the
-    mixture's.
-    """
-    total = a + b
-    share, rest = a / total, b / total
-    mean, other = (np.bincount(owner, weights * part)[owner] for part in (share, rest))
-    off = np.where(mean < 0.5, share - mean, other - rest)
-    return np.asarray(share * rest / (total + 1) + off**2)
 
 
 def _outwards(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

@@ -4,26 +4,21 @@ the same are put together by their mean and variance.
 
 import numpy as np
 
-from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, matters
+from opendp_bayes.inference.laws.beta_mixture import NEGLIGIBLE, BetaMixtures
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: The share of a cell that is longer than its Beta is wide, at most.
 _LARGEST_SHARE = 1 / 300
-#: Parts of the weight and of the variance that are left out.
-_NEGLIGIBLE = 1e-17
 #: Betas are put together that lie within this share of their own deviation, with deviations so near
 #: in logarithms of variances, and none wider than this in logits; those of small counts only with
 #: others of the same count.
 _NEAR, _NEARLY, _WIDEST, _SMALL = 0.7, 0.5, 0.2, 6.0
-#: Records left to the others are told apart that differ by this part of the probability's deviation
-#: in logits, or of what it has without them, if that is more than so much of what it has by them,
-#: and at most by this share; where they are fewer than so many, all are. Where what it has by them
-#: is more than this part of the whole, they differ by no more than that, or than so much of the
-#: whole: more than their mean and variance would be seen.
-_ALIKE, _SMOOTHED, _FINEST, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.6, 0.03, 0.12, 24.0
-_SEEN, _UNSEEN = 0.04, 0.15
+#: Records left to the others are told apart that differ by this part of the deviation that a
+#: probability has in logits without them, by at least so much of what it has by them, and at most
+#: by this share; where they are fewer than so many, all are.
+_SMOOTHED, _FINEST, _LARGEST_ALIKE, _ALL_APART = 0.6, 0.03, 0.12, 24.0
 #: An odd number without a pattern, for keys.
 _MIXER = np.int64(-7046029254386353131)
 
@@ -35,9 +30,7 @@ def short_cells(law: CountLaws, alpha: Floats, others: Floats, size: float) -> C
     categories; `size` is about the number of records.
     """
     cells, shares = law.cells, law.masses.sum(axis=1)
-    squares = (cells.nodes - law.mean()[cells.category][:, None]) ** 2
-    squares = np.sum(law.masses * squares, axis=1) / np.maximum(shares, 1e-300)
-    seen = matters(shares, squares, cells.category, _NEGLIGIBLE)
+    seen = shares > NEGLIGIBLE
     lengths = _lengths(cells, alpha, others, size)
     pieces = np.ceil(np.minimum(lengths, shares / _LARGEST_SHARE))[seen].astype(np.int64)
     found = cells.where(seen).cut(pieces)
@@ -76,11 +69,8 @@ class Bins:
         self, others: Floats, own: Floats, rest: Floats, most: Floats | float = np.inf
     ) -> None:
         self.others = others
-        whole = np.hypot(own, rest)
-        share = np.minimum(_ALIKE * whole, np.maximum(_SMOOTHED * own, _FINEST * rest))
-        seen = np.minimum(share, np.maximum(rest, _UNSEEN * whole))
-        share = np.where(rest > _SEEN * whole, seen, share)
-        self._share = np.minimum(np.minimum(share, _LARGEST_ALIKE), most)
+        share = np.clip(_SMOOTHED * own, _FINEST * rest, _LARGEST_ALIKE)
+        self._share = np.minimum(share, most)
 
     def of(self, row: Integers, left: Floats) -> Integers:
         """The bin of so many records beside each row, elementwise."""

@@ -2,19 +2,18 @@
 of those that matter.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, LogWeight
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Cells that together hold less than about `exp(-_DEPTH)` of the weight and of its second moment
-#: are left out.
+#: Cells that together hold less than about `exp(-_DEPTH)` of the weight are left out.
 _DEPTH = 42.0
 #: How much the logarithm of a weight may change over a cell that matters, and bend in it.
 _CHANGE, _BEND = 0.5, 0.01
-#: Cells of `exp(-_COARSER)` of both may be twice as coarse.
+#: Cells of `exp(-_COARSER)` of it may be twice as coarse.
 _COARSER = 24.0
 #: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
 _CLOSE = 0.25
@@ -56,22 +55,19 @@ def cells_between(
 def refined(
     log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH, change: float = _CHANGE
 ) -> Cells:
-    """The cells halved until the weight is smooth in each, without those that matter nothing,
-    neither for the sum of the weights nor for the second moment about the mode: a tail of no weight
-    decides the deviation of a law that is all but one count.
+    """The cells halved until the weight is smooth in each, without those that matter nothing.
 
     No cell may hold a mode of the weight in its inside.
     """
-    none = np.full((3, k), NOTHING)
-    found, done = _Best(none[0], np.zeros(k), none[1], none[2]), list[Cells]()
+    largest, done = np.full(k, NOTHING), list[Cells]()
     left, right = _at_both(log_weight, cells.category, cells.first, cells.last)
     while True:
         category, length = cells.category, cells.length
         middle = log_weight(category, (cells.first + cells.last) / 2)
         low, high = np.minimum(np.minimum(left, right), middle), np.maximum(left, right)
         log_length = np.log(length)
-        found.add(cells, low + log_length, left, right)
-        deficit = found.deficit(cells, high + log_length)
+        np.maximum.at(largest, category, low + log_length)
+        deficit = largest[category] - (high + log_length)
         slack = 1 + np.maximum(deficit, 0) / _COARSER
         smooth = (np.abs(left - right) <= change * slack) & (
             np.abs(left + right - 2 * middle) <= _BEND * slack
@@ -85,44 +81,6 @@ def refined(
     whole = Cells.joined(done)
     # Cells from early rounds were kept while better ones were not yet known.
     return whole.where(np.lexsort((whole.first, whole.category)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Best:
-    """Height and place of the mode of every category, and logarithms of the largest mass and of the
-    largest second moment of a cell, arrays of shape `(k,)`.
-    """
-
-    height: Floats
-    place: Floats
-    mass: Floats
-    moment: Floats
-
-    def add(self, cells: Cells, least: Floats, left: Floats, right: Floats) -> None:
-        """Cells of masses of `exp(least)` or more, with heights at their ends."""
-        for height, place in ((left, cells.first), (right, cells.last)):
-            np.maximum.at(self.height, cells.category, height)
-            top = height == self.height[cells.category]
-            self.place[cells.category[top]] = place[top]
-        np.maximum.at(self.mass, cells.category, least)
-        near, _ = self._log_squares(cells)
-        np.maximum.at(self.moment, cells.category, least + near)
-
-    def deficit(self, cells: Cells, most: Floats) -> Floats:
-        """Distance of cells of masses up to `exp(most)` below the largest mass or the largest
-        second moment, whichever is less, in logarithms.
-        """
-        _, far = self._log_squares(cells)
-        of_mass, of_moment = self.mass[cells.category], self.moment[cells.category]
-        return np.minimum(of_mass - most, of_moment - most - far)
-
-    def _log_squares(self, cells: Cells) -> tuple[Floats, Floats]:
-        """Logarithms of the squared distances from the mode of the nearer and the further end; one
-        record is the least.
-        """
-        away = np.abs(np.stack([cells.first, cells.last]) - self.place[cells.category])
-        away = 2 * np.log(np.maximum(away, 1.0))
-        return away.min(axis=0), away.max(axis=0)
 
 
 def _at_both(

@@ -11,6 +11,8 @@ from opendp_bayes.mathematics.validation import BYTES_OF_CATEGORY, Floats, check
 
 #: The smallest and the largest entry of a prior.
 SMALLEST_PRIOR, LARGEST_PRIOR = 1e-4, 1e6
+#: Under noise of a larger scale than this, in records, the smallest entry of a fixed prior.
+NARROW_NOISE, SMALLEST_UNDER_NOISE = 10.0, 0.3
 #: The most records; of a private number, the largest sum of what was drawn.
 MOST_RECORDS = 10**9
 #: The largest scale of the noise on a count, in records.
@@ -41,12 +43,14 @@ def check_envelope(noisy: DrawnCounts, prior: Floats, size: int | None) -> None:
     ValueError
         With the argument that is out of its bounds.
     """
+    scale = noisy.noise.scale
+    smallest = SMALLEST_PRIOR if scale <= NARROW_NOISE else SMALLEST_UNDER_NOISE
     for entry in (float(prior.min()), float(prior.max())):
-        if not SMALLEST_PRIOR <= entry <= LARGEST_PRIOR:
+        if not smallest <= entry <= LARGEST_PRIOR:
             raise ValueError(
-                f"prior: has the entry {entry:g}, and a posterior given noise on the counts is"
-                f" known for entries from {SMALLEST_PRIOR:g} to {LARGEST_PRIOR:g}; give a prior"
-                f" within them, or {_REMAINS}."
+                f"prior: has the entry {entry:g}, and under noise of scale {scale:g} on a count a"
+                f" posterior is known for entries from {smallest:g} to {LARGEST_PRIOR:g}; give a"
+                f' prior within them or prior="learned", or {_REMAINS}.'
             )
     check_bounds(noisy, size)
 
