@@ -208,6 +208,7 @@ CASES: list[tuple[Any, str, str, str, Norms]] = [
     (TWO_PAGES, "rows", "", "groups", (2, 2, 1)),
     (TWO_PAGES, "rows", "", "discovered", (2, 2, 1)),
     (TWO_PAGES, "rows", "lit", "pages", (2, 4, 2)),
+    (TWO_PAGES, "rows", "lit", "discovered", (2, 4, 2)),
     (THREE_PAGES, "rows", "", "discovered", (3, 3, 1)),
     (TWO_EACH, "rows", "", "pages", (3, 5, 2)),
     (TWO_EACH, "rows", "", "joint", (3, 5, 2)),

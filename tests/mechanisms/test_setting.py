@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted.spaces import PosteriorSpace
 
@@ -59,7 +60,11 @@ def test_only_what_is_built_in_is_accounted_for() -> None:
         pass
 
     assert Setting.of(ob.KNormParameters(2.0), 9, PRIOR).is_accounted
-    assert not Setting.of(Own(2.0), 9, PRIOR).is_accounted
+    setting = Setting.of(Own(2.0), 9, PRIOR)
+    assert not setting.is_accounted
+    # What it proves is for so many records, wherever they are.
+    apart, one = (setting.proven_loss(Distance.limited(6, of)) for of in (1, 6))
+    assert apart == one == Own(2.0).proven_loss(6, size=9, prior=np.array(PRIOR))
 
 
 def test_what_is_proven_and_released_is_the_mechanism_s() -> None:

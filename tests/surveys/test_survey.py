@@ -46,6 +46,15 @@ def test_is_an_immutable_mapping():
         SURVEY["votes"]
 
 
+def test_questions_of_which_the_same_was_drawn_have_one_posterior():
+    """They are draws of their own; of releases that are given by name that has to be said."""
+    twice = {"first": VOTE, "second": VOTE}
+    survey = ob.Survey(tuple(twice), tuple(twice.values()), (("vote",), ("vote",)))
+    assert survey.posterior.tables == (("vote",),)
+    with pytest.raises(ValueError, match="draws_may_agree=True"):
+        ob.combine_tables(twice)
+
+
 def test_the_total_is_rounded_up():
     """The exact sum of the floats 0.1 and 0.2 is no float; and infinity stays."""
     loss = ob.Survey(("vote", "table"), (VOTE, TABLE)).loss

@@ -46,6 +46,7 @@ FRAMES = {
     "narwhals, its stable interface": lambda: stable.from_native(DATA.to_arrow()),
     "Arrow": lambda: DATA.to_arrow(),
     "Arrow, a dictionary": lambda: DATA.cast({"vote": pl.Categorical}).to_arrow(),
+    "Arrow, an Enum": lambda: DATA.cast({"vote": pl.Enum(["a", "b"])}).to_arrow(),
 }
 
 
@@ -56,7 +57,7 @@ def test_every_frame_is_counted_alike(name):
     assert ob.posterior(context.query(), **TEXT).release().counts == (10, 10, 10, 0)
 
 
-@pytest.mark.parametrize("name", ["pandas, categories", "Arrow, a dictionary"])
+@pytest.mark.parametrize("name", ["pandas, categories", "Arrow, a dictionary", "Arrow, an Enum"])
 def test_categories_of_the_data_are_not_taken_for_public(name):
     query = opened(FRAMES[name](), split_evenly_over=1).query()
     with pytest.raises(ValueError, match="categories=None: column 'vote' of type"):

@@ -27,7 +27,7 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.queries import bound_query, posterior_query
 from opendp_bayes.surveys import survey_query
-from opendp_bayes.trusted import boundary
+from opendp_bayes.trusted import boundary, queryable_proxy
 from opendp_bayes.trusted.boundary import ReleaseError
 from opendp_bayes.trusted.interrupts import deferred_interrupts, deliver_interrupt
 from tests import helpers
@@ -363,6 +363,32 @@ def test_an_interrupt_waits_for_the_search_for_a_scale_and_nothing_is_debited(
     assert reached
     assert type(caught.value) is KeyboardInterrupt
     assert whole.current_privacy_loss() == []
+
+
+def test_what_an_interrupt_has_debited_uses_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of OpenDP's own query, which is lost: the next one has the next share."""
+    whole: Any = ob.context(
+        VOTES,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=3.0),
+        split_by_weights=[1, 2],
+    )
+    outcome = queryable_proxy._outcome
+
+    def interrupted(*arguments: Any) -> Any:
+        strike()
+        return outcome(*arguments)
+
+    def released() -> Any:
+        return whole.query().select(dp.len(signed=True)).release()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queryable_proxy, "_outcome", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            released()
+    assert (whole.d_mids_consumed, whole.d_mids) == ([1.0], [2.0])
+    assert released().collect().shape == (1, 1)
+    assert (whole.d_mids_consumed, whole.d_mids) == ([1.0, 2.0], [])
 
 
 @pytest.mark.parametrize("asking", ["one question", "a survey"])

@@ -1,12 +1,14 @@
 """A ledger with a δ, and what its second call finds: the file as the first one left it."""
 
 from pathlib import Path
+from typing import Any
 
 import opendp.prelude as dp
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.trusted.account import Loss
 
 DATA = pl.DataFrame({"vote": [True] * 60 + [False] * 40})
 
@@ -56,6 +58,20 @@ def test_the_delta_of_a_release_is_entered_and_limits_the_next(path: Path) -> No
     second = ob.posterior(context.query(epsilon=1.0, delta=4e-7), **asked).release()
     assert ledger.spent.delta >= first.delta + second.delta
     assert [entry.note for entry in ledger.account.entries] == ["", "why", "why"]
+
+
+@pytest.mark.parametrize("kind", ["epsilon", "rho"])
+def test_each_part_of_what_is_left_is_less_by_what_was_spent_of_it(path: Path, kind: Any) -> None:
+    """In the account, and after each entry of its sheet."""
+    ledger = ob.Ledger(path, **{kind: 1.0}, delta=0.5)
+    for spent in (1, 2):
+        with ledger.entered(Loss.of(kind, 0.25, 0.125), "contributions: 1"):
+            pass
+        left = 1 - spent / 4, 0.5 - spent / 8
+        lines = [of for _, of in ledger.account.lines()]
+        for one in (ledger.remaining, lines[-1]):
+            assert (one.kind, one.value, one.delta) == (kind, *left)
+        assert (ledger.spent.value, ledger.spent.delta) == (spent / 4, spent / 8)
 
 
 def test_the_only_data_set_of_a_file_is_meant_whatever_the_file_is_called(path: Path) -> None:

@@ -307,3 +307,55 @@ def test_arguments_that_are_refused() -> None:
     for delta in (-0.1, 1.5, math.nan):
         with pytest.raises(ValueError, match=r"delta=.*: .*(between 0 and 1|not nan)"):
             loss_of_discovery(discovery, 1, concentrated=False, delta=delta)
+
+
+# --- Some values that are new, and one that moves
+
+
+def told_of_one(law: Threshold, moved: int, epsilon: float) -> float:
+    """δ at ε of one value of which so many records are there that it is never hidden."""
+    _, p = law.masses
+    before, after = np.pad(p, (0, moved)), np.pad(p, (moved, 0))
+    pairs = (before, after), (after, before)
+    return max(float(np.maximum(one - math.exp(epsilon) * other, 0).sum()) for one, other in pairs)
+
+
+def attained(law: Threshold, moves: list[int], epsilon: float) -> float:
+    """The largest δ where the first of these moves are of new values, and the next is of an old
+    one.
+    """
+    found = []
+    for new in range(len(moves) + 1):
+        hidden = float(np.prod(1 - law.shown(moves[:new])))
+        old = told_of_one(law, moves[new], epsilon) if new < len(moves) else 0.0
+        found.append(1 - hidden + hidden * old)
+    return max(found)
+
+
+def moves_of(distance: Distance) -> list[int]:
+    return [moved for moved, number in distance.pieces for _ in range(number)]
+
+
+MIXED = [OPTIMAL[0], OPTIMAL[-1], LAPLACE[0], LAPLACE[-1], ("gaussian", 1.0, 2), GAUSSIAN[-1]]
+
+
+@pytest.mark.parametrize("law", MIXED, ids=str)
+@pytest.mark.parametrize(("records", "largest"), [(3, 2), (5, 2), (7, 3), (4, 4)])
+def test_delta_is_no_less_than_of_new_values_beside_one_that_moves(
+    law: tuple[Any, ...], records: int, largest: int
+) -> None:
+    ours, distance = both(law)[0], Distance.limited(records, largest)
+    if isinstance(ours, GaussianThreshold):
+        for epsilon in (0.01, 0.5, 2.0):
+            stated = threshold_losses.gaussian_delta(ours, epsilon, distance)
+            assert stated >= attained(ours, moves_of(distance), epsilon) * (1 - 1e-9)
+        return
+    epsilon, stated = loss_at(ours, distance)
+    assert stated >= attained(ours, moves_of(distance), epsilon) * (1 - 1e-9)
+
+
+def test_the_larger_of_both_would_be_too_small() -> None:
+    """Negative control, at the δ of a law that shows nearly everything."""
+    law, distance = GaussianThreshold(1.0, 2), Distance.limited(3, 2)
+    new = float(threshold_losses.new_shown(law, distance))
+    assert max(new, told_of_one(law, 2, 0.01)) < attained(law, moves_of(distance), 0.01)

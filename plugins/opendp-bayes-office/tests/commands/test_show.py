@@ -157,6 +157,16 @@ def test_a_picture_is_drawn(
     assert picture.read_bytes().startswith(magic)
 
 
+def test_a_picture_has_its_level(saved: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = []
+    for number, level in enumerate((0.5, 0.95, 0.5)):
+        picture = tmp_path / f"{number}.png"
+        run("show", saved / "one.json", "--plot", picture, "--level", level)
+        drawn.append(picture.read_bytes())
+    assert drawn[0] == drawn[2] != drawn[1]
+
+
 def test_json_with_a_byte_order_mark_is_read(saved: Path, tmp_path: Path) -> None:
     """As Notepad and PowerShell write it."""
     marked = tmp_path / "marked.json"

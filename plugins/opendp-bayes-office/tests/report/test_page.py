@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from opendp_bayes_office.report.language import LANGUAGES, language_of
 from opendp_bayes_office.report.page import LEVEL, rendered
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.pages_of_reports import Page, made, of_election, of_marriages
@@ -115,6 +116,24 @@ def test_shares_are_of_those_who_answered_with_the_missing_beside_them(
         assert shares == pytest.approx([scale * share for share in expected], abs=0.2 * scale)
         note = "" if whole else " of all records"
         assert [row[-5] for row in table[3:5]] == [f"no answer{note}", f"any other value{note}"]
+
+
+@pytest.mark.parametrize("percent", [True, False])
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_every_share_of_a_page_has_its_unit_and_its_decimal_mark(
+    tag: str, percent: bool, tmp_path: Path
+) -> None:
+    """Where the scale of the pictures ends, the shares, and both ends of the intervals."""
+    frame = pl.DataFrame({"vote": ["yes", "no", None] * 5, "town": ["a", "b", "b"] * 5})
+    few = ANSWERS.replace("20000.0", "2.0")
+    page = Page(rendered(made(("" if percent else "percent = false") + few, frame, tmp_path), tag))
+    number = rf"\d+(?:{re.escape(language_of(tag).decimal)}\d+)?"
+    with_unit = number + (" %" if percent else "")
+    for heading, *rows in page.tables[:2]:
+        assert re.fullmatch(rf"0 \D+ {with_unit}", heading[-4])
+        for *_, share, interval, _ in rows:
+            assert re.fullmatch(with_unit, share)
+            assert re.fullmatch(rf"{number} \D+ {with_unit}", interval)
 
 
 ORDERED = """

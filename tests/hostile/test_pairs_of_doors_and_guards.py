@@ -1,0 +1,75 @@
+"""Every door of a Context × what its frame must be when it is read: the same sentence comes out of
+each, the failure is paid for, and no seed of the session decides which rows are kept.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import opendp.prelude as dp
+import polars as pl
+import pytest
+
+import opendp_bayes as ob
+from opendp_bayes.trusted.boundary import ReleaseError
+from tests.helpers.asked_of_contexts import DOORS, LOSSES, ROWS, keep, releases_of
+
+PERSON = {"contributions": 1, "identifier": "person"}
+MEASURE = "Approximate(MaxDivergence)"
+
+
+def without_order(file: Path) -> pl.LazyFrame:
+    return pl.scan_parquet(file).unique(maintain_order=False)
+
+
+#: The frame of a file, what becomes of the file before it is read, and what is said.
+GUARDS: dict[str, tuple[Callable[[Path], pl.LazyFrame], Callable[[Path], Any], str]] = {
+    "the file is there": (pl.scan_parquet, Path.unlink, "not there any more"),
+    "the rows have an order": (without_order, lambda file: None, "no fixed order"),
+}
+
+
+def asked(door: str, frame: Any, how: str) -> Any:
+    context = ob.context(
+        frame, privacy_unit=dp.unit_of(**PERSON), privacy_loss=dp.loss_of(**LOSSES[MEASURE])
+    )
+    return context, DOORS[door](keep(1, how)(context.query(**LOSSES[MEASURE])))
+
+
+@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_says_what_the_frame_lacks(door: str, guard: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    ROWS.write_parquet(file)
+    frame, spoilt, said = GUARDS[guard]
+    context, query = asked(door, frame(file), "first")
+    spoilt(file)
+    with pytest.raises(ReleaseError, match=f"{said}.*uses its budget"):
+        query.release()
+    assert context.current_privacy_loss()[0][0] > 0
+
+
+AGE: dict[str, Any] = {"column": "age", "nulls": ob.DROP}
+LISTED: dict[str, Any] = {**AGE, "categories": list("12345678"), "unknown": ob.DROP}
+#: With noise that is next to nothing the counts tell which rows were kept.
+CLEAR = {"epsilon": 1e4, "delta": 1e-6}
+ASKED: dict[str, Callable[[Any], Any]] = {
+    "posterior": lambda query: ob.posterior(query, **LISTED),
+    "survey": lambda query: ob.survey(query, {"one": LISTED, "two": LISTED}),
+    "discovery": lambda query: ob.discover(query, **AGE),
+}
+
+
+@pytest.mark.parametrize("door", ASKED)
+def test_a_seed_of_the_session_keeps_no_rows(door: str) -> None:
+    found = []
+    for _ in range(4):
+        context = ob.context(
+            ROWS.lazy(), privacy_unit=dp.unit_of(**PERSON), privacy_loss=dp.loss_of(**CLEAR)
+        )
+        query = ASKED[door](context.query(**CLEAR).truncate_per_group(1))
+        pl.set_random_seed(1)
+        each = [release.drawn for release in releases_of(query.release())]
+        assert len(set(each)) == 1, "questions of one survey are of the same rows"
+        found += each[:1]
+    assert len(set(found)) > 1

@@ -1,0 +1,122 @@
+"""Options of the methods of every result, together: each combination has an answer of its own, the
+same one when it is asked for again after the others. The methods are those that the classes have.
+"""
+
+import inspect
+import itertools
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from opendp_bayes.display.sheet import Sheet
+from opendp_bayes.inference.answers import posterior as answers
+from tests.helpers.every_result import called, methods, plausible, release, results
+
+OPTIONS: dict[str, list[Any]] = {
+    "level": [0.95, 0.5],
+    "kind": ["eti", "hdi", "simultaneous"],
+    "among": ["all", "answered"],
+    "plug_in": [False, True],
+}
+#: Parameters of such a name that are something else.
+OTHERS = {("quantile", "level"), ("synthetic", "kind"), ("write_synthetic", "kind")}
+#: What is refused, or the same as another: of one probability, or of two categories.
+REFUSED = {(key, "kind", "simultaneous") for key in ("category", "listed", "of pooled")}
+
+
+@pytest.fixture(autouse=True)
+def _quick(chains_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "DRAWS", 400)
+
+
+def numbers(answer: Any) -> tuple[Any, ...]:
+    """What is answered, without the words on which probability it is for."""
+    if isinstance(answer, pl.DataFrame):
+        return tuple(answer.drop("level", strict=False).select(pl.col(pl.Float64)).rows())
+    if isinstance(answer, Sheet):
+        return tuple(row for table in answer.tables for row in table.rows)
+    if isinstance(answer, (Axes, Figure)):
+        axes = answer.axes if isinstance(answer, Figure) else [answer]
+        return tuple(_drawn(artist) for one in axes for artist in one.get_children())
+    if isinstance(answer, (tuple, list)) and not isinstance(answer, np.ndarray):
+        return tuple(map(numbers, answer))
+    return tuple(np.ravel(answer).tolist())
+
+
+def _drawn(artist: Any) -> str:
+    """Where lines and their like are, and what stands in cells; no title."""
+    if isinstance(artist, Line2D):
+        return repr(artist.get_xydata().tolist())
+    if isinstance(artist, Text) and artist.get_text()[:1].isdigit():
+        return str(artist.get_text())
+    paths = artist.get_paths() if isinstance(artist, Collection) else []
+    return repr([path.vertices.tolist() for path in paths])
+
+
+def combinations(method: str, signature: inspect.Signature, key: str) -> list[dict[str, Any]]:
+    """The options of a method, each value with each of the others."""
+    values = {
+        name: [one for one in OPTIONS[name] if (key, name, one) not in REFUSED]
+        for name in signature.parameters
+        if name in OPTIONS and (method, name) not in OTHERS
+    }
+    return [dict(zip(values, each, strict=True)) for each in itertools.product(*values.values())]
+
+
+def answered(result: Any, method: str, options: dict[str, Any]) -> tuple[Any, ...]:
+    signature = inspect.signature(getattr(result, method))
+    usual = {
+        name: plausible(result, method, name, lambda: Path())
+        for name in signature.parameters
+        if name not in options
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            return numbers(called(result, method, {**usual, **options}))
+        finally:
+            plt.close("all")
+
+
+def is_alike(options: dict[str, Any], other: dict[str, Any], key: str) -> bool:
+    """True of options that differ in what has no effect on this result."""
+    differ = {name for name in options if options[name] != other[name]}
+    return differ == {"among"} and key != "with nulls"
+
+
+def of_results() -> Iterator[tuple[str, Any]]:
+    yield from results().items()
+    labels = ("a", "b", "c", "none")
+    yield "with nulls", release((6, 3, 9, 4), labels, columns=("v",), nulls=("none",)).posterior
+
+
+def faults_of(key: str, result: Any) -> Iterator[str]:
+    for method, signature in methods(result):
+        every = combinations(method, signature, key)
+        if len(every) < 2:
+            continue
+        first = [answered(result, method, options) for options in every]
+        again = first if "plot" in method else [answered(result, method, of) for of in every]
+        for at, (options, one, other) in enumerate(zip(every, first, again, strict=True)):
+            if one != other:
+                yield f"{key}.{method}({options}): another answer when asked again"
+            pairs = zip(every, first[:at], strict=False)
+            same = [before for before, of in pairs if of == one]
+            same = [before for before in same if not is_alike(options, before, key)]
+            if same:
+                yield f"{key}.{method}: {same[0]} and {options} have one answer"
+
+
+def test_every_combination_of_options_has_its_answer() -> None:
+    assert [fault for key, result in of_results() for fault in faults_of(key, result)] == []
