@@ -21,7 +21,7 @@ from rich.console import Console
 from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
-from opendp_bayes_office.commands.demo import _penguins, _survey
+from opendp_bayes_office.commands.demo import _survey
 
 IMAGES = Path(__file__).parent / "images"
 TITLES = {
@@ -67,6 +67,13 @@ body { font: 13px DejaVu Sans, sans-serif } table { border-collapse: collapse }
 th, td { padding: 4px 10px }
 thead { border-bottom: 1px solid #bdbdbd } tbody tr:nth-child(even) { background: #f5f5f5 }
 """
+
+
+def _penguins() -> pl.DataFrame:
+    from palmerpenguins import load_penguins
+
+    species = pl.Enum(["Adelie", "Chinstrap", "Gentoo"])
+    return pl.DataFrame({"species": pl.Series(list(load_penguins()["species"]), dtype=species)})
 
 
 def make_releases() -> None:

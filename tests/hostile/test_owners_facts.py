@@ -98,13 +98,13 @@ def test_the_unit_of_the_ledger_is_the_owners(owner: Path) -> None:
     assert ledger.account.unit == "contributions: 1"
     Path("data.toml").write_text(OWNER.replace("[privacy]", "[privacy]\ncontributions = 2"))
     message = run("run", asked(), "data.toml", code=2)
-    assert "data.toml: ledger: the ledger's losses of 'votes'" in message
+    assert "the ledger's losses of 'votes'" in message
 
 
 def test_the_total_of_the_ledger_is_the_owners(owner: Path) -> None:
     run("ledger", "votes.ledger", "--dataset", "votes", "--epsilon", 40000)
     message = run("run", asked(), "data.toml", code=2)
-    assert "data.toml: ledger: epsilon=30000.0: the total of 'votes'" in message
+    assert "epsilon=30000.0: the total of 'votes'" in message
     message = run("run", asked(), "data.toml", "--ledger", "votes.ledger", code=2)
     assert "--ledger votes.ledger: is for the owner" in message
 

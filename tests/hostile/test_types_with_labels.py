@@ -266,10 +266,9 @@ def test_the_command_notes_an_enum_of_a_file(
     assert NOTE in heard(*release, *by_town, "--by", "vote")
     assert NOTE not in heard(*release, *by_town)
     assert NOTE not in heard(*release, "--column", "sure")
-    heard("init", name, "--column", "vote", "-o", "question.json")
-    assert NOTE in heard("run", "question.json", name, "-o", "-")
-    assert NOTE in heard("run", "question.json", name, "--dry-run")
     heard("init", name, "--column", "vote", "-o", "question.toml")
+    assert NOTE in heard("run", "question.toml", name, "-o", "-")
+    assert NOTE in heard("run", "question.toml", name, "--dry-run")
     assert NOTE in heard("report", "question.toml", name, "-o", "page.html")
     written = (tmp_path / "question.toml").read_text()
     assert "those of its type, which must not be made from the data" in written

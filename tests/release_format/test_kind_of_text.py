@@ -78,10 +78,10 @@ def test_show_names_the_file_beside_a_page(tmp_path):
     page = tmp_path / "report.html"
     page.write_text("<!doctype html>")
     message = run("show", page, code=2)
-    assert f"FILE {page}: is a page." in message
-    assert f"`opendp-bayes show {tmp_path / 'report.json'}`." in message
+    assert f"FILE {page}: text: is a page in HTML." in message
+    assert "in the file of its name that ends in .json" in message
     page.write_bytes('{"a": 1}'.encode("utf-16"))
-    assert "text: is in UTF-16, as PowerShell writes" in run("show", page, code=2)
+    assert "report.html: is not text in UTF-8" in run("show", page, code=2)
 
 
 @pytest.mark.parametrize("read", ["release", "survey"])

@@ -9,21 +9,19 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import enable_features
 
 import opendp_bayes as ob
-from opendp_bayes.release_format.labels import twins
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes_office.files.files import Source, frame_of
 from opendp_bayes_office.files.reading import Value, as_text
 from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.field_errors import FieldError
 from opendp_bayes_office.report.language import Language
-from opendp_bayes_office.report.owner_file import OwnersPrivacy
 from opendp_bayes_office.report.specification import (
     DISCOVER,
     DROP,
     Column,
-    Privacy,
     Result,
     Specification,
+    Unit,
     texts,
 )
 from opendp_bayes_office.report.statements import counted
@@ -106,20 +104,18 @@ def _understood(data: Source, name: str, value: Value, path: tuple[str | int, ..
         raise FieldError(path, str(error)) from None
 
 
-def frame_in(data: Source, asked: Specification) -> pl.LazyFrame:
-    """The columns of a file that a specification reads, cleaned as it says."""
-    return frame_of(data, columns_of(asked), asked.privacy.identifier)
-
-
-def frame_without_data(asked: Specification) -> pl.LazyFrame:
-    """Columns without records.
+def frame_in(data: Source | None, asked: Specification) -> pl.LazyFrame:
+    """The columns of a file that a specification reads, cleaned as it says; without a file, columns
+    without records.
 
     Raises
     ------
     FieldError
-        For a column whose categories are not listed.
+        For a column whose categories only a file knows.
     """
     columns = columns_of(asked)
+    if data is not None:
+        return frame_of(data, columns, asked.privacy.identifier)
     for name, column in columns.items():
         if column.categories is None:
             raise FieldError(
@@ -131,7 +127,7 @@ def frame_without_data(asked: Specification) -> pl.LazyFrame:
     return pl.LazyFrame(schema=dict.fromkeys(names, pl.String))
 
 
-def unit(privacy: Privacy | OwnersPrivacy) -> Any:
+def unit(privacy: Unit) -> Any:
     """The privacy unit in OpenDP's terms."""
     if privacy.size is not None:
         return unit_of(changes=privacy.contributions)
@@ -148,8 +144,14 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> Any:
     """
     enable_features("contrib", "honest-but-curious")
     privacy, schema = asked.privacy, frame.collect_schema()
-    for result in asked.results:
-        _check_listed(asked, result, schema)
+    for name, column in columns_of(asked).items():
+        if column.categories is None and not isinstance(schema[name], pl.Enum):
+            raise FieldError(
+                ("columns", name, "categories"),
+                "is missing; list all of them (--categories), from what is public and not from the"
+                f" data. Where nobody can, discover them: write {DISCOVER!r} there, or --discover"
+                f" {name} in place of --column, with a delta such as 1e-8.",
+            )
     context = ob.context(
         frame,
         privacy_unit=unit(privacy),
@@ -174,30 +176,6 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> Any:
         if result.pooled:
             _check_pooled(survey, result.heading)
     return survey
-
-
-def _check_listed(asked: Specification, result: Result, schema: pl.Schema) -> None:
-    """Raise `FieldError` for a column whose categories nobody has listed, with how to discover them
-    where that is possible.
-    """
-    for name in result.used:
-        column, dtype = asked.columns[name], schema[name]
-        is_missing = column.categories is None and not isinstance(dtype, pl.Enum)
-        if column.discovered or not (is_missing or column.listed == [DISCOVER]):
-            continue
-        problem = (
-            f"is missing for {name!r}; a column of type {dtype} does not declare its categories"
-            if is_missing
-            else f"[{DISCOVER!r}]: is one category of that name"
-        )
-        needs = "" if asked.privacy.delta else "; that needs delta under [privacy], such as 1e-8"
-        alone = result.used == [name] and asked.privacy.size is None and not asked.joint
-        discover = f"; or where nobody can, write categories = {DISCOVER!r}{needs}"
-        raise FieldError(
-            ("columns", name, "categories"),
-            f"{problem}. List all of them, from what is public and not from the data"
-            f"{discover if alone else ''}.",
-        )
 
 
 def _discovery(query: Any, asked: Specification, result: Result) -> Any:
@@ -304,13 +282,6 @@ def before_reading(
         of_type = [schema.get(name) for name in result.used if columns[name].categories is None]
         if "Enum" in categories and set(of_type) != {pl.Boolean()}:
             yield f"Categories of {result.heading}: {categories}."
-    names = list(schema)
-    for name in columns:
-        if any(twins([name, other]) for other in names):
-            yield (
-                f"{name!a}: it and another column of the file differ in nothing but blanks around"
-                " them or the form of Unicode."
-            )
     coded = [name for name, column in columns.items() if data and data.codebook(name, column)]
     if coded:
         yield (

@@ -5,13 +5,12 @@ A command imports what it needs when it runs, so that help and version need not 
 polars and SciPy.
 """
 
-from collections.abc import Callable
-from contextlib import redirect_stdout
+import warnings
 from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from opendp_bayes_office.commands import (
     demo,
@@ -23,30 +22,10 @@ from opendp_bayes_office.commands import (
     run,
     show,
 )
-from opendp_bayes_office.commands.errors import fail, plain_warnings
-from opendp_bayes_office.commands.output import LikeStandardOutput, echo
-
-
-def _arriving(format_help: Callable[..., None]) -> Callable[..., None]:
-    """Help that goes to standard output as results do: rich ends the process at a closed pipe."""
-
-    def printed(self: Any, ctx: Any, formatter: Any) -> None:
-        buffer = LikeStandardOutput()
-        with redirect_stdout(buffer):
-            format_help(self, ctx, formatter)
-        echo(buffer.getvalue(), newline=False)
-
-    return printed
-
-
-class _Commands(TyperGroup):
-    """All commands."""
-
-    format_help = _arriving(TyperGroup.format_help)
-
+from opendp_bayes_office.commands.errors import fail, option_errors, say
+from opendp_bayes_office.commands.output import echo
 
 app = typer.Typer(
-    cls=_Commands,
     help=(
         "Differentially private Bayesian posteriors of categorical data, as an extension of OpenDP."
     ),
@@ -64,60 +43,24 @@ app = typer.Typer(
 )
 
 
-#: What help calls the value of an option, by its name or its type.
-_VALUES = {
-    "column": "COLUMN",
-    "ordered": "COLUMN",
-    "identifier": "COLUMN",
-    "categories": "LABELS",
-    "nulls": "LABEL",
-    "unknown": "LABEL",
-    "separator": "CHARACTER",
-    "prior": "NUMBERS",
-    "proportions": "NUMBERS",
-}
-_TYPES = {bool: "", int: "NUMBER", float: "NUMBER"}
-
-
 class Command(TyperCommand):
-    """A command that refuses an option given twice, of which click keeps the last."""
-
-    format_help = _arriving(TyperCommand.format_help)
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        params: Any = self.params
-        for param in params:
-            if param.param_type_name == "option" and param.metavar is None:
-                by_type = _TYPES.get(param.type_descriptor.annotation, "NAME")
-                param.metavar = _VALUES.get(param.name or "", by_type)
+    """A command that ends in one line where it fails, and refuses an option given twice, of which
+    click keeps the last: a release cannot be undone.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, rest, given = self.make_parser(ctx).parse_args(args=list(args))
-        if rest:
-            fail(
-                f"{rest[0]}: is one argument too many; put quotes around a value with blanks in it,"
-                " as in --categories 'yes, no'."
-            )
-        for option in given:
-            twice = given.count(option) > 1
+        _, _, options = self.make_parser(ctx).parse_args(args=list(args))
+        for option in options:
+            twice = options.count(option) > 1
             if twice and option.param_type_name == "option" and not option.multiple:
                 fail(f"{option.opts[0]}: is given more than once; give it once.")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Carry the command out; a file that cannot be read ends it with a message."""
-        try:
-            with plain_warnings():
-                return super().invoke(ctx)
-        except typer.Exit:
-            raise
-        except Exception as error:
-            from opendp_bayes_office.files.csv_text import FileError
-
-            if not isinstance(error, FileError):
-                raise
-            fail(str(error))
+        """Carry the command out; what the library refuses or warns of is one line."""
+        with warnings.catch_warnings(), option_errors():
+            warnings.showwarning = lambda message, *_: say(str(message))
+            return super().invoke(ctx)
 
 
 for _command in (
@@ -144,7 +87,11 @@ def _options(
     show_version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Show the version and exit.", callback=_print_version, is_eager=True
+            "--version",
+            metavar="",
+            help="Show the version and exit.",
+            callback=_print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None:

@@ -1,40 +1,37 @@
-"""`opendp-bayes demo`: posteriors of public data sets, through OpenDP Contexts as if they were not
-public.
-"""
+"""`opendp-bayes demo`: posteriors of a public survey, released as if it were not public."""
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, option_errors, release_errors
+from opendp_bayes_office.commands.errors import fail, release_errors
 from opendp_bayes_office.commands.output import display, echo, written
 
 if TYPE_CHECKING:
     import polars as pl
 
-# Codes 0, 1, 2, ... of the survey, as its documentation names them.
-_VOTES = ("Clinton", "Dole")
-_PARTIES = (
-    "Strong Democrat",
-    "Weak Democrat",
-    "Independent-Democrat",
-    "Independent-Independent",
-    "Independent-Republican",
-    "Weak Republican",
-    "Strong Republican",
-)
-_ANSWERS = {"vote": _VOTES, "party": _PARTIES}
-_QUESTIONS = {
-    "Expected vote, American National Election Study 1996": "vote",
-    "Party identification, same survey": "party",
+#: The labels of the codes 0, 1, 2, ... of the survey, as its documentation names them.
+_ANSWERS = {
+    "vote": ["Clinton", "Dole"],
+    "party": [
+        "Strong Democrat",
+        "Weak Democrat",
+        "Independent-Democrat",
+        "Independent-Independent",
+        "Independent-Republican",
+        "Weak Republican",
+        "Strong Republican",
+    ],
 }
-_SPECIES = ("Adelie", "Chinstrap", "Gentoo")
-
+_QUESTIONS = {
+    "vote": "Expected vote, American National Election Study 1996",
+    "party": "Party identification, same survey",
+}
 _NOTE = (
-    "The two questions were put to the same people, so for them ε adds up.\n\nAll these are noisy:"
+    "The two questions were put to the same people, so ε adds up.\n\nBoth results are noisy:"
     " intervals that know of the noise are wider than the plug-in ones, which are too narrow. Try"
     " `opendp-bayes demo --epsilon 1`, where they nearly agree (docs: Reading a posterior).\n\nTrue"
     " counts are never shown: a release is all that leaves a Context. Run it again to see other"
@@ -45,7 +42,10 @@ _OPENERS = {"darwin": "open", "win32": "start"}
 
 def demo(
     epsilon: Annotated[
-        float, typer.Option(help="Budget ε of each release.", rich_help_panel=options.PRIVACY)
+        float,
+        typer.Option(
+            metavar="NUMBER", help="Budget ε of each release.", rich_help_panel=options.PRIVACY
+        ),
     ] = 0.1,
     output: Annotated[
         Path,
@@ -53,20 +53,16 @@ def demo(
             "--output",
             "-o",
             metavar="FILE",
-            help="The page of the two questions of the survey; an earlier one is replaced.",
+            help="The page; an earlier one is replaced.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = Path("opendp-bayes-demo.html"),
 ) -> None:
     """Release posteriors of real data, show them with their guarantees, and write a page.
 
-    * Species of the Palmer penguins (package palmerpenguins): 3 categories, private number of
-      records.
-
-    * Expected vote in the American National Election Study of 1996 (package statsmodels): 2
-      categories, public number of records.
-
-    * Party identification in the same survey: 7 categories, public number of records.
+    The data are two questions of the American National Election Study of 1996 (package
+    statsmodels): the expected vote, of 2 categories, and party identification, of 7. The number of
+    records is public.
 
     Exit code: 0 if the releases were made, 1 if not, 2 for wrong options, 3 if the page could not
     be written.
@@ -75,66 +71,44 @@ def demo(
 
         opendp-bayes demo
     """
-    from opendp.context import loss_of, unit_of
-    from opendp.mod import enable_features
-
-    import opendp_bayes as ob
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
+    from opendp_bayes_office.commands.answers import survey_of
     from opendp_bayes_office.report.page import rendered
     from opendp_bayes_office.report.report_document import Report
+    from opendp_bayes_office.report.specification_text import specification_of
 
-    enable_features("contrib", "honest-but-curious")
     try:
-        penguins, survey = _penguins(), _survey()
+        answers = _survey()
     except ModuleNotFoundError as error:
         fail(
             f"the demo needs {error.name}, which is not installed: pip install"
             " 'opendp-bayes-office[demo]'",
             code=1,
         )
-    size = survey.height  # published with the survey
-    with option_errors():
-        of_penguins = ob.context(
-            penguins,
-            privacy_unit=unit_of(contributions=1),
-            privacy_loss=loss_of(epsilon=epsilon),
-            split_evenly_over=1,
-        )
-        of_survey = ob.context(
-            survey,
-            privacy_unit=unit_of(changes=1),
-            privacy_loss=loss_of(epsilon=2 * epsilon),
-            split_evenly_over=1,
-        )
-        # No value is missing, so where such are counted does not matter.
-        species = ob.posterior(of_penguins.query(), "species", nulls=_SPECIES[0])
-        questions: dict[str, Any] = {
-            heading: {"column": column, "nulls": _ANSWERS[column][0], "size": size}
-            for heading, column in _QUESTIONS.items()
+    asked = specification_of(
+        {
+            "title": "How Americans meant to vote in 1996",
+            "privacy": {"epsilon": 2 * epsilon, "size": answers.height},
+            # No value is missing or another one, so where such are counted does not matter.
+            "columns": {
+                name: {"categories": labels, "nulls": labels[0], "unknown": labels[0]}
+                for name, labels in _ANSWERS.items()
+            },
+            "results": [{"column": name, "title": title} for name, title in _QUESTIONS.items()],
         }
-        answers = ob.survey(of_survey.query(), questions)
+    )
+    query = survey_of(answers.lazy(), asked)
     with release_errors(), waiting("Releasing"), deferred_interrupts():
-        releases = {"Species of Palmer penguins": species.release()}
-        released = answers.release()
+        survey = query.release()
     with waiting("Computing the posteriors"):
-        releases |= dict(released.items())
-        sheets = [release.sheet(title=title) for title, release in releases.items()]
-        page = rendered(Report(None, released.releases, {}, released))
+        sheets = [release.sheet(title=title) for title, release in survey.items()]
+        page = rendered(Report(asked, survey))
     display(*(part for sheet in sheets for part in (sheet, "")), _NOTE, "")
     with written(output):
         output.write_text(page, encoding="utf-8")
     opener = _OPENERS.get(sys.platform, "xdg-open")
     echo(f"{output}: the page of the survey. Open it:\n    {opener} {output}")
-
-
-def _penguins() -> "pl.DataFrame":
-    import polars as pl
-    from palmerpenguins import load_penguins
-
-    return pl.DataFrame(
-        {"species": pl.Series(list(load_penguins()["species"]), dtype=pl.Enum(_SPECIES))}
-    )
 
 
 def _survey() -> "pl.DataFrame":

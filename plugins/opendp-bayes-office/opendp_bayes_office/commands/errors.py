@@ -2,10 +2,9 @@
 that the release could not be made, 3 that it could not be written, 130 Ctrl-C.
 """
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -23,50 +22,32 @@ def fail(message: str, *, code: int = 2) -> NoReturn:
 
 
 @contextmanager
-def plain_warnings() -> Iterator[None]:
-    """A block in which what the library warns of is one line on standard error."""
-    usual = warnings.showwarning
-
-    def shown(message: Warning | str, category: type[Warning], *rest: Any) -> None:
-        if category is UserWarning:
-            say(str(message))
-        else:
-            usual(message, category, *rest)
-
-    warnings.showwarning = shown  # type: ignore[assignment]  # its last four are passed on
-    try:
-        yield
-    finally:
-        warnings.showwarning = usual
-
-
-@contextmanager
-def option_errors(where: str = "", advice: str = "", *, code: int = 2) -> Iterator[None]:
+def option_errors(where: str = "", *, code: int = 2) -> Iterator[None]:
     """Report an error of the library, whose arguments are called as the options and the fields of a
-    specification are, with what stands before and after it: one raised before data is read, or from
-    what was released.
+    specification are, with what stands before it: one raised before data is read, or from what was
+    released. All of a command is such a block; an inner one says more.
     """
     from opendp.mod import OpenDPException
 
     try:
         yield
     except OpenDPException as error:
-        fail(f"{where}OpenDP refuses it: {error.message}{advice}", code=code)
+        fail(f"{where}OpenDP refuses it: {error.message}", code=code)
     except (TypeError, ValueError) as error:
-        message = str(error).replace("ob.DROP", "'DROP'")
-        fail(f"{where}{message}{advice}", code=code)
+        fail(f"{where}{str(error).replace('ob.DROP', repr('DROP'))}", code=code)
 
 
 @contextmanager
 def release_errors() -> Iterator[None]:
-    """Report a failure while data is read. Only messages that are known not to depend on the data
-    are repeated.
+    """Report a failure while data is read. Only messages that are known not to tell anything of the
+    data are repeated.
     """
     from opendp_bayes import LedgerError, ReleaseError
+    from opendp_bayes_office.files.csv_text import FileError
 
     try:
         yield
-    except typer.Exit:  # it was made, but could not be written
+    except FileError:
         raise
     except (LedgerError, ReleaseError) as error:
         fail(str(error), code=1)

@@ -8,22 +8,17 @@ CSV file that was not given to it, unless it was told that there is a header.
 import json
 import os
 import re
-import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec.structs import replace
+from msgspec import structs
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, option_errors, say
-from opendp_bayes_office.commands.output import Kept, echo
+from opendp_bayes_office.commands.errors import fail, say
+from opendp_bayes_office.commands.output import PRINTED, NewFile
 from opendp_bayes_office.commands.specified import NOT_SEEN
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 if TYPE_CHECKING:
     from opendp_bayes.trusted.kinds import ColumnKind
@@ -44,6 +39,7 @@ def init(
     column: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN",
             help="A column to include. It may be given several times. The default is all columns.",
         ),
     ] = None,
@@ -68,6 +64,7 @@ def init(
         bool,
         typer.Option(
             "--header",
+            metavar="",
             help="The first line of the CSV file names the columns and is not a record.",
         ),
     ] = False,
@@ -76,18 +73,21 @@ def init(
     sheet: options.Sheet = None,
     glob: options.Glob = False,
     epsilon: Annotated[
-        float, typer.Option(help="The budget ε to write down.", rich_help_panel=options.PRIVACY)
+        float,
+        typer.Option(
+            metavar="NUMBER", help="The budget ε to write down.", rich_help_panel=options.PRIVACY
+        ),
     ] = 1.0,
     output: Annotated[
-        Path | None,
+        Path,
         typer.Option(
             "--output",
             "-o",
             metavar="SPEC.toml",
-            help="The new file. The default is standard output. A .json file has no comments.",
+            help="The new file; - is standard output.",
             rich_help_panel=options.OUTPUT,
         ),
-    ] = None,
+    ] = PRINTED,
     owner: Annotated[
         Path | None,
         typer.Option(
@@ -130,28 +130,26 @@ def init(
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
-    if not 0 < epsilon < float("inf"):
-        fail(f"--epsilon {epsilon}: must be finite and greater than 0, such as 1.")
-    is_json = output is not None and output.suffix.lower() == ".json"
     labels = {} if codebook is None else _labels(codebook)
     listed = {name: list(codes) for name, codes in labels.items()} | _listed(categories or [])
-    with option_errors():
-        how = Reading(separator=separator, encoding=encoding, sheet=sheet, glob=glob)
+    how = Reading(separator=separator, encoding=encoding, sheet=sheet, glob=glob)
+    read = source(data, how)
+    if not listed and read.kind in LABELLED:
+        how = structs.replace(how, labels=True)
         read = source(data, how)
-        if not listed and read.kind in LABELLED:
-            how = replace(how, labels=True)
-            read = source(data, how)
     named = _named(read, column or [], listed, header)
-    with Kept(output) as kept, Kept(owner) as kept_by_owner, scannable(read) as opened:
+    with ExitStack() as files:
+        new = files.enter_context(NewFile(output))
+        new_of_owner = None if owner is None else files.enter_context(NewFile(owner))
+        opened = files.enter_context(scannable(read))
         columns = kinds_of(opened, named)
         if data != STANDARD_INPUT:
             opened.complete()
         known = {name: opened.codebook(name, Steps()) for name in columns}
         known = {name: labels for name, labels in known.items() if labels} | listed
-        stated = {name: getattr(how, name) for name in Reading.__struct_fields__}
         reading = {
             name: value
-            for name, value in stated.items()
+            for name, value in structs.asdict(how).items()
             if value != getattr(Reading(), name) and (name != "labels" or known)
         }
         tables = [
@@ -160,31 +158,18 @@ def init(
         ]
         asked = [name for name, table in zip(columns, tables, strict=True) if "categories" in table]
         if not asked:
-            problem = (
+            say(
                 "no column lists its categories, which are public knowledge and never read off the"
-                " data; list those of one or more, as in --categories COLUMN=a,b,c"
+                " data; list those of one or more, as in --categories COLUMN=a,b,c, or in the file."
             )
-            if is_json:  # which has no comments
-                fail(f"--output {output}: {problem}.")
-            say(f"{problem}, or in the file.")
-        facts: dict[str, Any] = {
-            "title": opened.title,
-            "epsilon": repr(epsilon),
-            "reading": reading,
-        }
-        facts |= {"columns": tables, "asked": asked, "owned": owner is not None}
-        if owner is not None:
-            path = os.path.relpath(data, owner.parent)
-            kept_by_owner.keep(filled("owner.toml", path=path, **facts))
+        facts: dict[str, Any] = {"title": opened.title, "reading": reading, "columns": tables}
+        facts |= {"epsilon": epsilon, "asked": asked, "owned": owner is not None}
+        if new_of_owner is not None:
+            path = os.path.relpath(data, new_of_owner.path.parent)
+            new_of_owner.write(filled("owner.toml", path=path, **facts).encode())
         if listed:
             say(NOT_SEEN)
-        text = filled("specification.toml", **facts).rstrip("\n")
-        if is_json:
-            text = json.dumps(tomllib.loads(text), ensure_ascii=False, indent=2)
-        if output is None:
-            echo(text)
-        else:
-            kept.keep(text)
+        new.write(filled("specification.toml", **facts).encode())
 
 
 def _named(
@@ -198,7 +183,7 @@ def _named(
         return None
     if not named:
         fail(
-            f"FILE {read.name}: its first line may be data, and a specification must not contain"
+            f"data={read.name}: its first line may be data, and a specification must not contain"
             " data. Name the columns to write down, as in --column vote --column age, or say with"
             " --header that the first line names the columns."
         )

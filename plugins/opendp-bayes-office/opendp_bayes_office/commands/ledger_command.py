@@ -1,14 +1,11 @@
 """`opendp-bayes ledger`: what was spent on which data set, and the total that may be."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, option_errors
-from opendp_bayes_office.commands.output import display, echo
-from opendp_bayes_office.commands.specified import fail_missing
+from opendp_bayes_office.commands.output import display
 
 
 def ledger(
@@ -30,21 +27,25 @@ def ledger(
     epsilon: Annotated[
         float | None,
         typer.Option(
-            help="Set the total to this ε. Give either this or --rho.", rich_help_panel="Total"
+            metavar="NUMBER",
+            help="Set the total to this ε. Give either this or --rho.",
+            rich_help_panel="Total",
         ),
     ] = None,
     rho: Annotated[
         float | None,
         typer.Option(
+            metavar="NUMBER",
             help="Set the total to this ρ of zCDP. A release in ε then counts as ρ = ε²/2.",
             rich_help_panel="Total",
         ),
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="The δ that goes with the total.", rich_help_panel="Total"),
+        typer.Option(
+            metavar="NUMBER", help="The δ that goes with the total.", rich_help_panel="Total"
+        ),
     ] = None,
-    json: options.Json = False,
 ) -> None:
     """Show what was spent on each data set in the ledger FILE, and what is left of its total.
 
@@ -67,24 +68,16 @@ def ledger(
 
         opendp-bayes ledger b
     """
+    from opendp_bayes import Ledger
     from opendp_bayes.display.ledger_sheet import ledger_sheet
     from opendp_bayes.trusted.ledger import read_accounts
 
-    with option_errors():
-        if epsilon is not None or rho is not None or delta is not None:
-            _set_total(file, dataset, epsilon, rho, delta)
-        elif not file.exists():
-            fail_missing(f"FILE {file}", file)
-        accounts = read_accounts(file)
+    if epsilon is not None or rho is not None or delta is not None:
+        _set_total(file, dataset, epsilon, rho, delta)
+    accounts = list(read_accounts(file).values())
     if dataset is not None:
-        if dataset not in accounts:
-            known = ", ".join(map(repr, accounts))
-            fail(f"--dataset {dataset}: is not in {file}, which has {known or 'none'}.")
-        accounts = {dataset: accounts[dataset]}
-    if json:
-        echo(_as_json(accounts))
-        return
-    display(ledger_sheet(accounts.values(), title=file.name))
+        accounts = [Ledger(file, dataset=dataset).account]
+    display(ledger_sheet(accounts, title=file.name))
 
 
 def _set_total(
@@ -98,20 +91,3 @@ def _set_total(
         Ledger(file, dataset=dataset).set_total(epsilon=epsilon, rho=rho, delta=delta)
     else:
         Ledger(file, dataset=dataset, epsilon=epsilon, rho=rho, delta=delta)
-
-
-def _as_json(accounts: dict[str, Any]) -> str:
-    import msgspec
-
-    documents = [
-        {
-            "dataset": account.dataset,
-            "total": account.total,
-            "spent": account.spent,
-            "remaining": account.remaining,
-            "unit": account.unit,
-            "entries": [{"entry": entry, "remaining": left} for entry, left in account.lines()],
-        }
-        for account in accounts.values()
-    ]
-    return msgspec.json.encode(documents).decode()

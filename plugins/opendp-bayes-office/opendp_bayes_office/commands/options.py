@@ -1,31 +1,33 @@
 """Options that several commands have, and how they are read."""
 
 import csv
-import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from opendp_bayes_office.commands.errors import fail
-from opendp_bayes_office.report.field_errors import FieldError
 
-_DISCOVERED = re.compile(r"write categories = 'discover'(; that needs delta[^.]*)?")
 DATA, MODEL, PRIVACY, OUTPUT = "Data", "Model", "Privacy", "Output"
 
 Size = Annotated[
     int | None,
-    typer.Option(help="The number of records, if it is public.", rich_help_panel=PRIVACY),
+    typer.Option(
+        metavar="NUMBER", help="The number of records, if it is public.", rich_help_panel=PRIVACY
+    ),
 ]
 Separator = Annotated[
     str | None,
     typer.Option(
-        help="The separator of values in a CSV file: one character, or tab.", rich_help_panel=DATA
+        metavar="CHARACTER",
+        help="The separator of values in a CSV file: one character, or tab.",
+        rich_help_panel=DATA,
     ),
 ]
 Encoding = Annotated[
     str | None,
     typer.Option(
+        metavar="NAME",
         help=(
             "The encoding of a CSV file, such as latin-1 or utf-16. The default is UTF-8. For SPSS,"
             " Stata and SAS, it replaces the encoding that the file states."
@@ -36,12 +38,15 @@ Encoding = Annotated[
 Sheet = Annotated[
     str | None,
     typer.Option(
-        help="The sheet of a workbook; it may be left out where there is one.", rich_help_panel=DATA
+        metavar="NAME",
+        help="The sheet of a workbook; it may be left out where there is one.",
+        rich_help_panel=DATA,
     ),
 ]
 SkipRows = Annotated[
     int,
     typer.Option(
+        metavar="NUMBER",
         help="Rows of a CSV file or sheet below the names that are no records.",
         rich_help_panel=DATA,
     ),
@@ -50,31 +55,27 @@ Glob = Annotated[
     bool,
     typer.Option(
         "--glob",
-        help="FILE stands for all files of Parquet that match it, as in 'data/*.parquet'.",
+        metavar="",
+        help="DATA stands for all files of Parquet that match it, as in 'data/*.parquet'.",
         rich_help_panel=DATA,
     ),
 ]
 Epsilon = Annotated[
     float | None,
-    typer.Option(help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY),
+    typer.Option(
+        metavar="NUMBER", help="Budget ε. Give either this or --rho.", rich_help_panel=PRIVACY
+    ),
 ]
 Delta = Annotated[
-    float | None, typer.Option(help="The δ that goes with ε or ρ.", rich_help_panel=PRIVACY)
-]
-Rest = Annotated[
     float | None,
-    typer.Option(
-        help=(
-            "With --discover, the part of the budget spent on the number of all rows whose category"
-            " is not shown, such as 0.2."
-        ),
-        rich_help_panel=MODEL,
-    ),
+    typer.Option(metavar="NUMBER", help="The δ that goes with ε or ρ.", rich_help_panel=PRIVACY),
 ]
 Rho = Annotated[
     float | None,
     typer.Option(
-        help="Budget ρ of zero-concentrated differential privacy (zCDP).", rich_help_panel=PRIVACY
+        metavar="NUMBER",
+        help="Budget ρ of zero-concentrated differential privacy (zCDP).",
+        rich_help_panel=PRIVACY,
     ),
 ]
 Data = Annotated[
@@ -101,7 +102,6 @@ Output = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print it as JSON.", rich_help_panel=OUTPUT)]
 Ledger = Annotated[
     Path | None,
     typer.Option(
@@ -125,6 +125,7 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
+        metavar="",
         help=(
             "Show what each result will cost and how wide its intervals will be, and exit without"
             " reading any record."
@@ -159,17 +160,3 @@ def labels(option: str, listed: str) -> list[str]:
             f" {before}a,b,c. Quote a label that holds a ';' or '|': {before}'\"{listed}\"'."
         )
     return texts
-
-
-def as_option(error: FieldError) -> str:
-    """An error about a field of a specification as one about the option that it comes from."""
-    *steps, field = error.path
-    name = steps[1] if len(steps) > 1 else field
-    option = f"--column {name!r}" if steps == ["columns"] else f"--{field}".replace("_", "-")
-
-    def discover(written: re.Match[str]) -> str:
-        needed = " --delta 1e-8" if written[1] else ""
-        return f"write --discover {name}{needed} in place of --column {name}"
-
-    problem = _DISCOVERED.sub(discover, error.problem)
-    return f"{option}{problem}" if problem.startswith("=") else f"{option}: {problem}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from opendp_bayes_office.commands import options
-from opendp_bayes_office.commands.errors import fail, option_errors
+from opendp_bayes_office.commands.errors import fail
 from opendp_bayes_office.commands.output import beside, display
 from opendp_bayes_office.commands.specified import (
     Specified,
@@ -24,9 +24,9 @@ def release(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE",
+            metavar="DATA",
             help=(
-                "A .csv, .tsv (also .gz or .zst), .parquet, .ipc, .arrow, .feather, .xlsx,"
+                "A .csv, .tsv (also .gz), .parquet, .ipc, .arrow, .feather, .xlsx,"
                 " .xlsm, .sav, .zsav, .por, .dta, .sas7bdat or .xpt file, or a folder of .parquet"
                 " files; - for CSV from standard input; or the owner's data.toml, which leads to"
                 " one."
@@ -37,6 +37,7 @@ def release(
     column: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN",
             help="The column of categories. Give it several times for a joint table.",
             rich_help_panel=options.DATA,
             show_default=False,
@@ -61,10 +62,21 @@ def release(
             rich_help_panel=options.DATA,
         ),
     ] = None,
-    rest: options.Rest = None,
+    rest: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help=(
+                "With --discover, the part of the budget spent on the number of all rows whose"
+                " category is not shown, such as 0.2."
+            ),
+            rich_help_panel=options.MODEL,
+        ),
+    ] = None,
     categories: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="LABELS",
             help=(
                 "All categories, separated by commas, in the order of the output. An Enum or"
                 " Boolean column has its own. For a joint table, give COLUMN=a,b,c for each column."
@@ -75,6 +87,7 @@ def release(
     nulls: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="LABEL",
             help=(
                 "Count rows without a value as this category, which may be a new one. For a joint"
                 " table, give COLUMN=label."
@@ -85,6 +98,7 @@ def release(
     unknown: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="LABEL",
             help=(
                 "Count rows with any other value as this category, or leave them out with DROP."
                 " By default, they are a category of their own, other."
@@ -111,6 +125,7 @@ def release(
     prior: Annotated[
         str,
         typer.Option(
+            metavar="NUMBERS",
             help=(
                 "Prior concentration: one number, or one for each category, new ones included. Or"
                 " learned: estimated from the release. Or auto: learned for ten or more"
@@ -122,6 +137,7 @@ def release(
     ordered: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN",
             help=(
                 "A column whose categories have an order. A learned prior is smooth along it. Give"
                 " it once for each such column."
@@ -132,6 +148,7 @@ def release(
     mechanism: Annotated[
         str,
         typer.Option(
+            metavar="NAME",
             help=(
                 "auto (`opendp-bayes plan` explains the choice), laplace_parameters, the name of an"
                 " installed mechanism, or, with --size, "
@@ -148,6 +165,7 @@ def release(
     guess_size: Annotated[
         int | None,
         typer.Option(
+            metavar="NUMBER",
             help="With --dry-run, a guess of the number of rows, if it is private.",
             rich_help_panel=options.PRIVACY,
         ),
@@ -155,6 +173,7 @@ def release(
     contributions: Annotated[
         int | None,
         typer.Option(
+            metavar="NUMBER",
             help=(
                 "The most rows that one person has, or the most identifiers with --identifier. The"
                 " default is 1. This is a promise: it is not enforced."
@@ -165,6 +184,7 @@ def release(
     identifier: Annotated[
         str | None,
         typer.Option(
+            metavar="COLUMN",
             help="The column that identifies whose row it is. Needs --rows-per-identifier.",
             rich_help_panel=options.PRIVACY,
         ),
@@ -172,6 +192,7 @@ def release(
     rows_per_identifier: Annotated[
         int | None,
         typer.Option(
+            metavar="NUMBER",
             help="Keep at most this number of rows of each identifier, drawn at random.",
             rich_help_panel=options.PRIVACY,
         ),
@@ -196,7 +217,7 @@ def release(
     With --discover, every value that occurs gets a noisy count. The value is shown, with its noisy
     count, if that count reaches a threshold. δ bounds the probability of showing a value that only
     one person has. --rest 0.2 spends a fifth of the budget on the number of all other rows.
-    `opendp-bayes plan --discover` says which counts are likely to be shown.
+    --dry-run says which counts are likely to be shown.
 
     With --identifier, the unit of privacy is all rows with one identifier. The estimates are of the
     rows that are kept (docs: Known limits).
@@ -281,13 +302,12 @@ def release(
         "results": [result],
     }
     data = opened_data(file, ledger, dataset)
-    with option_errors():
-        asked = Specified(specification_of(document, owner=data.facts), data)
+    asked = Specified(specification_of(document, owner=data.facts), data)
     if dry_run:
         display(foreseen(asked))
         return
     path = output or beside(file, heading)
-    release_and_show(asked, path, is_named=output is not None, repeats=True)
+    release_and_show(asked, path, is_named=output is not None)
 
 
 def _by_column(option: str, given: Sequence[str] | None, columns: Sequence[str]) -> dict[str, str]:

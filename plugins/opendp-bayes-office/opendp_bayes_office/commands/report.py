@@ -1,9 +1,9 @@
 """`opendp-bayes report`: from a specification and data to a page that can be published."""
 
 import os
-from contextlib import closing
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,16 +11,13 @@ from opendp_bayes_office.commands import options
 from opendp_bayes_office.commands.errors import fail, option_errors
 from opendp_bayes_office.commands.output import NOT_WRITTEN, NewFile, display, echo, written
 from opendp_bayes_office.commands.specified import (
-    Specified,
     asked_in,
     carried_out,
     foreseen,
     report_in,
     warn,
 )
-
-if TYPE_CHECKING:
-    from opendp_bayes_office.report.report_document import Report
+from opendp_bayes_office.report.language import Tag
 
 
 def _print_schema(wanted: bool) -> None:
@@ -57,13 +54,10 @@ def report(
         ),
     ] = Path("report.html"),
     language: Annotated[
-        str | None,
+        Tag | None,
         typer.Option(
-            metavar="de|en|es|fr|FILE",
-            help=(
-                "The language of the page, or the file of a catalogue; by default that of the"
-                " specification."
-            ),
+            metavar="de|en|es|fr",
+            help="The language of the page; by default that of the specification.",
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -84,6 +78,7 @@ def report(
     copies: Annotated[
         int | None,
         typer.Option(
+            metavar="NUMBER",
             help="The number of copies of the synthetic records. The default is 20.",
             min=1,
             rich_help_panel=options.OUTPUT,
@@ -93,6 +88,7 @@ def report(
         bool,
         typer.Option(
             "--schema",
+            metavar="",
             help="Print the JSON Schema of a specification and exit.",
             callback=_print_schema,
             is_eager=True,
@@ -137,54 +133,36 @@ def report(
     if copies is not None and synthetic is None:
         fail(f"--copies {copies}: needs --synthetic, the folder for them.")
     if dry_run:
-        if synthetic is not None:
-            fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
         display(foreseen(asked_in(specification, data, ledger, dataset)))
         return
     if data is None and specification.suffix.lower() == ".toml":
         fail("DATA: is missing; name the file with the data after the specification.")
-    from opendp_bayes.display.progress import waiting
-    from opendp_bayes.inference.sampling.kept_draws import kept_beside
-    from opendp_bayes_office.report.language import language_of
-    from opendp_bayes_office.report.page import rendered
-
-    for option, value in (("--ledger", ledger), ("--dataset", dataset)):
-        if data is None and value is not None:
-            fail(f"{option} {value}: is for a report from data; a page made again costs nothing.")
     if synthetic is not None and os.path.lexists(synthetic):
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
-    if language is not None:
-        with option_errors("--"):
-            language_of(language)
-    page, kept = NewFile(output), specification if data is None else output.with_suffix(".json")
-    with closing(page), kept_beside(kept):
+    from opendp_bayes.display.progress import waiting
+    from opendp_bayes.inference.sampling.kept_draws import kept_beside
+    from opendp_bayes_office.report.page import rendered
+
+    kept = specification if data is None else output.with_suffix(".json")
+    with NewFile(output) as page, kept_beside(kept), ExitStack() as block:
         if data is None:
             made = report_in(specification)
         else:
-            joint = synthetic is not None
-            made = _made(asked_in(specification, data, ledger, dataset, joint=joint), kept)
-        again = f" The releases are in {kept}: name it in place of both files."
-        advice = "" if data is None else again
+            asked = asked_in(specification, data, ledger, dataset, joint=synthetic is not None)
+            made = block.enter_context(carried_out(asked, output=kept, as_report=True))
+            warn(made)
         if synthetic is not None:
-            drawn, code = 20 if copies is None else copies, 2 if data is None else NOT_WRITTEN
-            with option_errors("", advice, code=code), written(synthetic, advice):
+            with option_errors(code=2 if data is None else NOT_WRITTEN), written(synthetic):
                 posterior = made.survey.posterior
                 if not hasattr(posterior, "write_synthetic"):
                     raise ValueError("results: merge categories, and synthetic records need all.")
-                posterior.write_synthetic(synthetic, drawn, format="csv")
+                posterior.write_synthetic(synthetic, copies or 20, format="csv")
         with waiting("Computing the posteriors"):
-            content = rendered(made, language)
-        with written(page.path, advice):
-            page.write(content.encode())
-        number = len(made.releases)
-        releases = "" if data is None else f" {kept} keeps the releases."
-        echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
-        if synthetic is not None:
-            echo(f"{synthetic}: {drawn} cop{'y' if drawn == 1 else 'ies'} of synthetic records.")
-
-
-def _made(asked: Specified, kept: Path) -> "Report":
-    """The report of data, whose releases are kept."""
-    with carried_out(asked, output=kept, as_report=True) as (report, _):
-        warn(report)
-        return report
+            page.write(rendered(made, language).encode())
+    number = len(made.survey)
+    releases = "" if data is None else f" {kept} keeps the releases."
+    echo(f"{output}: a report of {number} result{'' if number == 1 else 's'}.{releases}")
+    if synthetic is not None:
+        echo(
+            f"{synthetic}: {copies or 20} cop{'y' if copies == 1 else 'ies'} of synthetic records."
+        )

@@ -1,7 +1,7 @@
 """Carry out a specification, for `release`, `report` and `run`, or foresee what it will cost."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from opendp_bayes_office.commands.errors import fail, option_errors, release_errors, say
-from opendp_bayes_office.commands.output import PRINTED, Kept, display, echo, on_a_terminal
+from opendp_bayes_office.commands.output import PRINTED, display, keeping, text_in
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from opendp_bayes import Ledger
     from opendp_bayes.display.sheet import Sheet
-    from opendp_bayes_office.files.files import Source
     from opendp_bayes_office.report.owner_file import OwnerFile
     from opendp_bayes_office.report.report_document import Report
     from opendp_bayes_office.report.specification import Specification
@@ -27,45 +25,32 @@ NOT_SEEN = (
     "No record was read, so a misspelt category is not noticed here: check the spelling, capitals"
     " and spaces of the categories."
 )
+#: What the columns of a survey's summary are called.
+_HEADINGS = {
+    "question": "Result",
+    "mechanism": "Mechanism",
+    "scale": "Scale",
+    "epsilon": "ε",
+    "rho": "ρ",
+    "delta": "δ",
+    "interval_width": "Width of a\n95 % interval",
+    "shown_half": "Shown,\nhalf",
+    "shown_95": "Shown,\n95",
+    "shown_99": "Shown,\n99",
+}
 #: Characters of a title that an entry of a ledger has.
 _LONGEST = 100
 
 
 @dataclass(frozen=True)
 class Data:
-    """A file with data, or none; the owner's file that leads to it, or none; and the options that
-    name a ledger and a data set in it.
+    """A file with data, or none; the facts of its owner, or none; and the arguments that open the
+    ledger, or none.
     """
 
     path: Path | None
-    owner: Path | None
     facts: "OwnerFile | None"
-    book: Path | None
-    dataset: str | None
-
-    def ledger(self, title: str, *, make: bool) -> "Ledger | None":
-        """The ledger of the owner's file, which is made where `make` says so, or of the options;
-        its entries bear a title. Exits with a message where it cannot be used.
-        """
-        from opendp_bayes import Ledger
-        from opendp_bayes_office.commands.answers import unit
-
-        note = "".join(c for c in title if c.isprintable())[:_LONGEST]
-        if self.facts is not None and self.owner is not None:
-            ledger = self.facts.ledger
-            path = self.owner.parent / ledger.path
-            if not (make or path.exists()):
-                return None
-            unit_of_owner = unit(self.facts.privacy)
-            total = {ledger.total.kind: ledger.total.value, "delta": ledger.total.delta or None}
-            with option_errors(f"{self.owner}: ledger: "):
-                return Ledger(path, dataset=ledger.dataset, note=note, unit=unit_of_owner, **total)
-        if self.book is None:
-            return None
-        if not self.book.exists():
-            fail_missing(f"--ledger {self.book}", self.book)
-        with option_errors():
-            return Ledger(self.book, dataset=self.dataset, note=note)
+    ledger: dict[str, Any] | None
 
 
 def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> Data:
@@ -73,18 +58,35 @@ def opened_data(data: Path | None, ledger: Path | None, dataset: str | None) -> 
 
     Exits with a message for a file that is none, and for options that the owner's file answers.
     """
+    if dataset is not None and ledger is None:
+        fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
+    book: dict[str, Any] | None = None if ledger is None else {"path": ledger, "dataset": dataset}
     if data is None or data.suffix.lower() != ".toml":
-        if dataset is not None and ledger is None:
-            fail(f"--dataset {dataset}: is a data set of a ledger; name that file by --ledger.")
-        return Data(data, None, None, ledger, dataset)
+        return Data(data, None, book)
+    from opendp_bayes_office.commands.answers import unit
     from opendp_bayes_office.report.specification_text import read_owner_file
 
+    if ledger is not None:
+        fail(f"--ledger {ledger}: is for the owner to state, in {data}; leave it out.")
     with option_errors(f"{data}: "):
         facts = read_owner_file(text_in(data))
-    for option, given in (("--ledger", ledger), ("--dataset", dataset)):
-        if given is not None:
-            fail(f"{option} {given}: is for the owner to state, in {data}; leave it out.")
-    return Data(data.parent / facts.path, data, facts, None, None)
+    book, total = {"path": data.parent / facts.ledger.path}, facts.ledger.total
+    book |= {"dataset": facts.ledger.dataset, "unit": unit(facts.privacy)}
+    book |= {"epsilon": total.epsilon, "rho": total.rho, "delta": total.delta or None}
+    return Data(data.parent / facts.path, facts, book)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A specification that is put to data, of which no record is read yet; what it asks for; what
+    that will cost; and the release that is entered in the ledger.
+    """
+
+    specification: "Specification"
+    source: Any
+    survey: Any
+    summary: "pl.DataFrame"
+    intent: Any
 
 
 @dataclass(frozen=True)
@@ -95,61 +97,50 @@ class Specified:
     data: Data
     where: str = ""
 
-    def source(self) -> "Source":
-        """The file with the data; exits with a message where it is none."""
-        from opendp_bayes_office.files.files import source
+    @contextmanager
+    def opened(self, *, dry: bool = False) -> "Iterator[Opened]":
+        """A block in which the data are open, or columns without records where there are none, and
+        in which everything has been said that is to be said before records are read; `dry` where
+        it is to release nothing.
+        """
+        from opendp_bayes.display.progress import waiting
+        from opendp_bayes.trusted.interrupts import deferred_interrupts
+        from opendp_bayes_office.commands import answers
+        from opendp_bayes_office.files.files import scannable, source
 
-        if self.data.path is None:
-            fail("DATA: is missing; name the file with the data after the specification.")
-        with option_errors(self.where):
-            return source(self.data.path, self.specification)
+        asked, path = self.specification, self.data.path
+        file = None if path is None else source(path, asked)
+        with self._entered(dry=dry) as intent, ExitStack() as stack:
+            if file is not None:
+                with reading(intent):
+                    file = stack.enter_context(scannable(file))
+                intent.is_reading = False
+            with option_errors(self.where), deferred_interrupts(), waiting("Computing the widths"):
+                asked = asked if file is None else answers.as_in(file, asked)
+                survey = answers.survey_of(answers.frame_in(file, asked), asked)
+                summary = survey.summarize(asked.privacy.guess_size if dry else None)
+            for line in answers.before_reading(summary, asked, file):
+                say(line)
+            yield Opened(asked, file, survey, summary, intent)
 
     @contextmanager
-    def entered(self, *, dry: bool = False) -> Iterator[Any]:
+    def _entered(self, *, dry: bool) -> Iterator[Any]:
         """A block with an intent of the whole budget, which is entered in the ledger, if there is
-        one, before data are opened; of a `dry` run, which is to release nothing, in a ledger that
-        is there, and where it fails while data are read. Exits with a message where there is no
-        room.
+        one, before data are opened; of a `dry` run, in a ledger that is there, and where it fails
+        while data are read.
         """
-        from opendp_bayes.trusted.account import Loss
+        from opendp_bayes import Ledger
         from opendp_bayes.trusted.budget import unit_in_words
         from opendp_bayes_office.commands.answers import unit
 
-        privacy = self.specification.privacy
-        book = self.data.ledger(self.specification.title, make=not dry)
-        spent = Loss(epsilon=privacy.epsilon, rho=privacy.rho, delta=privacy.delta or 0.0)
-        words = unit_in_words(*unit(privacy))
-        entry: Any = nullcontext(SimpleNamespace(loss=None, is_reading=False))
-        if book is not None:
-            entry = book.entered(spent, words, dry=dry)
-        with ExitStack() as opened:
-            with option_errors(self.where):
-                intent = opened.enter_context(entry)
+        book, privacy = self.data.ledger, self.specification.privacy
+        if book is None or (dry and not book["path"].exists()):
+            yield SimpleNamespace(loss=None, is_reading=False)
+            return
+        note = "".join(c for c in self.specification.title if c.isprintable())[:_LONGEST]
+        ledger = Ledger(**book, note=note)
+        with ledger.entered(privacy.loss, unit_in_words(*unit(privacy)), dry=dry) as intent:
             yield intent
-
-    def query(self, source: "Source | None") -> "tuple[Specification, Any]":
-        """The specification, with the categories that a file describes, and the survey that it
-        asks; without a file, of columns without records. Exits with a message for what does not
-        fit.
-        """
-        from opendp_bayes.trusted.interrupts import deferred_interrupts
-        from opendp_bayes_office.commands import answers
-        from opendp_bayes_office.commands.options import as_option
-        from opendp_bayes_office.report.field_errors import FieldError
-
-        specification = self.specification
-        with option_errors(self.where), deferred_interrupts():
-            try:
-                if source is None:
-                    frame = answers.frame_without_data(specification)
-                else:
-                    specification = answers.as_in(source, specification)
-                    frame = answers.frame_in(source, specification)
-                return specification, answers.survey_of(frame, specification)
-            except FieldError as error:
-                if self.where:
-                    raise
-                raise ValueError(as_option(error)) from None
 
 
 def asked_in(
@@ -170,24 +161,12 @@ def asked_in(
     from opendp_bayes_office.report.specification_text import read_specification
 
     opened = opened_data(data, ledger, dataset)
-    if any(path.name.lower().endswith(extension) for extension in EXTENSIONS):
+    if path.name.lower().endswith(tuple(EXTENSIONS)):
         fail(f"{path}: is a file with data; name the specification first, then the data.")
     where = f"{path}: "
     with option_errors(where):
         asked = read_specification(text_in(path), joint=joint, owner=opened.facts)
     return Specified(asked, opened, where)
-
-
-@contextmanager
-def readable(file: "Source", intent: Any) -> "Iterator[Source]":
-    """A source that can be read more than once (`files.scannable`), whose first lines are read."""
-    from opendp_bayes_office.files.files import scannable
-
-    with ExitStack() as opened:
-        with reading(intent):
-            source = opened.enter_context(scannable(file))
-        intent.is_reading = False
-        yield source
 
 
 @contextmanager
@@ -205,14 +184,11 @@ def reading(intent: Any) -> Iterator[None]:
 
 
 @contextmanager
-def carried_out(
-    asked: Specified, *, output: Path | None, as_report: bool = False
-) -> "Iterator[tuple[Report, list[str]]]":
-    """A block with the report of everything that a specification asks for, and what was said
-    before records were read.
+def carried_out(asked: Specified, *, output: Path, as_report: bool = False) -> "Iterator[Report]":
+    """A block with the report of everything that a specification asks for.
 
-    Their JSON, or with `as_report` that of the report, is kept in the file `output`, or is rescued
-    where the block fails (`Kept`). Exits with a message, and nothing released, for what is wrong.
+    Their JSON, or with `as_report` that of the report, is kept in the file `output` (`keeping`).
+    Exits with a message, and nothing released, for what is wrong.
     """
     from importlib.metadata import version
 
@@ -220,94 +196,63 @@ def carried_out(
 
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.trusted.interrupts import deferred_interrupts
-    from opendp_bayes_office.commands.answers import before_reading
     from opendp_bayes_office.report.report_document import Report
 
-    source = asked.source()
-    with Kept(output) as kept, ExitStack() as until_it_is_kept:
-        with asked.entered() as intent, readable(source, intent) as opened:
-            specification, query = asked.query(opened)
-            summary = query.summarize()
-            said = list(before_reading(summary, specification, opened))
-            for line in said:
-                say(line)
-            if intent.loss is not None and not summary["delta"].sum():  # nothing buys any
+    with keeping(output) as keep, ExitStack() as until_it_is_kept:
+        with asked.opened() as opened:
+            intent = opened.intent
+            if intent.loss is not None and not opened.summary["delta"].sum():  # nothing buys any
                 intent.loss = structs.replace(intent.loss, delta=0.0)
-            with reading(intent), waiting("Reading"):
-                opened.complete()
-            until_it_is_kept.enter_context(deferred_interrupts())
-            with reading(intent), release_errors(), waiting("Counting"):
-                survey = query.release()
-        with release_errors():
-            software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-            report = Report(specification, survey.releases, software, survey)
-            kept.keep(report.to_json() if as_report else report.results.to_json())
+            with reading(intent), release_errors(), waiting("Reading"):
+                opened.source.complete()
+                until_it_is_kept.enter_context(deferred_interrupts())
+                survey = opened.survey.release()
+        software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
+        report = Report(opened.specification, survey, software)
+        keep(report.to_json() if as_report else report.results.to_json())
         until_it_is_kept.close()
-        yield report, said
+        yield report
 
 
 def warn(report: "Report") -> None:
     """Say of which results nearly all records are in no category."""
-    for release in report.releases:
+    for release in report.survey.releases:
         for line in release.unmatched:
             say(line)
 
 
-def release_and_show(
-    asked: Specified, path: Path, *, is_named: bool, repeats: bool = False
-) -> None:
+def release_and_show(asked: Specified, path: Path, *, is_named: bool) -> None:
     """Release what a specification asks for into a new file, and print its sheet; or its JSON alone
-    where that is the file. What was said before records were read it `repeats` on standard output,
-    where that is no terminal, which shows standard error as well.
+    where that is the file.
     """
     from opendp_bayes.display.progress import waiting
 
-    with carried_out(asked, output=path) as (report, said):
+    with carried_out(asked, output=path) as report:
         if path == PRINTED:
-            echo(report.results.to_json())
             warn(report)
             return
         with waiting("Computing the posterior"):
             sheet = report.sheet()
-        said = said if repeats and not on_a_terminal() else []
         page = f"{path} keeps the release; `opendp-bayes report {path}` makes a page."
-        display(sheet, *said, *([] if is_named else [page]))
+        display(sheet, *([] if is_named else [page]))
 
 
 def foreseen(asked: Specified) -> "Sheet":
-    """Foresee what a specification will cost, and how wide its intervals will be.
-
-    Reads the names and types of the columns of the data, or takes them from the categories. Exits
-    with a message for what is wrong.
+    """Foresee what a specification will cost, and how wide its intervals will be, from the names
+    and types of the columns of the data, or from the categories. Exits with a message for what is
+    wrong.
     """
-    from opendp_bayes.display.progress import waiting
-    from opendp_bayes.trusted.interrupts import deferred_interrupts
-    from opendp_bayes_office.commands.answers import before_reading
-
-    with asked.entered(dry=True) as intent, ExitStack() as opened:
-        source = None
-        if asked.data.path is not None:
-            source = opened.enter_context(readable(asked.source(), intent))
-        specification, query = asked.query(source)
-        with option_errors(asked.where), deferred_interrupts(), waiting("Computing the widths"):
-            summary = query.summarize(specification.privacy.guess_size)
-        for line in before_reading(summary, specification, source):
-            say(line)
-    return _sheet(summary, specification)
-
-
-def _sheet(summary: "pl.DataFrame", asked: "Specification") -> "Sheet":
-    """Show what each result will cost, and how wide its intervals will be."""
     from opendp_bayes.display.sheet import Sheet
     from opendp_bayes.display.tables import Table
 
-    privacy, measure = asked.privacy, "epsilon" if asked.privacy.rho is None else "rho"
-    shown = {"question": "Result", "mechanism": "Mechanism", "scale": "Scale"}
-    shown[measure] = "ε" if privacy.rho is None else "ρ"
-    shown |= {} if privacy.delta is None else {"delta": "δ"}
-    shown["interval_width"] = "Width of a\n95 % interval"
-    if "threshold" in summary.columns:
-        shown |= {f"shown_{part}": f"Shown,\n{part}" for part in ("half", "95", "99")}
+    with asked.opened(dry=True) as opened:
+        summary, specification = opened.summary, opened.specification
+    privacy = specification.privacy
+    shown = {
+        name: heading
+        for name, heading in _HEADINGS.items()
+        if name in summary.columns and getattr(privacy, name, heading) is not None
+    }
     rows = [
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell or "") for cell in row]
         for row in summary.select(*shown).rows()
@@ -320,11 +265,12 @@ def _sheet(summary: "pl.DataFrame", asked: "Specification") -> "Sheet":
         else f"Widths are those to be expected of {records} records in equal numbers in every group"
         " and category, sampling and noise together."
     )
-    delta = "" if privacy.delta is None else f", δ = {privacy.delta:.4g}"
-    budget = f"All results together: {shown[measure]} = {getattr(privacy, measure):.4g}{delta}, for"
-    spent = f"{budget} {privacy.unit}. No record was read and nothing was spent."
-    shown_table = Table(tuple(shown.values()), rows, texts=2)
-    return Sheet((shown_table,), (spent, NOT_SEEN, widths), title=asked.title)
+    spent = (
+        f"All results together: {privacy.loss}, for {privacy.unit}. No record was read and nothing"
+        " was spent."
+    )
+    table = Table(tuple(shown.values()), rows, texts=2)
+    return Sheet((table,), (spent, NOT_SEEN, widths), title=specification.title)
 
 
 def report_in(path: Path) -> "Report":
@@ -335,21 +281,3 @@ def report_in(path: Path) -> "Report":
 
     with option_errors(f"{path}: "):
         return Report.read(text_in(path), path.stem)
-
-
-def text_in(path: Path) -> str:
-    """The text of a file; exits with a message where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        fail(f"{path}: cannot be read ({error.strerror}).")
-    except UnicodeDecodeError:
-        fail(f"{path}: is not text in UTF-8; save it in that encoding.")
-
-
-def fail_missing(option: str, file: Path) -> None:
-    """Exit with a message that says how a ledger is made."""
-    fail(
-        f"{option}: does not exist. Create it with a total: `opendp-bayes ledger {file} --dataset"
-        " NAME --epsilon 3`."
-    )

@@ -29,7 +29,7 @@ _QUOTES = (
 )
 
 
-class FileError(Exception):
+class FileError(ValueError):
     """A file cannot be read; the message names it, what is wrong and what to do, and tells nothing
     of its content.
     """
@@ -75,7 +75,7 @@ def text_errors(name: str, encoding: str) -> Iterator[None]:
         )
     except (OSError, EOFError, zlib.error):
         problem = "cannot be read as CSV; check that it is what its extension says."
-    raise FileError(f"FILE {name}: {problem}")
+    raise FileError(f"data={name}: {problem}")
 
 
 def header_of(text: TextIO) -> tuple[str, str | None]:

@@ -4,19 +4,19 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import polars as pl
 
-from opendp_bayes.mathematics.telling import meant, told
+from opendp_bayes.mathematics.telling import told
 from opendp_bayes.release_format.casts import how_to_cast
-from opendp_bayes.release_format.labels import distinct, twins
+from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.trusted.kinds import ColumnKind, column_named, kind_of
 from opendp_bayes.trusted.scanned_files import KINDS, scan_files
 from opendp_bayes.trusted.temporary_files import TemporaryFile
@@ -28,7 +28,7 @@ from opendp_bayes_office.files.csv_text import (
     text_errors,
     values_of,
 )
-from opendp_bayes_office.files.encodings import UTF_8, as_encoding, as_separator
+from opendp_bayes_office.files.encodings import UTF_8, as_encoding, as_separator, check_text
 from opendp_bayes_office.files.reading import Reading, Steps, Value, as_text
 from opendp_bayes_office.files.tables import (
     LABELLED,
@@ -55,7 +55,7 @@ _FIRST_LINE = b"_\n"
 
 #: Of a file, a code and where it is looked for.
 _NEVER = (
-    "FILE {}: null_values={}: can never be a value in {}; write it as the file has it, or leave it"
+    "data={}: null_values={}: can never be a value in {}; write it as the file has it, or leave it"
     " out."
 )
 
@@ -74,30 +74,18 @@ class Source:
         In `EXTENSIONS`.
     how : Reading
         What its owner says of it.
-    encoding : str
-        Of its text; "" for what a file of SPSS, Stata or SAS says.
-    separator : str or None
-        Between the values of a line of CSV; None for that of the file.
-    header : tuple[str, ...]
-        Of text, the names of its columns in their order.
-    records : Callable[[BinaryIO], None] or None
-        Of text that is being read, what copies the records.
-    table : Table or None
-        Of what else than CSV is read as text, its table.
     frame : LazyFrame or None
         Of Parquet and Arrow, their columns.
+    table : Table or None
+        Of what else is read, in `scannable`, its table.
     """
 
     path: Path
     name: str
     extension: str
     how: Reading
-    encoding: str = UTF_8
-    separator: str | None = None
-    header: tuple[str, ...] = ()
-    records: Callable[[BinaryIO], None] | None = None
-    table: Table | None = None
     frame: pl.LazyFrame | None = None
+    table: Any = None
 
     @property
     def title(self) -> str:
@@ -113,6 +101,19 @@ class Source:
         """True if what stands for the names of its columns may be a record."""
         return self.kind in ("CSV", WORKBOOK)
 
+    @property
+    def encoding(self) -> str:
+        """Of its text; "" for what a file of SPSS, Stata or SAS says."""
+        if self.how.encoding is not None:
+            return as_encoding(self.how.encoding)
+        return "" if self.kind in STATISTICAL else UTF_8
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Of text, the names of its columns in their order."""
+        names = () if self.table is None else self.table.header
+        return tuple(map(str.strip, names)) if self.how.trim else names
+
     def scan(self) -> pl.LazyFrame:
         """All columns; nothing is read yet."""
         if self.frame is not None:
@@ -124,7 +125,7 @@ class Source:
         # empty lines and a byte order mark there, and looks whether it is compressed.
         scan = pl.scan_csv(
             self.path,
-            separator=self.separator or "",
+            separator=self.table.separator,
             has_header=True,
             schema={str(at): pl.String() for at in range(len(self.header))},
             null_values=[""],
@@ -145,7 +146,7 @@ class Source:
             return self.scan().collect_schema()
         except (pl.exceptions.PolarsError, OSError):
             raise FileError(
-                f"FILE {self.name}: cannot be read as {self.kind}; check that it is what its"
+                f"data={self.name}: cannot be read as {self.kind}; check that it is what its"
                 " extension says."
             ) from None
 
@@ -158,11 +159,11 @@ class Source:
             For what is no text in its encoding: what stands for an invalid character would be a
             value that no category has.
         """
-        if self.records is None:
+        if self.table is None:
             return
         with text_errors(self.name, self.encoding), self.path.open("wb") as copy:
             copy.write(_FIRST_LINE)
-            self.records(copy)
+            self.table.copy(copy)
 
     def labels(self, column: str) -> dict[str, str]:
         """The value labels of a column by their codes as text, as values are read."""
@@ -197,8 +198,8 @@ class Source:
 
 
 def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
-    """Choose how to read FILE by its extension; standard input is CSV, and a folder is Parquet, as
-    are all files whose paths match FILE where it is a `glob`.
+    """Choose how to read a file by its extension; standard input is CSV, and a folder is Parquet,
+    as are all files whose paths match where it is a `glob`.
 
     Raises
     ------
@@ -212,12 +213,12 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
     extension = ".csv" if path == STANDARD_INPUT else next(known, "")
     if not extension:
         raise FileError(
-            f"FILE {path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
+            f"data={path}: has extension {path.suffix!r}; must be one of {', '.join(EXTENSIONS)}."
             " Convert the file, a workbook to .xlsx, and others as R does by"
             " arrow::write_parquet(frame, 'survey.parquet'); or rename it to what it is."
         )
     if path != STANDARD_INPUT and not several and not path.is_file():
-        raise FileError(f"FILE {path}: is not a file; check the path.")
+        raise FileError(f"data={path}: is not a file; check the path.")
     kind = EXTENSIONS[extension]
     for option, kinds in (
         ("separator", ("CSV",)),
@@ -234,18 +235,10 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
                 f"{option}={value!r}: is for {' and '.join(kinds)}, and {path.name} is {kind};"
                 f" leave it out{of_sas if option == 'labels' and kind == 'SAS' else ''}."
             )
-    encoding = "" if kind in STATISTICAL else UTF_8
-    encoding = encoding if how.encoding is None else as_encoding(how.encoding)
-    separator = None if how.separator is None else as_separator(how.separator, encoding)
+    check_text(how.separator, how.encoding)
     called = _PIPED if path == STANDARD_INPUT else path.name
-    data = Source(path, called, extension, how, encoding, separator)
-    if extension not in KINDS:
-        return data
-    try:
-        return replace(data, frame=scan_files(path, glob=how.glob))
-    except ValueError as error:
-        problem = str(error).replace("data=", "FILE ", 1)
-    raise FileError(problem)
+    frame = scan_files(path, glob=how.glob) if extension in KINDS else None
+    return Source(path, called, extension, how, frame)
 
 
 @contextmanager
@@ -260,19 +253,14 @@ def scannable(data: Source) -> Iterator[Source]:
         yield data
         return
     with ExitStack() as opened:
-        if data.kind == "CSV":
-            data = opened.enter_context(_text(data))
-        else:
-            table = _table(data)
-            copied = partial(_copy_batches, table)
-            data = replace(data, table=table, header=table.header, records=copied, separator=",")
-        names = tuple(map(str.strip, data.header)) if data.how.trim else data.header
-        named = list(filter(None, names))
+        table = _csv(data, opened) if data.kind == "CSV" else _table(data)
+        data = replace(data, table=table, path=opened.enter_context(TemporaryFile()))
+        named = list(filter(None, data.header))
         if len(set(named)) < len(named):  # which it is, is not said: it may be somebody's value
             raise FileError(
-                f"FILE {data.name}: two of its columns have one name; rename all but one."
+                f"data={data.name}: two of its columns have one name; rename all but one."
             )
-        yield replace(data, header=names, path=opened.enter_context(TemporaryFile()))
+        yield data
 
 
 def _table(data: Source) -> Table:
@@ -285,38 +273,32 @@ def _table(data: Source) -> Table:
     return statistical_table(*arguments, labels=data.how.labels)
 
 
-def _copy_batches(table: Table, copy: BinaryIO) -> None:
-    for batch in table.batches():
-        batch.write_csv(copy, include_header=False)
-
-
-@contextmanager
-def _text(data: Source) -> Iterator[Source]:
-    """The source of a text whose header has been read."""
-    how, piped = data.how, data.name == _PIPED
-    with ExitStack() as opened:
-        with text_errors(data.name, data.encoding):
-            file: Any = sys.stdin.buffer if piped else opened.enter_context(data.path.open("rb"))
-            stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
-            text = opened.enter_context(decoded(stream, data.encoding))
-            header, said = header_of(text)
-            for _ in range(how.skip_rows):
-                header_of(text)
-        usual = "\t" if data.extension.startswith(".tsv") else ","
-        try:
-            separator = data.separator or as_separator(said or usual, data.encoding)
-            names = values_of(header, separator, trim=how.trim)
-        except ValueError as error:
-            raise FileError(f"FILE {data.name}: {error}") from None
-        except csv.Error:
-            names = []
-        if not names:
-            raise FileError(
-                f"FILE {data.name}: cannot be read as CSV; its first line must name the columns."
-            )
-        keep = how.blank_lines == "null"
-        copied = partial(copy_records, text, separator=separator, trim=how.trim, keep_blank=keep)
-        yield replace(data, separator=separator, header=tuple(names), records=copied)
+def _csv(data: Source, opened: ExitStack) -> Table:
+    """The table of a text whose header has been read, which is closed with what is opened."""
+    how, encoding = data.how, data.encoding
+    with text_errors(data.name, encoding):
+        piped = data.name == _PIPED
+        file: Any = sys.stdin.buffer if piped else opened.enter_context(data.path.open("rb"))
+        stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
+        text = opened.enter_context(decoded(stream, encoding))
+        header, said = header_of(text)
+        for _ in range(how.skip_rows):
+            header_of(text)
+    usual = "\t" if data.extension.startswith(".tsv") else ","
+    try:
+        separator = as_separator(how.separator or said or usual, encoding)
+        names = values_of(header, separator, trim=how.trim)
+    except ValueError as error:
+        raise FileError(f"data={data.name}: {error}") from None
+    except csv.Error:
+        names = []
+    if not names:
+        raise FileError(
+            f"data={data.name}: cannot be read as CSV; its first line must name the columns."
+        )
+    keep = how.blank_lines == "null"
+    copy = partial(copy_records, text, separator=separator, trim=how.trim, keep_blank=keep)
+    return Table(tuple(names), copy, separator)
 
 
 def read(
@@ -342,21 +324,17 @@ def read(
     ValueError
         For a file that cannot be read.
     """
-    try:
-        catalogue = labels if isinstance(labels, bool) else str(Path(labels).absolute())
-        data = source(Path(path), Reading(labels=catalogue, sheet=sheet))
-        with scannable(data) as opened:
-            opened.complete()
-            frame = opened.scan()
-            if opened.table is not None:
-                coded = {name: opened.labels(name) for name in opened.table.labels}
-                frame = opened.table.typed(frame).with_columns(
-                    column_named(name).replace(texts) for name, texts in coded.items()
-                )
-            return frame.collect()
-    except FileError as error:
-        problem = str(error).replace("FILE ", "data=", 1)
-    raise ValueError(problem)
+    catalogue = labels if isinstance(labels, bool) else str(Path(labels).absolute())
+    data = source(Path(path), Reading(labels=catalogue, sheet=sheet))
+    with scannable(data) as opened:
+        opened.complete()
+        frame = opened.scan()
+        if opened.table is not None:
+            coded = {name: opened.labels(name) for name in opened.table.labels}
+            frame = opened.table.typed(frame).with_columns(
+                column_named(name).replace(texts) for name, texts in coded.items()
+            )
+        return frame.collect()
 
 
 def kinds_of(data: Source, columns: Sequence[str] | None = None) -> dict[str, ColumnKind]:
@@ -456,20 +434,11 @@ def _refuse_absent(data: Source, schema: pl.Schema, column: str) -> None:
     if not data.may_lack_header:
         known = ", ".join(map(repr, schema))
         raise FileError(f"{where} {data.name}; must be one of {known}.")
-    near = ""
-    if any(twins([column, name]) for name in schema):
-        near = (
-            " A name there differs from it in nothing but blanks around it or the form of Unicode."
-        )
-    elif len(data.header) == 1 and (
-        mark := next((mark for mark in ";\t|" if column in data.header[0].split(mark)), None)
-    ):
-        near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}."
-    elif meant(column, schema):
-        near = " There is a similar name; check capitals and blanks."
-    line, separator = ("row", "") if data.kind == WORKBOOK else ("line", data.separator)
-    separated = f", and the separator, {separator!r}" if separator else ""
+    separator = (
+        "" if data.kind == WORKBOOK else f", and --separator, which is {data.table.separator!r}"
+    )
+    line = "row" if data.kind == WORKBOOK else "line"
     raise FileError(
-        f"{where} the first {line} of {data.name}, which must name the columns; check the"
-        f" spelling{separated}.{near}"
+        f"{where} the first {line} of {data.name}, which must name the columns; check spelling,"
+        f" capitals and blanks{separator}."
     )

@@ -7,11 +7,11 @@ in its column, so that 1.0 is 1.
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
 
@@ -81,8 +81,10 @@ class Table:
     ----------
     header : tuple[str, ...]
         The names of its columns in their order; "" for one without a name.
-    batches : Callable[[], Iterator[DataFrame]]
-        Reads the records, all values as text.
+    copy : Callable[[BinaryIO], None]
+        Writes the records to a file, as lines of CSV in UTF-8, all values as text.
+    separator : str, default ","
+        Between the values of such a line.
     types : Mapping[str, DataType]
         Of columns by name, as the file describes them; all others are text.
     labels : Mapping[str, Mapping[str, str]]
@@ -91,7 +93,8 @@ class Table:
     """
 
     header: tuple[str, ...]
-    batches: Callable[[], Iterator[pl.DataFrame]]
+    copy: Callable[[BinaryIO], None]
+    separator: str = ","
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
@@ -113,12 +116,10 @@ class Table:
 
 def withheld(read: Callable[[], T], file: str, kind: str) -> T:
     """Read a file, with any error withheld and dropped: it may show a value."""
-    problem = f"cannot be read as {kind}; check that it is what its extension says"
-    if kind != WORKBOOK:
-        problem += (
-            ", and that its text is in the encoding that it says. Another one is named by"
-            " --encoding latin-1, or in a specification encoding = 'latin-1'"
-        )
+    problem = (
+        f"cannot be read as {kind}; check that it is what its extension says, and that its text is"
+        " in the encoding that it says or that --encoding or encoding = 'latin-1' names"
+    )
     try:
         with silenced():
             return read()
@@ -131,7 +132,7 @@ def withheld(read: Callable[[], T], file: str, kind: str) -> T:
         )
     except BaseException:  # noqa: BLE001, S110 - a panic of another library is no Exception
         pass
-    raise FileError(f"FILE {file}: {problem}.")
+    raise FileError(f"data={file}: {problem}.")
 
 
 def statistical_table(
@@ -163,7 +164,7 @@ def statistical_table(
 
     portable = path.suffix.lower() == ".por"
     if portable and encoding:
-        raise FileError(f"FILE {file}: says which characters it has; leave the encoding out.")
+        raise FileError(f"data={file}: says which characters it has; leave the encoding out.")
     named = codecs.lookup(encoding).name.upper() if encoding else None
     options: dict[str, Any] = {} if portable else {"encoding": named}
     reader = getattr(pyreadstat, _READERS[path.suffix.lower()])
@@ -183,17 +184,18 @@ def statistical_table(
         records, _ = read(row_offset=start, row_limit=_BATCH)
         return pl.DataFrame([one.text(records[one.name]) for one in columns])
 
-    def batches() -> Iterator[pl.DataFrame]:
+    def copy(target: BinaryIO) -> None:
         start, height = 0, _BATCH
         while height == _BATCH:
-            yield (rows := withheld(partial(batch, start), file, kind))
+            rows = withheld(partial(batch, start), file, kind)
+            rows.write_csv(target, include_header=False)
             start, height = start + _BATCH, rows.height
 
     return Table(
         tuple(described.column_names),
-        batches,
-        {one.name: one.type for one in columns},
-        {one.name: one.coded for one in columns if labels and one.labels},
+        copy,
+        types={one.name: one.type for one in columns},
+        labels={one.name: one.coded for one in columns if labels and one.labels},
     )
 
 
@@ -209,7 +211,7 @@ def _of_catalogue(
     }
     if not found:
         raise FileError(
-            f"FILE {catalogue}: has labels for none of the columns of {file}; name the catalogue"
+            f"data={catalogue}: has labels for none of the columns of {file}; name the catalogue"
             " with its formats."
         )
     return found

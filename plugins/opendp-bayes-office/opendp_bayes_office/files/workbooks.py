@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 from openpyxl import load_workbook
@@ -63,7 +63,7 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
             sheet = names[0]
         if sheet not in names:
             raise FileError(
-                f"FILE {file}: has the sheets {', '.join(map(repr, names))}; name one of them: by"
+                f"data={file}: has the sheets {', '.join(map(repr, names))}; name one of them: by"
                 f" the option --sheet, by sheet = {names[0]!r} in a specification or an owner's"
                 f" file, or by sheet={names[0]!r} in Python."
             )
@@ -72,16 +72,16 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
         while header and not header[-1]:
             header.pop()
         if not header:
-            raise FileError(f"FILE {file}: its first row must name the columns, and it has none.")
+            raise FileError(f"data={file}: its first row must name the columns, and it has none.")
         refused.pop_all()
 
-    def batches() -> Iterator[pl.DataFrame]:
+    def copy(target: BinaryIO) -> None:
         records = _in_batches(islice(rows_of(table), 1 + skip_rows, None), len(header))
         with closing(book):
             while (batch := withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
-                yield batch
+                batch.write_csv(target, include_header=False)
 
-    return Table(tuple(name or "" for name in header), batches)
+    return Table(tuple(name or "" for name in header), copy)
 
 
 def _in_batches(rows: Iterator[Row], width: int) -> Iterator[pl.DataFrame]:

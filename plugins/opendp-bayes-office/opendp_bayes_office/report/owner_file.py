@@ -16,9 +16,9 @@ from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_te
 from opendp_bayes_office.report.field_errors import FieldError
 from opendp_bayes_office.report.specification import (
     DISCOVER,
-    Number,
     Rows,
     Share,
+    Unit,
     Values,
     texts,
 )
@@ -26,16 +26,12 @@ from opendp_bayes_office.report.specification import (
 _AtMost = Annotated[float, msgspec.Meta(gt=0)]
 
 
-class OwnersPrivacy(Part, frozen=True, kw_only=True):
+class OwnersPrivacy(Unit, frozen=True, kw_only=True):
     """The people behind the data, as only the owner knows them."""
 
-    unit: Annotated[str, says("Whom or what a privacy unit is, in words.")] = "one record"
-    contributions: Annotated[Rows, says("The most records, or identifiers, of one unit.")] = 1
-    identifier: Annotated[str | None, says("The column that says whose a record is.")] = None
     most_rows_per_identifier: Annotated[
         Rows | None, says("The most records of an identifier that a question may keep.")
     ] = None
-    size: Annotated[Number | None, says("The number of records, if it is public.")] = None
 
 
 class OwnersColumn(Steps, frozen=True, kw_only=True):
@@ -122,7 +118,7 @@ def answered(document: Mapping[str, Any], owner: OwnerFile) -> dict[str, Any]:
         _check_at_most(name, privacy.get(name), getattr(owner, f"{name}_at_most"))
     for name in Reading.__struct_fields__:
         _agree(made, (name,), getattr(owner, name))
-    for name in ("unit", "contributions", "identifier", "size"):
+    for name in Unit.__struct_fields__:
         _agree(privacy, ("privacy", name), getattr(owner.privacy, name))
     rows, most = privacy.get("rows_per_identifier"), owner.privacy.most_rows_per_identifier
     _check_at_most("rows_per_identifier", rows, most)

@@ -1,7 +1,6 @@
 """A report as data: its specification and its releases, as JSON."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -25,31 +24,20 @@ class Report:
     ----------
     specification : Specification or None
         What was asked for; None where a page is made of releases alone.
-    releases : tuple
-        A release for each of its results.
+    survey : Survey
+        A release for each of its results, by their headings.
     software : dict[str, str]
         The versions that made them.
-    source : Survey or None
-        The releases where nobody wrote a specification.
     """
 
     specification: Specification | None
-    releases: tuple[Any, ...]
+    survey: Survey
     software: dict[str, str] = field(default_factory=dict)
-    source: Survey | None = None
-
-    @cached_property
-    def survey(self) -> Survey:
-        """The releases by the headings of the results."""
-        results = [] if self.specification is None else self.specification.results
-        names = tuple(result.heading for result in results)
-        columns = tuple(tuple(result.columns) for result in results)
-        return self.source or Survey(names, self.releases, columns)
 
     @property
     def results(self) -> Any:
         """The only release, or the survey of several."""
-        return self.survey if len(self.survey) > 1 else self.releases[0]
+        return self.survey if len(self.survey) > 1 else self.survey.releases[0]
 
     def sheet(self) -> Sheet:
         """The sheet of the releases; computes their posteriors."""
@@ -77,7 +65,7 @@ class Report:
                 "has noisy counts whose privacy is not stated, and a page states it. Show them with"
                 " `opendp-bayes show`, or make the page of a release."
             )
-        return cls(None, survey.releases, {}, survey)
+        return cls(None, survey)
 
     def to_json(self) -> str:
         """The report as JSON, or where nobody wrote a specification that of its releases;
@@ -90,7 +78,9 @@ class Report:
             "version": VERSION,
             "software": self.software,
             "specification": self.specification,
-            "releases": [msgspec.Raw(release.to_json().encode()) for release in self.releases],
+            "releases": [
+                msgspec.Raw(release.to_json().encode()) for release in self.survey.releases
+            ],
         }
         return msgspec.json.encode(document).decode()
 
@@ -110,7 +100,9 @@ class Report:
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."
                 )
-        return cls(asked, releases, document.software)
+        names = tuple(result.heading for result in asked.results)
+        survey = Survey(names, releases, tuple(tuple(result.columns) for result in asked.results))
+        return cls(asked, survey, document.software)
 
 
 def read_results(text: str | bytes) -> Any:

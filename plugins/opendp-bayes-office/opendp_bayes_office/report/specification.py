@@ -7,6 +7,7 @@ import msgspec
 
 from opendp_bayes.mathematics.validation import LARGEST_CONCENTRATION
 from opendp_bayes.release_format.labels import OTHER, spare
+from opendp_bayes.trusted.account import Loss
 from opendp_bayes_office.files.reading import Part, Reading, Steps, Value, as_text, says
 from opendp_bayes_office.report.language import Tag
 
@@ -24,27 +25,37 @@ Values = Annotated[list[Value], msgspec.Meta(min_length=1)]
 DISCOVER: Literal["discover"] = "discover"
 
 
-class Privacy(Part, frozen=True, kw_only=True):
-    """The people whom the report protects, and the budget for all results together."""
+class Unit(Part, frozen=True, kw_only=True):
+    """The people behind the data."""
 
     unit: Annotated[str, says("Whom or what a privacy unit is, in words.")] = "one record"
+    contributions: Annotated[
+        Rows, says("The most records, or identifiers, of one unit. A promise.")
+    ] = 1
+    identifier: Annotated[str | None, says("The column that says whose a record is.")] = None
+    size: Annotated[Number | None, says("The number of records, if it is public.")] = None
+
+
+class Privacy(Unit, frozen=True, kw_only=True):
+    """The people whom the report protects, and the budget for all results together."""
+
     epsilon: Annotated[_Positive | None, says("Budget ε; either this or rho.")] = None
     rho: Annotated[
         _Positive | None, says("Budget ρ of zero-concentrated differential privacy (zCDP).")
     ] = None
     delta: Annotated[Share | None, says("The δ that goes with ε or ρ.")] = None
-    size: Annotated[Number | None, says("The number of records, if it is public.")] = None
     guess_size: Annotated[
         Number | None,
         says("A public guess of a private number of records, for widths that --dry-run foresees."),
     ] = None
-    contributions: Annotated[
-        Rows, says("The most records, or identifiers, of one unit. A promise.")
-    ] = 1
-    identifier: Annotated[str | None, says("The column that says whose a record is.")] = None
     rows_per_identifier: Annotated[
         Rows | None, says("Keep at most so many records of each identifier.")
     ] = None
+
+    @property
+    def loss(self) -> Loss:
+        """The budget."""
+        return Loss(epsilon=self.epsilon, rho=self.rho, delta=self.delta or 0.0)
 
 
 class Column(Steps, frozen=True, kw_only=True):

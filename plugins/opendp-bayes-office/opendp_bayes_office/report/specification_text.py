@@ -12,23 +12,19 @@ from typing import Any
 import msgspec
 
 from opendp_bayes.display.tables import CONTROLS
+from opendp_bayes.mathematics.telling import depth_told
 from opendp_bayes.mathematics.validation import each_once
-from opendp_bayes.trusted.account import Loss
 from opendp_bayes_office.report.checks import check
 from opendp_bayes_office.report.field_errors import FieldError, SpecificationError
 from opendp_bayes_office.report.owner_file import (
     OwnerFile,
     OwnersColumn,
-    OwnersLedger,
-    OwnersPrivacy,
     answered,
     check_owner,
 )
 from opendp_bayes_office.report.specification import (
     DISCOVER,
     Column,
-    Privacy,
-    Result,
     Specification,
 )
 
@@ -46,11 +42,6 @@ _TYPES = {
     "object": "a table",
     "bool": "true or false",
 }
-#: The tables of a specification and of an owner's file, each with what it holds.
-_TABLES: dict[Any, dict[str, Any]] = {
-    Specification: {"privacy": Privacy, "columns": Column, "results": Result},
-    OwnerFile: {"privacy": OwnersPrivacy, "columns": OwnersColumn, "ledger": OwnersLedger},
-}
 #: What a field of texts may be.
 _CHOICES = {
     "among": "'answered' or 'all'",
@@ -59,7 +50,6 @@ _CHOICES = {
     "language": "'de', 'en', 'es' or 'fr'",
     "prior": "a number, a list of numbers, 'learned' or 'auto'",
 }
-_TOO_DEEP = "has tables or lists too deep in each other; no specification needs more than 4 levels."
 #: Dots join at most so many names, and none beyond one of these: to read them takes the square.
 _MOST_DOTS, _BETWEEN_NAMES = 100, re.compile(r"[\n,=\[\]{}]")
 _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
@@ -93,9 +83,9 @@ def specification_of(document: Any, *, owner: OwnerFile | None = None) -> Specif
     FieldError
         That says which field, and what it must be.
     """
-    asked: Specification = _converted(document, Specification)
+    asked: Specification = _converted(document, Specification, Column)
     if owner is not None:
-        asked = _converted(answered(document, owner), Specification)
+        asked = _converted(answered(document, owner), Specification, Column)
     check(asked)
     return asked
 
@@ -104,17 +94,15 @@ def read_owner_file(text: str) -> OwnerFile:
     """The owner's file in a text of TOML; raises `SpecificationError` as `read_specification`
     does.
     """
-    owner: OwnerFile = _converted(_document(text), OwnerFile)
+    owner: OwnerFile = _converted(_document(text), OwnerFile, OwnersColumn)
     check_owner(owner)
     return owner
 
 
 def _document(text: str) -> Any:
-    try:
+    with depth_told("the file", SpecificationError):
         document = _parsed(text.removeprefix("\ufeff"))
         _check_texts({**document, "separator": None})  # which may be one, and is never shown
-    except RecursionError:
-        raise SpecificationError(_TOO_DEEP) from None
     return document
 
 
@@ -126,7 +114,7 @@ def _parsed(text: str) -> Any:
         except ValueError as error:
             raise SpecificationError(f"is not JSON: {error}") from None
     if any(part.count(".") > _MOST_DOTS for part in _BETWEEN_NAMES.split(text)):
-        raise SpecificationError(_TOO_DEEP)
+        raise RecursionError
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:  # which knows the line
@@ -148,11 +136,11 @@ def _check_texts(value: Any) -> None:
             _check_texts(part)
 
 
-def _converted(document: Any, of: type[Any]) -> Any:
+def _converted(document: Any, of: type[Any], of_column: type[Any]) -> Any:
     """The document, column by column first, since msgspec names no key of a mapping."""
     columns = document.get("columns")
     for name, column in columns.items() if isinstance(columns, dict) else ():
-        _convert(column, _TABLES[of]["columns"], ("columns", name))
+        _convert(column, of_column, ("columns", name))
     return _convert(document, of)
 
 
@@ -163,11 +151,9 @@ def _convert(document: Any, of: type[Any], above: tuple[str, ...] = ()) -> Any:
         what, _, where = str(error).partition(" - at `$")
     steps = [name or int(number) for name, number in _STEP.findall(where.rstrip("`"))]
     path = (*above, *steps)
-    if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what):
-        known = ", ".join(_table(steps, of).__struct_fields__)
-        raise FieldError((*path, unknown[1]), f"is not a field; must be one of {known}.")
-    if missing := re.fullmatch(r"Object missing required field `(.*)`", what):
-        raise FieldError((*path, missing[1]), "is missing; add it.")
+    if field := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", what):
+        problem = "is not a field" if "unknown" in field[1] else "is missing; add it"
+        raise FieldError((*path, field[2]), f"{problem}. The page Reports lists all fields.")
     expected = what.partition(", got ")[0].removeprefix("Expected ").replace(".0", "")
     if what.startswith("Invalid enum value"):
         expected = _CHOICES[str(path[-1])]
@@ -179,10 +165,3 @@ def _convert(document: Any, of: type[Any], above: tuple[str, ...] = ()) -> Any:
 def _in_words(types: re.Match[str]) -> str:
     named = types[1].split(" | ")
     return " or ".join(words for name, words in _TYPES.items() if name in named)
-
-
-def _table(steps: list[str | int], of: type[Any]) -> Any:
-    """The kind of a table of a document."""
-    if steps[-1:] == ["total"]:
-        return Loss
-    return _TABLES[of][str(steps[0])] if steps else of

@@ -1,10 +1,10 @@
 """A specification from a code book: the codes are categories, and their labels are on the page."""
 
-import json
 from pathlib import Path
 
 import pytest
 
+from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.command_line import run
 
 BOOK = """column,code,label
@@ -26,26 +26,21 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_code_book_gives_categories_and_labels_in_its_order() -> None:
-    run("init", "v.csv", "--codebook", "book.csv", "-o", "v.json")
-    asked = json.loads(Path("v.json").read_text())
-    assert asked["columns"] == {
-        "town": {"categories": ["a", "b"], "labels": ["Aford", "Bury"]},
-        "vote": {
-            "categories": ["1", "2", "9"],
-            "labels": ["yes", "no", "no answer, or none"],
-        },
-    }
-    run("report", "v.json", "v.csv", "-o", "v.html", "--dry-run")
     run("init", "v.csv", "--codebook", "book.csv", "-o", "w.toml")
+    columns = read_specification(Path("w.toml").read_text()).columns
+    assert {name: (column.categories, column.labels) for name, column in columns.items()} == {
+        "town": (["a", "b"], ["Aford", "Bury"]),
+        "vote": (["1", "2", "9"], ["yes", "no", "no answer, or none"]),
+    }
     run("report", "w.toml", "v.csv", "-o", "w.html")
     page = Path("w.html").read_text()
     assert all(f"<bdi>{label}</bdi>" in page for label in ("yes", "no", "Aford", "Bury"))
 
 
 def test_categories_of_ones_own_stand_before_those_of_the_code_book() -> None:
-    run("init", "v.csv", "--codebook", "book.csv", "--categories", "vote=1,2", "-o", "v.json")
-    vote = json.loads(Path("v.json").read_text())["columns"]["vote"]
-    assert vote == {"categories": ["1", "2"]}
+    run("init", "v.csv", "--codebook", "book.csv", "--categories", "vote=1,2", "-o", "v.toml")
+    vote = read_specification(Path("v.toml").read_text()).columns["vote"]
+    assert (vote.categories, vote.labels) == (["1", "2"], None)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ from opendp_bayes_office.commands import output
 from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files import files
 from tests.helpers.command_line import run
-from tests.helpers.sweeps import some_of
 
 RELEASE = ("--column", "vote", "--categories", "a,b", "--epsilon", "1", "--unknown", "DROP")
 
@@ -49,10 +48,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def rescued(message: str) -> Release:
-    """The release in the file that the message names."""
+    """The release in the file that the message names, or in the message."""
     name = re.search(r"it is in (\S+), and `opendp-bayes show` prints it\.", message)
-    assert name, message
-    return Release.from_json(Path(name[1]).read_bytes())
+    text = re.search(r"it could not be written, so it is here: (\{.*\})", message)
+    assert name or text, message
+    return Release.from_json(Path(name[1]).read_bytes() if name else text[1])
 
 
 def process(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
@@ -122,28 +122,25 @@ def test_a_file_that_exists_is_not_replaced(votes: Path, counted: list[None]) ->
     assert not counted
 
 
-def test_a_file_that_appears_meanwhile_is_not_replaced(
-    votes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_else_takes_the_name_meanwhile(votes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = SurveyQuery.release
 
     def slow(self: SurveyQuery) -> Any:
-        Path("vote.json").write_text("of another run")
+        with pytest.raises(FileExistsError):
+            Path("vote.json").touch(exist_ok=False)
         return release(self)
 
     monkeypatch.setattr(SurveyQuery, "release", slow)
-    message = run("release", votes, *RELEASE, "-o", "vote.json", code=3)
-    assert "vote.json: cannot be written (File exists)" in message
-    assert Path("vote.json").read_text() == "of another run"
-    assert rescued(message).categories == ("a", "b")
+    run("release", votes, *RELEASE, "-o", "vote.json")
+    assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
 
 
 @pytest.mark.parametrize(
     ("place", "problem"),
     [
-        ("absent/vote.json", "there is no folder absent; make it, or name another."),
-        ("votes.csv/vote.json", "there is no folder votes.csv; make it, or name another."),
-        (".", "is a folder; name a file in it, which must not exist yet."),
+        ("absent/vote.json", "cannot be written (No such file or directory); name another file."),
+        ("votes.csv/vote.json", "cannot be written (Not a directory); name another file."),
+        (".", "exists already"),
         (f"{'x' * 300}.json", "cannot be written (File name too long); name another file."),
     ],
 )
@@ -158,7 +155,7 @@ def test_a_place_that_cannot_be_written_to_is_found_before_data_are_read(
 def test_the_file_is_no_more_than_a_name_until_it_is_whole(
     votes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk that is full in the middle of the file leaves none, and the release is elsewhere."""
+    """A disk that is full in the middle of the file leaves none, and the release is shown."""
 
     def full(path: Path) -> None:
         raise OSError(28, "No space left on device")
@@ -166,22 +163,8 @@ def test_the_file_is_no_more_than_a_name_until_it_is_whole(
     monkeypatch.setattr(output.os, "fsync", full)
     message = run("release", votes, *RELEASE, "-o", "vote.json", code=3)
     assert "vote.json: cannot be written (No space left on device)" in message
-    assert "no file could be written, so it is here: {" in message
-    text = message.split("so it is here: ")[1].splitlines()[0]
-    assert Release.from_json(text).categories == ("a", "b")
+    assert rescued(message).categories == ("a", "b")
     assert os.listdir() == ["votes.csv"]
-
-
-def test_without_links_a_file_is_moved_to_its_place(
-    votes: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def link(source: str, target: str) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(output.os, "link", link)
-    run("release", votes, *RELEASE, "-o", "vote.json")
-    assert Release.from_json(Path("vote.json").read_bytes()).categories == ("a", "b")
-    assert sorted(os.listdir()) == ["vote.json", "votes.csv"]
 
 
 def test_a_failed_release_leaves_no_file(votes: Path) -> None:
@@ -260,15 +243,14 @@ def test_a_plan_that_cannot_be_printed_ends_with_a_message() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a full disk")
-@pytest.mark.parametrize("asked", some_of(["--version", "--help", "plan --help", ""], 2))
-def test_help_and_the_version_that_cannot_be_printed_end_with_a_message(asked: str) -> None:
+def test_a_version_that_cannot_be_printed_ends_with_a_message() -> None:
     with open("/dev/full", "w") as full:
-        ended = process(*asked.split(), stdout=full)
+        ended = process("--version", stdout=full)
     message = "opendp-bayes: standard output: cannot be written (No space left on device).\n"
     assert (ended.returncode, ended.stderr) == (3, message)
     reader, writer = os.pipe()
     os.close(reader)
-    ended = process(*asked.split(), stdout=writer)
+    ended = process("--version", stdout=writer)
     os.close(writer)
     message = "opendp-bayes: standard output: cannot be written (Broken pipe).\n"
     assert (ended.returncode, ended.stderr) == (3, message)

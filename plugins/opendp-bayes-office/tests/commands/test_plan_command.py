@@ -1,6 +1,5 @@
 """`opendp-bayes plan`, in process through typer's runner."""
 
-import json
 import re
 
 import pytest
@@ -72,16 +71,6 @@ def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.Mo
     )
 
 
-def test_as_json() -> None:
-    found = json.loads(run("plan", "--size", 20, "--prior", "1,1", "--epsilon", 1, "--json"))
-    assert found["recommended"] == {
-        "name": "laplace_parameters",
-        "parameters": {"scale": 1.0, "noise": "discrete", "total": "remainder"},
-    }
-    assert set(found["rows"][0]["errors"]) == {"balanced", "skewed", "edge"}
-    assert found["budget"] == {"epsilon": 1.0}
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -101,7 +90,7 @@ def test_as_json() -> None:
         ("--guess-size 0 --prior 1,1 --epsilon 1", r"guess_size=0: must be between 1"),
         (
             "--size 9 --prior 1 --epsilon 1",
-            r"--prior 1: .*each category, .*--prior 1,1",
+            r"prior=\[1.0\]: ",
         ),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
@@ -122,42 +111,3 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(options: str, message: st
     assert len(shown.splitlines()) == 1
     with pytest.raises(ValueError, match=message):
         raise ValueError(shown)
-
-
-def test_a_plan_of_a_discovery_shows_the_counts_that_each_law_shows() -> None:
-    budget = ("--epsilon", 1, "--delta", "1e-8")
-    shown = run("plan", "--discover", *budget)
-    for line in (
-        r"Plan for ε = 1, δ = 1e-08\n",
-        r"optimal +19 +21 +23 +1\.\d+ +1 +1e-08",
-        r"gaussian +3[12] ",
-        r"Recommended: OptimalThreshold\(epsilon=1,",
-    ):
-        assert re.search(line, shown), f"{line} is not in\n{shown}"
-    of = ("--rest", 0.2, "--categories-of-person", 3, "--json")
-    read = json.loads(run("plan", "--discover", *budget, *of))
-    assert (read["d_in"], read["rest"]) == ({"records": 3, "squared": 3, "largest": 1}, 0.2)
-    read = json.loads(run("plan", "--discover", *budget, "--contributions", 2, "--json"))
-    assert read["d_in"] == 2
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--discover", "--epsilon", 1), "--delta: is missing; categories are discovered with"),
-        (("--discover", "--prior", "1,1"), "--prior 1,1: does not go with --discover"),
-        (("--discover", "--size", 100), "--size 100: does not go with --discover"),
-        (("--rest", 0.2, "--prior", "1,1"), "--rest 0.2: goes with --discover."),
-        (("--size", 100, "--epsilon", 1), "--prior: is missing; give a number for each category"),
-        (
-            ("--discover", "--delta", 1e-8, "--contributions", 2, "--categories-of-person", 2),
-            "--contributions 2: does not go with --categories-of-person.",
-        ),
-        (("--discover", "--delta", 1e-8, "--epsilon", 1, "--rest", 1), "rest=1.0: must be at le"),
-        (("--discover", "--delta", 1e-8), "one of the two must be given"),
-    ],
-)
-def test_options_that_do_not_go_with_a_discovery_are_refused(
-    options: tuple[object, ...], message: str
-) -> None:
-    assert message in " ".join(run("plan", *options, code=2).split())

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import opendp_bayes as ob
 from opendp_bayes.surveys.survey_query import SurveyQuery
-from opendp_bayes_office.commands import demo, main as cli, specified
+from opendp_bayes_office.commands import demo, main as cli
 from opendp_bayes_office.commands.app import app
 from tests.helpers.command_line import run
 
@@ -247,7 +247,6 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
             "--categories a,b --epsilon 1 --rho 1",
             "privacy: must have epsilon or rho",
         ),
-        ("vote", "--categories a, b --epsilon 1", "^opendp-bayes: b: .*put quotes around"),
         (
             "vote",
             "--categories a,b --epsilon -1",
@@ -297,7 +296,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--epsilon 1",
-            r"--categories: .*does not declare its",
+            r"columns\.vote\.categories: is missing; list all of them \(--categories\)",
         ),
         (
             "vote",
@@ -370,7 +369,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--by vote --epsilon 1",
-            "does not declare its categories",
+            r"columns\.vote\.categories: is missing",
         ),
         ("enum", "--by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum", "--by enum --epsilon 1", r"by='enum': is a column that is asked for"),
@@ -433,8 +432,7 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
         ("votes.ods", "", r"has extension '\.ods'; .*Convert the file, a workbook to \.xlsx"),
         ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
-        ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
-        ("tabs.csv", "vote\ttown\na\tx\n", r"Try --separator tab\.$"),
+        ("semicolons.csv", "vote;town\na;x\n", r"and --separator, which is ','\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
     ],
@@ -546,32 +544,29 @@ def test_demo_shows_where_intervals_know_the_noise_and_ends_with_a_page(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(demo._OPENERS, sys.platform, "see")
     shown = run("demo")
-    for part in ("Chinstrap", "is private", "944", "True counts are never shown"):
+    for part in ("Clinton", "Strong Democrat", "944", "True counts are never shown"):
         assert part in shown
-    assert shown.count("ε = 0.1 for") == 3
+    assert shown.count("ε = 0.1 for") == 2
     ends = [
         list(map(float, re.findall(r"0\.\d+", line)[1:]))
         for line in shown.splitlines()
         if line.count(" to ") == 2
     ]
     ratios = [(upper - lower) / (last - first) for lower, upper, first, last in ends]
-    assert len(ratios) == 12
+    assert len(ratios) == 9
     assert sum(ratio > 1.2 for ratio in ratios) > 6
     assert shown.endswith("Open it:\n    see opendp-bayes-demo.html\n")
     page = tmp_path / "opendp-bayes-demo.html"
     assert "at most <strong>ε = 0.2</strong>" in page.read_text("utf-8")
-    assert run("demo", "--epsilon", 2, "-o", page).count("ε = 2 for") == 3
+    assert run("demo", "--epsilon", 2, "-o", page).count("ε = 2 for") == 2
     assert "at most <strong>ε = 4</strong>" in page.read_text("utf-8")
     run("demo", "--epsilon", 0, code=2)
 
 
-@pytest.mark.parametrize("module", ["palmerpenguins", "statsmodels.datasets"])
-def test_demo_without_its_data_says_what_to_install(
-    module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
+def test_demo_without_its_data_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "statsmodels.datasets", None)
     shown = run("demo", code=1)
-    assert f"needs {module}" in shown
+    assert "needs statsmodels" in shown
     assert "pip install 'opendp-bayes-office[demo]'" in shown
 
 
@@ -655,7 +650,7 @@ def test_the_examples_of_every_command_work_when_pasted(
             ),
             1,
         ),
-        ("plan --size 9 --prior 1,1 --epsilon 0 --json", 2),
+        ("plan --size 9 --prior 1,1 --epsilon 0", 2),
     ],
 )
 def test_an_error_leaves_standard_output_empty(
@@ -754,18 +749,13 @@ def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: 
         ),
     ],
 )
-def test_where_other_rows_are_counted_is_said_before_the_release_and_below_it(
+def test_where_other_rows_are_counted_is_said_before_the_release(
     files: Path, policy: tuple[str, ...], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = [str(part) for part in (files / "votes.csv", *COLUMN, "--epsilon", 1, *policy)]
     result = CliRunner().invoke(app, ["release", *options])
+    assert result.exit_code == 0
     assert note in result.stderr
-    assert note in " ".join(result.stdout.split())
-
-    monkeypatch.setattr(specified, "on_a_terminal", lambda: True)
-    result = CliRunner().invoke(app, ["release", *options])
-    assert note in result.stderr
-    assert note not in " ".join(result.stdout.split()), "a terminal would show it twice"
 
     def fail(self: SurveyQuery) -> None:
         raise RuntimeError

@@ -35,16 +35,22 @@ def votes(tmp_path: Path) -> Path:
     return path
 
 
+def shown_and_said(*arguments: object) -> tuple[str, str]:
+    """Standard output and standard error of a command."""
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result.stdout, result.stderr
+
+
 def test_a_posterior_for_each_group(votes: Path) -> None:
     groups = ("--by", "town=x,y,nowhere")
     released = ob.Release.from_json(run("release", votes, *COLUMN, *groups, *EXACT))
     assert released.groups == ("x", "y", "nowhere")
     assert released.counts == ((4, 2), (2, 1), (0, 0))
-    shown = run("release", votes, *COLUMN, *groups, *EXACT[:2])
+    shown, said = shown_and_said("release", votes, *COLUMN, *groups, *EXACT[:2])
     assert "vote by town" in shown
-    shown = " ".join(shown.split())
-    assert "In vote, records without a value are left out, those with any value not listed" in shown
-    assert "In town, records without a value are in no group, those with any value not" in shown
+    assert "In vote, records without a value are left out, those with any value not listed" in said
+    assert "In town, records without a value are in no group, those with any value not" in said
 
 
 TABLE = ("--column", "vote", "--column", "town")
@@ -57,10 +63,10 @@ def test_a_joint_table(votes: Path) -> None:
     assert release.axes == ("vote", "town")
     assert release.categories == (("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"))
     assert release.counts == (4, 2, 2, 1)
-    shown = " ".join(run("release", votes, *TABLE, *OF_TABLE, *DROP, "--epsilon", 1).split())
+    shown, said = shown_and_said("release", votes, *TABLE, *OF_TABLE, *DROP, "--epsilon", 1)
     assert "vote × town" in shown
     for column in ("vote", "town"):
-        assert f"In {column}, records without a value are left out, those with any value" in shown
+        assert f"In {column}, records without a value are left out, those with any value" in said
 
 
 def test_a_joint_table_counts_other_values_of_every_column(votes: Path) -> None:
@@ -94,7 +100,7 @@ def test_a_joint_table_with_buckets(votes: Path) -> None:
     [
         ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
         ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
-        ((*TABLE, *OF_TABLE[:2]), "does not declare its categories"),
+        ((*TABLE, *OF_TABLE[:2]), "columns.town.categories: is missing; list all of them"),
         ((*TABLE, "--column", "vote", *OF_TABLE), "must name at least one column, and each once"),
         ((*COLUMN, "--by", "vote=a,b"), "by='vote': is a column that is asked for"),
         ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls a: must be given once"),
@@ -186,7 +192,7 @@ def test_a_separator_is_one_character(votes: Path, separator: str) -> None:
 
 def test_the_wrong_separator_is_suspected(votes: Path) -> None:
     message = run("release", votes, *COLUMN, "--separator", ";", *EXACT, code=2)
-    assert "the separator, ';'" in message
+    assert "and --separator, which is ';'." in message
 
 
 def test_gzip(tmp_path: Path) -> None:
@@ -374,7 +380,7 @@ def test_an_encoding_is_one_of_text(votes: Path, encoding: str) -> None:
 def test_a_file_that_is_damaged_after_its_header(tmp_path: Path) -> None:
     path = tmp_path / "votes.csv.gz"
     path.write_bytes(gzip.compress(TEXT.encode() * 50_000)[:-2000])
-    assert "FILE votes.csv.gz: cannot be read as CSV" in run(
+    assert "data=votes.csv.gz: cannot be read as CSV" in run(
         "release", path, *COLUMN, *EXACT, code=2
     )
 
@@ -409,7 +415,7 @@ def test_quotes_that_make_one_record_of_many_are_refused(
     path = with_lines(tmp_path / "votes.csv", lines)
     path.write_bytes(path.read_text().encode(encoding))
     said = run("release", path, *COLUMN, *EXACT, "--encoding", encoding, code=2)
-    assert "FILE votes.csv: has a quotation mark that opens inside a value" in said
+    assert "data=votes.csv: has a quotation mark that opens inside a value" in said
     assert 'Write a value with a quote in it as "5"" pipe".' in said
     assert "pipe,a" not in said
 

@@ -1,7 +1,6 @@
 """`opendp-bayes run`: a question that travels; and `--dry-run`, which reads no record."""
 
 import json
-from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
@@ -82,7 +81,7 @@ REFUSED = [
     ),
     ('"title": "Votes",', '"title": "Votes"', r"votes.json: is not JSON: Expecting ',' delimiter"),
     ('"by": "town"', '"by": "city"', r"votes.json: results[1].by: 'city' is not under columns"),
-    ('"share": 3', '"scale": 3', r"votes.json: results[1].scale: is not a field; must be one of"),
+    ('"share": 3', '"scale": 3', r"votes.json: results[1].scale: is not a field. The page Reports"),
     (
         '"share": 3',
         '"prior": [1]',
@@ -123,16 +122,13 @@ def test_a_file_that_is_no_question_is_called_what_it_is(place: Path) -> None:
     message = run("run", "votes.json", "empty.csv", code=2)
     assert "empty.csv: cannot be read as CSV" in message
     message = run("run", "votes.json", "votes.csv", "-o", ".", code=2)
-    assert "--output .: is a folder; name a file in it" in message
+    assert "--output .: exists already" in message
     message = run("run", "votes.json", "votes.csv", "-o", "no/made.json", code=2)
-    assert "--output no/made.json: there is no folder no" in message
+    assert "--output no/made.json: cannot be written (No such file or directory)" in message
 
 
 def test_options_that_do_not_fit_are_refused(place: Path) -> None:
     assert "DATA: is missing" in run("run", "votes.json", code=2)
-    for options in (["-o", "-"], ["-o", "made.json"]):
-        shown = run("run", "votes.json", "--dry-run", *options, code=2)
-        assert "--dry-run: releases nothing that --output could hold; leave it out." in shown
     sized = QUESTION.replace("epsilon = 20000.0", "epsilon = 1.0\nsize = 60\nguess_size = 9")
     sized = sized.replace("[columns.vote]", "[columns.vote]\nnulls = 'a'\nunknown = 'a'")
     Path("sized.toml").write_text(sized)
@@ -240,12 +236,9 @@ def test_what_init_writes_runs_as_it_is(place: Path) -> None:
         ("typed.parquet",),
         ("typed.parquet", "--categories", "age=1,2"),
     ):
-        for asked, command in (
-            ("asked.toml", ["report", "-o", "made.html"]),
-            ("asked.json", ["run", "-o", "-"]),
-        ):
-            run("init", data, *more, "-o", asked)
-            run(*command, asked, data)
+        for command in (["report", "-o", "made.html"], ["run", "-o", "-"]):
+            run("init", data, *more, "-o", "asked.toml")
+            run(*command, "asked.toml", data)
             for path in (*place.glob("asked*"), *place.glob("made*")):
                 path.unlink()
 
@@ -257,9 +250,6 @@ def test_init_says_what_is_missing_before_a_specification_can_run(place: Path) -
     Path("empty.toml").write_text(made.stdout)
     message = run("report", "empty.toml", "votes.csv", code=2)
     assert "results: is missing; add it." in message
-    message = run("init", "votes.csv", "--header", "-o", "s.json", code=2)
-    assert "--output s.json: no column lists its categories" in message
-    assert not [text for text, _ in pairwise(message.splitlines())], "one line"
 
 
 @pytest.mark.parametrize("unknown", ["other", "DROP"])

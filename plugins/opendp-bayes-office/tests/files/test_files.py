@@ -97,5 +97,5 @@ def test_files_that_cannot_be_read_together_end_in_one_line(tmp_path):
     said = run(
         "release", tmp_path, "--column", "vote", "--categories", "yes", "--epsilon", "1", code=2
     )
-    assert said.startswith("opendp-bayes: FILE ")
+    assert said.startswith("opendp-bayes: data=")
     assert "not all its files have the same columns" in said

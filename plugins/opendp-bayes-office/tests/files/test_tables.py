@@ -191,9 +191,9 @@ def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
     data, sample = of_others("test_data_linux.sas7bdat"), of_others("sample.sas7bdat")
     catalogue = of_others("test_formats_linux.sas7bcat").name
     for path, labels, message in (
-        (sample, catalogue, f"FILE {catalogue}: has labels for none of the columns of sample.sas7"),
-        (data, "none.sas7bcat", "FILE none.sas7bcat: cannot be read as a catalogue of SAS"),
-        (data, data.name, "FILE test_data_linux.sas7bdat: cannot be read as a catalogue of SAS"),
+        (sample, catalogue, f"data={catalogue}: has labels for none of the columns of sample.sas7"),
+        (data, "none.sas7bcat", "data=none.sas7bcat: cannot be read as a catalogue of SAS"),
+        (data, data.name, "data=test_data_linux.sas7bdat: cannot be read as a catalogue of SAS"),
     ):
         said = asked_of(path, f'labels = "{labels}"', "SEXA", "categories = ['x']", code=2)
         assert message in said
@@ -204,7 +204,7 @@ def test_a_catalogue_of_something_else_is_refused(of_others, tmp_path):
     assert "is for SAS, and sample.sav is SPSS" in said
     said = run("release", of_others("sample.por"), "--column", "MYCHAR", "--categories", "a",
         "--epsilon", 1, "--encoding", "latin-1", code=2)  # fmt: skip
-    assert "FILE sample.por: says which characters it has" in said
+    assert "data=sample.por: says which characters it has" in said
 
 
 def test_what_spss_declares_as_missing_has_no_value(of_others):
@@ -427,7 +427,7 @@ def test_cells_of_times_days_and_zero_are_read_as_they_are_meant(tmp_path):
 
 def test_one_of_several_sheets_is_named(tmp_path):
     path = workbook(tmp_path / "x.xlsx", {"A": [["vote"], ["yes"]], "B": [["vote"], ["no"]]})
-    said = "FILE x.xlsx: has the sheets 'A', 'B'; name one of them: by the option --sheet"
+    said = "data=x.xlsx: has the sheets 'A', 'B'; name one of them: by the option --sheet"
     assert said in run("release", path, "--column", "vote", "--categories", "yes,no", *SURE, code=2)
     named = ("--sheet", "B", "--column", "vote", "--categories", "yes,no", *SURE)
     assert json.loads(run("release", path, *named))["drawn"] == [0, 1, 0]
@@ -731,7 +731,7 @@ def test_a_file_that_ends_in_the_middle_tells_nothing(extension, of_others):
     path = of_others(f"{name}.{extension}")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) * 7 // 10])
-    with pytest.raises(FileError, match=r"^FILE ") as caught:
+    with pytest.raises(FileError, match=r"^data=") as caught:
         texts(path)
     assert caught.value.__context__ is None
 

@@ -61,7 +61,7 @@ def test_the_page_of_a_release_states_what_it_does(
     column, options = ASKED[asked]
     release = ob.posterior(context(loss, contributions).query(), column, **options).release()
     report = Report.read(release.to_json(), "A first release")
-    assert report.releases == (release,)
+    assert report.survey.releases == (release,)
     page = rendered(report)
     said = text_of(page)
     assert "<h1>A first release</h1>" in page
@@ -74,7 +74,7 @@ def test_the_page_of_a_release_states_what_it_does(
     assert "are left out" not in said
     data = re.search(r'type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
     assert data
-    assert Report.read(data[1], "again").releases == (release,)
+    assert Report.read(data[1], "again").survey.releases == (release,)
 
 
 def test_a_survey_has_a_section_for_each_question() -> None:
