@@ -31,10 +31,11 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
     places = places_of(labels)
     number = np.full(len(labels), -1)
     for at, (merged, part) in enumerate(merge.items()):
-        if type(merged) not in (str, int, bool) or not part:
+        if type(merged) not in (str, int, bool):
+            raise TypeError(f"merge: its label {merged!r} must be a str, an int or a bool.")
+        if not part:
             raise ValueError(
-                f"merge[{merged!r}]={told(part)}: must be a list of at least one category under a"
-                " label that is a str, an int or a bool."
+                f"merge[{merged!r}]=[]: must name at least one category, or be left out."
             )
         for label in part:
             place = _place_of(label, places)
