@@ -686,7 +686,7 @@ BAD = {
         "region",
         {"prior": [1.0] * 3},
         ValueError,
-        r"prior=.*has 3 entries; must have 2, one for each of 'yes', 'no'",
+        r"prior=.*has shape \(3,\); must have 2 entries, one for each category",
     ),
     "size": ("region", {"size": 10}, ValueError, r"size=10: the number of records is private here"),
     "nulls of the column": (

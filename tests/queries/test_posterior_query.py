@@ -559,7 +559,7 @@ REFUSED = {
     "prior too short": (
         {"prior": [1.0, 1.0]},
         ValueError,
-        r"prior=\[1.0, 1.0\]: has 2 entries; must have 4",
+        r"prior=\[1.0, 1.0\]: has shape \(2,\); must have 4 entries",
     ),
     "prior of zero": ({"prior": 0}, ValueError, "prior=0: every entry must be greater than 0"),
     "prior of NaN": (

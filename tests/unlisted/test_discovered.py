@@ -142,7 +142,6 @@ def law(**changed: Any) -> dict[str, Any]:
             {"law": law(parameters={"epsilon": 1.0, "delta": 2.0, "decay": 0.7999})},
             "law.parameters",
         ),
-        ({"kept": "the first"}, "truncated must be true"),
         ({"labels": "public"}, "labels"),
         ({"format": "opendp-bayes release"}, "Release.from_json"),
         ({"version": 2}, "newer"),
