@@ -23,7 +23,7 @@ from tests.helpers import brute_force, oracles
 from tests.helpers.sweeps import some_of
 
 VALUES = np.linspace(0.01, 0.99, 41)
-PRIORS = {2: [(1.0, 1.0), (0.1, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
+PRIORS = {2: [(1.0, 1.0), (0.3, 3.0)], 3: [(1.0, 1.0, 1.0), (1.0, 0.5, 20.0)]}
 NOISE = [
     LaplaceParameters(2.0),
     LaplaceParameters(0.3),
