@@ -261,3 +261,35 @@ def test_groups_are_by_the_columns_that_make_them():
             made.by(*columns)
     with pytest.raises(ValueError, match="its document does not name"):
         ADDED.by("region")
+
+
+# --- Groups that are parts of one table
+
+PARTS = GroupedRelease(
+    ("n", "s"),
+    ((9, 1, 2), (2, 3, 4)),
+    ("a", "b", "c"),
+    (1.0, 1.0, 1.0),
+    ob.LaplaceParameters(1.0),
+    guarantee(30),
+    rest=5,
+)
+
+
+def test_another_prior_of_a_group_is_that_of_its_table() -> None:
+    whole = PARTS.whole
+    assert whole is not None
+    for at, group in enumerate(PARTS):
+        cells = whole.categories[3 * at : 3 * at + 3]
+        expected = ob.noise_aware_posterior(whole, prior=5.0).given(cells).mean()
+        found = ob.noise_aware_posterior(PARTS[group], prior=5.0).mean()
+        assert found == pytest.approx(expected)
+        assert found != pytest.approx(PARTS[group].posterior.mean(), abs=0.01)
+
+
+def test_a_group_of_a_public_size_has_so_many_records() -> None:
+    sizes = {"n": 13, "s": 8}
+    for group, release in PARTS.with_sizes(sizes).items():
+        posterior = release.posterior
+        assert posterior.records.interval() == (sizes[group], sizes[group])
+        assert posterior.counts.mean().sum() == pytest.approx(sizes[group])

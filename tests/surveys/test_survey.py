@@ -53,6 +53,9 @@ def test_questions_of_which_the_same_was_drawn_have_one_posterior():
     assert survey.posterior.tables == (("vote",),)
     with pytest.raises(ValueError, match="draws_may_agree=True"):
         ob.combine_tables(twice)
+    other = replace(VOTE, categories=("red", "blue"), columns=("colour",))
+    found = ob.combine_tables({"vote": VOTE, "colour": other})  # is of other labels
+    assert found.tables == (("vote",), ("colour",))
 
 
 def test_the_total_is_rounded_up():

@@ -648,3 +648,13 @@ def test_levels_are_probabilities() -> None:
         found.draws(0, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"number=0: must be between 1"):
         found.shares.draws(0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("scale", [3.0, 40.0, 150.0, 900.0])
+@pytest.mark.parametrize("kind", [LaplaceThreshold, GaussianThreshold])
+def test_far_from_the_threshold_a_count_is_about_what_was_drawn(kind: type, scale: float) -> None:
+    """In whichever units the noise is taken, of a listed value too."""
+    drawn = np.array([10**6, 10**6 + 17])
+    found = counts_of_keys(NoisyKeys(kind(scale, 10), drawn, drawn))
+    assert found.mean == pytest.approx(np.tile(drawn, 2), abs=1)
+    assert found.interval(0.9).mean(axis=1) == pytest.approx(np.tile(drawn, 2), abs=1)

@@ -1,13 +1,15 @@
 """Files of one kind each, as they are scanned, and files of Parquet for the command."""
 
 import gzip
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes_office.files.files import EXTENSIONS, scannable, source
-from opendp_bayes_office.files.reading import Reading
+from opendp_bayes_office.files.files import EXTENSIONS, Source, scannable, source
+from opendp_bayes_office.files.reading import Reading, Steps
+from opendp_bayes_office.files.tables import Table
 from tests.helpers.command_line import run
 
 # --- one file, as it is scanned
@@ -99,3 +101,13 @@ def test_files_that_cannot_be_read_together_end_in_one_line(tmp_path):
     )
     assert said.startswith("opendp-bayes: data=")
     assert "not all its files have the same columns" in said
+
+
+@pytest.mark.parametrize("trim", [True, False])
+def test_value_labels_are_trimmed_as_values_are(trim: bool) -> None:
+    table = Table(("x",), lambda: iter(()), labels={"x": {"1": " yes ", "2": "no"}})
+    found = Source(Path("x.sav"), "x.sav", ".sav", Reading(trim=trim), table=table)
+    label = "yes" if trim else " yes "
+    assert found.labels("x") == {"1": label, "2": "no"}
+    assert found.understood("x", 1) == label
+    assert found.codebook("x", Steps(null_values=[label])) == ["no"]
