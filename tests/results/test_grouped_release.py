@@ -272,7 +272,7 @@ PARTS = GroupedRelease(
     (1.0, 1.0, 1.0),
     ob.LaplaceParameters(1.0),
     guarantee(30),
-    rest=5,
+    rest=9,
 )
 
 
