@@ -17,7 +17,7 @@ from tests.helpers.sources import ROOT
 DOORS = {
     "opendp_bayes/surveys": 77,
     "opendp_bayes/unlisted": 51,
-    "opendp_bayes/unlisted/trusted": 14,
+    "opendp_bayes/unlisted/trusted": 15,
     "plugins/opendp-bayes-office": 21,
     "plugins/opendp-bayes-research": 19,
 }
