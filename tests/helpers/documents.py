@@ -228,12 +228,11 @@ def objects() -> dict[str, Any]:
     ]
     asked = read_specification(REPORT)
     kept = {"d_in": 1, "truncated": True, "kept": KEPT}
-    releases = (
+    of_report = (
         replace(column, guarantee=replace(column.guarantee, truncated=True)),
         replace(groups, guarantee=replace(groups.guarantee, truncated=True)),
         replace(optimal, column="code", guarantee=replace(optimal.guarantee, truncated=True)),
     )
-    of_report = ob.Survey(tuple(result.heading for result in asked.results), releases)
     return {
         "one_column": column,
         "joint_table": release(

@@ -9,6 +9,7 @@ from opendp.context import loss_of, unit_of
 from opendp.mod import enable_features
 
 import opendp_bayes as ob
+from opendp_bayes.release_format.labels import twins
 from opendp_bayes.release_format.merging import neighbours
 from opendp_bayes_office.files.files import Source, frame_of
 from opendp_bayes_office.files.reading import Value, as_text
@@ -282,6 +283,12 @@ def before_reading(
         of_type = [schema.get(name) for name in result.used if columns[name].categories is None]
         if "Enum" in categories and set(of_type) != {pl.Boolean()}:
             yield f"Categories of {result.heading}: {categories}."
+    for name in columns:
+        if any(twins([name, other]) for other in schema):
+            yield (
+                f"{name!a}: it and another column of the file differ in nothing but blanks around"
+                " them or the form of Unicode."
+            )
     coded = [name for name, column in columns.items() if data and data.codebook(name, column)]
     if coded:
         yield (

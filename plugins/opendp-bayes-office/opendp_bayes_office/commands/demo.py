@@ -103,7 +103,7 @@ def demo(
         survey = query.release()
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title) for title, release in survey.items()]
-        page = rendered(Report(asked, survey))
+        page = rendered(Report(asked, survey.releases, {}, survey))
     display(*(part for sheet in sheets for part in (sheet, "")), _NOTE, "")
     with written(output):
         output.write_text(page, encoding="utf-8")

@@ -208,7 +208,7 @@ def carried_out(asked: Specified, *, output: Path, as_report: bool = False) -> "
                 until_it_is_kept.enter_context(deferred_interrupts())
                 survey = opened.survey.release()
         software = {"OpenDP": version("opendp"), "opendp-bayes": version("opendp-bayes")}
-        report = Report(opened.specification, survey, software)
+        report = Report(opened.specification, survey.releases, software, survey)
         keep(report.to_json() if as_report else report.results.to_json())
         until_it_is_kept.close()
         yield report

@@ -1,6 +1,7 @@
 """A report as data: its specification and its releases, as JSON."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
@@ -24,20 +25,31 @@ class Report:
     ----------
     specification : Specification or None
         What was asked for; None where a page is made of releases alone.
-    survey : Survey
-        A release for each of its results, by their headings.
+    releases : tuple
+        A release for each of its results.
     software : dict[str, str]
         The versions that made them.
+    source : Survey or None
+        The releases where nobody wrote a specification.
     """
 
     specification: Specification | None
-    survey: Survey
+    releases: tuple[Any, ...]
     software: dict[str, str] = field(default_factory=dict)
+    source: Survey | None = None
+
+    @cached_property
+    def survey(self) -> Survey:
+        """The releases by the headings of the results."""
+        results = [] if self.specification is None else self.specification.results
+        names = tuple(result.heading for result in results)
+        columns = tuple(tuple(result.columns) for result in results)
+        return self.source or Survey(names, self.releases, columns)
 
     @property
     def results(self) -> Any:
         """The only release, or the survey of several."""
-        return self.survey if len(self.survey) > 1 else self.survey.releases[0]
+        return self.survey if len(self.survey) > 1 else self.releases[0]
 
     def sheet(self) -> Sheet:
         """The sheet of the releases; computes their posteriors."""
@@ -65,7 +77,7 @@ class Report:
                 "has noisy counts whose privacy is not stated, and a page states it. Show them with"
                 " `opendp-bayes show`, or make the page of a release."
             )
-        return cls(None, survey)
+        return cls(None, survey.releases, {}, survey)
 
     def to_json(self) -> str:
         """The report as JSON, or where nobody wrote a specification that of its releases;
@@ -78,9 +90,7 @@ class Report:
             "version": VERSION,
             "software": self.software,
             "specification": self.specification,
-            "releases": [
-                msgspec.Raw(release.to_json().encode()) for release in self.survey.releases
-            ],
+            "releases": [msgspec.Raw(release.to_json().encode()) for release in self.releases],
         }
         return msgspec.json.encode(document).decode()
 
@@ -100,9 +110,7 @@ class Report:
                     f"releases: the one for {result.heading!r} is not of this specification, or one"
                     " of them was changed."
                 )
-        names = tuple(result.heading for result in asked.results)
-        survey = Survey(names, releases, tuple(tuple(result.columns) for result in asked.results))
-        return cls(asked, survey, document.software)
+        return cls(asked, releases, document.software)
 
 
 def read_results(text: str | bytes) -> Any:
