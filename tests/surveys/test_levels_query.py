@@ -235,7 +235,7 @@ def test_another_way_to_share_goes_before_the_questions_own() -> None:
         (
             {"categories": ["1 to 2", "3", "1", "2 to 3"]},
             ValueError,
-            "named '1 to 2 to 3'",
+            r"one name, among .*'1 to 2 to 3'",
         ),
     ],
 )
