@@ -1,4 +1,6 @@
-"""Pictures: dots with intervals in panels, with matplotlib (extra `plot`), imported when needed."""
+"""Pictures: dots with intervals in panels, and heat maps, with matplotlib (extra `plot`), imported
+when needed.
+"""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -26,6 +28,8 @@ _LINE, _LONGER, _LINES = 30, 2, 3
 _SENTENCE = 75
 #: Inches of a line, of what is around the rows of a panel, and of a panel's width.
 _ROW, _AROUND, _WIDTH = 0.24, 0.95, 6.4
+#: Inches of a cell of a heat map, and the most cells whose numbers are written into them.
+_CELL, _MOST_NUMBERS = (1.05, 0.55), 120
 #: The part of a row's height over which its dots are spread, none of which hides another.
 _SPREAD = 0.6
 
@@ -110,6 +114,57 @@ def plot_panels(panels: Sequence[Panel], sentences: str, columns: int) -> "Figur
     text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
     figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
     return figure
+
+
+def plot_cells(
+    variables: Sequence[str],
+    labels: tuple[Sequence[Any], Sequence[Any]],
+    bounds: Floats,
+    sentences: str,
+    ax: "Axes | None",
+    title: str | None,
+) -> "Axes":
+    """Draw a heat map of middles, with their intervals where there is room for numbers.
+
+    Parameters
+    ----------
+    variables : Sequence[str]
+        The names of the two variables, the first downwards.
+    labels : tuple[Sequence, Sequence]
+        Their values, of which the first 100 are drawn.
+    bounds : ndarray
+        Middles, lower and upper ends, shape `(3, rows, columns)`, NaN where there is no cell.
+    sentences, ax, title : str, Axes or None, str or None
+        As of `plot_panel`.
+    """
+    plt = pyplot(ax, title)
+    down, right = ([wrapped(label, 18) for label in of[:MOST_DRAWN]] for of in labels)
+    bounds = bounds[:, :MOST_DRAWN, :MOST_DRAWN]
+    has_numbers = bounds[0].size <= _MOST_NUMBERS
+    width, height = _CELL if has_numbers else (0.3, 0.22)
+    if ax is None:
+        size = max(_WIDTH, 2.8 + width * len(right)), max(3.2, 1.9 + height * len(down))
+        ax = plt.subplots(figsize=size, layout="constrained")[1]
+    ax.set_facecolor("#e0e0e0")
+    image = ax.pcolormesh(bounds[0], cmap="Blues", vmin=0, edgecolors="white", linewidth=0.5)
+    ax.figure.colorbar(image, ax=ax, label="Share", shrink=0.8)
+    ax.invert_yaxis()
+    ax.set_yticks(np.arange(len(down)) + 0.5, down, parse_math=False)
+    turn = 90 if len(right) > 8 else 0
+    ax.set_xticks(np.arange(len(right)) + 0.5, right, rotation=turn, parse_math=False)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set_ylabel(variables[0] + first_of(len(labels[0]), "rows"), parse_math=False)
+    ax.set_xlabel(variables[1] + first_of(len(labels[1]), "columns"), parse_math=False)
+    if has_numbers:
+        for row, column in np.argwhere(np.isfinite(bounds[0])):
+            middle, lower, upper = bounds[:, row, column]
+            text = f"{middle:.3f}\n{lower:.3f} to {upper:.3f}"
+            shade = "white" if middle > 0.55 * np.nanmax(bounds[0]) else "black"
+            at = column + 0.5, row + 0.5
+            ax.text(*at, text, ha="center", va="center", fontsize="x-small", color=shade)
+    write_above(ax, sentences, title)
+    return ax
 
 
 def pyplot(ax: Any = None, title: Any = None) -> Any:

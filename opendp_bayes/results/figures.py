@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opendp_bayes.display.pictures import COLOURS, Panel, plot_panel
+from opendp_bayes.display.pictures import COLOURS, Panel, plot_cells, plot_panel
 from opendp_bayes.display.wording import EVERYTHING_ELSE, group_name, in_words, label_said
 from opendp_bayes.mathematics.validation import Floats
 from opendp_bayes.release_format.labels import distinct, numbered
@@ -50,24 +50,26 @@ def plot_estimates(
     whose: str = "",
 ) -> "Axes":
     """Draw the panel of the estimates of a result, whose guarantee stands above."""
-    said = f"{whose}{in_lines(guarantee)}\nMeans with {100 * level:.6g} % intervals."
-    return plot_panel(panel_of(frame), said, ax, title)
+    return plot_panel(panel_of(frame), whose + _said(level, guarantee), ax, title)
+
+
+def _said(level: float, guarantee: PrivacyGuarantee) -> str:
+    return f"{in_lines(guarantee)}\nMeans with {100 * level:.6g} % intervals."
 
 
 def plot_release(release: Any, ax: "Axes | None", *, level: float, title: str | None) -> "Axes":
-    """The noise-aware posterior of a release beside the plug-in one, or of a joint table that of
-    each cell, with the variable of the fewest values in colours; `Release.plot`.
+    """The noise-aware posterior of a release beside the plug-in one, of a table of two variables a
+    heat map, and of other tables that of each cell; `Release.plot`.
     """
-    import polars as pl
-
-    values, is_table = release.values_of_axes, len(release.axes) > 1
+    values, is_table = list(release.values_of_axes.values()), len(release.axes) > 1
     frame = release.to_frame(level, plug_in=not is_table)
+    if len(values) == 2:
+        sides = (distinct(values[0]), distinct(values[1]))
+        bounds = np.full((3, len(sides[0]), len(sides[1])), np.nan)  # where cells are left out
+        bounds[:, numbered(values[0]), numbered(values[1])] = bounds_of(frame)
+        return plot_cells(release.axes, sides, bounds, _said(level, release.guarantee), ax, title)
     if is_table:
-        colours = min(values, key=lambda name: len(distinct(values[name])))
-        rows = zip(*(values[name] for name in values if name != colours), strict=True)
-        groups = pl.Series("group", list(map(group_name, rows)))
-        table = frame.with_columns(groups, category=pl.Series(list(map(str, values[colours]))))
-        return plot_estimates(table, level, release.guarantee, ax, title)
+        return plot_estimates(release.estimates(level), level, release.guarantee, ax, title)
     interval = f"mean and {100 * level:.6g} % interval"
     series = {
         f"Noise-aware: {interval}": bounds_of(frame),

@@ -162,8 +162,8 @@ class Release(Estimated, ReleasedData):
         new axes; returns the axes.
 
         A dot with its interval for each category, of the first 100. The guarantee stands above, and
-        `title` above it. Of a joint table the variable with the fewest values is in colours, if
-        these are at most seven, and the others make the rows.
+        `title` above it. A table of two variables is a heat map of the means, with their intervals
+        where there are at most 120 cells; draw two of more by `posterior.marginal`.
 
         Raises
         ------

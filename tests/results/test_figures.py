@@ -168,3 +168,42 @@ def test_one_category_in_many_groups_is_ranked(number: int) -> None:
     assert ax.get_title(loc="left") == "Shares"
     with pytest.raises(KeyError, match="'maybe': is not a category"):
         groups.plot(category="maybe")
+
+
+def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> None:
+    cells = (("x", 2), ("y", 1), ("x", 1))  # and none of y and 2
+    drawn = (50, 20, 10)
+    release = Release(
+        drawn,
+        cells,
+        (1.0,) * 3,
+        LaplaceParameters(1.0, total="private"),
+        guarantee(None),
+        ("a", "b"),
+    )
+    ax = release.plot(level=0.9)
+    shown = np.ma.filled(ax.collections[0].get_array().astype(float), np.nan).reshape(2, 2)
+    lower, upper = release.posterior.interval(0.9)
+    assert shown[0, 0] == release.posterior.mean()[0]
+    assert np.isnan(shown).sum() == 1
+    assert len(ax.texts) == 1 + 3  # the promise, and the cells
+    assert ax.texts[0].get_text() == f"{shown[0, 0]:.3f}\n{lower[0]:.3f} to {upper[0]:.3f}"
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("a", "b")
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "1"]
+
+
+def test_of_a_large_table_the_first_rows_have_colours_and_no_numbers() -> None:
+    cells = tuple((row, column) for row in range(101) for column in "ab")
+    release = Release(
+        (5,) * 202,
+        cells,
+        (1.0,) * 202,
+        LaplaceParameters(1.0, total="private"),
+        guarantee(None),
+        ("a", "b"),
+    )
+    ax = release.plot()
+    assert ax.collections[0].get_array().size == 200
+    assert len(ax.texts) == 1
+    assert ax.get_ylabel() == "a (the first 100 of 101 rows)"

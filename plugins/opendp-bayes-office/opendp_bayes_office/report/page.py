@@ -73,7 +73,7 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
         "text": "" if result is None else result.text,
         "rows": list(_rows(frame.head(_MOST_ROWS), names, groups, end, percent, say)),
         "left": max(frame.height - _MOST_ROWS, 0),
-        "end": say.number(f"{100 * end:.2g} %" if percent else f"{end:.2g}"),
+        "end": say.number(f"{float(f'{100 * end:.2g}'):g} %" if percent else f"{end:.2g}"),
         "grouped": any(group is not None for group in groups),
         "notes": [*notes, *filter(None, remarks.values())],
         "remarks": [note for note, other in remarks.items() if not other],
