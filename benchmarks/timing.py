@@ -82,7 +82,7 @@ def area(times: Timed, pair: tuple[str, str]) -> float:
 def row(name: str, mechanism: Any, size: int, k: int) -> list[Any]:
     """Measure one mechanism: medians, and areas without a least time and with it."""
     space = PosteriorSpace(tuple(range(k)), size, (1.0,) * k)
-    data = {name: space.concentration(counts) for name, counts in data_sets(size, k).items()}
+    data = {name: space.prior_array + counts for name, counts in data_sets(size, k).items()}
     release: Any = ob.m.make_mechanism(
         space.domain, space.metric, dp.max_divergence(), mechanism, accounting="proven"
     )

@@ -138,7 +138,9 @@ def plot_cells(
         As of `plot_panel`.
     """
     plt = pyplot(ax, title)
-    down, right = ([wrapped(label, 18) for label in of[:MOST_DRAWN]] for of in labels)
+    turn = 90 if len(labels[1]) > 8 else 0
+    down = [wrapped(label, 18) for label in labels[0][:MOST_DRAWN]]
+    right = [wrapped(label, 18 if turn else 12) for label in labels[1][:MOST_DRAWN]]
     bounds = bounds[:, :MOST_DRAWN, :MOST_DRAWN]
     has_numbers = bounds[0].size <= _MOST_NUMBERS
     width, height = _CELL if has_numbers else (0.3, 0.22)
@@ -150,7 +152,6 @@ def plot_cells(
     ax.figure.colorbar(image, ax=ax, label="Share", shrink=0.8)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(len(down)) + 0.5, down, parse_math=False)
-    turn = 90 if len(right) > 8 else 0
     ax.set_xticks(np.arange(len(right)) + 0.5, right, rotation=turn, parse_math=False)
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

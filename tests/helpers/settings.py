@@ -44,8 +44,13 @@ def setting(rng, most, k=None, least=0):
     noised = np.ones(k, dtype=bool)
     if rng.random() < 0.25:
         noised[rng.integers(k)] = False
-    made = {"law": law, "scale": scale, "drawn": drawn, "prior": prior}
+    made = {"law": law, "scale": scale, "drawn": drawn, "prior": served(prior, scale)}
     return made | {"size": size, "noised": noised}
+
+
+def served(prior, scale):
+    """The prior, with larger entries where small ones are refused under so wide a noise."""
+    return np.maximum(prior, 0.3) if scale > 10 else prior
 
 
 def private_setting(rng, most):
@@ -58,6 +63,7 @@ def private_setting(rng, most):
     made["scale"] = float(np.exp(rng.uniform(np.log(0.05), np.log(12))))
     if rng.random() < 0.1:
         made["scale"] = float(2.0 ** rng.uniform(-40, -4))
+    made["prior"] = served(made["prior"], made["scale"])
     made["drawn"] = np.clip(made["drawn"], -(10**6), most)
     mean = float(np.exp(rng.uniform(0, np.log(most))))
     first = int(mean)

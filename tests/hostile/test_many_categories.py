@@ -121,7 +121,7 @@ def test_pictures_draw_the_first(pictures: None) -> None:
         axes=("a", "b"),
     ).plot()
     assert len(table.get_yticklabels()) == 100
-    assert table.get_xlabel() == "Share (the first 100 of 110 rows)"
+    assert table.get_ylabel() == "a (the first 100 of 110 rows)"
     assert time.process_time() - start < 60
 
 

@@ -131,7 +131,7 @@ def test_what_is_entered_and_stated_is_what_the_map_says(
         assert guarantee.distance.records == row["d_in"] == unit.d_in
         assert guarantee.distance.largest == row["largest"]
         for number in ("epsilon", "rho", "delta"):
-            assert row[number] == getattr(guarantee, number)
+            assert row[number] == getattr(guarantee.loss, number)
         assert guarantee.relation == row.get("neighbours", "add/remove")
 
 

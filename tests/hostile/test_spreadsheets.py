@@ -2,7 +2,9 @@
 what is written for programs holds labels as they are.
 """
 
+import csv
 import json
+import re
 import zipfile
 from pathlib import Path
 
@@ -31,6 +33,16 @@ LABELS = (
     "+1.5",
     "plain",
 )
+SAFE = {"http://example.org/", "-5", "+1.5", "plain"}
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+
+
+def formulas(text: str) -> list[str]:
+    """Cells that a spreadsheet would carry out, where commas, semicolons or tabs divide a line."""
+    cells = [cell for row in csv.reader(text.splitlines(keepends=True)) for cell in row]
+    cells += [part for cell in cells for part in re.split(r"[;\t\r\n]", cell)]
+    return [cell for cell in cells if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell)]
 
 
 @pytest.fixture
@@ -60,7 +72,32 @@ def file(survey: ob.Survey, tmp_path: Path) -> Path:
     return path
 
 
-def test_json_and_frames_hold_labels_as_they_are(file: Path, survey: ob.Survey) -> None:
+def test_a_table_of_csv_has_no_formula(file: Path, survey: ob.Survey, tmp_path: Path) -> None:
+    run("show", file, "-o", tmp_path / "table.csv")
+    text = (tmp_path / "table.csv").read_bytes().decode()
+    assert formulas(text) == []
+    rows = list(csv.DictReader(text.splitlines(keepends=True)))
+    shown = [row["category"] for row in rows]
+    assert set(shown) >= SAFE | {"'=1+1", "'@SUM(A1)", "'-1+1", "-1", "1"}
+    wanted = survey.to_frame()
+    assert [float(row["mean"]) for row in rows] == wanted["mean"].to_list()
+
+
+def test_headings_of_a_table_of_csv_are_no_formulas(tmp_path: Path) -> None:
+    noise = ob.LaplaceParameters(1.0, total="private")
+    cells = (("a", 1), ("a", 2), ("b", 1), ("b", 2))
+    axes = ("=1+1", "@SUM(A1)")
+    table = ob.Release((9, 8, 7, 6), cells, (1.0,) * 4, noise, guarantee(None), axes)
+    (tmp_path / "table.json").write_text(table.to_json())
+    run("show", tmp_path / "table.json", "-o", tmp_path / "table.csv")
+    text = (tmp_path / "table.csv").read_text()
+    assert formulas(text) == []
+    assert {"'=1+1", "'@SUM(A1)"} <= set(next(csv.reader(text.splitlines())))
+
+
+def test_the_other_tables_hold_labels_as_they_are(
+    file: Path, survey: ob.Survey, tmp_path: Path
+) -> None:
     rows = json.loads(run("show", file, "-o", "-"))
     assert [row["category"] for row in rows] == [*LABELS, "-1", "1"]
     assert survey.to_frame()["category"].to_list() == [*LABELS, "-1", "1"]
@@ -76,6 +113,13 @@ def test_a_workbook_has_neither_formulas_nor_links(file: Path, tmp_path: Path) -
     assert "hyperlink" not in sheet
     assert ">=1+1<" in texts
     assert ">http://example.org/<" in texts
+
+
+def test_a_table_written_as_it_is_is_noticed(survey: ob.Survey) -> None:
+    """Negative control."""
+    found = formulas(survey.to_frame().write_csv())
+    assert {"=1+1", "@SUM(A1)", "-1+1", "=A1", "-1+2"} <= set(found)
+    assert "-5" not in found
 
 
 def test_synthetic_records_are_data(tmp_path: Path) -> None:

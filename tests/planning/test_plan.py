@@ -390,7 +390,8 @@ def test_a_plan_is_best_first_and_says_what_it_costs() -> None:
     text = str(found).splitlines()
     assert text[0] == "Plan for ε = 1"
     assert text[1].split()[:3] == ["Mechanism,", "best", "first"]
-    assert text[2].split()[:3] == ["KNormParameters", "1", "1"]
+    assert text[2].split() == ["balanced", "skewed", "edge", "balanced"]
+    assert text[3].split()[:3] == ["KNormParameters", "1", "1"]
     assert " ".join(text).endswith(f"Recommended: {found.reason}")
 
 

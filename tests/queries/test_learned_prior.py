@@ -258,15 +258,6 @@ def test_a_document_of_other_ordered_variables_is_refused(learned, ordered, lear
         ob.Release.from_json(text)
 
 
-def test_a_document_cannot_say_it_of_another_mechanism():
-    size = ob.posterior(
-        query(changes=1), "v", size=120, nulls="a", mechanism="hellinger_exponential"
-    ).release()
-    text = size.to_json()[:-1] + ',"learned_prior":true}'
-    with pytest.raises(ValueError, match="prior='learned': needs noise on"):
-        ob.Release.from_json(text)
-
-
 def test_looks_at_the_same_records_have_one_learned_posterior(learned):
     """Two looks say more than one, and as the model of both draws says."""
     other = replace(learned, drawn=tuple(number + 1 for number in learned.drawn))

@@ -7,6 +7,7 @@ import jsonschema
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.collections import QuadMesh
 
 import opendp_bayes as ob
 from tests.helpers.releases import changed, guarantee
@@ -96,40 +97,56 @@ def rows_of(ax: plt.Axes) -> list[str]:
     return [label.get_text() for label in ax.get_yticklabels()]
 
 
-def test_the_variable_with_the_fewest_values_is_in_colours() -> None:
+def mesh(ax: plt.Axes) -> np.ndarray:
+    (found,) = (part for part in ax.collections if isinstance(part, QuadMesh))
+    values = found.get_array()
+    assert values is not None
+    return np.ma.filled(values, np.nan).reshape(-1)
+
+
+def test_a_table_of_two_variables_is_a_heat_map() -> None:
     ax = TABLE.plot(title="A table", level=0.9)
-    assert rows_of(ax) == ["yes", "no", "3"]
-    names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["north", "so$_uth$"]
-    means = TABLE.posterior.mean().reshape(2, 3)
-    for row, drawn in zip(means, ax.containers, strict=True):
-        assert drawn.lines[0].get_xdata() == pytest.approx(row)
-    assert "90 % intervals" in ax.texts[0].get_text()
+    means, (lower, upper) = TABLE.posterior.mean(), TABLE.posterior.interval(0.9)
+    assert mesh(ax) == pytest.approx(means)
+    texts = [text.get_text() for text in ax.texts if " to " in text.get_text()]
+    assert texts[0] == f"{means[0]:.3f}\n{lower[0]:.3f} to {upper[0]:.3f}"
+    assert (ax.get_ylabel(), ax.get_xlabel()) == ("region", "vote")
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["yes", "no", "3"]
+    assert rows_of(ax) == ["north", "so$_uth$"]
+    assert any("90 % intervals" in text.get_text() for text in ax.texts)
     assert ax.get_title("left") == "A table"
+    assert ax.yaxis_inverted(), "the first row is at the top"
     ax.figure.canvas.draw()  # no label is taken for a formula
 
 
-def test_the_others_make_the_rows_together() -> None:
+def test_a_table_of_three_variables_has_a_row_for_each_cell() -> None:
     three = ob.Release(
         tuple(range(5, 17)), tuple(product("ab", "cde", "fg")), (1.0,) * 12,
         ob.KNormParameters(1.0), guarantee(126), ("x", "y", "z"),
     )  # fmt: skip
     ax = three.plot()
-    assert rows_of(ax) == [f"{y}, {z}" for y in "cde" for z in "fg"]
-    drawn = [container.lines[0].get_xdata() for container in ax.containers]
-    assert np.ravel(drawn) == pytest.approx(three.posterior.mean())
+    assert rows_of(ax)[:2] == ["a, c, f", "a, c, g"]
+    (drawn,) = ax.containers
+    assert drawn.lines[0].get_xdata() == pytest.approx(three.posterior.mean())
 
 
-def test_cells_that_are_left_out_have_no_dot_and_many_colours_are_rows() -> None:
-    ax = SOME.plot()
-    drawn = [container.lines[0].get_xdata() for container in ax.containers]
-    assert np.isnan(drawn).sum() == 3, "of the six cells of two regions and three votes"
-    assert np.nansum(drawn) == pytest.approx(1)
-    cells = tuple(product(range(9), range(8)))
+def test_cells_that_are_left_out_are_empty_and_large_tables_have_no_numbers() -> None:
+    assert np.isnan(mesh(SOME.plot())).sum() == 3
+    cells = tuple(product(range(12), range(11)))
     wide = ob.Release(
-        (5,) * 72, cells, (1.0,) * 72, ob.KNormParameters(1.0), guarantee(360), ("x", "y")
+        (5,) * 132, cells, (1.0,) * 132, ob.KNormParameters(1.0), guarantee(660), ("x", "y")
     )
-    assert rows_of(wide.plot())[:2] == ["0: 0", "0: 1"]
+    assert len(wide.plot(level=0.9).texts) == 1
+
+
+def test_a_word_that_is_a_little_longer_than_a_line_of_a_label_stays_whole() -> None:
+    labels = ["administrator", "extremely conservative", "incomprehensibilities"]
+    table = ob.Release(
+        (5,) * 6, tuple(product("ab", labels)), (1.0,) * 6, ob.KNormParameters(1.0), guarantee(30),
+        ("x", "y"),
+    )  # fmt: skip
+    shown = [label.get_text() for label in table.plot().get_xticklabels()]
+    assert shown == ["administrator", "extremely\nconservative", "incomprehens\nibilities"]
 
 
 def test_axes_have_the_order_of_the_question() -> None:
@@ -149,5 +166,4 @@ def test_axes_have_the_order_of_the_question() -> None:
     assert table.headings[:3] == list(axes)
     assert [list(row[:3]) for row in table.rows] == list(map(list, zip(*values, strict=True)))
     ax = made.plot()
-    assert rows_of(ax) == ["y, 3", "y, 1", "x, 3", "x, 1"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["yes", "no"]
+    assert rows_of(ax)[:3] == ["yes, y, 3", "yes, y, 1", "yes, x, 3"]

@@ -90,7 +90,7 @@ def test_metric_is_the_neighbour_relation():
 )
 def test_counts_come_back_from_a_concentration_exactly(counts, prior):
     space = PosteriorSpace(("a", "b", "c"), sum(counts) or None, tuple(prior))
-    assert space.counts(space.concentration(np.array(counts))).tolist() == counts
+    assert space.counts(space.prior_array + np.array(counts)).tolist() == counts
 
 
 FULL = {

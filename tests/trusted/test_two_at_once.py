@@ -287,7 +287,7 @@ def test_either_smoothness_is_that_of_the_mechanism(given: dict[str, float]) -> 
     measurement = ob.m.make_smooth_hellinger_exponential(
         SPACE.domain, SPACE.metric, dp.max_divergence(), 9.0, accounting="proven", **given
     )
-    release = measurement(SPACE.concentration(np.array([1, 2, 3])))
+    release = measurement(SPACE.prior_array + np.array([1, 2, 3]))
     assert release.mechanism == ob.mechanisms.SmoothHellingerExponential(9.0, **given)
 
 
@@ -312,7 +312,7 @@ def test_noise_of_either_kind_is_drawn_as_it_is(monkeypatch: pytest.MonkeyPatch)
         measurement = ob.m.make_mechanism(
             SPACE.domain, SPACE.metric, dp.max_divergence(), mechanism
         )
-        measurement(SPACE.concentration(np.array([1, 2, 3])))
+        measurement(SPACE.prior_array + np.array([1, 2, 3]))
 
 
 def test_axes_keep_their_order_from_counts_to_release() -> None:

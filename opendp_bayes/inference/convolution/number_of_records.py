@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,8 @@ class Total:
         """Read the weights from a table of whole numbers, linear in between."""
         sums = np.arange(self.lowest, self.highest + 1, dtype=np.float64)
         known = self.log_weight(sums)
-        return replace(self, log_weight=lambda sizes: np.asarray(np.interp(sizes, sums, known)))
+        weight: Any = partial(np.interp, xp=sums, fp=known)  # which pickles
+        return replace(self, log_weight=weight)
 
     def _slope(self, place: float) -> float:
         """Derivative of the logarithm of the weight, between its nearest points that are not 0."""

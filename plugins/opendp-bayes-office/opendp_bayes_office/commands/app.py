@@ -49,7 +49,12 @@ class Command(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        _, _, options = self.make_parser(ctx).parse_args(args=list(args))
+        _, rest, options = self.make_parser(ctx).parse_args(args=list(args))
+        if rest:
+            fail(
+                f"{rest[0]}: is one argument too many; put quotes around a value with blanks in it,"
+                " as in --categories 'yes, no'."
+            )
         for option in options:
             twice = options.count(option) > 1
             if twice and option.param_type_name == "option" and not option.multiple:

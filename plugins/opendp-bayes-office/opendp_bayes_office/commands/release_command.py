@@ -303,6 +303,8 @@ def release(
     }
     data = opened_data(file, ledger, dataset)
     asked = Specified(specification_of(document, owner=data.facts), data)
+    if dry_run and output is not None:
+        fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
         display(foreseen(asked))
         return

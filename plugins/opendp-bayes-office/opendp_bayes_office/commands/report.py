@@ -17,7 +17,6 @@ from opendp_bayes_office.commands.specified import (
     report_in,
     warn,
 )
-from opendp_bayes_office.report.language import Tag
 
 
 def _print_schema(wanted: bool) -> None:
@@ -54,10 +53,13 @@ def report(
         ),
     ] = Path("report.html"),
     language: Annotated[
-        Tag | None,
+        str | None,
         typer.Option(
-            metavar="de|en|es|fr",
-            help="The language of the page; by default that of the specification.",
+            metavar="de|en|es|fr|FILE",
+            help=(
+                "The language of the page, or the file of a catalogue; by default that of the"
+                " specification."
+            ),
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
@@ -132,6 +134,11 @@ def report(
     """
     if copies is not None and synthetic is None:
         fail(f"--copies {copies}: needs --synthetic, the folder for them.")
+    for option, value in (("--ledger", ledger), ("--dataset", dataset)):
+        if data is None and value is not None:
+            fail(f"{option} {value}: is for a report from data; a page made again costs nothing.")
+    if dry_run and synthetic is not None:
+        fail("--dry-run: draws nothing that --synthetic could hold; leave it out.")
     if dry_run:
         display(foreseen(asked_in(specification, data, ledger, dataset)))
         return
@@ -141,8 +148,11 @@ def report(
         fail(f"--synthetic {synthetic}: exists already; name a new folder.")
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
+    from opendp_bayes_office.report.language import language_of
     from opendp_bayes_office.report.page import rendered
 
+    if language is not None:
+        language_of(language)
     kept = specification if data is None else output.with_suffix(".json")
     with NewFile(output) as page, kept_beside(kept), ExitStack() as block:
         if data is None:

@@ -54,6 +54,8 @@ def run(
 
         opendp-bayes run q.toml d.toml -o released.json
     """
+    if dry_run and output is not None:
+        fail("--dry-run: releases nothing that --output could hold; leave it out.")
     if dry_run:
         display(foreseen(asked_in(question, data, ledger, dataset)))
         return

@@ -33,7 +33,7 @@ _HEADINGS = {
     "epsilon": "ε",
     "rho": "ρ",
     "delta": "δ",
-    "interval_width": "Width of a\n95 % interval",
+    "interval_width": "Width of\n95 %\ninterval",
     "shown_half": "Shown,\nhalf",
     "shown_95": "Shown,\n95",
     "shown_99": "Shown,\n99",

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.telling import meant, told
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.trusted.kinds import ColumnKind, column_named, kind_of
@@ -434,11 +434,13 @@ def _refuse_absent(data: Source, schema: pl.Schema, column: str) -> None:
     if not data.may_lack_header:
         known = ", ".join(map(repr, schema))
         raise FileError(f"{where} {data.name}; must be one of {known}.")
-    separator = (
-        "" if data.kind == WORKBOOK else f", and --separator, which is {data.table.separator!r}"
-    )
-    line = "row" if data.kind == WORKBOOK else "line"
+    line, separator = ("row", "") if data.kind == WORKBOOK else ("line", data.table.separator)
+    separated = f", and --separator, which is {separator!r}" if separator else ""
+    others = data.header[0] if len(data.header) == 1 else ""
+    mark = next((mark for mark in ";\t|" if column in others.split(mark)), "")
+    near = " There is a similar name." if meant(column, schema) else ""
+    near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}." if mark else near
     raise FileError(
         f"{where} the first {line} of {data.name}, which must name the columns; check spelling,"
-        f" capitals and blanks{separator}."
+        f" capitals and blanks{separated}.{near}"
     )

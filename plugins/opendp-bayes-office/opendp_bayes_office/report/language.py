@@ -2,13 +2,16 @@
 
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 from markupsafe import Markup
 
+from opendp_bayes_office.report.field_errors import SpecificationError
+
 #: Languages with a catalogue in this package, and English, which needs none.
 Tag = Literal["de", "en", "es", "fr"]
+_PLACE = re.compile(r"%\(\w+\)s|#")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
@@ -20,6 +23,11 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     language: str = "en"
     decimal: str = "."
     sentences: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        for english, other in self.sentences.items():
+            if sorted(_PLACE.findall(english)) != sorted(_PLACE.findall(other)):
+                raise ValueError(f"sentences: must have the same %(...)s and # as {english!r}")
 
     def __call__(self, english: str, **values: object) -> Markup:
         """The sentence with values in it, which are escaped unless they are HTML."""
@@ -39,9 +47,22 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return other and re.sub("#", lambda _: self.number(next(numbers)), other)
 
 
-def language_of(tag: Tag) -> Language:
-    """A language by its tag."""
-    if tag == "en":
+def language_of(name: str) -> Language:
+    """A language of this package by its tag, or that of a catalogue by the path of its file.
+
+    Raises
+    ------
+    SpecificationError
+        For what is neither.
+    """
+    if name == "en":
         return Language()
-    catalogue = Path(__file__).parent / "languages" / f"{tag}.toml"
-    return msgspec.toml.decode(catalogue.read_bytes(), type=Language)
+    shipped = Path(__file__).parent / "languages" / f"{name}.toml"
+    try:
+        content = (shipped if name in get_args(Tag) else Path(name)).read_bytes()
+        return msgspec.toml.decode(content, type=Language)
+    except FileNotFoundError:
+        problem = f"must be one of {', '.join(get_args(Tag))}, or the file of a catalogue"
+    except (msgspec.MsgspecError, ValueError) as error:
+        problem = f"is no catalogue; {error}"
+    raise SpecificationError(f"language={name!r}: {problem}.")

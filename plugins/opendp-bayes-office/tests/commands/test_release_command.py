@@ -247,6 +247,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
             "--categories a,b --epsilon 1 --rho 1",
             "privacy: must have epsilon or rho",
         ),
+        ("vote", "--categories a, b --epsilon 1", "^opendp-bayes: b: .*put quotes around"),
         (
             "vote",
             "--categories a,b --epsilon -1",
@@ -432,7 +433,9 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
         ("votes.ods", "", r"has extension '\.ods'; .*Convert the file, a workbook to \.xlsx"),
         ("absent.csv", None, r"absent\.csv: is not a file"),
         ("empty.csv", "", r"cannot be read as CSV"),
-        ("semicolons.csv", "vote;town\na;x\n", r"and --separator, which is ','\.$"),
+        ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
+        ("tabs.csv", "vote\ttown\na\tx\n", r"which is ','\. Try --separator tab\.$"),
+        ("spelled.csv", "votes,town\na,x\n", r"and --separator, which is ','\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
     ],

@@ -1,5 +1,6 @@
 """`opendp-bayes run`: a question that travels; and `--dry-run`, which reads no record."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -129,6 +130,10 @@ def test_a_file_that_is_no_question_is_called_what_it_is(place: Path) -> None:
 
 def test_options_that_do_not_fit_are_refused(place: Path) -> None:
     assert "DATA: is missing" in run("run", "votes.json", code=2)
+    released = ["release", "votes.csv", "--column", "vote", "--categories", "a,b", "--epsilon", 1]
+    for command, option in itertools.product((["run", "votes.json"], released), ("-", "made.json")):
+        shown = run(*command, "--dry-run", "-o", option, code=2)
+        assert "--dry-run: releases nothing that --output could hold; leave it out." in shown
     sized = QUESTION.replace("epsilon = 20000.0", "epsilon = 1.0\nsize = 60\nguess_size = 9")
     sized = sized.replace("[columns.vote]", "[columns.vote]\nnulls = 'a'\nunknown = 'a'")
     Path("sized.toml").write_text(sized)

@@ -111,7 +111,9 @@ def test_more_copies_of_an_earlier_run_cost_nothing(place: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "change", "message"),
     [
+        ("votes.toml votes.csv --dry-run", ("", ""), "--dry-run: draws nothing that --synthetic"),
         ("votes.toml", ("", ""), "DATA: is missing; name the"),
+        ("made.json --ledger l", ("", ""), r"--ledger l: .*report from data"),
         ("votes.csv", ("", ""), r"votes\.csv: text: .*not a release"),
         (
             "votes.toml votes.csv",
