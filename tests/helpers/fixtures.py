@@ -1,5 +1,6 @@
 """Fixtures for more than one folder of tests."""
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,14 +19,19 @@ def _commands_are_made_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def pictures() -> Iterator[None]:
-    """Draw into memory, and close every picture afterwards."""
+def pictures() -> None:
+    """Draw into memory."""
     import matplotlib as mpl
-    import matplotlib.pyplot as plt
 
     mpl.use("Agg")
+
+
+@pytest.fixture(autouse=True)
+def _close_pictures() -> Iterator[None]:
+    """Close every picture after a test: matplotlib warns of many that are open."""
     yield
-    plt.close("all")
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture
