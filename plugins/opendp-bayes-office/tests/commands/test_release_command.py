@@ -435,7 +435,7 @@ def test_wrong_options_end_in_one_line_and_exit_code_2(
         ("empty.csv", "", r"cannot be read as CSV"),
         ("semicolons.csv", "vote;town\na;x\n", r"Try --separator ';'\.$"),
         ("tabs.csv", "vote\ttown\na\tx\n", r"which is ','\. Try --separator tab\.$"),
-        ("spelled.csv", "votes,town\na,x\n", r"and --separator, which is ','\.$"),
+        ("spelled.csv", "colour,town\na,x\n", r"and --separator, which is ','\.$"),
         ("text.parquet", "not one", r"cannot be read as Parquet"),
         ("text.arrow", "not one", r"cannot be read as Arrow"),
     ],
