@@ -2,6 +2,7 @@
 force over data sets, exact where that is said and within the stated error otherwise.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -316,6 +317,14 @@ def test_moments_of_an_odds_ratio_that_do_not_exist(prior, mean, std):
     assert (np.isfinite(found.mean()), np.isfinite(found.std())) == (mean, std)
     assert np.isfinite(found.median())
     assert "does not exist" in str(found)
+
+
+@pytest.mark.parametrize("small", range(4))
+def test_an_odds_ratio_has_a_mean_where_both_cells_below_allow_it(small):
+    """Of four cells it is divided by the second and the third."""
+    prior = tuple(0.5 if at == small else 3.0 for at in range(4))
+    found = replace(two_by_two(1.0), prior=prior).posterior.odds_ratio(x=("a", "b"), y=("e", "f"))
+    assert np.isfinite(found.mean()) == (small in (0, 3))
 
 
 def test_an_odds_ratio_of_values_that_differ_by_type_alone():

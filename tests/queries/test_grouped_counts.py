@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import opendp.prelude as dp
@@ -911,3 +911,26 @@ def test_gaussian_noise_per_group_under_rho(mechanism):
     released = ask(plan(whole.query()), size=size, mechanism=mechanism).release()
     assert isinstance(released.mechanism, ob.GaussianParameters)
     assert released.rho == pytest.approx(1 / (2 * released.mechanism.scale**2), rel=1e-9)
+
+
+@pytest.mark.parametrize("column", ["vote", ["vote", "age"]])
+def test_groups_say_which_columns_were_counted(column: Any) -> None:
+    names = [column] if isinstance(column, str) else column
+    frame = pl.LazyFrame({"region": ["n"], "vote": ["a"], "age": ["1"]})
+    query = dp.Context.compositor(
+        data=frame,
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+    ).query()
+    asked = ob.posterior(
+        query,
+        column,
+        by="region",
+        categories={"region": ["n", "s"], **{name: ["a", "b"] for name in names}},
+        nulls=dict.fromkeys(names, "a"),
+        unknown=dict.fromkeys(names, "b"),
+    )
+    groups = asked.release()
+    assert groups.columns == tuple(names)
+    assert {one.columns for one in groups.values()} == {tuple(names)}

@@ -90,6 +90,13 @@ def test_where_nulls_and_other_values_are_counted_is_said():
     row = ob.posterior(query, ["vote", "sure"], **table).summarize().row(0, named=True)
     assert row["nulls"] == "vote: left out, sure: True"
     assert row["unknown"] == "vote: '?', sure: cannot occur"
+    groups = {
+        "categories": {"vote": ["a", "b"]},
+        "nulls": {"vote": "a", "sure": True},
+        "unknown": {"vote": "b"},
+    }
+    row = ob.posterior(query, "vote", by="sure", **groups).summarize().row(0, named=True)
+    assert (row["nulls"], row["unknown"]) == ("vote: 'a', sure: True", "'b'")
     asked = {"q": {"column": "vote", **votes}}
     assert ob.survey(query, asked).summarize()["nulls"].to_list() == ["left out"]
 

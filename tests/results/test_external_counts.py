@@ -19,7 +19,12 @@ from scipy import special, stats
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import in_words
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
+from opendp_bayes.mechanisms.integer_noise import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    FlooredLaplace,
+    typical_std,
+)
 from tests.helpers.sweeps import some_of
 
 dp.enable_features("contrib", "honest-but-curious")
@@ -248,6 +253,26 @@ def test_cells_of_a_marginal_are_in_the_order_of_its_columns(clique: tuple[str, 
     wanted = cells if len(clique) > 1 else [cell for (cell,) in cells]
     assert found.categories == tuple(wanted)
     assert found.axes == (clique if len(clique) > 1 else ())
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "noise", "added"),
+    [
+        ("laplace_parameters", "discrete", 0.0),
+        ("laplace_parameters", "floored", 0.0),
+        ("gaussian_parameters", "discrete", 0.0),
+        ("gaussian_parameters", "rounded", 1 / 12),
+    ],
+)
+def test_the_noise_is_as_wide_as_a_measurement_says(
+    mechanism: Any, noise: Any, added: float
+) -> None:
+    """And as rounding makes it."""
+    drawn = np.arange(6) + (0.0 if noise == "discrete" else 0.25)
+    measured = [Measurement(drawn, ("a", "b"), 3.0)]
+    (found,) = ob.noisy_tables(measured, keys=KEYS, mechanism=mechanism, noise=noise).values()
+    law: Any = found.setting.law
+    assert typical_std(law.noise) ** 2 == pytest.approx(9 + added)
 
 
 def test_a_label_that_reads_like_that_of_nulls_is_another() -> None:

@@ -32,6 +32,7 @@ from tests.helpers import oracles
 from tests.helpers.evidence import log_evidence
 from tests.helpers.given_noise import given_noise
 from tests.helpers.nested_counts import largest_error, random_case, regular
+from tests.helpers.releases import guarantee
 
 LEAVES = 12
 STATES = np.arange(LEAVES) // 4
@@ -593,3 +594,26 @@ def test_windows_that_widen_to_the_last_pass_have_laws(
     assert found.masses.size == found.start[-1]
     close = abs(found.log_evidence - right.log_evidence) < 1e-4
     assert close or most == 1
+
+
+def test_two_tables_of_the_same_counts_may_have_them_in_any_order() -> None:
+    """A cycle of three, which is not its own inverse; negative control: the inverse."""
+    fine = [f"{part}{half}" for part in "abc" for half in "12"]
+    parts = {part: (f"{part}1", f"{part}2") for part in "abc"}
+    counts = {"a": 400, "b": 40, "c": 160}
+
+    def table(labels: Any, merged: Any = ()) -> ob.Release:
+        drawn = tuple(counts[label[0]] // (1 if merged else 2) for label in labels)
+        prior, noise = (1.0,) * len(labels), ob.LaplaceParameters(1.0, total="private")
+        return ob.Release(
+            drawn, tuple(labels), prior, noise, guarantee(None), parts=merged, columns=("v",)
+        )
+
+    for order in ("abc", "cab", "bca"):
+        tables = {
+            "fine": table(fine),
+            "one": table("abc", tuple(parts[part] for part in "abc")),
+            "other": table(order, tuple(parts[part] for part in order)),
+        }
+        found = ob.combine_tables(tables, draws_may_agree=True)["other"].counts.mean()
+        assert found == pytest.approx([counts[part] for part in order], abs=3)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from opendp.mod import OpenDPException
 
+import opendp_bayes as ob
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.trusted.budget import (
     check_query_budget,
@@ -138,3 +139,18 @@ def test_the_filter_of_opendp_rounds_up_too(pure, measure):
     check_remaining(context, (0.0,))
     with pytest.raises(OpenDPException, match="would exceed privacy budget"):
         ask(TINY)
+
+
+@pytest.mark.parametrize("make", [dp.Context.compositor, ob.context])
+def test_a_query_that_exceeds_what_is_left_closes_no_context(make):
+    """A filter of OpenDP's that has refused once refuses everything after, so it is not asked."""
+    frame = pl.LazyFrame({"x": [True, False]})
+    unit, loss = dp.unit_of(contributions=1), dp.loss_of(epsilon=1.0)
+    context = make(frame, privacy_unit=unit, privacy_loss=loss)
+
+    def released(epsilon):
+        return ob.posterior(context.query(epsilon=epsilon), "x", nulls=True).release()
+
+    with pytest.raises(ValueError, match="exceeds what is left"):
+        released(2.0)
+    assert released(1.0).epsilon == 1.0

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import opendp.prelude as dp
 import pandas as pd
 import polars as pl
@@ -780,3 +781,9 @@ def test_no_copy_of_a_file_stays(of_others, tmp_path, monkeypatch):
     assert len(list(folder.iterdir())) == 1  # what the Context reads, and no text
     del context
     assert not list(folder.iterdir())
+
+
+def test_single_numbers_of_stata_have_the_digits_that_tell_them_apart(tmp_path: Path) -> None:
+    path, values = tmp_path / "x.dta", [0.1, 2.5, 1 / 3, 16777216.0]
+    pd.DataFrame({"x": np.array(values, dtype=np.float32)}).to_stata(path, write_index=False)
+    assert records_of(path)["x"].to_list() == ["0.1", "2.5", "0.33333334", "16777216"]
