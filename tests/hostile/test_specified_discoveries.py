@@ -1,6 +1,7 @@
 """Categories that nobody listed, asked for by specifications, owners' files and options."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import opendp_bayes as ob
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.specification_text import read_owner_file, read_specification
 from tests.helpers.command_line import run
+from tests.helpers.pages_of_reports import Page
 
 CODES = ["A01"] * 300 + ["B02"] * 200 + ["b02"] * 50 + [f"rare {n}" for n in range(50)]
 ALONE = "Ada Lovelace of 12 St James Square"
@@ -273,3 +275,19 @@ def test_labels_are_kept_as_they_are_and_shown_without_controls(place: Path) -> 
     assert "\\u202eb" in "".join(shown.split())
     assert "\u202e" not in shown
     assert json.loads(Path("bad.json").read_text())["categories"] == ["=1+1", "\u202eb"]
+
+
+@pytest.mark.parametrize("of", ["epsilon", "rho"])
+def test_a_budget_with_delta_is_entered_and_shown_with_it(of: str, place: Path) -> None:
+    Path("asked.toml").write_text(asked(privacy=f"{of} = 40.0\ndelta = 1e-7"))
+    run("ledger", "b.ledger", "--dataset", "codes", f"--{of}", 99, "--delta", 1e-3)
+    for number, way in enumerate(("run", "report"), start=1):
+        output = f"{way}.{'json' if way == 'run' else 'html'}"
+        run(way, "asked.toml", "codes.csv", "-o", output, "--ledger", "b.ledger")
+        spent = ob.Ledger("b.ledger").spent
+        assert (spent.kind, spent.value) == (of, 40.0 * number)
+        assert spent.delta == pytest.approx(number * 1e-7)
+    said = " ".join(Page(Path("report.html").read_text()).text["promise"].split())
+    symbol = {"epsilon": "ε", "rho": "ρ"}[of]
+    (delta,) = re.findall(rf"at most {symbol} = 40, δ = (.+?), for", said)
+    assert 0 < float(delta) <= 1e-7

@@ -1,7 +1,9 @@
 """Chains on consistent tables against a list of every data set."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws,
 from opendp_bayes.surveys.survey_tables.junction_tree import junction_tree
 from opendp_bayes.surveys.survey_tables.line_moves import all_moves
 from opendp_bayes.surveys.survey_tables.lines import MovedSet
-from opendp_bayes.surveys.survey_tables.records import matched_records
+from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor
+from opendp_bayes.surveys.survey_tables.records import matched_records, new_tables
 from opendp_bayes.surveys.survey_tables.starting_tables import starting_tables
 from opendp_bayes.surveys.survey_tables.tables import Model, NoisyTable
 from tests.helpers.every_survey import SmallSurvey, margin, posterior, weighed
@@ -329,3 +332,16 @@ def test_rounded_tables_agree() -> None:
             ends = (model.tree.cliques[edge.child], model.tree.cliques[edge.parent])
             one, other = (model.margin(found[end], end, edge.separator) for end in ends)
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("scope", list(itertools.permutations(range(3))))
+def test_tables_of_new_records_have_their_axes_in_order(scope: tuple[int, ...]) -> None:
+    """All records are in one cell, of axes of three lengths, in whichever order they are drawn."""
+    levels, cell = (2, 3, 4), (1, 2, 3)
+    values = np.zeros([levels[v] for v in scope])
+    values[tuple(cell[v] for v in scope)] = 1
+    factor = Factor((), scope, values.reshape(1, 1, -1))
+    model: Any = SimpleNamespace(levels=levels)
+    ((names, table),) = new_tables(model, [factor], 0, 7, np.random.default_rng(0)).items()
+    assert names == (0, 1, 2)
+    assert table.reshape(levels)[cell] == table.sum() == 7

@@ -153,3 +153,13 @@ def test_what_is_no_catalogue_is_refused(
         Path("x.toml").write_text(content)
     with pytest.raises(SpecificationError, match=message):
         language_of("x.toml")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_numbers_of_every_note_have_the_mark(name: str) -> None:
+    say = language_of(name)
+    assert say.number("0.5") == "0,5"
+    notes = {english: other for english, other in say.sentences.items() if "#" in english}
+    assert notes
+    for english, other in notes.items():
+        assert say.numbered(english.replace("#", "0.5")) == other.replace("#", "0,5")
