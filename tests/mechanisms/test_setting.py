@@ -1,5 +1,6 @@
 """A mechanism in its public setting: what is validated, and that its law is asked for once."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,9 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
+from opendp_bayes.accounting.losses import loss_of
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
+from opendp_bayes.mechanisms.laws import SimplexNoise
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted.spaces import PosteriorSpace
@@ -115,3 +119,50 @@ def test_a_query_asks_for_the_law_of_every_scale_that_it_tries_once(laws: list[A
     # Once more where it is asked, before it is paid, whether there is a posterior.
     assert sorted(map(laws.count, set(laws))) == [1, 2]
     assert (release.mechanism.scale, 27) in laws
+
+
+# --- Every mechanism that adds noise, with each of its options, beside the definition
+
+NOISY = [
+    *(
+        ob.LaplaceParameters(2.0, noise=noise, total=total)
+        for noise, total in product(
+            ("discrete", "floored"), ("remainder", "truncated", "bounded", "private")
+        )
+    ),
+    *(ob.GaussianParameters(2.0, total=total) for total in (None, "private")),
+    ob.KNormParameters(2.0),
+]
+
+
+def moves(k: int, size: int | None) -> list[Any]:
+    """How far the counts of neighbours are apart, by one record."""
+    one = np.eye(k)
+    return list(one) if size is None else [first - other for first in one for other in one]
+
+
+@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("size", [None, 9])
+@pytest.mark.parametrize("mechanism", NOISY, ids=str)
+def test_the_loss_is_that_of_all_counts_that_are_noised(
+    mechanism: Any, size: int | None, k: int
+) -> None:
+    try:
+        setting = Setting.of(mechanism, size, (1.0,) * k)
+    except ValueError:  # it needs a public number
+        assert size is None
+        return
+    law: Any = setting.law
+    loss = setting.proven_loss(Distance.of(1))
+    if isinstance(law, SimplexNoise):  # whose norm is half of what moves
+        most = max(np.abs(move).sum() / 2 for move in moves(k, size))
+        assert loss.epsilon == pytest.approx(most / law.scale)
+        return
+    noised = [move[np.array(law.noised)] for move in moves(k, size)]
+    if isinstance(law.noise, DiscreteGaussian):
+        squared = max((move**2).sum() for move in noised)
+        assert loss.rho == pytest.approx(squared / (2 * law.noise.scale**2))
+    else:
+        most = max(np.abs(move).sum() for move in noised)
+        assert loss.epsilon == pytest.approx(most / law.noise.scale)
+        assert loss_of(setting, 1).epsilon == pytest.approx(most / law.noise.scale)

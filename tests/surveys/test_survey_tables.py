@@ -337,7 +337,7 @@ def test_rounded_tables_agree() -> None:
 @pytest.mark.parametrize("scope", list(itertools.permutations(range(3))))
 def test_tables_of_new_records_have_their_axes_in_order(scope: tuple[int, ...]) -> None:
     """All records are in one cell, of axes of three lengths, in whichever order they are drawn."""
-    levels, cell = (2, 3, 4), (1, 2, 3)
+    levels, cell = (2, 3, 4), (1, 0, 2)
     values = np.zeros([levels[v] for v in scope])
     values[tuple(cell[v] for v in scope)] = 1
     factor = Factor((), scope, values.reshape(1, 1, -1))
