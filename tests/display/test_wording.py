@@ -13,6 +13,7 @@ from opendp_bayes.mechanisms import SmoothHellingerExponential
 from tests.helpers.releases import guarantee
 
 PROMISE = guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
+WITH_DELTA = PrivacyLoss(1.0, 0.25, 2.0, delta=1e-7)
 
 
 @pytest.mark.parametrize(
@@ -35,14 +36,11 @@ PROMISE = guarantee(10, PrivacyLoss(epsilon=1.0, rho=0.25, range=2.0))
         ({"d_in": 3}, "ε = 1 for data sets that differ by 3 records changed."),
         ({"measure": "ZeroConcentratedDivergence"}, "ρ = 0.25 (zero-concentrated) for"),
         (
-            {"measure": "Approximate(ZeroConcentratedDivergence)"},
-            "ρ = 0.25 (zero-concentrated) for",
+            {"loss": WITH_DELTA, "measure": "Approximate(ZeroConcentratedDivergence)"},
+            "ρ = 0.25 (zero-concentrated), δ = 1e-07 for",
         ),
         (
-            {
-                "loss": PrivacyLoss(1.0, 0.25, 2.0, delta=1e-7),
-                "measure": "Approximate(MaxDivergence)",
-            },
+            {"loss": WITH_DELTA, "measure": "Approximate(MaxDivergence)"},
             "ε = 1, δ = 1e-07 for",
         ),
         ({"loss": PrivacyLoss(math.inf, math.inf, math.inf)}, "ε = ∞ for"),

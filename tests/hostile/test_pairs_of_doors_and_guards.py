@@ -2,6 +2,7 @@
 each, the failure is paid for, and no seed of the session decides which rows are kept.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,42 @@ def test_every_door_says_what_the_frame_lacks(door: str, guard: str, tmp_path: P
     with pytest.raises(ReleaseError, match=f"{said}.*uses its budget"):
         query.release()
     assert context.current_privacy_loss()[0] > 0
+
+
+def stale(query: Any) -> Any:
+    once = query.truncate_per_group(1, by=["town"]).with_columns(town=pl.col("age"))
+    return once.truncate_num_groups(1, by=["town"], keep="first")
+
+
+#: Plans that no door lets through, and what is said of each.
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "no such column": (lambda q: keep(1)(q.filter(pl.col("who") == "x")), "cannot be carried out"),
+    "other rows": (
+        lambda q: keep(1)(q.filter(pl.col("age").is_unique())),
+        "is not among the steps",
+    ),
+    "two rows for a half": (keep(1.5), "1.5 is not one whole number"),  # type: ignore[arg-type]
+    "all rows of a person": (lambda q: q, "must limit the rows of each"),
+    "groups computed anew": (stale, "was computed anew"),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_what_a_door_refuses_costs_nothing(door: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, query = asked(door, ROWS.lazy(), "sample")
+    for plan, said in REFUSED.values():
+        with pytest.raises(ValueError, match=said):
+            DOORS[door](plan(context.query(**LOSSES[MEASURE]))).release()
+    with pytest.raises(ValueError, match="must belong to a Context"):
+        query.release(ROWS.lazy())
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: -1)
+        with pytest.raises(ValueError, match="by another process"):
+            query.release()
+    assert not any(context.current_privacy_loss())
+    query.release()
+    with pytest.raises(ValueError, match="exceeds what is left"):
+        query.release()
 
 
 AGE: dict[str, Any] = {"column": "age", "nulls": ob.DROP}

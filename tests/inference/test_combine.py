@@ -398,3 +398,4 @@ def test_says_what_was_combined(made):
     assert isinstance(found.release, Combination)
     assert (found.release.size, found.release.k, found.release.records) == (19, 3, "different")
     assert combine(made(SAME["private"]), records="same").release.size is None
+    assert Combination(made(SAME["one public"]), "different").size is None

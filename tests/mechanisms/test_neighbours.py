@@ -54,6 +54,7 @@ def test_a_distance_is_at_most_another_where_each_bound_is() -> None:
     assert Distance(4, 4, 1) <= Distance.of(4)
     assert not Distance.of(4) <= Distance(5, 5, 1)
     assert not Distance(5, 5, 1) <= Distance.of(4)
+    assert not Distance(4, 8, 2) <= Distance(4, 6, 2)
 
 
 def test_the_squares_among_counts_with_limits_are_the_largest_of_all() -> None:

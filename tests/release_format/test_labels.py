@@ -297,6 +297,10 @@ BY_TYPE = {
         replace(GROUPED, categories=ONE),
         replace(GROUPED, categories=OTHER),
     ),
+    **{
+        name: tuple(replace(NUMBERED, **{name: (of[0],)}) for of in (ONE, OTHER))
+        for name in ("nulls", "unknown")
+    },
     "a group": (
         replace(GROUPED, categories=ONE)[1],
         replace(GROUPED, categories=OTHER)[1],

@@ -152,6 +152,7 @@ def test_draws_agree_with_means_deviations_and_intervals(law: Threshold) -> None
     inside = ((lower <= draws) & (draws <= upper)).mean(axis=0)
     assert (inside > 0.9 - FAR * math.sqrt(0.09 / len(draws)) - 0.005).all()
     assert (draws[:, : above.size] >= 1).all()
+    assert (found.interval(1 - 1e-9)[: above.size] >= 1).all()
     assert (draws[:, above.size :] >= 0).all()
 
 

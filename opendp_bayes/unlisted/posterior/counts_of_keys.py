@@ -69,7 +69,6 @@ class CountsOfKeys:
         units[far] = 0  # the law of counts far from the threshold is that of one of them, moved
         #: Counts are those in units, and so much more.
         self._more = noisy - lattice.unit * units - lattice.start - (lattice.unit - 1) // 2
-        self._least = np.where(shown, 1, 0)
         self._row = np.empty(noisy.size, dtype=np.int64)
         density = np.ones((1, lattice.end + lattice.masses.size))
         groups = (
@@ -118,7 +117,7 @@ class CountsOfKeys:
                 part = (share * up_to[-1] - up_to[before, column] + mass) / mass
                 within = np.clip(np.ceil(part * unit) - 1, 0, unit - 1) - (unit - 1) // 2
                 found[block.rows, end] = block.lowest + before + within / unit
-        return np.rint(np.maximum(self._records(found[self._row].T).T, self._least[:, None]))
+        return np.rint(np.maximum(self._records(found[self._row].T).T, 0))
 
     def _records(self, units: Any) -> Any:
         """Counts in records, shape `(..., s + l)`."""
@@ -132,7 +131,7 @@ class CountsOfKeys:
         counts = self._records(units)
         if (unit := self._lattice.unit) > 1:
             counts += rng.integers(unit, size=counts.shape) - (unit - 1) // 2
-        return np.asarray(np.maximum(counts, self._least))
+        return np.asarray(np.maximum(counts, 0))
 
     def _draws(self, number: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
         """For each draw, the place of the law of keys, and the counts in units."""
