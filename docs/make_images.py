@@ -221,7 +221,7 @@ def main() -> None:
     save(income.pooled(by="income").plot().figure, "pooled")
     notebook(releases["penguins"], "notebook")
     screen(
-        releases["party"].sheet(title="party").text(80),
+        releases["party"].sheet(title="party", percent=True).text(80),
         "terminal",
         "opendp-bayes release survey.parquet --column party ...",
     )

@@ -149,7 +149,8 @@ def plot_cells(
         ax = plt.subplots(figsize=size, layout="constrained")[1]
     ax.set_facecolor("#e0e0e0")
     image = ax.pcolormesh(bounds[0], cmap="Blues", vmin=0, edgecolors="white", linewidth=0.5)
-    ax.figure.colorbar(image, ax=ax, label="Share", shrink=0.8)
+    shades = ax.figure.colorbar(image, ax=ax, label="Share", shrink=0.8)
+    shades.ax.yaxis.set_major_formatter(_in_per_cent)
     ax.invert_yaxis()
     ax.set_yticks(np.arange(len(down)) + 0.5, down, parse_math=False)
     ax.set_xticks(np.arange(len(right)) + 0.5, right, rotation=turn, parse_math=False)
@@ -160,7 +161,7 @@ def plot_cells(
     if has_numbers:
         for row, column in np.argwhere(np.isfinite(bounds[0])):
             middle, lower, upper = bounds[:, row, column]
-            text = f"{middle:.3f}\n{lower:.3f} to {upper:.3f}"
+            text = f"{100 * middle:.1f} %\n{100 * lower:.1f} to {100 * upper:.1f}"
             shade = "white" if middle > 0.55 * np.nanmax(bounds[0]) else "black"
             at = column + 0.5, row + 0.5
             ax.text(*at, text, ha="center", va="center", fontsize="x-small", color=shade)
@@ -224,7 +225,7 @@ def wrapped(label: object, width: int = _LINE) -> str:
 
 
 def _draw(ax: "Axes", panel: Panel) -> None:
-    """Draw the rows of a panel and their names."""
+    """Draw the rows of a panel and their names, and shares in per cent."""
     rows = list(map(wrapped, panel.rows[:MOST_DRAWN]))
     places, number = np.arange(len(rows)), len(panel.series)
     for at, (name, bounds) in enumerate(panel.series.items()):
@@ -242,6 +243,8 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     ax.set_yticks(places, rows, parse_math=False)
     ax.set_ylim(max(1, len(rows)) - 0.4, -0.6)
     ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
+    if panel.axis.startswith("Share"):
+        ax.xaxis.set_major_formatter(_in_per_cent)
     if panel.starts_at_0:
         highest = _highest(panel)
         ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
@@ -257,6 +260,11 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     ax.set_axisbelow(True)
     ax.grid(axis="x", color="#e6e6e6")
     ax.tick_params(axis="y", length=0)
+
+
+def _in_per_cent(share: float, _: object) -> str:
+    """The share at a tick."""
+    return f"{100 * share:.6g} %"
 
 
 def _name_colours(ax: "Axes") -> None:

@@ -63,9 +63,9 @@ class Table:
         return replace(self, rows=shown, left=self.left + len(self.rows) - len(shown))
 
 
-def estimates_table(frame: "pl.DataFrame", level: float) -> Table:
+def estimates_table(frame: "pl.DataFrame", level: float, *, percent: bool = False) -> Table:
     """Table of a frame of estimates: its labels, its counts, and the means and intervals of
-    probability `level`, where it has any.
+    probability `level`, where it has any; those of shares perhaps in per cent.
     """
     import polars as pl
 
@@ -78,12 +78,16 @@ def estimates_table(frame: "pl.DataFrame", level: float) -> Table:
         if f"{prefix}lower" not in frame.columns:
             continue
         lower, upper = (frame[f"{prefix}{end}"].to_list() for end in ("lower", "upper"))
-        decimals = decimals_of(lower, upper)
+        if prefix != "plug_in_" or "lower" not in frame.columns:  # or the digits of the other
+            decimals = decimals_of(lower, upper)
+        is_share = percent and (prefix != "" or "share_lower" not in frame.columns)
+        scale, places, unit = (100, decimals - 2, " %") if is_share else (1, decimals, "")
         if not prefix:
             headings.append("Mean")
-            cells.append([f"{mean:.{decimals}f}" for mean in frame["mean"]])
+            cells.append([f"{scale * mean:.{places}f}{unit}" for mean in frame["mean"]])
         headings.append(heading.format(f"{100 * level:.6g}"))
-        cells.append(intervals(lower, upper, decimals))
+        lower, upper = ([scale * end for end in ends] for ends in (lower, upper))
+        cells.append([f"{ends}{unit}" for ends in intervals(lower, upper, places)])
     return Table(headings, list(zip(*cells, strict=True)), len(texts))
 
 

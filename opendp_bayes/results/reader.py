@@ -34,7 +34,7 @@ class Result(Protocol):
     def unmatched(self) -> Sequence[str]:
         """Sentences where nearly all records are none of its categories."""
 
-    def sheet(self, level: float = ..., *, wait: bool = ...) -> Sheet:
+    def sheet(self, level: float = ..., *, wait: bool = ..., percent: bool = ...) -> Sheet:
         """Its tables, and what is said of them."""
 
     def to_json(self) -> str:

@@ -50,9 +50,11 @@ class Estimated(ShownAtOnce):
     #: What stands before its guarantee.
     _WHOSE: ClassVar[str] = ""
 
-    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
-        """Sheet of the release: counts, means and intervals of probability `level`, of every group
-        if there are any, and the guarantee.
+    def sheet(
+        self, level: float = 0.95, *, title: str = "", wait: bool = True, percent: bool = False
+    ) -> Sheet:
+        """Sheet of the release: counts, means and intervals of probability `level`, perhaps in per
+        cent, of every group if there are any, and the guarantee.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick;
         where they are missing or refused, a note says why.
@@ -65,7 +67,8 @@ class Estimated(ShownAtOnce):
         title, wait = as_text(title, "title"), as_flag(wait, "wait")
         from opendp_bayes.results.sheets import result_sheet
 
-        return result_sheet(self, as_level(level), title=title, wait=wait)
+        percent = as_flag(percent, "percent")
+        return result_sheet(self, as_level(level), title=title, wait=wait, percent=percent)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,13 +30,14 @@ def estimates_sheet(
     *,
     title: str = "",
     whose: str = "",
+    percent: bool = False,
 ) -> Sheet:
     """Sheet of a frame of estimates: its table, whose guarantee it has, and what else is said."""
     stated = [f"{whose}{in_words(guarantee)}", *limited(guarantee)]
-    return Sheet((estimates_table(frame, level),), (*stated, *notes), title)
+    return Sheet((estimates_table(frame, level, percent=percent),), (*stated, *notes), title)
 
 
-def result_sheet(result: Any, level: float, *, title: str, wait: bool) -> Sheet:
+def result_sheet(result: Any, level: float, *, title: str, wait: bool, percent: bool) -> Sheet:
     """A row for every category, of every group, and the guarantee; `Release.sheet`."""
     aware = estimate_or_reason(result, level, wait=wait)
     known = aware if isinstance(aware, Estimate) else None
@@ -49,7 +50,15 @@ def result_sheet(result: Any, level: float, *, title: str, wait: bool) -> Sheet:
         notes += little_said(says_little(result.prior, known))
     notes += result.unmatched
     frame = result._frame(known, level, plug_in=aware != TAKES_LONG)
-    return estimates_sheet(frame, level, result.guarantee, notes, title=title, whose=result._WHOSE)
+    return estimates_sheet(
+        frame,
+        level,
+        result.guarantee,
+        notes,
+        title=title,
+        whose=result._WHOSE,
+        percent=percent,
+    )
 
 
 def little_said(little: NDArray[np.bool_]) -> list[str]:

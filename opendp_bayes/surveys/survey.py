@@ -194,9 +194,9 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         whole = replace(self.releases[0].guarantee, loss=self.loss)
         return f"All together: {stated_loss(whole)} for one privacy unit."
 
-    def sheet(self, level: float = 0.95, *, wait: bool = True) -> Sheet:
+    def sheet(self, level: float = 0.95, *, wait: bool = True, percent: bool = False) -> Sheet:
         """Sheet of the survey: a table for each question, with counts, means and intervals of
-        probability `level`, and the guarantee of each and of all together.
+        probability `level`, perhaps in per cent, and the guarantee of each and of all together.
 
         Computes the posteriors, which may take seconds, or without `wait` only where that is quick.
 
@@ -205,8 +205,8 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         ValueError
             Unless `0 < level < 1`.
         """
-        wait = as_flag(wait, "wait")
-        sheets = [release.sheet(level, wait=wait) for release in self.releases]
+        wait, percent = as_flag(wait, "wait"), as_flag(percent, "percent")
+        sheets = [release.sheet(level, wait=wait, percent=percent) for release in self.releases]
         named = list(zip(self.names, sheets, strict=True))
         tables = [_headed(table, name) for name, sheet in named for table in sheet.tables]
         together = self._together()

@@ -320,9 +320,11 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
 
         return plot_estimates(self.estimates(level), level, self.guarantee, ax, title)
 
-    def sheet(self, level: float = 0.95, *, title: str = "", wait: bool = True) -> Sheet:
-        """Sheet of the release: noisy counts, posterior counts and shares with intervals of
-        probability `level`, the rest, and the guarantee.
+    def sheet(
+        self, level: float = 0.95, *, title: str = "", wait: bool = True, percent: bool = False
+    ) -> Sheet:
+        """Sheet of the release: noisy counts, posterior counts and shares, perhaps in per cent,
+        with intervals of probability `level`, the rest, and the guarantee.
 
         Computes `posterior`, which takes seconds, or without `wait` only where that is done.
 
@@ -334,7 +336,8 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         title, wait = as_text(title, "title"), as_flag(wait, "wait")
         from opendp_bayes.unlisted.discovered_sheet import discovered_sheet
 
-        return discovered_sheet(self, level, title=title, wait=wait)
+        percent = as_flag(percent, "percent")
+        return discovered_sheet(self, level, title=title, wait=wait, percent=percent)
 
     @property
     def warning(self) -> str | None:

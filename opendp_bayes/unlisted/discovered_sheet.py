@@ -8,7 +8,7 @@ from opendp_bayes.mathematics.validation import as_level
 from opendp_bayes.results.sheets import estimates_sheet
 
 
-def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> Sheet:
+def discovered_sheet(release: Any, level: float, *, title: str, wait: bool, percent: bool) -> Sheet:
     """A row for every category that is shown, the rest, and the guarantee;
     `DiscoveredRelease.sheet`.
     """
@@ -34,7 +34,7 @@ def discovered_sheet(release: Any, level: float, *, title: str, wait: bool) -> S
     notes.append(_hidden_of(release, unit, level))
     if release.has_posterior and release.warning:
         notes.append(f"Beware: {release.warning}.")
-    return estimates_sheet(frame, level, release.guarantee, notes, title=title)
+    return estimates_sheet(frame, level, release.guarantee, notes, title=title, percent=percent)
 
 
 def _hidden_of(release: Any, unit: str, level: float) -> str:

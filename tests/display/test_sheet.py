@@ -66,6 +66,16 @@ def test_a_table_of_estimates_has_labels_counts_and_intervals() -> None:
     ]
     assert table.texts == 2
     assert table.rows[0] == ("(null)", "'a '", "-3", "0.250", "0.200 to 0.300", "10 to 110")
+    counted = frame.select(
+        "category",
+        pl.col("mean", "lower", "upper") * 100,
+        share_lower="lower",
+        share_upper="upper",
+    )
+    in_percent = estimates_table(counted, 0.9, percent=True).rows[1]
+    assert in_percent == ("b", "75", "70 to 81", "70.0 to 81.0 %"), "means are of counts there"
+    shares = frame.drop("share_lower", "share_upper")
+    assert estimates_table(shares, 0.9, percent=True).rows[1][3:] == ("75.0 %", "70.0 to 81.0 %")
     counts = estimates_table(frame.select("category", "count"), 0.9)
     assert (counts.headings, counts.rows[1]) == (["Category", "Released\ncount"], ("b", "5"))
 

@@ -198,6 +198,9 @@ def test_narrow_intervals_are_shown_with_more_decimals(width: float, shown: str)
     rows = estimates_table(pl.DataFrame(estimates), 0.95).rows
     assert rows[0][2] == shown
     assert len(rows[1][1]) == len(rows[0][1]) == shown.index(" ")
+    plug_in = pl.DataFrame({f"plug_in_{name}": estimates[name] for name in ("lower", "upper")})
+    both = estimates_table(pl.concat([pl.DataFrame(estimates), plug_in], how="horizontal"), 0.95)
+    assert both.rows[0][3] == shown, "the digits of the interval before it"
     assert intervals(lower, lower, 2) == ["0.10 to 0.10", "0.20 to 0.20"]
 
 

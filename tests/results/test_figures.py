@@ -49,6 +49,9 @@ def test_categories_are_dots_with_intervals(release: Release) -> None:
     assert (np.diff(wide) > np.diff(narrow)).all()
     bottom, top = ax.get_ylim()
     assert top < 0 < bottom, "the first category is at the top"
+    ax.figure.canvas.draw()
+    ticks = [text.get_text() for text in ax.get_xticklabels()]
+    assert {"0 %", "20 %"} <= set(ticks)
 
 
 def texts(ax: Axes) -> str:
@@ -187,7 +190,8 @@ def test_a_table_of_two_variables_is_a_heat_map_in_any_order_of_its_cells() -> N
     assert shown[0, 0] == release.posterior.mean()[0]
     assert np.isnan(shown).sum() == 1
     assert len(ax.texts) == 1 + 3  # the promise, and the cells
-    assert ax.texts[0].get_text() == f"{shown[0, 0]:.3f}\n{lower[0]:.3f} to {upper[0]:.3f}"
+    mean, low, high = 100 * np.array([shown[0, 0], lower[0], upper[0]])
+    assert ax.texts[0].get_text() == f"{mean:.1f} %\n{low:.1f} to {high:.1f}"
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("a", "b")
     assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
     assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "1"]

@@ -109,7 +109,8 @@ def test_a_table_of_two_variables_is_a_heat_map() -> None:
     means, (lower, upper) = TABLE.posterior.mean(), TABLE.posterior.interval(0.9)
     assert mesh(ax) == pytest.approx(means)
     texts = [text.get_text() for text in ax.texts if " to " in text.get_text()]
-    assert texts[0] == f"{means[0]:.3f}\n{lower[0]:.3f} to {upper[0]:.3f}"
+    mean, low, high = 100 * np.array([means[0], lower[0], upper[0]])
+    assert texts[0] == f"{mean:.1f} %\n{low:.1f} to {high:.1f}"
     assert (ax.get_ylabel(), ax.get_xlabel()) == ("region", "vote")
     assert [label.get_text() for label in ax.get_xticklabels()] == ["yes", "no", "3"]
     assert rows_of(ax) == ["north", "so$_uth$"]

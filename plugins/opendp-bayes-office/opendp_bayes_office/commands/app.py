@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from opendp_bayes_office.commands import (
     demo,
@@ -25,7 +25,23 @@ from opendp_bayes_office.commands import (
 from opendp_bayes_office.commands.errors import fail, option_errors, say
 from opendp_bayes_office.commands.output import echo
 
+
+def _bare(params: list[Any]) -> list[Any]:
+    """Options, of which help shows a type for those that take a value alone."""
+    for flag in params:
+        flag.metavar = "" if getattr(flag, "is_flag", False) else flag.metavar
+    return params
+
+
+class Commands(TyperGroup):
+    """All commands, and the options before them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _bare(super().get_params(ctx))
+
+
 app = typer.Typer(
+    cls=Commands,
     help=(
         "Differentially private Bayesian posteriors of categorical data, as an extension of OpenDP."
     ),
@@ -47,6 +63,9 @@ class Command(TyperCommand):
     """A command that ends in one line where it fails, and refuses an option given twice, of which
     click keeps the last: a release cannot be undone.
     """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _bare(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, rest, options = self.make_parser(ctx).parse_args(args=list(args))
@@ -93,7 +112,6 @@ def _options(
         bool,
         typer.Option(
             "--version",
-            metavar="",
             help="Show the version and exit.",
             callback=_print_version,
             is_eager=True,

@@ -102,7 +102,7 @@ def demo(
     with release_errors(), waiting("Releasing"), deferred_interrupts():
         survey = query.release()
     with waiting("Computing the posteriors"):
-        sheets = [release.sheet(title=title) for title, release in survey.items()]
+        sheets = [release.sheet(title=title, percent=True) for title, release in survey.items()]
         page = rendered(Report(asked, survey.releases, {}, survey))
     display(*(part for sheet in sheets for part in (sheet, "")), _NOTE, "")
     with written(output):

@@ -64,7 +64,6 @@ def init(
         bool,
         typer.Option(
             "--header",
-            metavar="",
             help="The first line of the CSV file names the columns and is not a record.",
         ),
     ] = False,

@@ -55,7 +55,6 @@ Glob = Annotated[
     bool,
     typer.Option(
         "--glob",
-        metavar="",
         help="DATA stands for all files of Parquet that match it, as in 'data/*.parquet'.",
         rich_help_panel=DATA,
     ),
@@ -125,7 +124,6 @@ DryRun = Annotated[
     bool,
     typer.Option(
         "--dry-run",
-        metavar="",
         help=(
             "Show what each result will cost and how wide its intervals will be, and exit without"
             " reading any record."

@@ -90,7 +90,6 @@ def report(
         bool,
         typer.Option(
             "--schema",
-            metavar="",
             help="Print the JSON Schema of a specification and exit.",
             callback=_print_schema,
             is_eager=True,

@@ -53,7 +53,8 @@ class Report:
 
     def sheet(self) -> Sheet:
         """The sheet of the releases; computes their posteriors."""
-        sheet: Sheet = self.results.sheet()
+        asked = self.specification
+        sheet: Sheet = self.results.sheet(percent=asked is None or asked.percent)
         if self.specification is None or len(self.survey) > 1:
             return sheet
         return replace(sheet, title=self.specification.title)
@@ -111,6 +112,12 @@ class Report:
                     " of them was changed."
                 )
         return cls(asked, releases, document.software)
+
+
+def in_percent(text: str | bytes) -> bool:
+    """False for a report whose specification shows shares as numbers from 0 to 1."""
+    asked = Report.from_json(text).specification if format_of(text) == NAME else None
+    return asked is None or asked.percent
 
 
 def read_results(text: str | bytes) -> Any:

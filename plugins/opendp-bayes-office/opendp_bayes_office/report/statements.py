@@ -5,13 +5,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from opendp_bayes.release_format.labels import OTHER
 from opendp_bayes_office.files.reading import as_text
 from opendp_bayes_office.report.language import Language
 from opendp_bayes_office.report.report_document import Report
 from opendp_bayes_office.report.specification import Column, Result, Specification
-
-#: What the report calls a category of its own for the values that are no category.
-NOT_LISTED = "any other value"
 
 
 def named(column: Column, value: Any, say: Language) -> str:
@@ -20,8 +18,8 @@ def named(column: Column, value: Any, say: Language) -> str:
     listed = column.listed or []
     if column.labels is not None and text in listed:
         return column.labels[listed.index(text)]
-    is_own = column.unknown is None and text == column.counted_unknown
-    return say(NOT_LISTED) if is_own and NOT_LISTED not in listed else text
+    is_own = column.unknown is None and text == column.counted_unknown == OTHER
+    return say(OTHER) if is_own else text
 
 
 def counted(specification: Specification, result: Result, say: Language) -> Iterator[str]:

@@ -551,7 +551,7 @@ def test_demo_shows_where_intervals_know_the_noise_and_ends_with_a_page(
         assert part in shown
     assert shown.count("ε = 0.1 for") == 2
     ends = [
-        list(map(float, re.findall(r"0\.\d+", line)[1:]))
+        list(map(float, re.findall(r"\d+\.\d+", line)[1:]))
         for line in shown.splitlines()
         if line.count(" to ") == 2
     ]
@@ -598,11 +598,11 @@ def test_the_shell_completes_commands() -> None:
     assert "--install-completion" in run("--help")
 
 
-@pytest.mark.parametrize("command", ["init", "release", "report", "show", "plan", "ledger"])
+@pytest.mark.parametrize("command", ["", "init", "release", "report", "show", "plan", "ledger"])
 def test_help_names_values_by_words_of_readers(command: str) -> None:
-    shown = run(command, "--help")
-    typed = re.findall(r"--(\S+) .*<\w+", shown)
-    assert set(typed) <= {"help"}
+    shown = run(*filter(None, [command]), "--help")
+    assert "--help" in shown
+    assert re.findall(r"--(\S+) .*<\w+", shown) == []
     if command == "release":
         for name, word in (("epsilon", "NUMBER"), ("nulls", "LABEL"), ("column", "COLUMN")):
             assert re.search(rf"--{name} +{word} ", shown)
@@ -734,7 +734,7 @@ def test_a_csv_file_without_a_header_keeps_its_first_record_to_itself(tmp_path: 
         (
             (),
             "records without a value are left out, those with any value not listed are counted as"
-            " “any other value”.",
+            " “other”.",
         ),
         (
             ("--unknown", "DROP"),

@@ -89,8 +89,13 @@ def test_a_report_and_its_releases_are_written(place: Path) -> None:
     assert sum(release.epsilon for release in report.survey.releases) <= 20000
     page = Path("votes.html").read_text()
     assert "<h1>Votes</h1>" in page
-    assert "any other value" in page
+    assert ">other<" in page
     assert json.loads(Path("votes.json").read_text())["releases"][0] == json.loads(vote.to_json())
+    assert re.search(r"\d %", run("show", "votes.json"))
+    document = json.loads(Path("votes.json").read_text())
+    document["specification"]["percent"] = False
+    Path("numbers.json").write_text(json.dumps(document))
+    assert re.search(r"\d %", run("show", "numbers.json").replace("95 %", "")) is None
     run("report", "votes.json", "-o", "again.html")
     assert Path("again.html").read_text() == page
     shown = run("show", "votes.json")
@@ -547,7 +552,7 @@ def test_where_other_records_are_counted_is_said_before_the_release(
     lines = run(*MAKE, code=1).splitlines()
     left = "In {}, records without a value are {}, those with any value not listed are {}."
     assert [line.partition(": ")[2] for line in lines[:3]] == [
-        left.format("vote", "left out", "counted as “any other value”"),
-        left.format("vote", "left out", "counted as “any other value”"),
+        left.format("vote", "left out", "counted as “other”"),
+        left.format("vote", "left out", "counted as “other”"),
         left.format("town", "in no group", "in no group"),
     ]

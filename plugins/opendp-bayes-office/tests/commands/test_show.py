@@ -33,9 +33,12 @@ def test_a_saved_release_is_shown_as_it_was_when_it_was_made(saved: Path) -> Non
     for label, count, mean in zip(
         release.categories, release.counts, release.posterior.mean(), strict=True
     ):
-        assert re.search(rf"^ *{label} +{count} +{mean:.3f} ", shown, re.MULTILINE), shown
+        assert re.search(rf"^ *{label} +{count} +{100 * mean:.1f} % ", shown, re.MULTILINE), shown
     assert "ε = 1 for data sets that differ by 1 record added or removed" in shown
     assert "50 %" in run("show", saved / "one.json", "--level", 0.5)
+    in_numbers = run("show", saved / "one.json", "--no-percent")
+    assert f" {release.posterior.mean()[0]:.3f} " in in_numbers
+    assert re.search(r"\d\.\d+ %", in_numbers) is None
 
 
 def test_groups_are_shown_too(saved: Path) -> None:
