@@ -184,7 +184,7 @@ def _as_names(columns: Any, argument: str) -> list[str]:
     if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
         raise TypeError(
             f"{argument}={told(columns)}: must be the name of a column, a str, or a list of names;"
-            " compute it in the plan first."
+            " list its values in categories=, and compute a new column in the plan first."
         )
     if not columns or len(set(columns)) < len(columns):
         raise ValueError(

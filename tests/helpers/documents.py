@@ -49,6 +49,7 @@ language = "fr"
 trim = true
 null_values = ["NA", -99]
 blank_lines = "null"
+rows_above = 1
 skip_rows = 2
 separator = ";"
 encoding = "latin-1"

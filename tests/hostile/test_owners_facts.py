@@ -159,7 +159,7 @@ def test_what_crashes_a_reader_is_spent(owner: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_dry_run_makes_no_ledger(owner: Path) -> None:
-    assert "nothing was spent" in " ".join(run("run", asked(), "data.toml", "--dry-run").split())
+    assert "Nothing was spent" in " ".join(run("run", asked(), "data.toml", "--dry-run").split())
     assert not Path("votes.ledger").exists()
 
 

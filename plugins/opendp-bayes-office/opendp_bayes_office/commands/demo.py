@@ -80,12 +80,8 @@ def demo(
 
     try:
         answers = _survey()
-    except ModuleNotFoundError as error:
-        fail(
-            f"the demo needs {error.name}, which is not installed: pip install"
-            " 'opendp-bayes-office[demo]'",
-            code=1,
-        )
+    except ModuleNotFoundError:
+        fail("the demo needs statsmodels, which is not installed: pip install statsmodels", code=1)
     asked = specification_of(
         {
             "title": "How Americans meant to vote in 1996",

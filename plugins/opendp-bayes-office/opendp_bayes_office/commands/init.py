@@ -70,6 +70,7 @@ def init(
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    rows_above: options.RowsAbove = 0,
     glob: options.Glob = False,
     epsilon: Annotated[
         float,
@@ -124,16 +125,17 @@ def init(
     """
     from opendp_bayes_office.files.files import STANDARD_INPUT, kinds_of, scannable, source
     from opendp_bayes_office.files.reading import Reading, Steps
-    from opendp_bayes_office.files.tables import LABELLED
     from opendp_bayes_office.report.templates import filled
 
     if owner is not None and data == STANDARD_INPUT:
         fail("--owner: needs a file that can be read again, and not standard input.")
     labels = {} if codebook is None else _labels(codebook)
     listed = {name: list(codes) for name, codes in labels.items()} | _listed(categories or [])
-    how = Reading(separator=separator, encoding=encoding, sheet=sheet, glob=glob)
+    how = Reading(
+        separator=separator, encoding=encoding, sheet=sheet, rows_above=rows_above, glob=glob
+    )
     read = source(data, how)
-    if not listed and read.kind in LABELLED:
+    if options.has_labels(data, [label for of in listed.values() for label in of]):
         how = structs.replace(how, labels=True)
         read = source(data, how)
     named = _named(read, column or [], listed, header)

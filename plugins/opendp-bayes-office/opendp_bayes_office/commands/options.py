@@ -43,6 +43,14 @@ Sheet = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+RowsAbove = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER",
+        help="Rows of a CSV file or sheet above the names, without empty ones.",
+        rich_help_panel=DATA,
+    ),
+]
 SkipRows = Annotated[
     int,
     typer.Option(
@@ -158,3 +166,15 @@ def labels(option: str, listed: str) -> list[str]:
             f" {before}a,b,c. Quote a label that holds a ';' or '|': {before}'\"{listed}\"'."
         )
     return texts
+
+
+def has_labels(file: Path, listed: list[str]) -> bool:
+    """True for a file of SPSS or Stata of which no categories are listed, or others than numbers:
+    its codes are read as their value labels.
+    """
+    from opendp_bayes_office.files.files import EXTENSIONS
+    from opendp_bayes_office.files.tables import LABELLED
+
+    are_codes = all(label.lstrip("-").replace(".", "", 1).isdigit() for label in listed)
+    is_labelled = EXTENSIONS.get(file.suffix.lower()) in LABELLED
+    return is_labelled and not (listed and are_codes)

@@ -120,6 +120,7 @@ def release(
     separator: options.Separator = None,
     encoding: options.Encoding = None,
     sheet: options.Sheet = None,
+    rows_above: options.RowsAbove = 0,
     skip_rows: options.SkipRows = 0,
     glob: options.Glob = False,
     prior: Annotated[
@@ -267,6 +268,7 @@ def release(
         columns[groups] = (
             {"categories": options.labels(f"--by {groups}=", listed)} if equals else {}
         )
+    texts = [label for of in columns.values() for label in of.get("categories", ())]
     concentration: Any = prior
     if prior not in ("auto", "learned"):
         numbers = options.numbers("--prior", prior)
@@ -295,6 +297,8 @@ def release(
         "separator": separator,
         "encoding": encoding,
         "sheet": sheet,
+        **({"labels": True} if discover is None and options.has_labels(file, texts) else {}),
+        **({"rows_above": rows_above} if rows_above else {}),
         **({"skip_rows": skip_rows} if skip_rows else {}),
         **({"glob": True} if glob else {}),  # which an owner may have stated
         "privacy": {name: value for name, value in privacy.items() if value is not None},

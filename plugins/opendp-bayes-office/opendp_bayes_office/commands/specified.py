@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -233,7 +234,8 @@ def release_and_show(asked: Specified, path: Path, *, is_named: bool) -> None:
             return
         with waiting("Computing the posterior"):
             sheet = report.sheet()
-        page = f"{path} keeps the release; `opendp-bayes report {path}` makes a page."
+        made = f"opendp-bayes report {quote(str(path))} -o {quote(str(path.with_suffix('.html')))}"
+        page = f"{path} keeps the release, and this makes a page:\n    {made}"
         display(sheet, *([] if is_named else [page]))
 
 
@@ -257,18 +259,15 @@ def foreseen(asked: Specified) -> "Sheet":
         [f"{cell:.4g}" if isinstance(cell, float) else str(cell or "") for cell in row]
         for row in summary.select(*shown).rows()
     ]
+    guess = "under [privacy]: guess_size = 1000" if asked.where else "by --guess-size 1000"
     records = privacy.guess_size if privacy.size is None else privacy.size
     widths = (
-        "Without a number of records no width is known; guess it by --guess-size 1000, or in a"
-        " specification under [privacy]: guess_size = 1000."
+        f"Without a number of records no width is known; guess it {guess}."
         if records is None
         else f"Widths are those to be expected of {records} records in equal numbers in every group"
         " and category, sampling and noise together."
     )
-    spent = (
-        f"All results together: {privacy.loss}, for {privacy.unit}. No record was read and nothing"
-        " was spent."
-    )
+    spent = f"All results together: {privacy.loss}, for {privacy.unit}. Nothing was spent."
     table = Table(tuple(shown.values()), rows, texts=2)
     return Sheet((table,), (spent, NOT_SEEN, widths), title=specification.title)
 

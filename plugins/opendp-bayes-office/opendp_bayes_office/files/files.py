@@ -224,6 +224,7 @@ def source(path: Path, how: Reading = _AS_IT_IS) -> Source:
         ("separator", ("CSV",)),
         ("encoding", ("CSV", *STATISTICAL)),
         ("blank_lines", ("CSV",)),
+        ("rows_above", ("CSV", WORKBOOK)),
         ("skip_rows", ("CSV", WORKBOOK)),
         ("labels", ("SAS",) if isinstance(how.labels, str) else LABELLED),
         ("sheet", (WORKBOOK,)),
@@ -268,7 +269,7 @@ def _table(data: Source) -> Table:
     if data.kind == WORKBOOK:
         from opendp_bayes_office.files.workbooks import workbook_table
 
-        return workbook_table(data.path, data.name, data.how.sheet, data.how.skip_rows)
+        return workbook_table(data.path, data.name, data.how)
     arguments: Any = (data.path, data.name, data.kind, data.encoding)
     return statistical_table(*arguments, labels=data.how.labels)
 
@@ -281,7 +282,10 @@ def _csv(data: Source, opened: ExitStack) -> Table:
         file: Any = sys.stdin.buffer if piped else opened.enter_context(data.path.open("rb"))
         stream: Any = file if hasattr(file, "peek") else io.BufferedReader(file)
         text = opened.enter_context(decoded(stream, encoding))
-        header, said = header_of(text)
+        said = None
+        for _ in range(how.rows_above + 1):
+            header, mark = header_of(text)
+            said = mark or said
         for _ in range(how.skip_rows):
             header_of(text)
     usual = "\t" if data.extension.startswith(".tsv") else ","
@@ -440,6 +444,7 @@ def _refuse_absent(data: Source, schema: pl.Schema, column: str) -> None:
     mark = next((mark for mark in ";\t|" if column in others.split(mark)), "")
     near = " There is a similar name." if meant(column, schema) else ""
     near = f" Try --separator {'tab' if mark == chr(9) else repr(mark)}." if mark else near
+    near = near or f" Where {line}s stand above the names, count them: --rows-above 1."
     raise FileError(
         f"{where} the first {line} of {data.name}, which must name the columns; check spelling,"
         f" capitals and blanks{separated}.{near}"

@@ -51,6 +51,9 @@ class Reading(Part, frozen=True, kw_only=True):
         Literal["skip", "null"],
         says("An empty line of CSV is no record (skip), or one without a value (null)."),
     ] = "skip"
+    rows_above: Annotated[
+        int, msgspec.Meta(ge=0, description="Rows of CSV or a sheet above the names, not empty.")
+    ] = 0
     skip_rows: Annotated[
         int,
         msgspec.Meta(ge=0, description="Rows of CSV or a sheet below the names, no records."),
@@ -82,6 +85,7 @@ class Reading(Part, frozen=True, kw_only=True):
             self.labels and f"Codes are read as their value labels{catalogue}.",
             self.trim and "Blanks around texts are left out.",
             self.null_values and f"What reads {_either(self.null_values)} is no value.",
+            self.rows_above and f"Rows above the names: {self.rows_above}.",
             self.skip_rows and f"Rows below the names that are no records: {self.skip_rows}.",
             self.blank_lines == "null" and "Empty lines are records without a value.",
         ]

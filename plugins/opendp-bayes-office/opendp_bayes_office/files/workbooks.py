@@ -17,6 +17,7 @@ from openpyxl.utils.datetime import from_excel
 from openpyxl.utils.escape import unescape
 
 from opendp_bayes_office.files.csv_text import FileError
+from opendp_bayes_office.files.reading import Reading
 from opendp_bayes_office.files.tables import MOST_ROWS, WORKBOOK, Table, TooLargeError, withheld
 
 #: A row: the text of each cell, None for an error, and "" for one that is blank.
@@ -33,8 +34,9 @@ _SHEETS, _LISTS, _OTHERS = 1 << 30, 1 << 24, 1 << 28
 _DAYS = frozenset([*range(27, 37), *range(50, 59)])
 
 
-def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0) -> Table:
-    """The table of a sheet of a workbook, whose first row that is not empty names the columns.
+def workbook_table(path: Path, file: str, how: Reading) -> Table:
+    """The table of a sheet of a workbook, whose first row that is not empty names the columns, or
+    one so many rows below it.
 
     An empty row is no record: a sheet ends with its last cell, so that one record there decides how
     many empty rows stand before it.
@@ -45,10 +47,8 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
         Of the workbook.
     file : str
         What messages call it.
-    sheet : str or None
-        Its name; None for the only one.
-    skip_rows : int, default 0
-        Rows below the names that are no records.
+    how : Reading
+        The name of the sheet, None for the only one, and rows around the names.
 
     Raises
     ------
@@ -59,8 +59,7 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
     with ExitStack() as refused:  # a file that is not read further is closed
         refused.callback(book.close)
         names = [one.title for one in book.worksheets]
-        if sheet is None and len(names) == 1:
-            sheet = names[0]
+        sheet = names[0] if how.sheet is None and len(names) == 1 else how.sheet
         if sheet not in names:
             raise FileError(
                 f"data={file}: has the sheets {', '.join(map(repr, names))}; name one of them: by"
@@ -68,7 +67,9 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
                 f" file, or by sheet={names[0]!r} in Python."
             )
         table = book[sheet]
-        header = withheld(lambda: next(rows_of(table), []), file, WORKBOOK)
+        header = withheld(
+            lambda: next(islice(rows_of(table), how.rows_above, None), []), file, WORKBOOK
+        )
         while header and not header[-1]:
             header.pop()
         if not header:
@@ -76,7 +77,8 @@ def workbook_table(path: Path, file: str, sheet: str | None, skip_rows: int = 0)
         refused.pop_all()
 
     def copy(target: BinaryIO) -> None:
-        records = _in_batches(islice(rows_of(table), 1 + skip_rows, None), len(header))
+        before = how.rows_above + 1 + how.skip_rows
+        records = _in_batches(islice(rows_of(table), before, None), len(header))
         with closing(book):
             while (batch := withheld(lambda: next(records, None), file, WORKBOOK)) is not None:
                 batch.write_csv(target, include_header=False)

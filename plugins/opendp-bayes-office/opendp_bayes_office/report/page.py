@@ -228,7 +228,8 @@ def promise(report: Report, say: Language) -> dict[str, Any]:
     )
     between = first.sheet(LEVEL, wait=False).notes[0].partition("differ by ")[2]
     change, _, size = between.partition(". ")
-    unit = say("one record") if asked is None else asked.privacy.unit
+    unit = "one record" if asked is None else asked.privacy.unit
+    unit = say(unit) if unit in say.sentences else unit
     loss_text = f"{stated}, δ = {text['delta']}" if loss.delta else stated
     parts = [say(bound, loss=loss_text, change=say.numbered(change) or change)]
     return {

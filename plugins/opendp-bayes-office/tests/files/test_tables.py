@@ -127,6 +127,12 @@ def test_codes_with_a_point_are_whole_numbers_for_the_command(of_others, extensi
     assert counted(path, "--column", column, "--categories", "1,2") == {"1": 3, "2": 2, "other": 0}
 
 
+@pytest.mark.parametrize("listed", [(), ("--categories", "Male,Female")])
+def test_a_release_of_labels_needs_no_specification(of_others, listed):
+    found = counted(of_others("sample.sav"), "--column", "mylabl", *listed)
+    assert found == {"Male": 3, "Female": 2, "other": 0}
+
+
 @pytest.mark.parametrize("extension", ["sav", "zsav", "dta"])
 def test_codes_become_their_labels_where_that_is_asked_for(of_others, extension):
     path = of_others(f"sample.{extension}")
@@ -654,6 +660,7 @@ def test_init_writes_a_file_with_value_labels_that_can_be_run(of_others):
     question.write_text(written)
     release = ob.Release.from_json(run("run", question, path, "-o", "-"))
     assert release.categories == ("Male", "Female", "other")
+    assert "labels = true" in run("init", path, "--categories", "mylabl=Female,Male")
     codes = run("init", path, "--categories", "mylabl=1,2")
     assert "labels" not in codes
     assert 'categories = ["1", "2"]' in codes

@@ -23,6 +23,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from opendp_bayes_office.files import tables, workbooks
 from opendp_bayes_office.files.csv_text import FileError
+from opendp_bayes_office.files.reading import Reading
 from opendp_bayes_office.files.tables import TooLargeError
 from opendp_bayes_office.files.workbooks import moment, number, opened_workbook, rows_of
 from tests.helpers.asked_of_files import records_of
@@ -369,9 +370,9 @@ def test_a_refused_workbook_is_closed(tmp_path: Path, monkeypatch: Any) -> None:
     refused = []
     for sheet in (None, "none", "empty"):
         with pytest.raises(FileError) as error:
-            workbooks.workbook_table(tmp_path / "x.xlsx", "x", sheet)
+            workbooks.workbook_table(tmp_path / "x.xlsx", "x", Reading(sheet=sheet))
         refused.append((error, opened()))
-    table = workbooks.workbook_table(tmp_path / "x.xlsx", "x", "full")
+    table = workbooks.workbook_table(tmp_path / "x.xlsx", "x", Reading(sheet="full"))
     assert len(opened()) == 1  # control
     monkeypatch.setattr(workbooks, "_MOST_TEXT", 100)
     with pytest.raises(FileError) as error:
@@ -393,7 +394,7 @@ def test_few_records_are_in_memory_at_a_time(tmp_path: Path, monkeypatch: Any) -
 
     with monkeypatch.context() as changed:
         changed.setattr(pl.DataFrame, "write_csv", noted)
-        workbooks.workbook_table(tmp_path / "x.xlsx", "x", None).copy(io.BytesIO())
+        workbooks.workbook_table(tmp_path / "x.xlsx", "x", Reading()).copy(io.BytesIO())
     assert sum(heights) == 1000
     assert max(heights) < 60
     assert [row[0] for row in texts(tmp_path / "x.xlsx")] == list(map(str, range(1000)))

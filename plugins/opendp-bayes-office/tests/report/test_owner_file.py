@@ -137,6 +137,7 @@ READ = {
     "trim": ("true", "false"),
     "null_values": ('["NA", -9]', '["NA"]'),
     "blank_lines": ('"null"', '"skip"'),
+    "rows_above": ("1", "2"),
     "skip_rows": ("2", "3"),
     "labels": ("true", "false"),
     "sheet": ('"one"', '"two"'),
