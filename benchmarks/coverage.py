@@ -5,7 +5,6 @@ an hour on two cores. Arguments are names of mechanisms: only their rows are mad
 
 import csv
 import sys
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -40,20 +39,14 @@ the true probability. The probabilities are drawn from the prior, uniform on the
 from the probabilities and the release from the data. The scale of a mechanism is that of its proven
 ε, and of Gaussian noise that of $\\rho = \\varepsilon^2 / 2$. Where the number of records is
 private it is $n$ in every simulation, and every number is equally probable under the prior.
-Written by `python benchmarks/coverage.py`; all figures are in [coverage.csv](coverage.csv).
+Written by `python benchmarks/coverage.py`; [coverage.csv](coverage.csv) has
+every setting.
 
 There are at least {DRAWS} simulations of a setting, or {FEW_DRAWS[3]} ($k = 3$) and {FEW_DRAWS[7]}
 ($k = 7$) where a posterior takes longer: a private $n$, or an exponential mechanism with too many
 data sets to list. The standard error of 95 % is then at most 1.3, 2.2 and 3.4, and of 50 % 2.9, 5.0
 and 7.9. Means over all settings; "uniform" is the smallest p-value of Kolmogorov's test that the
 posterior probability of lying below the truth is uniform:
-
-"""
-EACH = """
-The 95 % intervals of each setting with a public $n$, and those of `release.plug_in`, which treats
-the released counts as if they were the true ones. A dash is a mechanism that refuses: nearly every
-release [would ignore the data](mechanisms.md#many-candidates), or permute-and-flip would list more
-than $10^6$ candidates.
 
 """
 
@@ -109,7 +102,7 @@ def page(rows: list[list[str]]) -> str:
     for name in MECHANISMS:
         own = [[float(number) for number in row[4:]] for row in rows if row[0] == name]
         mean = [f"{sum(column) / len(own):.1f}" for column in zip(*own, strict=True)]
-        means.append([name, len(own), *mean[:3], f"{min(of[3] for of in own):.2g}", *mean[4:]])
+        means.append([name, len(own), *mean[:3], f"{min(of[3] for of in own):.2g}", mean[-1]])
     head = [
         "",
         "settings",
@@ -117,19 +110,9 @@ def page(rows: list[list[str]]) -> str:
         "90 %",
         "95 %",
         "uniform",
-        *(f"plug-in {p} %" for p in (50, 90, 95)),
+        "plug-in 95 %",
     ]
-    public = [name for name, (_, is_public) in MECHANISMS.items() if is_public]
-    tables = [markdown(head, means), EACH, pivot(rows, public)]
-    return "".join(tables).join([TEXT, ""])
-
-
-def pivot(rows: list[list[str]], names: Iterable[str]) -> str:
-    """The 95 % intervals of each setting, a mechanism a column."""
-    shown = {tuple(row[:4]): f"{row[6]}, {row[10]}" for row in rows}
-    settings = product(*([str(v) for v in values] for values in (CATEGORIES, SIZES, EPSILONS)))
-    lines = [[*at, *(shown.get((name, *at), "–") for name in names)] for at in settings]
-    return markdown(["$k$", "$n$", "ε", *names], lines)
+    return f"{TEXT}{markdown(head, means)}"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
-"""Write the verdicts of `docs/research/papers.csv`, and the tables among the numbers of the
-figures, into `docs/research/papers.md` and the page of the smoothed plugin:
-`python examples/papers/page.py`.
+"""Write the verdicts of `docs/research/papers.csv` into `docs/research/papers.md` and the page of
+the smoothed plugin: `python examples/papers/page.py`.
 """
 
 import csv
@@ -39,15 +38,14 @@ def table(letter: str) -> str:
 
 
 def notes(claims: list[dict[str, str]]) -> list[str]:
-    """What the pages show of each note: the claim and what was computed, and where an earlier note
-    ends with the same words, a reference to it.
+    """What the pages show of each note: the claim and the reason without what was computed, and
+    where an earlier note ends with the same words, a reference to it.
     """
     shown, known = [], {}
     for row in claims:
         note = row["note"]
-        claim, label, computed = note.partition("Computed: ")
-        if label:
-            note = f"{claim.rstrip('.: ')}: {computed}"
+        claim, label, _ = note.partition("Computed: ")
+        note = f"{claim.rstrip('.:; ')}." if label else note
         ends = [match.end() for match in re.finditer(r"[.:;] ", note)]
         parts = [at for at in (0, *ends) if len(note[at:].split()) >= _WORTH]
         first = next((at for at in parts if note[at:] in known), None)
@@ -63,22 +61,8 @@ def counted(letter: str) -> str:
     return f"{len(verdicts)} claims: {', '.join(shown)}."
 
 
-def numbers(name: str) -> str:
-    """A table of the folder of figures."""
-    with (DOCS / "images" / "papers" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        head, *body = csv.reader(file)
-    lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in body])
-
-
 def filled(page: str) -> str:
-    """The page with its tables and counts as the files say."""
-    page = re.sub(
-        r"(<!-- numbers (\w+) -->\n).*?(<!-- end -->)",
-        lambda match: f"{match[1]}{numbers(match[2])}\n\n{match[3]}",
-        page,
-        flags=re.DOTALL,
-    )
+    """The page with its tables and counts as the file says."""
     for letter in TABLES:
         page = re.sub(
             rf"(<!-- verdicts {letter} -->\n).*?(<!-- end -->)",
