@@ -48,23 +48,40 @@ MODULES = sorted(
 ABOVE = [name for name in MODULES if not is_in(name, GLUE)]
 
 
-def loaded_by(code: str) -> set[str]:
-    """Names of the modules in a new interpreter after it ran `code`."""
-    program = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
+def loaded_by(*steps: str) -> list[set[str]]:
+    """Names of the modules in a new interpreter after each of these steps."""
+    shown = "\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))\n"
+    program = "".join(step + shown for step in steps)
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600
     )
-    return set(json.loads(result.stdout.splitlines()[-1]))
+    return [set(json.loads(line)) for line in result.stdout.splitlines() if line[:2] == '["']
 
 
-def test_everything_outside_the_glue_loads_neither_opendp_nor_polars() -> None:
-    loaded = loaded_by("\n".join(f"import {name}" for name in ABOVE))
+#: Mathematics by its short names.
+_MATHEMATICS = """
+from opendp_bayes import LaplaceParameters, Release, available_mechanisms, load_mechanism
+from opendp_bayes.mechanisms import HellingerExponential, hellinger_distance
+available_mechanisms()
+load_mechanism("laplace_parameters")(1.0).sample([1, 2], 1.0)
+HellingerExponential(0.1).sample([5, 5], 1.0)
+hellinger_distance([1, 2], [2, 1])
+"""
+
+
+def test_what_is_outside_the_glue_loads_neither_opendp_nor_polars_and_the_glue_both() -> None:
+    """By the short names, and by every module; the glue is the negative control."""
+    modules = "\n".join(f"import {name}" for name in ABOVE)
+    glue = "import opendp_bayes.queries.posterior_query"
+    short, every, both = loaded_by(_MATHEMATICS, modules, glue)
     assert {
         "opendp_bayes.mathematics.exponential.hellinger",
         "opendp_bayes.results.release",
     } <= set(ABOVE)
-    assert set(ABOVE) <= loaded
-    assert not {name.split(".")[0] for name in loaded} & FRAMES
+    assert "opendp_bayes.mechanisms.laplace_parameters" in short
+    assert set(ABOVE) <= every
+    assert not {name.split(".")[0] for name in short | every} & FRAMES
+    assert {name.split(".")[0] for name in both} >= FRAMES
 
 
 def contracts() -> dict[str, set[str]]:
@@ -91,29 +108,10 @@ def test_no_file_is_outside_of_the_contracts_on_what_it_may_know() -> None:
     assert glue == {name for name in MODULES if is_in(name, GLUE - DOORS - {"extend.framework"})}
 
 
-def test_the_glue_loads_both() -> None:
-    """Negative control."""
-    loaded = loaded_by("import opendp_bayes.queries.posterior_query")
-    assert {name.split(".")[0] for name in loaded} >= FRAMES
-
-
-def test_using_the_mathematics_by_its_short_names_loads_neither() -> None:
-    code = (
-        "from opendp_bayes import LaplaceParameters, Release, load_mechanism\n"
-        "from opendp_bayes import available_mechanisms\n"
-        "from opendp_bayes.mechanisms import HellingerExponential, hellinger_distance\n"
-        "available_mechanisms();"
-        " load_mechanism('laplace_parameters')(1.0).sample([1, 2],"
-        " 1.0)\nHellingerExponential(0.1).sample([5, 5], 1.0); hellinger_distance([1, 2], [2, 1])"
-    )
-    assert not {name.split(".")[0] for name in loaded_by(code)} & FRAMES
-
-
 #: A question to a Context, by the modules of this package that it may load at most.
 _QUESTION = """
 import opendp.prelude as dp
 import polars as pl
-import opendp_bayes as ob
 dp.enable_features("contrib", "honest-but-curious")
 context = ob.context(pl.DataFrame({"vote": ["yes", "no"] * 50}), split_evenly_over=1,
     privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0))
@@ -122,16 +120,18 @@ release = ob.posterior(context.query(), "vote", **of).release()
 """
 
 
-def ours(code: str) -> set[str]:
-    return {name for name in loaded_by(code) if name.split(".")[0] == "opendp_bayes"}
-
-
 def test_a_measurement_and_a_release_load_no_engine() -> None:
-    """A release, whether it will have a posterior; that is computed when it is asked for."""
-    measurement = ours("import opendp_bayes as ob; ob.m.make_laplace_parameters")
-    assert len(measurement) <= 100
+    """A release, whether it will have a posterior; that is computed when it is asked for. An import
+    of the package loads no part of it.
+    """
+    steps = "import opendp_bayes as ob", "ob.m.make_laplace_parameters", _QUESTION
+    package, measurement, release, posterior = (
+        {name for name in loaded if name.startswith("opendp_bayes.")}
+        for loaded in loaded_by(*steps, "release.posterior.mean()")
+    )
+    assert package == set()
+    assert 10 <= len(measurement) <= 100
     assert not {name for name in measurement if is_in(name, {"inference"})}
-    release, posterior = ours(_QUESTION), ours(f"{_QUESTION}release.posterior.mean()")
     assert len(release) <= 120
     engines = {"inference.engines", "inference.answers", "inference.sampling"}
     assert not {name for name in release if is_in(name, engines)}
@@ -164,24 +164,27 @@ assert all(frame.height > 0 for frame in frames), frames
 assert one.posterior.mean().sum() and len(report.releases) == 3 and str(levels.posterior)
 assert "polars" in sys.modules
 """
+#: The negative control: with OpenDP shut out, the glue cannot be loaded.
+SHUT_OUT = """
+try:
+    ob.t
+except ImportError:
+    pass
+else:
+    raise AssertionError("what touches data needs OpenDP")
+"""
 
 
 def test_what_is_released_is_analysed_without_opendp_and_its_pin_of_polars() -> None:
     """So it can be where another version of polars is; the frames it makes load polars alone."""
     folder = Path(__file__).parent / "release_format/written_before/1.0.0"
-    loaded = loaded_by(ANALYSIS.replace("FOLDER", repr(str(folder))))
+    [loaded] = loaded_by(ANALYSIS.replace("FOLDER", repr(str(folder))) + SHUT_OUT)
     assert not [name for name in loaded if name.startswith("opendp.")]
-
-
-def test_what_touches_data_needs_opendp() -> None:
-    """Negative control: with OpenDP shut out, the glue cannot be loaded."""
-    with pytest.raises(subprocess.CalledProcessError):
-        loaded_by("import sys; sys.modules['opendp'] = None; import opendp_bayes; opendp_bayes.t")
 
 
 def test_a_release_does_without_the_parts_of_scipy_that_load_slowly() -> None:
     """They take as long as all else; `scipy.stats.beta` loads its part where it is used."""
-    loaded = loaded_by(
+    [loaded] = loaded_by(
         "import opendp_bayes_office.commands.answers, opendp_bayes.surveys.survey_query\n"
         "from opendp_bayes import noisy_counts\n"
         "noisy_counts([9, 4], ['a', 'b'], mechanism='laplace_parameters', scale=1.0)"
@@ -198,12 +201,6 @@ def test_an_older_python_is_told_that_it_is_too_old(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sys, "version", "3.9.18 (main)")
     with pytest.raises(ImportError, match=r"Python 3\.10 .* this is 3\.9\.18"):
         exec(compile(source, "package", "exec"), {"__name__": "opendp_bayes"})  # noqa: S102
-
-
-def test_importing_the_package_loads_none_of_its_parts() -> None:
-    assert {
-        name for name in loaded_by("import opendp_bayes") if name.startswith("opendp_bayes.")
-    } == set()
 
 
 def test_every_public_name_is_there() -> None:

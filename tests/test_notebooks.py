@@ -1,13 +1,17 @@
 """The notebooks of the gallery run, cell by cell, and are kept without outputs."""
 
-import asyncio
+import ast
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from opendp.mod import GLOBAL_FEATURES
 
+from tests.helpers.command_line import run
 from tests.helpers.sources import ROOT
 
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
@@ -19,51 +23,42 @@ PICTURES = {
 }
 
 
-@pytest.fixture(scope="module")
-def kernel() -> Iterator[Any]:
-    """One process for all notebooks, which takes seconds to start and to load what they import."""
-    pytest.importorskip("ipykernel")
-    managers = pytest.importorskip("jupyter_client.manager")
-    manager = managers.AsyncKernelManager(kernel_name="python3")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(ROOT))
-        yield manager
-    if manager.has_kernel:
-        asyncio.run(manager.shutdown_kernel(now=True))
+def displayed(cell: str, names: dict[str, Any]) -> Any:
+    """Run a cell; what it displays at its end, as a notebook does."""
+    tree = ast.parse(cell)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else ast.Expr(ast.Constant(None))
+    exec(compile(tree, "cell", "exec"), names)  # noqa: S102
+    expression = ast.fix_missing_locations(ast.Expression(last.value))
+    return eval(compile(expression, "cell", "eval"), names)  # noqa: S307
 
 
-#: What one notebook leaves to the next in the same process: names, and features of OpenDP. What
-#: chains find, and how large errors are, is shown and not measured.
-FORGET = """
-import pytest
-from tests.helpers.coarsened import coarsen
-from tests.helpers.shortened import shorten
-coarsen(setattr)
-shorten(pytest.MonkeyPatch())
-%reset -f
-import opendp.mod
-opendp.mod.GLOBAL_FEATURES.clear()
-del opendp
-"""
-
-
+@pytest.mark.usefixtures("coarse_errors", "short_chains", "pictures")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_draws(path: Path, kernel: Any) -> None:
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
-    notebook = nbformat.read(path, as_version=4)
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(FORGET))
-    client = nbclient.NotebookClient(notebook, km=kernel, timeout=600)
-    client.execute()
-    client.kc.stop_channels()
-    kinds = [
-        kind
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        for kind in output.get("data", {})
-    ]
-    assert kinds.count("image/png") == PICTURES[path.stem]
-    assert "text/html" in kinds, "a table"
+def test_a_notebook_runs_and_draws(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, as one that enabled no feature; its command line is run here, too."""
+    from matplotlib import pyplot as plt
+
+    def in_process(command: list[str], cwd: Path, **options: Any) -> SimpleNamespace:
+        assert command[:3] == [sys.executable, "-m", "opendp_bayes_office"]
+        with monkeypatch.context() as patch:
+            patch.chdir(cwd)
+            return SimpleNamespace(stdout=run(*command[3:]))
+
+    html = SimpleNamespace(HTML=lambda text: SimpleNamespace(_repr_html_=lambda: text))
+    monkeypatch.setitem(sys.modules, "IPython.display", html)
+    monkeypatch.setattr(subprocess, "run", in_process)
+    GLOBAL_FEATURES.clear()
+    drawn, shown = 0, list[Any]()
+    names: dict[str, Any] = {"display": shown.append}
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            shown.append(displayed("".join(cell["source"]), names))
+            drawn += len(plt.get_fignums())
+            plt.close("all")
+    if "place" in names:
+        names["place"].cleanup()
+    assert drawn == PICTURES[path.stem]
+    assert any(one._repr_html_() for one in shown if hasattr(one, "_repr_html_")), "a table"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -71,8 +71,7 @@ def context(measure: str, **more: Any) -> Any:
         frame().lazy(),
         privacy_unit=dp.unit_of(**more or {"contributions": 1}),
         privacy_loss=dp.loss_of(**loss),
-        split_evenly_over=1,
-    ).query()
+    ).query(**loss)
 
 
 def releases() -> dict[str, Any]:

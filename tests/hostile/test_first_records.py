@@ -124,7 +124,9 @@ def moved_by_one_record(tmp_path: Path, seed: int, cleaning: Reading) -> int:
 
 
 @pytest.mark.parametrize("cleaning", EVERY)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 def test_one_record_more_is_one_record_more(tmp_path: Path, seed: int, cleaning: Reading) -> None:
     assert moved_by_one_record(tmp_path, seed, cleaning) == 1
 

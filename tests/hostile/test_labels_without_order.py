@@ -97,8 +97,8 @@ WAYS: dict[str, Callable[[], Any]] = {
     ),
     "group": lambda: read_again(asked("age", by="sex", **OF_TABLE))["f"].posterior,
     "group of a table": lambda: asked(["sex", "age"], **OF_TABLE).by("sex")["f"].posterior,
-    "pooled": lambda: asked("age", by="sex", **OF_TABLE).pooled()["f"],
-    "pooled of a table": lambda: asked(["sex", "age"], **OF_TABLE).pooled("sex")["f"],
+    "pooled": lambda: asked("age", by="sex", **OF_TABLE).pooled(ess=50)["f"],
+    "pooled of a table": lambda: asked(["sex", "age"], **OF_TABLE).pooled("sex", ess=50)["f"],
     "combined": lambda: ob.combine(
         [asked("age", **LABELS) for _ in "ab"], records="same", draws_may_agree=True
     ),

@@ -82,7 +82,7 @@ def by_every_engine() -> dict[str, Any]:
         "all sets": release((4, 3, 1), three, listed, 8).posterior,
         "flips": release((4, 4), ("a", "b"), ob.mechanisms.PermuteAndFlip(0.3), 8).posterior,
         "importance": ob.noise_aware_posterior(
-            release((100, 60, 40, 30, 20, 50), tuple("abcdef"), drawn, 300), ess=200
+            release((400, 200, 100), three, drawn, 700), ess=200
         ),
         "same": ob.combine(pair, records="same"),
         "different": ob.combine(pair, records="different"),
@@ -92,11 +92,15 @@ def by_every_engine() -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_copy_of_a_result_answers_the_same(tmp_path: Path) -> None:
+    """Whatever is asked of it; what other engines find has the same numbers and draws."""
     faults = []
-    for key, result in (results() | by_every_engine()).items():
+    engines = by_every_engine()
+    for key, result in (results() | engines).items():
         before = pickled(result)
-        expected = dict(answers_of(result, lambda: tmp_path))
-        found = dict(answers_of(before, lambda: tmp_path))
+        if key in engines:
+            expected, found = ({"summary": said(of.summary())} for of in (result, before))
+        else:
+            expected, found = (dict(answers_of(of, lambda: tmp_path)) for of in (result, before))
         faults += [f"{key}: {name}" for name in expected if found[name] != expected[name]]
         for copied in (pickled(result), copy.deepcopy(result)):  # of one that has answered
             faults += [key] if said(copied) != said(result) else []

@@ -16,6 +16,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.answers import posterior as answers
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.survey_tables import implied_tables
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from tests.helpers.every_result import called, methods, plausible, properties
 from tests.helpers.releases import guarantee
@@ -161,16 +162,18 @@ def _close() -> Any:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@pytest.mark.parametrize("seed", [seed for seed in range(25) if seed % len(KINDS) != 2])
+@pytest.mark.parametrize("seed", [seed for seed in range(10) if seed % len(KINDS) != 2])
 def test_every_method_of_a_random_result_answers(seed: int, tmp_path: Path) -> None:
     check(seed, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_every_pair_of_a_large_survey_answers() -> None:
+def test_every_pair_of_a_large_survey_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more cells together than are listed, whose last ones hardly any combination has."""
-    rng, levels = np.random.default_rng(0), {"a": 12, "b": 12, "c": 12, "d": 40}
+    monkeypatch.setattr(implied_tables, "LARGEST_JOINT", 500)
+    monkeypatch.setattr(implied_tables, "_DRAWN", 1024)
+    rng, levels = np.random.default_rng(0), {"a": 5, "b": 5, "c": 5, "d": 16}
     tables = {"×".join(pair): table(rng, levels, pair) for pair in itertools.pairwise(levels)}
     posterior: Any = ob.Survey(tuple(tables), tuple(tables.values())).posterior
     pairs = list(itertools.combinations(levels, 2))

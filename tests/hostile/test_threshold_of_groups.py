@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.sources import ROOT
 
-KEYS = [str(number) for number in range(100_000)]
+KEYS = [str(number) for number in range(30_000)]
 #: Keys of one record are released independently: six standard deviations above their expected
 #: number have a chance below 1e-8.
 FAR = 6

@@ -1,5 +1,7 @@
 """Importance sampling of κ and m, for posteriors that are known."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,6 +9,7 @@ from scipy import stats
 from opendp_bayes.inference.pooling.hyperparameters import Priors
 from opendp_bayes.inference.pooling.pooled_draws import Proposals, Target, draws_of
 from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 LIMIT = stats.norm.isf(oracles.FALSE_ALARM / 2)
 
@@ -31,8 +34,9 @@ class Some(Nothing):
         return np.log(a / a.sum())[self._labels]
 
 
-@pytest.mark.parametrize("kappa", [stats.fisk(1, scale=10), stats.gamma(30, scale=1)])
-@pytest.mark.parametrize("k", [2, 5])
+@pytest.mark.parametrize(
+    ("kappa", "k"), some_of(product([stats.fisk(1, scale=10), stats.gamma(30, scale=1)], [2, 5]), 2)
+)
 def test_draws_are_of_the_prior_where_nothing_is_said(kappa, k):
     """Of κ with its tail, and of m."""
     beta = np.linspace(1, 3, k)

@@ -53,7 +53,7 @@ def exact(first: int, second: int, scale: float) -> float:
     return float(weights[above].sum() / weights.sum())
 
 
-@pytest.mark.parametrize("scale", [1.0, 4.0])
+@pytest.mark.parametrize("scale", [1.0, pytest.param(4.0, marks=pytest.mark.slow)])
 def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
     told = []
     for first, second in product(range(-5, 120, 5), range(-20, 21, 2)):

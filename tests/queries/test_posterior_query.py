@@ -155,7 +155,7 @@ def test_weights_are_followed():
     ("unit", "loss"),
     [
         ("one change", "epsilon"),
-        ("one contribution", "epsilon, delta"),
+        pytest.param("one contribution", "epsilon, delta", marks=pytest.mark.slow),
         ("one contribution", "rho"),
     ],
 )

@@ -318,7 +318,7 @@ def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.Monke
 # Samples.
 
 
-@pytest.mark.parametrize(("counts", "prior", "exponent"), some_of(CASES, 3))
+@pytest.mark.parametrize(("counts", "prior", "exponent"), some_of(CASES, 2))
 def test_samples(
     counts: oracles.Counts,
     prior: tuple[float, ...],

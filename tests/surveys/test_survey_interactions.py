@@ -485,7 +485,7 @@ def survey(interactions: bool, size: int | None = 400) -> SurveyPosterior:
     return SurveyPosterior(noisy, draw(model, 100, rng), rng, interactions)
 
 
-@pytest.mark.parametrize("size", [400, None])
+@pytest.mark.parametrize("size", [400, pytest.param(None, marks=pytest.mark.slow)])
 def test_a_posterior_says_how_wide_unmeasured_pairs_are(size: int | None) -> None:
     plain, found = survey(False, size), survey(True, size)
     frame = found.unmeasured(0.9)

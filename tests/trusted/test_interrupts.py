@@ -498,7 +498,7 @@ except KeyboardInterrupt as error:
         (True, "all", "KeyboardInterrupt"),
         (True, "counted", "ReleaseInterrupted"),
         (False, "all", ""),
-        (False, "counted", ""),
+        pytest.param(False, "counted", "", marks=pytest.mark.slow),
     ],
 )
 def test_an_interrupt_between_opendp_and_a_callback(

@@ -357,7 +357,7 @@ def test_a_ledger_that_was_moved_meanwhile_takes_no_entry(path):
 @pytest.mark.parametrize(
     ("check", "number", "control"),
     [
-        ("kills", 20, ()),
+        ("kills", 8, ()),
         pytest.param("kills", 1000, (), marks=pytest.mark.slow),
         ("at_once", 4, ()),
         pytest.param("at_once", 16, (), marks=pytest.mark.slow),

@@ -80,7 +80,7 @@ ROWS = st.lists(st.tuples(st.integers(0, 3), *VALUES), min_size=1, max_size=8)
 
 @pytest.mark.parametrize(("unit", "plan"), UNITS)
 @given(rows=ROWS)
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=4)
 def test_counts_and_distances_are_those_of_each_question_alone(
     unit: Any, plan: Any, rows: list[Row]
 ) -> None:
@@ -95,7 +95,7 @@ def test_counts_and_distances_are_those_of_each_question_alone(
 
 @pytest.mark.parametrize(("unit", "plan"), UNITS[3:6])
 @given(rows=ROWS, more=st.lists(st.tuples(st.just(9), VALUES[0], VALUES[1]), max_size=5))
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=4)
 def test_one_identifier_more_moves_every_count_by_no_more_than_is_stated(
     unit: Any, plan: Any, rows: list[Row], more: list[Row]
 ) -> None:

@@ -149,7 +149,7 @@ def test_tiny_blocks_make_no_other_records_and_no_other_refusal(
 ) -> None:
     draws = random.Random(1)
     texts = [
-        "v,w\n" + "".join(draws.choices('ab,"" \n\r', k=draws.randint(0, 40))) for _ in range(60)
+        "v,w\n" + "".join(draws.choices('ab,"" \n\r', k=draws.randint(0, 40))) for _ in range(30)
     ]
 
     def outcome(content: str) -> Any:
@@ -159,7 +159,7 @@ def test_tiny_blocks_make_no_other_records_and_no_other_refusal(
             return str(error)
 
     usual = [outcome(text) for text in texts]
-    assert 5 < sum(isinstance(each, str) for each in usual) < 55
+    assert 2 < sum(isinstance(each, str) for each in usual) < 28
     tiny()
     assert [outcome(text) for text in texts] == usual
 

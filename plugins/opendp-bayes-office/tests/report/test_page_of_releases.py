@@ -1,6 +1,7 @@
 """The page of releases that no specification asked for: it states what they do, and no more."""
 
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from opendp_bayes_office.report.language import Language
 from opendp_bayes_office.report.page import promise, rendered
 from opendp_bayes_office.report.report_document import Report
 from tests.helpers.command_line import run
+from tests.helpers.sweeps import some_of
 
 LOSSES = {
     "epsilon": dp.loss_of(epsilon=1.0),
@@ -52,9 +54,9 @@ def text_of(page: str) -> str:
     return " ".join(re.sub(r"<[^>]*>", " ", shown).split())
 
 
-@pytest.mark.parametrize("asked", ASKED)
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("contributions", [1, 3])
+@pytest.mark.parametrize(
+    ("asked", "loss", "contributions"), some_of(product(ASKED, LOSSES, [1, 3]), 8)
+)
 def test_the_page_of_a_release_states_what_it_does(
     asked: str, loss: str, contributions: int
 ) -> None:
