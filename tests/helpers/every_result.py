@@ -161,6 +161,7 @@ PLAUSIBLE: dict[str, Any] = {
     "records": 20,
     "copies": 2,
     "decimals": 3,
+    "percent": True,
     "edges": None,
     "of": "probabilities",
     "above": 0.2,

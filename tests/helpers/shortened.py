@@ -8,16 +8,25 @@ import pytest
 
 from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.pooling import pooled_draws
-from opendp_bayes.inference.sampling import markov_chain
+from opendp_bayes.inference.sampling import interpolated_normaliser, markov_chain
 from opendp_bayes.results import pooled_release
 from opendp_bayes.surveys.levels import concentrations
 from opendp_bayes.surveys.survey_tables import consistent_draws, survey_posterior
+
+
+def interpolate_less(patch: pytest.MonkeyPatch) -> None:
+    """Estimate normalisers at a quarter of the data sets, from a quarter of the proposals."""
+    for name, value in {"_NODES": 30, "_SPARSE_NODES": 10, "_UNIFORM_NODES": 10}.items():
+        patch.setattr(interpolated_normaliser, name, value)
+    for name, value in {"_PROPOSALS": 1024, "_ADDED": 10, "_ROUNDS": 0, "_PILOT": 100}.items():
+        patch.setattr(interpolated_normaliser, name, value)
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
     """Take a tenth of the sweeps of every chain and of other draws, and take them for enough; learn
     concentrations of levels in two steps.
     """
+    interpolate_less(patch)
     for name, value in {"_MOST_STEPS": 2, "_MOST_BOXES": 1}.items():
         patch.setattr(concentrations, name, value)
     for name, value in {"_STARTS": 1, "_BEFORE": 10, "_MOVES": 20, "_DOUBLINGS": 0}.items():

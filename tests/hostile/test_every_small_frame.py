@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.trusted import stable_plans
+from tests.helpers.sweeps import some_of
 
 Bound = dp.polars.Bound
 #: Of a row: a person, a page, of which r is not listed, and a day.
@@ -239,7 +240,7 @@ def is_tight(unit: Any, plan: str) -> bool:
     return unit is not EXCHANGED and plan != "groups"
 
 
-@pytest.mark.parametrize(("unit", "sets", "plan", "question", "true"), CASES)
+@pytest.mark.parametrize(("unit", "sets", "plan", "question", "true"), some_of(CASES, 20))
 def test_maps_are_the_most_that_neighbours_differ(
     unit: Any, sets: str, plan: str, question: str, true: Norms
 ) -> None:

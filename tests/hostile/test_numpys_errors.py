@@ -147,6 +147,8 @@ def of_a_release(function: Callable[[Any], Any]) -> Callable[[], Any]:
     return lambda: function(results()["release"])
 
 
+#: Take seconds.
+LONG = {"learned", "combine"}
 COMPUTED: dict[str, Callable[[], Any]] = {
     "noise_aware_posterior": lambda: ob.noise_aware_posterior(release((50, 3000), "ab")).mean(),
     "learned": of_a_release(
@@ -165,7 +167,7 @@ COMPUTED: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "learned")) for one in COMPUTED]
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one in LONG)) for one in COMPUTED]
 )
 def test_no_function_fails_and_none_gives_another_number(name: str) -> None:
     usual, raising = both(COMPUTED[name])

@@ -11,6 +11,7 @@ from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters,
 from opendp_bayes.inference.answers.quantities import Quantities
 from opendp_bayes.mechanisms import HellingerExponential
 from tests.helpers import brute_force
+from tests.helpers.shortened import interpolate_less
 
 MECHANISMS = {
     "Laplace": LaplaceParameters(0.4),
@@ -166,7 +167,8 @@ def test_the_errors_of_draws_are_what_they_are(release, union, monkeypatch):
     assert 0.2 * np.mean(errors) < np.std(means) < 1.5 * np.mean(errors)
 
 
-def test_markov_chains_and_weighted_draws_tell_their_size(release):
+def test_markov_chains_and_weighted_draws_tell_their_size(release, monkeypatch):
+    interpolate_less(monkeypatch)
     big = release(HellingerExponential(0.02), (300, 200, 200), 700, (0.7, 1.5, 2.0)).posterior
     ess = big.diagnostics.ess.min()
     for found in (

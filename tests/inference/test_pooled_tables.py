@@ -140,6 +140,7 @@ def test_public_sums_are_kept(name):
     assert len({tuple(row) for row in records.tolist()}) > 1 or name.startswith("sizes")
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_variables_make_the_groups_and_the_categories():
     cells = [(r, s, v) for v in ("yes", "no") for r in ("n", "s") for s in (1, 2)]
     drawn = (40, 30, 20, 10, 1, 2, 3, 4)
@@ -233,6 +234,7 @@ def test_priors_that_are_not_given_are_those_of_the_page(release):
         assert not np.array_equal(ours.kappa, release.pooled(**by, **other).kappa)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_groups_and_variables_are_found_by_name_in_any_order():
     """Neither in that of the alphabet nor in that of the table: every group has its own counts."""
     axes = ("vote", "town", "age")

@@ -16,6 +16,7 @@ from opendp_bayes.mechanisms import HellingerExponential
 from opendp_bayes_research.error_law import ErrorLaw
 from tests.helpers import brute_force
 from tests.helpers.releases import changed, guarantee
+from tests.helpers.shortened import interpolate_less
 
 #: Most results here are of the same few releases.
 pytestmark = pytest.mark.usefixtures("computed_once")
@@ -209,7 +210,8 @@ def test_tables_at_a_prompt(release):
     assert [line.split()[0] for line in compared] == ["difference", "a", "b", "c"]
 
 
-def test_diagnostics_at_a_prompt(release):
+def test_diagnostics_at_a_prompt(release, monkeypatch):
+    interpolate_less(monkeypatch)
     one = release(HellingerExponential(0.02), (300, 200, 200), 700, PRIOR)
     big = noise_aware_posterior(one, ess=100)
     assert repr(big.diagnostics).startswith("weighted draws  effective")

@@ -12,6 +12,7 @@ from opendp_bayes.inference.engines.weighed_pairs import TwoCategories
 from opendp_bayes.inference.sampling.importance import Weighted
 from opendp_bayes.inference.ways import check_posterior, is_quick, way_of, way_to
 from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip
+from tests.helpers.shortened import interpolate_less
 
 EXPONENTIAL = HellingerExponential(0.1)
 #: What is drawn, the engine that finds its posterior, and whether that is quick.
@@ -34,7 +35,8 @@ ENGINES = {
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_what_was_drawn_decides_the_engine(name, release):
+def test_what_was_drawn_decides_the_engine(name, release, monkeypatch):
+    interpolate_less(monkeypatch)
     mechanism, drawn, size, kind, quick = ENGINES[name]
     made = release(mechanism, drawn, size)
     found = way_to(made)

@@ -211,8 +211,7 @@ def test_the_local_sensitivity_has_no_bound() -> None:
     assert (loss.epsilon, loss.range, loss.rho) == (math.inf, math.inf, math.inf)
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-2, 0.3])
-@pytest.mark.parametrize("beta", [0.01, 0.3])
+@pytest.mark.parametrize(("beta", "delta"), some_of(product([0.01, 0.3], [1e-6, 1e-2, 0.3]), 3))
 def test_beta_with_delta(beta: float, delta: float) -> None:
     """`(epsilon, delta)` hold together: the hockey-stick divergence over all pairs is at most
     delta.

@@ -396,6 +396,7 @@ def test_exchanged_records_have_their_law_and_their_tables() -> None:
     assert p[True] > oracles.FALSE_ALARM > p[False]
 
 
+@pytest.mark.slow
 def test_records_of_a_cycle_are_exchanged_as_well() -> None:
     """Every set of six records that has the four tables of a cycle, by listing, with an
     interaction of a pair that a clique holds and no table has; without it they fail.

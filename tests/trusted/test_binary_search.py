@@ -67,6 +67,7 @@ def first(loss):
 
 SLOW = {"EHDL", "EHDS, exact", "Laplace, floored", "Gaussian, size public"}
 SLOW |= {"Laplace, size public", "Laplace, ρ", "Gaussian, size private", "EHD", "permute-and-flip"}
+SLOW |= {"K-norm", "EHD, exact"}
 EVERY = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SEARCHES]
 
 

@@ -621,7 +621,10 @@ def observed(measurement, concentration, candidates, draws):
     return np.bincount(found, minlength=len(index))
 
 
-@pytest.mark.parametrize(("total", "counts"), [("remainder", [1, 2, 3]), ("bounded", [0, 5, 1])])
+@pytest.mark.parametrize(
+    ("total", "counts"),
+    [("remainder", [1, 2, 3]), pytest.param("bounded", [0, 5, 1], marks=pytest.mark.slow)],
+)
 def test_discrete_laplace_of_opendp_has_the_law_of_log_pmf(total, counts):
     space = posterior(prior=1.0)
     measurement = ob.m.make_laplace_parameters(*space.output_space, PURE, 1.0, total=total)
