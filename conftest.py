@@ -39,8 +39,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-# What is imported and collected stays; each search for garbage would look at all of it again.
+# What is imported and collected stays; each search for garbage would look at all of it again. The
+# searches afterwards are few: tests make much that is gone at once.
 gc.disable()
+gc.set_threshold(50_000, 20, 20)
 
 _flags = ELLIPSIS | NORMALIZE_WHITESPACE
 _docstrings = Sybil(

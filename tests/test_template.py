@@ -54,6 +54,7 @@ def run(root: Path, *command: str) -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(root),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # its tests need none
         "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
     }
     return subprocess.run(

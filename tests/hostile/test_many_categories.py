@@ -200,10 +200,11 @@ def specification(columns: dict[str, int], results: list[str]) -> str:
         ({"a": TOO_MANY}, ['column = "a"'], rf"would be {TOO_MANY} categories"),
         ({"a": 400, "b": 400}, ['column = ["a", "b"]'], "would be 160801 categories or cells"),
         ({"a": 400, "b": 400}, ['column = "a"\nby = "b"'], "would be 160400 categories or cells"),
-        (
+        pytest.param(
             {"a": 20_000},
             [f'column = "a"\ntitle = "{n}"' for n in range(6)],
             "would be 100005 categories or cells",
+            marks=pytest.mark.slow,
         ),
         (
             {"a": 2},

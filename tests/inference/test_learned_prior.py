@@ -69,7 +69,7 @@ def posterior():
     return learned((30, 2, 7, 11, -1, 19))
 
 
-def distance(of, found, ordered=(), sweeps=100, draws=20_000, weighted=True):
+def distance(of, found, ordered=(), sweeps=100, draws=6000, weighted=True):
     """The largest difference between chains and weighted draws, in standard errors."""
     theta, counts = by_chains(found, ordered, sweeps=sweeps, weighted=weighted)
     mean, number, spread, behind = expected(of, ordered, draws)

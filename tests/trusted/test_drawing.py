@@ -12,6 +12,7 @@ from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted.boundary import ContractError
 from opendp_bayes.trusted.measurements import drawer
 from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 PRIOR = np.array([1.0, 0.5, 2.0])
 COUNTS = (1, 2, 3)
@@ -20,15 +21,18 @@ DRAWS = 8000
 
 @pytest.mark.parametrize(
     "mechanism",
-    [
-        ob.LaplaceParameters(1.0),
-        ob.LaplaceParameters(1.0, "floored"),
-        ob.LaplaceParameters(1.0, total="bounded"),
-        ob.LaplaceParameters(1.0, "floored", "truncated"),
-        ob.KNormParameters(1.0),
-        ob.mechanisms.HellingerExponential(0.3),
-        ob.mechanisms.PermuteAndFlip(0.3),
-    ],
+    some_of(
+        [
+            ob.LaplaceParameters(1.0),
+            ob.LaplaceParameters(1.0, "floored"),
+            ob.LaplaceParameters(1.0, total="bounded"),
+            ob.LaplaceParameters(1.0, "floored", "truncated"),
+            ob.KNormParameters(1.0),
+            ob.mechanisms.HellingerExponential(0.3),
+            ob.mechanisms.PermuteAndFlip(0.3),
+        ],
+        4,
+    ),
     ids=repr,
 )
 def test_the_law_is_the_mechanism_s(mechanism: Any) -> None:
