@@ -697,7 +697,9 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ax : matplotlib.axes.Axes, optional
             Where it is drawn; by default new axes.
         category : str or int or bool or tuple, optional
-            Draw the share of this category alone, from the highest down.
+            Draw the share of this category alone, from the highest down; of more than 40 groups
+            the first and the last twenty, and in a row between them how far the means of the
+            others reach.
         level : float, default 0.95
             The probability of the intervals.
         title : str, optional
@@ -712,13 +714,13 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ValueError
             Unless `0 < level < 1`.
         """
-        from opendp_bayes.results.figures import plot_estimates
+        from opendp_bayes.results.figures import ends_of, plot_estimates
 
         frame = self.estimates(as_level(level))
         if category is not None:
             place = position_of(category, self.categories)
             frame = frame.gather_every(len(self.categories), place)
-            frame = frame.sort("mean", descending=True, maintain_order=True)
+            frame = ends_of(frame.sort("mean", descending=True, maintain_order=True))
         return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
 
     def to_json(self) -> str:
