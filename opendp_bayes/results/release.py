@@ -268,8 +268,8 @@ class Release(Estimated, ReleasedData):
         ------
         ValueError, TypeError
             For a variable or prior that does not fit, and for a release that is no joint table,
-            leaves out cells of it or is not noise on counts, or where so many draws are worth fewer
-            or their R-hat is above 1.01.
+            leaves out cells of it or is not noise on counts. Where too few draws are effective, or
+            their R-hat is above 1.01.
         """
         from opendp_bayes.inference.pooling.pooled_groups import groups_of_table
         from opendp_bayes.results.pooled_release import pooled

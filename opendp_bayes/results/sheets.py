@@ -68,8 +68,8 @@ def little_said(little: NDArray[np.bool_]) -> list[str]:
         return []
     where = f" of {number} of the {little.size} groups" if number < little.size else ""
     return [
-        f"The intervals{where} are about as wide as the prior's own: the data say hardly anything"
-        " through the noise. A larger budget, or more records, narrows them."
+        f"The intervals{where} are about as wide as the prior's own: the noise hides almost"
+        " everything. A larger budget, or more records, narrows them."
     ]
 
 

@@ -110,10 +110,10 @@ def counting_values(
         By name, what is known of each column.
     batches : Callable[[Any, Keys], Batches]
         A generator, from the data and what is counted of them, `Keys` with its `column`, `nulls`
-        and `person`, to polars frames with the columns `key` and `number`: every value that occurs
-        in one row of one frame, text by its characters and in no other form, with its number of
-        records, or where `person` is not None that of people who have it. A date may stay one, and
-        a null, which is counted under `nulls` or left out; people who have both are counted once
+        and `person`, to polars frames with the columns `key` and `number`. Every value that occurs
+        is in one row of one frame, text by its characters and in no other form. Its number is that
+        of records, or where `person` is not None of people who have it. A date may stay one, and a
+        null, which is counted under `nulls` or left out; people who have both are counted once
         only where `batches` puts `nulls` in place of nulls before it counts. They are dropped as
         they are read.
     made_by : str

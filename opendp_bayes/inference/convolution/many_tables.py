@@ -2,8 +2,8 @@
 probable: means, deviations and ends in arrays, without an engine for each table.
 
 `n! = integral of t^n exp(-t)` makes the counts independent: the likelihood of a share `s` is the
-integral over t of `G(t s) H(t (1 - s))`, where G is the probability of what was drawn of a Poisson
-count of this rate, and H that of all others together. Over logarithms of rates that is a
+integral over t of `G(t s) H(t (1 - s))`. G is the probability of what was drawn of a Poisson count
+of this rate, and H that of all others together. Over logarithms of rates that is a
 correlation, one transform for each share; what is known of the sum of the others is one transform
 for each category (`docs/research/how-it-works.md`).
 """

@@ -280,8 +280,8 @@ class Cells(IntensityLaw):
         rng: np.random.Generator,
     ) -> tuple[Integers, Integers, Floats]:
         """Counts that add to the public sum, their points, and the logarithms of the weights of
-        states, by counts and points that were drawn several times, shape `(chains, k, times)`, and
-        the location of the last cell.
+        states. Counts and points were drawn several times, shape `(chains, k, times)`, beside the
+        location of the last cell.
         """
         chain, last = np.arange(len(a)), self._last
         kind = self.kind[last]

@@ -104,7 +104,7 @@ def report(
     in the documentation (Reports), and --schema prints it.
 
     Exit code: 0 if the report was made, 1 if a release failed while data were read, 2 for a wrong
-    specification or wrong options, 3 if the report was made but could not be written to its file.
+    specification or wrong options, 3 if the report could not be written to its file.
 
     With --dry-run, only the names and types of the columns are read. Without DATA, nothing is read.
     The JSON of a release becomes a page too, which states what the release does.

@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import polars as pl
 import pytest
 
+from opendp_bayes.results.sheets import little_said
 from opendp_bayes_office.report import language
 from opendp_bayes_office.report.field_errors import SpecificationError
 from opendp_bayes_office.report.language import Language, Tag, language_of
@@ -101,8 +103,19 @@ def test_catalogues_have_the_same_sentences_and_nothing_that_no_page_says() -> N
     text = "".join(path.read_text(encoding="utf-8") for path in sources)
     code = re.sub(r'"\s*"', "", re.sub(r"\s+", " ", text))
     said = [sentence for sentence in catalogues[0].sentences if "#" not in sentence]
-    numbered = {"The number of records is private."}
+    numbered = {"The number of records is private.", *little_said(np.array([True]))}
     assert {sentence for sentence in said if sentence not in code} <= numbered
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("little", [[True], [True, False, False]])
+def test_where_noise_hides_almost_everything_is_said_in_every_language(
+    name: str, little: list[bool]
+) -> None:
+    (said,) = little_said(np.array(little))
+    translated = language_of(name).numbered(said)
+    assert translated not in (None, said)
+    assert ("1" in str(translated) and "3" in str(translated)) == (len(little) > 1)
 
 
 @pytest.mark.parametrize("name", OTHERS)
