@@ -142,6 +142,17 @@ def in_plain_words(mechanism: Any) -> str:
     return f"{name.format_map(parameters)}{scale}"
 
 
+def kind_in_words(name: str) -> str:
+    """What readers who do not program call mechanisms of a class; other names are themselves.
+
+    Examples
+    --------
+    >>> kind_in_words("LaplaceParameters"), kind_in_words("vote")
+    ('Laplace noise', 'vote')
+    """
+    return _NAMES.get(name, name).replace("{noise} ", "")
+
+
 def without_scale(mechanism: Mechanism) -> str:
     """The kind of a mechanism and its parameters other than the scale, in few words."""
     values = {

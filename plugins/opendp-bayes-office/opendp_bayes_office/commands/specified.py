@@ -246,6 +246,7 @@ def foreseen(asked: Specified) -> "Sheet":
     """
     from opendp_bayes.display.sheet import Sheet
     from opendp_bayes.display.tables import Table
+    from opendp_bayes.display.wording import kind_in_words
 
     with asked.opened(dry=True) as opened:
         summary, specification = opened.summary, opened.specification
@@ -256,7 +257,10 @@ def foreseen(asked: Specified) -> "Sheet":
         if name in summary.columns and getattr(privacy, name, heading) is not None
     }
     rows = [
-        [f"{cell:.4g}" if isinstance(cell, float) else str(cell or "") for cell in row]
+        [
+            f"{cell:.4g}" if isinstance(cell, float) else kind_in_words(str(cell or ""))
+            for cell in row
+        ]
         for row in summary.select(*shown).rows()
     ]
     guess = "under [privacy]: guess_size = 1000" if asked.where else "by --guess-size 1000"
