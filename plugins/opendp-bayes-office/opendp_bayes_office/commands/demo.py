@@ -30,12 +30,13 @@ _QUESTIONS = {
     "vote": "Expected vote, American National Election Study 1996",
     "party": "Party identification, same survey",
 }
-_NOTE = (
-    "The two questions were put to the same people, so ε adds up.\n\nBoth results are noisy:"
-    " intervals that know of the noise are wider than the plug-in ones, which are too narrow. Try"
-    " `opendp-bayes demo --epsilon 1`, where they nearly agree (docs: Reading a posterior).\n\nTrue"
-    " counts are never shown: a release is all that leaves a Context. Run it again to see other"
-    " noise."
+_NOTES = (
+    "The two questions were put to the same people, so ε adds up.",
+    "Both results are noisy: intervals that know of the noise are wider than the plug-in ones,"
+    " which are too narrow. Try `opendp-bayes demo --epsilon 1`, where they nearly agree (docs:"
+    " Reading a posterior).",
+    "True counts are never shown: a release is all that leaves a Context. Run it again to see other"
+    " noise.",
 )
 _OPENERS = {"darwin": "open", "win32": "start"}
 
@@ -72,6 +73,7 @@ def demo(
         opendp-bayes demo
     """
     from opendp_bayes.display.progress import waiting
+    from opendp_bayes.display.sheet import Sheet
     from opendp_bayes.trusted.interrupts import deferred_interrupts
     from opendp_bayes_office.commands.answers import survey_of
     from opendp_bayes_office.report.page import rendered
@@ -100,7 +102,7 @@ def demo(
     with waiting("Computing the posteriors"):
         sheets = [release.sheet(title=title, percent=True) for title, release in survey.items()]
         page = rendered(Report(asked, survey.releases, {}, survey))
-    display(*(part for sheet in sheets for part in (sheet, "")), _NOTE, "")
+    display(*(part for sheet in sheets for part in (sheet, "")), Sheet((), _NOTES), "")
     with written(output):
         output.write_text(page, encoding="utf-8")
     opener = _OPENERS.get(sys.platform, "xdg-open")
