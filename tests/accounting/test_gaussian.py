@@ -64,9 +64,9 @@ def every_move(d_in: int, public: bool) -> list[tuple[int, ...]]:
     return [s for s in steps if 0 < sum(map(abs, s)) <= d_in]
 
 
-@pytest.mark.parametrize("public", [True, False])
-@pytest.mark.parametrize("scale", [0.3, 0.8, 1.7])
-@pytest.mark.parametrize("d_in", [1, 2])
+@pytest.mark.parametrize(
+    ("public", "scale", "d_in"), some_of(product([True, False], [0.3, 0.8, 1.7], [1, 2]), 6)
+)
 def test_all_neighbours(public: bool, scale: float, d_in: int) -> None:
     """The profile and ρ are the largest over all neighbours, which noise of a smaller scale
     exceeds.

@@ -3,6 +3,7 @@ proof rests (`docs/research/proofs.md`, "EHDS").
 """
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from opendp_bayes.mathematics.exponential.hellinger import (
 from opendp_bayes.mathematics.exponential.sensitivity_tables import smooth_sensitivities
 from opendp_bayes.mathematics.simplex import candidates
 from tests.helpers import oracles
+from tests.helpers.sweeps import some_of
 
 #: Relative; distances are within 2^-45.
 ROUNDING = 1e-12
@@ -69,8 +71,7 @@ def largest_excess(of: Any, seed: int, k: int) -> float:
     return worst
 
 
-@pytest.mark.parametrize("k", [2, 3, 6])
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize(("k", "seed"), some_of(product([2, 3, 6], [0, 1, 2]), 4))
 def test_the_root_of_the_divergence_is_a_metric(seed: int, k: int) -> None:
     assert largest_excess(lambda u: u, seed, k) <= 1 + ROUNDING
     assert largest_excess(angle, seed, k) <= 1 + ROUNDING

@@ -168,7 +168,7 @@ def records(random: Random, encoding: str, end: bytes) -> list[bytes]:
     return made
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", *SEVERAL_BYTES])
+@pytest.mark.parametrize("encoding", some_of(["latin-1", "cp1252", *SEVERAL_BYTES], 10))
 def test_a_text_is_refused_or_is_its_lines_one_by_one(encoding: str, tmp_path: Path) -> None:
     """Whatever bytes records are, each is read as it is alone, or one of them is refused alone."""
     random, path = Random(1), tmp_path / "text.csv"

@@ -4,6 +4,7 @@ order mark at the beginning of a text, and takes some of them for compressed.
 
 import random
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +14,7 @@ import xlsxwriter
 from opendp_bayes_office.files.csv_text import FileError
 from opendp_bayes_office.files.files import scannable, source
 from opendp_bayes_office.files.reading import Reading
+from tests.helpers.sweeps import some_of
 
 LINES = [
     "yes,1",
@@ -62,8 +64,7 @@ def distance(first: Counter, second: Counter) -> int:
     return sum(((first - second) + (second - first)).values())
 
 
-@pytest.mark.parametrize("line", LINES)
-@pytest.mark.parametrize("cleaning", EVERY)
+@pytest.mark.parametrize(("line", "cleaning"), some_of(product(LINES, EVERY), 15))
 def test_a_record_is_read_alike_wherever_it_stands(
     tmp_path: Path, line: str, cleaning: Reading
 ) -> None:

@@ -150,7 +150,7 @@ def test_all_data_sets_at_once(prior: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prior", "smoothness"), some_of(product(PRIORS, SMOOTHNESS), 12), ids=label
+    ("prior", "smoothness"), some_of(product(PRIORS, SMOOTHNESS), 8), ids=label
 )
 def test_rows_of_data_sets(prior: tuple[float, ...], smoothness: dict[str, float]) -> None:
     """Many at once, which finish their searches at different distances, are as one at a time."""

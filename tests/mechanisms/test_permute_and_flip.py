@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -468,8 +469,7 @@ def test_the_map_refuses_distances_and_sizes() -> None:
         value.proven_loss(1, size=0, prior=prior)
 
 
-@pytest.mark.parametrize("x", [0.0, 0.1, 1.0, 5.0, 50.0])
-@pytest.mark.parametrize("bits", [1, 62])
+@pytest.mark.parametrize(("x", "bits"), some_of(product([0.0, 0.1, 1.0, 5.0, 50.0], [1, 62]), 3))
 def test_coins(x: float, bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one bit at first, most flips need more; both give the same law."""
     monkeypatch.setattr(coins_of, "_COIN_BITS", bits)

@@ -33,7 +33,7 @@ from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     uniform_share,
 )
 from tests.helpers import oracles
-from tests.helpers.sweeps import pairs_of
+from tests.helpers.sweeps import pairs_of, some_of
 
 #: A mechanism's constructor arguments beside the scale, and the oracle's name and parameter of the
 #: sensitivity that it divides by.
@@ -148,8 +148,7 @@ def scale_for_sampling(kind: str, counts: oracles.Counts, prior: tuple[float, ..
     return 0.25 / oracles.width(sensitivity, counts, prior, **parameters)
 
 
-@pytest.mark.parametrize("data", SAMPLED)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("data", "kind"), some_of(product(SAMPLED, KINDS), 5))
 def test_samples(kind: str, data: str) -> None:
     counts, prior, *other_priors = SAMPLED[data]
     scale = scale_for_sampling(kind, counts, prior)

@@ -57,8 +57,7 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("name", TYPES)
-@pytest.mark.parametrize("with_nulls", [False, True])
+@pytest.mark.parametrize(("name", "with_nulls"), some_of(product(TYPES, [False, True]), 5))
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_cells_of_random_frames_equal_a_count_in_python(name, with_nulls, data):
@@ -400,7 +399,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 6))
 def test_every_unit_under_every_loss_debits_one_query(unit, loss):
     arguments, expressed = LOSSES[loss]
     privacy_unit, plan, size, d_in = UNITS[unit]

@@ -174,7 +174,7 @@ def largest_distance(count, relation, d_in):
 
 
 @pytest.mark.parametrize(
-    ("table", "relation", "d_in"), some_of(product(TABLES, RELATIONS, [1, 2]), 7)
+    ("table", "relation", "d_in"), some_of(product(TABLES, RELATIONS, [1, 2]), 5)
 )
 def test_the_map_holds_for_all_neighbours_and_is_tight(table, relation, d_in):
     metric, size = RELATIONS[relation]

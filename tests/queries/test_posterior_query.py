@@ -292,7 +292,7 @@ def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anythin
     ).release()
 
 
-@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 10))
+@pytest.mark.parametrize(("unit", "loss"), some_of(product(UNITS, LOSSES), 6))
 def test_a_filter_exactly_exhausted(unit, loss):
     arguments, expressed = LOSSES[loss]
     whole = context(UNITS[unit][0], arguments)

@@ -53,7 +53,7 @@ def drawn_by_opendp(noise: str, scale: float, number: int = ZEROS) -> Any:
     return ((dp.vector_domain(atoms), metric) >> then(scale))([0 if whole else 0.0] * number)
 
 
-@pytest.mark.parametrize(("noise", "scale"), some_of(product(NOISES, [1.0, 3.5]), 5))
+@pytest.mark.parametrize(("noise", "scale"), some_of(product(NOISES, [1.0, 3.5]), 3))
 def test_the_law_is_that_of_what_opendp_draws(noise: str, scale: float) -> None:
     """A chi-squared test, false alarms with probability 1e-6; also that the scale has OpenDP's
     unit.

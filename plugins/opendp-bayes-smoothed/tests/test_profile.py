@@ -49,7 +49,7 @@ def spaces() -> list[tuple[int, int, int]]:
 
 @pytest.mark.parametrize(
     ("size", "k", "samples", "replacement"),
-    some_of(((*space, how) for space in spaces() for how in ("without", "with")), 10),
+    some_of(((*space, how) for space in spaces() for how in ("without", "with")), 6),
 )
 def test_profile_equals_the_definition(size: int, k: int, samples: int, replacement: str) -> None:
     for counts in oracles.data_sets(size, k)[:: {2: 1, 3: 7, 4: 47}[k]]:

@@ -3,6 +3,7 @@ and compressed files.
 """
 
 import gzip
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from opendp_bayes.queries.posterior_query import PosteriorQuery
 from opendp_bayes_office.commands.app import app
 from opendp_bayes_office.files.files import Source
 from tests.helpers.command_line import run
+from tests.helpers.sweeps import some_of
 
 # Noise of scale 2e-3 at most differs from 0 with probability below e^-499.
 EXACT = ("--epsilon", "10000", "-o", "-")
@@ -283,8 +285,7 @@ def named(path: Path, content: bytes, kind: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("kind", ["", ".gz"])
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(("kind", "encoding"), some_of(product(["", ".gz"], ENCODINGS), 8))
 def test_text_in_its_encoding(
     tmp_path: Path, encoding: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
