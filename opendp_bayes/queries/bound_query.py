@@ -248,7 +248,7 @@ def _marked(
     return partial(
         Release.of,
         learned_prior=question.learned,
-        ordered=tuple(question.ordered or ()) if question.learned else (),
+        ordered=tuple(question.ordered or ()),
         parts=question.parts,
         columns=question.columns,
     )

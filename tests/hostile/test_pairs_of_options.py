@@ -1,9 +1,11 @@
 """Options of the methods of every result, together: each combination has an answer of its own, the
-same one when it is asked for again after the others. The methods are those that the classes have.
+same one when it is asked for again after the others, and every interval is of the level. The
+methods are those that the classes have.
 """
 
 import inspect
 import itertools
+import operator
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +56,16 @@ def numbers(answer: Any) -> tuple[Any, ...]:
     return tuple(np.ravel(answer).tolist())
 
 
+def intervals(answer: Any) -> list[tuple[Any, ...]]:
+    """The columns that are ends of intervals, or whole intervals."""
+    if isinstance(answer, pl.DataFrame):
+        ends = ("lower", "upper", "_lb", "_ub")
+        return [tuple(answer[name]) for name in answer.columns if name.endswith(ends)]
+    tables = answer.tables if isinstance(answer, Sheet) else ()
+    columns = [column for table in tables for column in zip(*table.rows, strict=True)]
+    return [column for column in columns if any(" to " in cell for cell in column)]
+
+
 def _drawn(artist: Any) -> str:
     """Where lines and their like are, and what stands in cells; no title."""
     if isinstance(artist, Line2D):
@@ -75,6 +87,7 @@ def combinations(method: str, signature: inspect.Signature, key: str) -> list[di
 
 
 def answered(result: Any, method: str, options: dict[str, Any]) -> tuple[Any, ...]:
+    """The numbers of an answer, and its intervals."""
     signature = inspect.signature(getattr(result, method))
     usual = {
         name: plausible(result, method, name, lambda: Path())
@@ -84,7 +97,8 @@ def answered(result: Any, method: str, options: dict[str, Any]) -> tuple[Any, ..
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
-            return numbers(called(result, method, {**usual, **options}))
+            answer = called(result, method, {**usual, **options})
+            return numbers(answer), intervals(answer)
         finally:
             plt.close("all")
 
@@ -115,6 +129,10 @@ def faults_of(key: str, result: Any) -> Iterator[str]:
             same = [before for before in same if not is_alike(options, before, key)]
             if same:
                 yield f"{key}.{method}: {same[0]} and {options} have one answer"
+            for before, of in zip(every, first[:at], strict=False):
+                is_of_level = {**before, "level": options.get("level")} == options
+                if is_of_level and any(map(operator.eq, one[1], of[1])):
+                    yield f"{key}.{method}: an interval of {before} is that of {options}"
 
 
 def test_every_combination_of_options_has_its_answer() -> None:

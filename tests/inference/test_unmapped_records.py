@@ -77,8 +77,10 @@ def test_it_is_said_where_the_exact_posterior_says_so(scale: float) -> None:
     ids=str,
 )
 def test_a_column_whose_categories_are_misspelt_is_named(size: int | None, mechanism: Any) -> None:
-    found = unmatched_in(release((2, 3, 495), size=size, mechanism=mechanism, **OTHER))
-    assert list(found) == [f"About 99 % of the records of vote are none of yes, no: {LOOK}."]
+    made = release((2, 3, 495), size=size, mechanism=mechanism, **OTHER)
+    said = f"About 99 % of the records of vote are none of yes, no: {LOOK}."
+    assert list(unmatched_in(made)) == [said]
+    assert all(said in made.sheet(wait=wait).notes for wait in (False, True))
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,19 @@ def test_people_that_come_and_go_are_those_of_the_unit(unit: str, number: int, n
     assert asked._asked.distance == ob.Distance.limited(3 * people, people)
 
 
+@pytest.mark.parametrize(("nulls", "largest"), [(ob.DROP, 1), ("a", 2), ("none", 2)])
+def test_nulls_under_a_label_are_another_value_of_a_bound(nulls: Any, largest: int) -> None:
+    bound = dp.polars.Bound(by=["x"], per_group=1, num_groups=3)
+    context = ob.context(
+        pl.LazyFrame({"x": ["a", "b"]}),
+        privacy_unit=dp.unit_of(contributions=[bound]),
+        privacy_loss=dp.loss_of(epsilon=1.0, delta=1e-8),
+        split_evenly_over=1,
+    )
+    asked = ob.discover(context.query(), "x", nulls=nulls)
+    assert asked._asked.distance == ob.Distance.limited(3, largest)
+
+
 @pytest.mark.parametrize(
     ("step", "people"),
     [

@@ -123,6 +123,12 @@ def test_labels_may_be_written_as_text(
     assert dict(zip(counted.categories, counted.counts, strict=True)) == expected
 
 
+def test_a_label_for_other_values_is_a_category_also_where_there_are_none(tmp_path: Path) -> None:
+    text = TEXT.replace("[columns.v]", '[columns.v]\nunknown = "other"')
+    survey = released(text, frame_of(GROUPS, pl.String), tmp_path)
+    assert survey["v by g"].categories == ("x", "y", "other")
+
+
 def test_groups_of_limited_identifiers(tmp_path: Path) -> None:
     limited = '20000.0\nidentifier = "person"\nrows_per_identifier = 2'
     text = TEXT.replace("20000.0", limited).replace("[columns.v]", 'nulls = "a"\n[columns.v]')
