@@ -51,8 +51,7 @@ def test_losses_add_up_exactly_and_are_shown_on_the_safe_side(of, losses, sums):
 
 
 @pytest.mark.parametrize(
-    ("state", "paid"),
-    [("open", True), ("spent", True), ("failed", True), ("refused", False)],
+    ("state", "paid"), [("open", True), ("spent", True), ("failed", True), ("refused", False)]
 )
 def test_what_is_paid_for(state: State, paid: bool) -> None:
     """A release without an end may have been handed out, and a failure tells something."""

@@ -252,10 +252,7 @@ def test_counts_in_proportion() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {},
-            (r"epsilon=None, delta=None, rho=None: .*rho alone"),
-        ),
+        ({}, (r"epsilon=None, delta=None, rho=None: .*rho alone")),
         ({"epsilon": 1.0, "rho": 1.0}, r"epsilon=1\.0, delta=None, rho=1\.0: give"),
         ({"delta": 0.1, "rho": 1.0}, r"epsilon=None, delta=0\.1, rho=1\.0: give"),
         ({"epsilon": 0.0}, r"epsilon=0\.0: .*greater than 0"),
@@ -263,14 +260,8 @@ def test_counts_in_proportion() -> None:
         ({"rho": -1.0}, r"rho=-1\.0: .*greater than 0"),
         ({"delta": 0.0}, r"delta=0\.0: .*between 0 and 1"),
         ({"epsilon": 1.0, "delta": 1.0}, r"delta=1\.0: .*between 0 and 1"),
-        (
-            {"epsilon": 1.0, "accounting": "best"},
-            r"accounting='best': .*'exact', 'proven'",
-        ),
-        (
-            {"epsilon": 1.0, "proportions": [1.0]},
-            (r"proportions=\[1\.0\]: .*2 numbers of"),
-        ),
+        ({"epsilon": 1.0, "accounting": "best"}, r"accounting='best': .*'exact', 'proven'"),
+        ({"epsilon": 1.0, "proportions": [1.0]}, (r"proportions=\[1\.0\]: .*2 numbers of")),
         ({"epsilon": 1.0, "proportions": [1.0, -1.0]}, r"proportions=.*: must be 2 numbers"),
         ({"epsilon": 1.0, "proportions": [0.0, 0.0]}, r"proportions=.*: must be 2 numbers"),
         ({"epsilon": 1.0, "d_in": -1}, r"d_in=-1: must be between 1 and"),

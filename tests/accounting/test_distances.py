@@ -13,11 +13,7 @@ from opendp_bayes.accounting.losses import curve_of, delta_from_rho, loss_of
 from opendp_bayes.accounting.pairs import all_pairs, largest_group
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.unlisted.threshold_losses import (
-    delta_of_several,
-    loss_of_discovery,
-    new_shown,
-)
+from opendp_bayes.unlisted.threshold_losses import delta_of_several, loss_of_discovery, new_shown
 from opendp_bayes.unlisted.threshold_pairs import chance_to_show, group_delta
 from opendp_bayes.unlisted.threshold_profile import delta_of_discovery
 from opendp_bayes.unlisted.thresholds import (
@@ -102,10 +98,7 @@ def setting_of(noise: str, scale: float, size: int | None) -> Setting:
 def test_no_move_loses_more_than_the_map(noise: str, scale: float, distance: Distance) -> None:
     for size, sides in ((None, 1), (100, 2)):
         setting = setting_of(noise, scale, size)
-        exact, proven = (
-            loss_of(setting, distance),
-            setting.proven_loss(distance),
-        )
+        exact, proven = (loss_of(setting, distance), setting.proven_loss(distance))
         curve = curve_of(setting, distance)
         most = {"rho": 0.0, "epsilon": 0.0, "delta": 0.0}
         for moved in moves_within(distance):

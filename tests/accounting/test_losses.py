@@ -613,12 +613,7 @@ def spoiled(p: Any, q: Any, up: Any, error: float) -> Known:
 def fresh() -> Iterator[None]:
     """Without what was kept, and keeping nothing of what a test has changed."""
     # Before they are replaced.
-    caches = (
-        module._loss_of_pairs,
-        pairs_of,
-        module._examine,
-        module.curve_of,
-    )
+    caches = (module._loss_of_pairs, pairs_of, module._examine, module.curve_of)
     for cache in caches:
         cache.cache_clear()
     yield

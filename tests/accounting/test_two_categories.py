@@ -15,11 +15,7 @@ from opendp_bayes import exact_loss
 from opendp_bayes.accounting import pairs as pairs_module
 from opendp_bayes.accounting.divergences import extremes, hockey_stick
 from opendp_bayes.accounting.exponential import two_categories
-from opendp_bayes.accounting.exponential.two_categories import (
-    TABLE_ERROR,
-    TwoCategoryPairs,
-    window,
-)
+from opendp_bayes.accounting.exponential.two_categories import TABLE_ERROR, TwoCategoryPairs, window
 from opendp_bayes.mechanisms import (
     HellingerExponential,
     SmoothHellingerExponential,

@@ -134,19 +134,8 @@ def test_every_header_says_what_it_heads() -> None:
 
 def test_a_grouped_release_has_a_row_for_every_group_and_category() -> None:
     page = Page(GROUPED._repr_html_())
-    assert page.rows[0] == [
-        "Group",
-        "Category",
-        "Released count",
-        "Mean",
-        "95\xa0% interval",
-    ]
-    assert [row[0] for row in page.rows[1:]] == [
-        "<north>",
-        "<north>",
-        "(null)",
-        "(null)",
-    ]
+    assert page.rows[0] == ["Group", "Category", "Released count", "Mean", "95\xa0% interval"]
+    assert [row[0] for row in page.rows[1:]] == ["<north>", "<north>", "(null)", "(null)"]
     for row, shown in zip(GROUPED.to_frame().iter_rows(named=True), page.rows[1:], strict=True):
         assert shown[-4:] == [
             row["category"],

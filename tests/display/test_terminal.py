@@ -113,10 +113,7 @@ def test_a_report_waits_for_a_posterior_that_takes_long() -> None:
 
 
 def test_without_a_noise_aware_posterior_a_report_says_why() -> None:
-    shown = rendered(
-        changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet(),
-        200,
-    )
+    shown = rendered(changed(RELEASE, mechanism=HellingerExponential(0.5), size=None).sheet(), 200)
     low, high = stats.beta(8, 4.5).interval(0.95)
     assert "There is no noise-aware posterior of this release: drawn=" in shown
     assert cells(next(line for line in shown.splitlines() if "yes" in line)) == [

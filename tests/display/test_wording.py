@@ -39,10 +39,7 @@ WITH_DELTA = PrivacyLoss(1.0, 0.25, 2.0, delta=1e-7)
             {"loss": WITH_DELTA, "measure": "Approximate(ZeroConcentratedDivergence)"},
             "ρ = 0.25 (zero-concentrated), δ = 1e-07 for",
         ),
-        (
-            {"loss": WITH_DELTA, "measure": "Approximate(MaxDivergence)"},
-            "ε = 1, δ = 1e-07 for",
-        ),
+        ({"loss": WITH_DELTA, "measure": "Approximate(MaxDivergence)"}, "ε = 1, δ = 1e-07 for"),
         ({"loss": PrivacyLoss(math.inf, math.inf, math.inf)}, "ε = ∞ for"),
         ({"loss": PrivacyLoss(1.0000000001, 1.0, 2.0)}, "ε = 1.001 for"),
         ({"loss": PrivacyLoss(0.9999999999, 1.0, 2.0)}, "ε = 1 for"),

@@ -269,11 +269,7 @@ ALMOST_WITHOUT_NOISE = {**STRINGS, "query": query(1e6), "column": "t"}
 CLEAR = {**STRINGS, "query": query(1e6), "column": "s"}
 GROUPS = {"query": query(contributions=1), "size": None, **BY_T}
 
-TO_DISCOVER = {
-    "query": query(delta=1e-6, contributions=1),
-    "column": "x",
-    "nulls": "a",
-}
+TO_DISCOVER = {"query": query(delta=1e-6, contributions=1), "column": "x", "nulls": "a"}
 
 QUERIES = rows(
     ob.posterior,

@@ -343,12 +343,7 @@ POSTERIORS = [
                 [vary("size", 6, LARGER, len), vary("random_state", 1, DIFFERENT)],
             ),
         )
-        for row in rows(
-            getattr(kind, name),
-            {"self": made, **base},
-            of,
-            *varied,
-        )
+        for row in rows(getattr(kind, name), {"self": made, **base}, of, *varied)
     ),
     *rows(
         of_variables(ob.NoiseAwarePosterior.marginal),

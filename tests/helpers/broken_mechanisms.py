@@ -22,9 +22,7 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
     local_sensitivity,
 )
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
-    certified_loss,
-)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import certified_loss
 from opendp_bayes.mechanisms.privacy_loss import NO_LOSS
 
 Floats = NDArray[np.float64]

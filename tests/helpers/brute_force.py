@@ -32,9 +32,7 @@ def data_sets(release, largest=None):
     likelihood = np.array([probability(release, tuple(row)) for row in sets.tolist()])
     sizes = sets.sum(axis=1)
     prior_probability = np.where(
-        sizes > 0,
-        stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, 1)),
-        1.0,
+        sizes > 0, stats.dirichlet_multinomial.pmf(sets, prior, np.maximum(sizes, 1)), 1.0
     )
     weights = likelihood * prior_probability
     return sets, weights / weights.sum()

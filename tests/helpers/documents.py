@@ -15,11 +15,7 @@ import numpy as np
 
 import opendp_bayes as ob
 import opendp_bayes_research as research
-from opendp_bayes.mechanisms import (
-    HellingerExponential,
-    PermuteAndFlip,
-    SmoothHellingerExponential,
-)
+from opendp_bayes.mechanisms import HellingerExponential, PermuteAndFlip, SmoothHellingerExponential
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.kind_of_text import format_of
 from opendp_bayes.results.release import GroupedRelease

@@ -63,9 +63,7 @@ def remedied(error: ValueError) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "budget"),
-    some_of(product(["auto", *ob.available_mechanisms()], BUDGETS), 9),
-    ids=str,
+    ("name", "budget"), some_of(product(["auto", *ob.available_mechanisms()], BUDGETS), 9), ids=str
 )
 def test_a_mechanism_by_name_fits_its_budget_or_is_refused_with_a_remedy(
     name: str, budget: dict[str, float]

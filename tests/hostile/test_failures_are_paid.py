@@ -69,14 +69,11 @@ QUERIES: dict[str, Callable[[Any], Any]] = {
         query, {"a": {"column": "vote", "by": "town", **TABLE}}
     ),
 }
-LEVELS: dict[str, Callable[[Any], Any]] = {
-    "levels": lambda query: ob.survey(query, AGES),
-}
+LEVELS: dict[str, Callable[[Any], Any]] = {"levels": lambda query: ob.survey(query, AGES)}
 DISCOVERIES: dict[str, Callable[[Any], Any]] = {
     "discovery": lambda query: ob.discover(query, "town", nulls=ob.DROP),
     "survey that discovers": lambda query: ob.survey(
-        query,
-        {"vote": VOTE, "town": ob.discover(query, "town", nulls=ob.DROP)},
+        query, {"vote": VOTE, "town": ob.discover(query, "town", nulls=ob.DROP)}
     ),
 }
 

@@ -65,10 +65,7 @@ def expected_counts(looks: Any, posterior: Any, size: int | None) -> Any:
     for merged, drawn, noise, scale in looks:
         counts = sums if merged else rows
         logs += LAWS[noise](scale).log_mass(np.array(drawn) - counts).sum(axis=1)
-    for whole, parts, a in (
-        (rows.sum(axis=1), sums, coarse),
-        (sums[:, 0], rows[:, :2], fine),
-    ):
+    for whole, parts, a in ((rows.sum(axis=1), sums, coarse), (sums[:, 0], rows[:, :2], fine)):
         k = parts.shape[1]
         logs += special.gammaln(whole + 1) - special.gammaln(whole + k * a)
         logs += (special.gammaln(parts + a) - special.gammaln(parts + 1)).sum(axis=1)

@@ -32,11 +32,7 @@ RELEASE = ob.Release(
     axes=("letter", "number"),
 )
 SURVEY = ob.Survey(("q",), (RELEASE,))
-FORMATS = (
-    "opendp-bayes release",
-    "opendp-bayes survey",
-    "opendp-bayes report",
-)
+FORMATS = ("opendp-bayes release", "opendp-bayes survey", "opendp-bayes report")
 READERS: dict[str, Callable[[str], Any]] = {
     "a release": ob.Release.from_json,
     "a survey": ob.Survey.from_json,

@@ -192,9 +192,5 @@ def test_a_table_notices_a_delta_that_is_not_entered(
     monkeypatch.setattr("opendp_bayes.trusted.budget.Loss.of", without)
     with pytest.raises(AssertionError):
         test_what_is_entered_and_stated_is_what_the_map_says(
-            tmp_path,
-            "polars",
-            "discovery",
-            "Approximate(ZeroConcentratedDivergence)",
-            "one record",
+            tmp_path, "polars", "discovery", "Approximate(ZeroConcentratedDivergence)", "one record"
         )

@@ -105,10 +105,7 @@ MAY_FAIL: dict[str, tuple[pl.Expr, str]] = {
     "text to a date": (C("name").cast(pl.Date), "cast to Date is not among"),
     "a number to a date": (C("income").cast(pl.Datetime("ms")), "cast to Datetime is not among"),
     "a date to a time": (C("born").cast(pl.Time), "cast to Time is not among"),
-    "a number to a duration": (
-        C("income").cast(pl.Duration("ms")),
-        "cast to Duration is not",
-    ),
+    "a number to a duration": (C("income").cast(pl.Duration("ms")), "cast to Duration is not"),
     "the year of a date": (C("born").dt.year(), r"dt\.year is not among"),
     "the hour of a moment": (C("at").dt.hour(), r"dt\.hour is not among"),
     "is_nan of text": (C("name").is_nan(), "is_nan of String|cannot be carried out"),

@@ -24,7 +24,7 @@ FRAME = pl.DataFrame(
         "town": ["x", "y", "z"] * 40,
         "age": [1.5, 2.0, 3.0, 4.0] * 30,
         "person": [n // 4 for n in range(120)],
-    },
+    }
 )
 LISTED = FRAME.with_columns(pl.col("vote").cast(pl.Enum(AB)), pl.col("town").cast(pl.Enum("xyz")))
 ADDED, CHANGED = dp.unit_of(contributions=1), dp.unit_of(changes=1)
@@ -361,10 +361,7 @@ ROWS: dict[str, tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {
         lambda _: collected().lazy(),
         lambda _: collected().collect(),
     ),
-    "was collected already": (
-        lambda _: twice(collected()),
-        lambda _: collected().collect(),
-    ),
+    "was collected already": (lambda _: twice(collected()), lambda _: collected().collect()),
     "is not a category": (
         lambda _: released(ob.posterior(query(), "vote", **VOTE)).posterior["c"],
         lambda _: released(ob.posterior(query(), "vote", **VOTE)).posterior["a"].mean(),

@@ -241,9 +241,7 @@ ALIKE = tuple(f"NoiseAwarePosterior {of}" for of in ("by chains", "merged", "giv
     ("name", "kind"),
     [
         pytest.param(
-            name,
-            kind,
-            marks=pytest.mark.slow if name in ALIKE and kind != "simultaneous" else (),
+            name, kind, marks=pytest.mark.slow if name in ALIKE and kind != "simultaneous" else ()
         )
         for name in (
             "NoiseAwarePosterior",

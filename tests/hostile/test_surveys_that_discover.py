@@ -14,16 +14,8 @@ from opendp_bayes.unlisted.discovered import DiscoveredRelease
 CODES = ["A01"] * 400 + ["B02"] * 300 + ["C03"] * 200 + [f"rare {n}" for n in range(100)]
 TOWNS = [["here", "there"][n % 2] for n in range(len(CODES))]
 VOTES = [["yes", "no"][n % 3 == 0] for n in range(len(CODES))]
-LOSSES = {
-    "epsilon": {"epsilon": 6.0, "delta": 1e-6},
-    "rho": {"rho": 2.0, "delta": 1e-6},
-}
-VOTE = {
-    "column": "vote",
-    "categories": ["yes", "no"],
-    "nulls": ob.DROP,
-    "unknown": ob.DROP,
-}
+LOSSES = {"epsilon": {"epsilon": 6.0, "delta": 1e-6}, "rho": {"rho": 2.0, "delta": 1e-6}}
+VOTE = {"column": "vote", "categories": ["yes", "no"], "nulls": ob.DROP, "unknown": ob.DROP}
 CODE = {"column": "code", "nulls": ob.DROP}
 TOWN = {"column": "town", "nulls": ob.DROP}
 

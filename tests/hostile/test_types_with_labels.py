@@ -72,13 +72,7 @@ ROUTES: dict[str, Callable[[], Any]] = {
 
 
 #: Of each engine the route that says most of its labels.
-ONE_EACH = {
-    "sql",
-    "create type as",
-    "narwhals",
-    "ibis over a type",
-    "dask",
-}
+ONE_EACH = {"sql", "create type as", "narwhals", "ibis over a type", "dask"}
 
 
 @pytest.fixture(params=ROUTES)

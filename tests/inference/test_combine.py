@@ -42,10 +42,7 @@ SAME = {
         ((3, 5), 8, HellingerExponential(0.2), FLAT),
         ((6, 2), 8, PermuteAndFlip(0.2), FLAT),
     ],
-    "listed": [
-        ((3, 5, 1), 9, HellingerExponential(0.2), PRIOR),
-        ((6, 2, 1), 9, K(1.0), PRIOR),
-    ],
+    "listed": [((3, 5, 1), 9, HellingerExponential(0.2), PRIOR), ((6, 2, 1), 9, K(1.0), PRIOR)],
 }
 DIFFERENT = {
     "two categories": [((3, 5), 8, L(2.0), FLAT), ((6, 4), 10, L(1.0), FLAT)],
@@ -55,10 +52,7 @@ DIFFERENT = {
         ((2, 10), 12, K(3.0), FLAT),
     ],
     "three categories": [((3, 5, 1), 9, K(2.0), PRIOR), ((6, 2, 2), 10, K(1.0), PRIOR)],
-    "far away": [
-        ((3, 5, 1), 9, L(2.0), PRIOR),
-        ((16, -2, 2), 10, L(1.0, total="bounded"), PRIOR),
-    ],
+    "far away": [((3, 5, 1), 9, L(2.0), PRIOR), ((16, -2, 2), 10, L(1.0, total="bounded"), PRIOR)],
     "exponential": [
         ((3, 5, 1), 9, HellingerExponential(0.2), PRIOR),
         ((2, 2, 2), 6, K(1.0), PRIOR),

@@ -173,9 +173,7 @@ def test_a_sparse_prior_with_wide_noise():
 
 
 @pytest.mark.parametrize(
-    "prior",
-    some_of([[1.0, 1.0], [0.3, 2.0, 30.0], [0.02, 1.0, 1.0, 200.0]], 1),
-    ids=repr,
+    "prior", some_of([[1.0, 1.0], [0.3, 2.0, 30.0], [0.02, 1.0, 1.0, 200.0]], 1), ids=repr
 )
 def test_noise_that_tells_nothing_leaves_the_prior(prior):
     """Laws that are much wider than the Betas of their counts have no steps."""

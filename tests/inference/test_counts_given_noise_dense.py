@@ -36,10 +36,7 @@ SETTINGS = {
 
 
 #: Public and private numbers of records; the others take longer.
-QUICK = (
-    "public",
-    "unequal and private",
-)
+QUICK = ("public", "unequal and private")
 
 
 @pytest.mark.parametrize(

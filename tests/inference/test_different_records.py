@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from opendp_bayes import (
-    GaussianParameters,
-    KNormParameters,
-    LaplaceParameters,
-    Release,
-    combine,
-)
+from opendp_bayes import GaussianParameters, KNormParameters, LaplaceParameters, Release, combine
 from opendp_bayes.inference.convolution import parts_of_different_records
 from tests.helpers import different_records
 from tests.helpers.combined_releases import brute, worst
@@ -47,10 +41,7 @@ def test_a_strong_prior_beside_few_records():
 def test_a_sparse_prior():
     """Both categories say the same, to the last of the tail."""
     prior = (0.02, 3.4)
-    releases = [
-        released((3, 14), gaussian(1.2), prior),
-        released((1, 14), gaussian(0.35), prior),
-    ]
+    releases = [released((3, 14), gaussian(1.2), prior), released((1, 14), gaussian(0.35), prior)]
     found = combine(releases, records="different")
     first, second = found["a"], found["b"]
     for value in (float(second.mean()), 0.99999, 0.5, 1e-9):
@@ -120,12 +111,7 @@ PUBLIC = {
     "strong": (((1, 9), (8, 2)), (10, 10), (200.0, 2.0), LaplaceParameters(1.0)),
     "K-norm": (((1, 9), (8, 2)), (10, 10), (0.03, 300.0), KNormParameters(0.5)),
     "three releases": (((0, 7), (7, 1), (9, -2)), (7, 8, 7), (150.0, 9.0), KNormParameters(0.4)),
-    "three categories": (
-        ((0, 7, 0), (1, 1, 6)),
-        (7, 8),
-        (0.02, 70.0, 300.0),
-        KNormParameters(0.5),
-    ),
+    "three categories": (((0, 7, 0), (1, 1, 6)), (7, 8), (0.02, 70.0, 300.0), KNormParameters(0.5)),
     "Gaussian": (((1, 9), (12, 2)), (10, 14), (200.0, 0.5), GaussianParameters(0.6)),
 }
 

@@ -80,11 +80,7 @@ def test_counts_that_were_clamped_and_do_not_sum_to_the_size(mechanism, counts, 
     assert error(release(mechanism, counts, 8, (1.0, 0.5, 2.0))) < 1e-10
 
 
-@pytest.mark.parametrize(
-    "mechanism",
-    some_of(EXPONENTIAL, 2),
-    ids=repr,
-)
+@pytest.mark.parametrize("mechanism", some_of(EXPONENTIAL, 2), ids=repr)
 def test_three_categories_with_an_exponential_mechanism(mechanism, release):
     for counts in [(3, 4, 5), (0, 0, 12)]:
         for prior in PRIORS[3]:

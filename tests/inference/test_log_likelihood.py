@@ -62,11 +62,7 @@ def check(release, function, tolerance=1e-9):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_of_probabilities_with_a_public_number_of_records(name):
     release = released(PUBLIC[name], 12)
-    check(
-        release,
-        ob.log_likelihood(release),
-        1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9,
-    )
+    check(release, ob.log_likelihood(release), 1e-5 if name in ("EHD", "EHDS", "flip") else 1e-9)
 
 
 @pytest.mark.parametrize("name", PRIVATE)

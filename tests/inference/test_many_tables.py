@@ -9,11 +9,7 @@ import opendp_bayes as ob
 from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoise
 from opendp_bayes.inference.convolution.many_tables import shares_of_tables
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.mechanisms.integer_noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FlooredLaplace,
-)
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from opendp_bayes.results.release import GroupedRelease
 from tests.helpers.releases import guarantee
 

@@ -185,8 +185,7 @@ def test_a_likelihood_of_its_own_is_asked_in_batches(release):
 
 def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
     with pytest.raises(
-        ValueError,
-        match=r"mechanism='geometric': .* 2.56e\+03 data sets; .*method log_likelihood",
+        ValueError, match=r"mechanism='geometric': .* 2.56e\+03 data sets; .*method log_likelihood"
     ):
         release(Geometric(1.0), (20, 20, 30), 70).posterior  # noqa: B018
 
@@ -194,8 +193,7 @@ def test_a_plugin_without_a_likelihood_and_too_many_data_sets(release):
 @pytest.mark.parametrize("kind", [Geometric, GeometricWithLikelihood])
 def test_a_plugin_with_a_private_size(kind, release):
     with pytest.raises(
-        ValueError,
-        match=r"mechanism='geometric.*: states no law.* noise on the counts",
+        ValueError, match=r"mechanism='geometric.*: states no law.* noise on the counts"
     ):
         release(kind(1.0), (2, 3), None).posterior  # noqa: B018
 
@@ -221,10 +219,7 @@ def test_a_plugin_that_returns_no_log_likelihood(returned):
             return returned + np.zeros(len(counts))
 
     released = np.array([1, 2])
-    with pytest.raises(
-        ValueError,
-        match=r"mechanism='geometric': .* returned nan, .*shape \(2,",
-    ):
+    with pytest.raises(ValueError, match=r"mechanism='geometric': .* returned nan, .*shape \(2,"):
         likelihood_of(Setting(Wrong(1.0), 3, (1.0, 1.0)), released).log_likelihood(
             np.array([[1, 2], [0, 3]])
         )

@@ -363,8 +363,7 @@ def test_without_arviz_the_error_says_what_to_install(three, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(
-        ImportError,
-        match=r"arviz-base.* pip install 'opendp-bayes\[arviz\]', or .* sample\(\)",
+        ImportError, match=r"arviz-base.* pip install 'opendp-bayes\[arviz\]', or .* sample\(\)"
     ):
         three.to_arviz()
 
@@ -393,19 +392,13 @@ def test_a_level_that_is_no_probability(level, three):
 
 
 def test_other_errors(three, release):
-    with pytest.raises(
-        ValueError,
-        match=r"kind='shortest': .* 'eti', .* 'simultaneous'",
-    ):
+    with pytest.raises(ValueError, match=r"kind='shortest': .* 'eti', .* 'simultaneous'"):
         three.interval(0.9, "shortest")
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         three.sample(0)
     with pytest.raises(ValueError, match=r"size=0: must be between 1"):
         three.predictive(5, size=0)
-    with pytest.raises(
-        ValueError,
-        match=r"event: .* float64 and shape \(5,\) .* booleans",
-    ):
+    with pytest.raises(ValueError, match=r"event: .* float64 and shape \(5,\) .* booleans"):
         three.probability(lambda theta: theta[0])
     with pytest.raises(ValueError, match=r"event: .* bool and shape \(3, 5\)"):
         three.probability(lambda theta: theta > 0.5)
@@ -415,17 +408,11 @@ def test_other_errors(three, release):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3).posterior)
     with pytest.raises(TypeError, match="other: must be a posterior"):
         three.compare(release(LaplaceParameters(1.0), (1, 2), 3))
-    with pytest.raises(
-        ValueError,
-        match=r"records_prior=.*: must be None, .* 3, is public",
-    ):
+    with pytest.raises(ValueError, match=r"records_prior=.*: must be None, .* 3, is public"):
         noise_aware_posterior(
             release(LaplaceParameters(1.0), (1, 2), 3), records_prior=stats.poisson(3)
         )
-    with pytest.raises(
-        ValueError,
-        match=r"records_prior=3: .* distribution with .* logpmf",
-    ):
+    with pytest.raises(ValueError, match=r"records_prior=3: .* distribution with .* logpmf"):
         noise_aware_posterior(
             release(LaplaceParameters(1.0, total="private"), (1, 2), None), records_prior=3
         )

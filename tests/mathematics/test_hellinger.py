@@ -250,10 +250,7 @@ def test_leading_axes_broadcast() -> None:
     [([1, 2], [1, 2, 3]), (1.0, [1.0, 2.0]), ([1.0, 2.0], 1.0), ([[1], [2]], [[1, 2], [3, 4]])],
 )
 def test_refuses_different_numbers_of_categories(a: object, b: object) -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"a, b: .*last axes .*same length",
-    ):
+    with pytest.raises(ValueError, match=r"a, b: .*last axes .*same length"):
         hellinger_distance(a, b)  # type: ignore[arg-type]
 
 

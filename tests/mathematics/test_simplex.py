@@ -49,8 +49,7 @@ def test_enumerable_up_to_the_limits(size: int, k: int) -> None:
 
 def test_refuses_two_categories_beyond_the_limit() -> None:
     with pytest.raises(
-        ValueError,
-        match=r"size=100001: .* needs size <= 100000\. .* LaplaceParameters",
+        ValueError, match=r"size=100001: .* needs size <= 100000\. .* LaplaceParameters"
     ):
         check_enumerable(100_001, 2)
 
@@ -72,7 +71,6 @@ def test_refuses_a_number_of_candidates_beyond_the_floats() -> None:
     has.
     """
     with pytest.raises(
-        ValueError,
-        match=r"size=1000000000000, 1000000 categories: .* 1000000 of them",
+        ValueError, match=r"size=1000000000000, 1000000 categories: .* 1000000 of them"
     ):
         check_enumerable(10**12, 10**6)

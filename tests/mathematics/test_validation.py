@@ -93,10 +93,7 @@ def test_as_distance() -> None:
 def test_as_prior_broadcasts_a_scalar_only_where_k_is_known() -> None:
     assert as_prior(0.5, 3).tolist() == [0.5, 0.5, 0.5]
     assert as_prior([1, 2], 2).dtype == np.float64
-    with pytest.raises(
-        ValueError,
-        match=r"prior=0\.5: .*each category, .* prior=\[0\.5, 0\.5\]",
-    ):
+    with pytest.raises(ValueError, match=r"prior=0\.5: .*each category, .* prior=\[0\.5, 0\.5\]"):
         as_prior(0.5)
 
 

@@ -505,8 +505,7 @@ def test_refuses_arguments() -> None:
 def test_refuses_a_private_size() -> None:
     KNormParameters(1.0).check(size=10**9, prior=np.ones(2))
     with pytest.raises(
-        ValueError,
-        match=r"size=None: .* be public; .* LaplaceParameters\(scale, total='private'\)",
+        ValueError, match=r"size=None: .* be public; .* LaplaceParameters\(scale, total='private'\)"
     ):
         KNormParameters(1.0).check(size=None, prior=np.ones(2))
 
@@ -523,8 +522,7 @@ def test_refuses_a_private_size() -> None:
 )
 def test_refuses_to_enumerate(counts: list[int], scale: float) -> None:
     with pytest.raises(
-        ValueError,
-        match=r"counts: enumerating .* 4000000 integers\. .* no such limit",
+        ValueError, match=r"counts: enumerating .* 4000000 integers\. .* no such limit"
     ):
         KNormParameters(scale).log_pmf(counts, 1.0)
 

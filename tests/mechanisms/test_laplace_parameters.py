@@ -254,8 +254,7 @@ def test_refuses_arguments() -> None:
     with pytest.raises(ValueError, match="noise='gauss': must be one of"):
         LaplaceParameters(scale=1.0, noise="gauss")  # type: ignore[arg-type]
     with pytest.raises(
-        ValueError,
-        match=r"total='public': .* 'remainder', 'truncated', 'bounded', 'private'",
+        ValueError, match=r"total='public': .* 'remainder', 'truncated', 'bounded', 'private'"
     ):
         LaplaceParameters(scale=1.0, total="public")  # type: ignore[arg-type]
 
@@ -276,20 +275,11 @@ def test_refuses_a_private_size(total: Any) -> None:
 
 
 def test_refuses_to_enumerate() -> None:
-    with pytest.raises(
-        ValueError,
-        match=r"total='private': .* unbounded, .* cannot be enumerated",
-    ):
+    with pytest.raises(ValueError, match=r"total='private': .* unbounded, .* cannot be enumerated"):
         LaplaceParameters(scale=1.0, total="private").log_pmf([1, 1], 1.0)
-    with pytest.raises(
-        ValueError,
-        match=r"counts: there are .* 1000000 to enumerate",
-    ):
+    with pytest.raises(ValueError, match=r"counts: there are .* 1000000 to enumerate"):
         LaplaceParameters(scale=1.0).log_pmf([10**6, 1], 1.0)
-    with pytest.raises(
-        ValueError,
-        match=r"counts: there are .* 1000000 to enumerate",
-    ):
+    with pytest.raises(ValueError, match=r"counts: there are .* 1000000 to enumerate"):
         LaplaceParameters(scale=1.0).log_pmf([10**6] * 100, 1.0)
 
 

@@ -23,9 +23,7 @@ from opendp_bayes.mechanisms import (
     SmoothHellingerExponential,
     hellinger_distance,
 )
-from opendp_bayes.mechanisms.exponential import (
-    posterior_exponential as exponential,
-)
+from opendp_bayes.mechanisms.exponential import posterior_exponential as exponential
 from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     LARGEST_UNIFORM_SHARE,
     certified_loss,
@@ -221,15 +219,9 @@ def test_is_a_mechanism(kind: str) -> None:
 def test_refuses_a_private_size_and_too_many_candidates(kind: str) -> None:
     value = mechanism(kind, 1.0)
     value.check(size=100, prior=np.ones(2))
-    with pytest.raises(
-        ValueError,
-        match=r"Exponential: .* records must be public",
-    ):
+    with pytest.raises(ValueError, match=r"Exponential: .* records must be public"):
         value.check(size=None, prior=np.ones(2))
-    with pytest.raises(
-        ValueError,
-        match=r"prior: has 1001 entries; .* KNormParameters",
-    ):
+    with pytest.raises(ValueError, match=r"prior: has 1001 entries; .* KNormParameters"):
         value.check(size=1, prior=np.ones(1001))
     with pytest.raises(ValueError, match=r"prior: has 1001 entries; .* 1000"):
         value.sample(np.ones(1001), 1.0)

@@ -134,8 +134,7 @@ def test_a_plugin_is_listed_without_being_loaded(install: Any) -> None:
     assert "uniform" in available_mechanisms()
     load_mechanism("laplace_parameters")
     with pytest.raises(
-        ValueError,
-        match=r"mechanism='uniform': is not built in; .* load_mechanism\('uniform'\)",
+        ValueError, match=r"mechanism='uniform': is not built in; .* load_mechanism\('uniform'\)"
     ):
         known_mechanism("uniform")
     assert Recorded.loaded == []
@@ -184,10 +183,7 @@ def test_refuses_an_unknown_name(install: Any) -> None:
 def test_refuses_a_name_of_two_packages(install: Any) -> None:
     install("uniform", Uniform)
     install("uniform", Uniform)
-    with pytest.raises(
-        ValueError,
-        match=r"mechanism='uniform': .*by 2 packages; .*uniform",
-    ):
+    with pytest.raises(ValueError, match=r"mechanism='uniform': .*by 2 packages; .*uniform"):
         load_mechanism("uniform")
     assert Recorded.loaded == []
 

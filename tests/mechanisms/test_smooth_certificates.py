@@ -10,9 +10,7 @@ from opendp_bayes.mathematics.exponential.sensitivity import smallest_local_sens
 from opendp_bayes.mathematics.rounding import upper_end
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mechanisms import SmoothHellingerExponential, global_sensitivity
-from opendp_bayes.mechanisms.exponential import (
-    smooth_hellinger_exponential as module,
-)
+from opendp_bayes.mechanisms.exponential import smooth_hellinger_exponential as module
 from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import (
     _beta_change,
     _score_range,

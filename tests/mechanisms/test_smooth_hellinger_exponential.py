@@ -7,12 +7,8 @@ import pytest
 
 from opendp_bayes.mathematics.simplex import number_of_candidates
 from opendp_bayes.mechanisms import SmoothHellingerExponential
-from opendp_bayes.mechanisms.exponential.posterior_exponential import (
-    exponent_error,
-)
-from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import (
-    _beta_change,
-)
+from opendp_bayes.mechanisms.exponential.posterior_exponential import exponent_error
+from opendp_bayes.mechanisms.exponential.smooth_hellinger_exponential import _beta_change
 from tests.helpers import oracles
 
 #: How far above the closed form a bound may lie, relative: some roundings up.

@@ -39,11 +39,7 @@ def is_settled(module: str, result: WorkResult) -> bool:
 
 
 def tried(
-    module: str,
-    possible: int,
-    results: Iterable[tuple[MutationSpec, WorkResult]],
-    *,
-    changed: bool,
+    module: str, possible: int, results: Iterable[tuple[MutationSpec, WorkResult]], *, changed: bool
 ) -> Tried:
     """Sort the results of a module, `changed` if the mistakes were planted in an earlier text."""
     noticed, equivalent, unnoticed = 0, 0, []

@@ -210,13 +210,7 @@ def test_the_interval_width_is_that_of_noise_aware_intervals_away_from_the_edge(
     counts, prior, mechanism = np.array([80, 120]), np.ones(2), LaplaceParameters(5.0)
     widths = []
     for shift in mechanism.sample(counts, prior, 40).tolist():
-        release = Release(
-            tuple(shift),
-            ("a", "b"),
-            (1.0, 1.0),
-            mechanism,
-            guarantee(200),
-        )
+        release = Release(tuple(shift), ("a", "b"), (1.0, 1.0), mechanism, guarantee(200))
         lower, upper = release.posterior.interval(0.95)
         widths.append(upper[0] - lower[0])
     found = expected_error(Setting.of(mechanism, 200, prior), counts)

@@ -843,10 +843,7 @@ def test_a_change_needs_the_public_number_of_records():
 
 @pytest.mark.parametrize(
     ("by", "kind", "message"),
-    [
-        ("west", ValueError, "by='west': is not a column"),
-        (3, TypeError, "by=3: must be the name"),
-    ],
+    [("west", ValueError, "by='west': is not a column"), (3, TypeError, "by=3: must be the name")],
 )
 def test_a_column_that_is_not_there(by, kind, message):
     with pytest.raises(kind, match=message):
@@ -876,17 +873,13 @@ def test_chains_made_by_hand_are_checked():
     counts = counting(groups=KEYS)
     posterior = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     with pytest.raises(
-        ValueError,
-        match="output of make_dirichlet_multinomial after make_grouped_counts",
+        ValueError, match="output of make_dirichlet_multinomial after make_grouped_counts"
     ):
         ob.t.grouped_release(counts.output_domain)
     flat = ob.t.make_categorical_counts(
         *counts.input_space, column="vote", nulls="no"
     ) >> ob.t.then_dirichlet_multinomial(prior=1.0)
-    with pytest.raises(
-        ValueError,
-        match=r"has no groups; .*output of make_dirichlet_multinomial",
-    ):
+    with pytest.raises(ValueError, match=r"has no groups; .*output of make_dirichlet_multinomial"):
         ob.t.grouped_release(flat.output_domain)
     noise = ob.m.then_laplace_parameters(PURE, 1.0, total="private")
     bare = posterior >> noise >> ob.t.grouped_release

@@ -354,10 +354,7 @@ def test_sizes_that_a_margin_declares(unit):
     sized = released.with_sizes({"north": 40, "south": 40})
     assert sized.epsilon == released.epsilon
     number = sized["north"].posterior.records
-    assert (number.mean(), number.std()) == (
-        40,
-        0,
-    )
+    assert (number.mean(), number.std()) == (40, 0)
 
 
 def test_priors_that_differ_and_sizes_that_fall_stay_with_what_they_are_of():

@@ -289,15 +289,9 @@ def test_records_that_are_counted_in_one_place_need_no_warning(policies):
 @pytest.mark.parametrize(
     ("policies", "message"),
     [
-        (
-            {"coarse": {"nulls": "b1"}},
-            r"nulls of 'county' .*'a1' and 'b1'",
-        ),
+        ({"coarse": {"nulls": "b1"}}, r"nulls of 'county' .*'a1' and 'b1'"),
         ({"fine": {"unknown": "c1"}}, r"unknown of 'county' .*'c1'"),
-        (
-            {"coarse": {"nulls": ob.DROP}},
-            r"questions\['state'\]: .*'county' .*and DROP",
-        ),
+        ({"coarse": {"nulls": ob.DROP}}, r"questions\['state'\]: .*'county' .*and DROP"),
     ],
 )
 def test_records_that_are_counted_in_different_places_are_warned_about(policies, message):

@@ -218,10 +218,7 @@ def test_a_public_size_survives_with_columns_but_not_a_filter():
     ).release()
     assert (kept.counts, kept.guarantee.relation, kept.d_in) == ((5, 5, 2), "change-one", 1)
     filtered = whole.query().filter(pl.col("g") < 3)
-    with pytest.raises(
-        ValueError,
-        match=r"size=12: .*records is private.*a filter",
-    ):
+    with pytest.raises(ValueError, match=r"size=12: .*records is private.*a filter"):
         ob.posterior(filtered, "x", nulls="none", size=SIZE)
     lost = ob.posterior(filtered, "x", nulls="none").release()
     assert (lost.counts, lost.guarantee.relation, lost.d_in) == ((2, 3, 2, 1), "add/remove", 2)
@@ -244,10 +241,7 @@ def test_data_on_disk():
 def test_a_query_beyond_the_remaining_budget_is_refused_before_the_filter_sees_it():
     whole = context()
     ask(whole.query(epsilon=0.75)).release()
-    with pytest.raises(
-        ValueError,
-        match=r"privacy loss 0\.5 .*Context's budget: 1\.0, less 0\.75",
-    ):
+    with pytest.raises(ValueError, match=r"privacy loss 0\.5 .*Context's budget: 1\.0, less 0\.75"):
         ask(whole.query(epsilon=0.5)).release()
     assert whole.current_privacy_loss() == 0.75
     assert ask(whole.query(epsilon=0.125)).release().epsilon <= 0.125
@@ -282,8 +276,7 @@ def test_a_release_that_would_ignore_the_data_is_refused_before_it_costs_anythin
         whole.query(), "x", size=20 * SIZE, nulls="none", mechanism="hellinger_exponential"
     )
     with pytest.raises(
-        ValueError,
-        match=r"size=240 and 4 categories .* KNormParameters\(scale=1\)",
+        ValueError, match=r"size=240 and 4 categories .* KNormParameters\(scale=1\)"
     ):
         query.release()
     assert whole.remaining_privacy_loss() == before
@@ -338,10 +331,7 @@ def test_an_unlimited_context_counts_what_is_spent():
 
 
 def test_a_query_without_a_budget_is_refused():
-    with pytest.raises(
-        ValueError,
-        match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)",
-    ):
+    with pytest.raises(ValueError, match=r"no budget of its own; .*context\.query\(epsilon=0\.5\)"):
         ask(context().query()).release()
 
 
@@ -644,10 +634,7 @@ def test_mechanisms_that_need_a_public_size():
 def test_a_wrong_size_is_found_when_counting():
     """`size` is public, so the message may say that it is wrong; it does not say what is right."""
     whole = context({"changes": 1}, split_evenly_over=1)
-    with pytest.raises(
-        RuntimeError,
-        match=r"^the number .* size=11, .* was declared",
-    ) as caught:
+    with pytest.raises(RuntimeError, match=r"^the number .* size=11, .* was declared") as caught:
         ob.posterior(whole.query(), "x", nulls="none", size=11).release()
     assert str(SIZE) not in str(caught.value).split("size=11")[1]
 
@@ -821,10 +808,7 @@ def test_a_release_can_be_processed_further_inside_the_context():
 
 @pytest.mark.parametrize("epsilon", [0.0, -0.5])
 def test_a_query_without_a_positive_budget_is_refused(epsilon):
-    with pytest.raises(
-        ValueError,
-        match=r"a budget of .*greater than 0",
-    ):
+    with pytest.raises(ValueError, match=r"a budget of .*greater than 0"):
         ob.posterior(
             context({"contributions": 1}).query(epsilon=epsilon), "x", nulls="none"
         ).resolve()

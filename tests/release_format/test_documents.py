@@ -103,18 +103,8 @@ def test_values_of_axes_are_those_of_each_column() -> None:
 @pytest.mark.parametrize(
     ("release", "path", "value", "message"),
     [
-        (
-            TABLE,
-            "prior",
-            [1.0, 1.0, 1.0, 1.0, 1.0, 0.0],
-            r"`float` > 0\.0 .*`\$\.prior\[5\]",
-        ),
-        (
-            TABLE,
-            "prior",
-            [1.0, 1.0, 1.0, -1.0, 1.0, 1.0],
-            r"`float` > 0\.0 .*`\$\.prior\[3\]",
-        ),
+        (TABLE, "prior", [1.0, 1.0, 1.0, 1.0, 1.0, 0.0], r"`float` > 0\.0 .*`\$\.prior\[5\]"),
+        (TABLE, "prior", [1.0, 1.0, 1.0, -1.0, 1.0, 1.0], r"`float` > 0\.0 .*`\$\.prior\[3\]"),
         (TABLE, "axes", ["w", "w"], r"axes=\['w', 'w'\]: must be different"),
         (TABLE, "axes", ["w"], r"axes=\['w'\]: .*every category a list"),
         (TABLE, "ordered", ["u"], r"ordered=\['u'\]: .*of the table"),
@@ -132,12 +122,7 @@ def test_values_of_axes_are_those_of_each_column() -> None:
         (OF_TWO, "groups", [["x", 1], ["y"]], "all lists of one length"),
         (OF_TWO, "groups", [["x", 1, 2], ["y", 2, 3]], r"groups=.* by=\['g', 'h'\]"),
         (OF_TWO, "by", ["g"], r"groups=.* by=\['g'\]"),
-        (
-            MERGED,
-            "drawn",
-            [9, -1, 2**63],
-            r"`int` <= 9223372036854775807 - at `\$\.drawn\[2\]`",
-        ),
+        (MERGED, "drawn", [9, -1, 2**63], r"`int` <= 9223372036854775807 - at `\$\.drawn\[2\]`"),
     ],
 )
 def test_an_entry_that_is_not_the_first_is_looked_at(

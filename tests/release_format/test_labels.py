@@ -293,18 +293,12 @@ BY_TYPE = {
     "one category": (NUMBERED, replace(NUMBERED, categories=(0, True))),
     "cells": (TABLE, replace(TABLE, categories=CELLS[2:] + CELLS[:2])),
     "groups": (GROUPED, replace(GROUPED, groups=(True, 2))),
-    "categories of groups": (
-        replace(GROUPED, categories=ONE),
-        replace(GROUPED, categories=OTHER),
-    ),
+    "categories of groups": (replace(GROUPED, categories=ONE), replace(GROUPED, categories=OTHER)),
     **{
         name: tuple(replace(NUMBERED, **{name: (of[0],)}) for of in (ONE, OTHER))
         for name in ("nulls", "unknown")
     },
-    "a group": (
-        replace(GROUPED, categories=ONE)[1],
-        replace(GROUPED, categories=OTHER)[1],
-    ),
+    "a group": (replace(GROUPED, categories=ONE)[1], replace(GROUPED, categories=OTHER)[1]),
     "the table of a group": (GROUPED[2], replace(GROUPED, groups=(True, 2))[2]),
     "a survey": (
         ob.Survey(("a",), (NUMBERED,)),

@@ -22,11 +22,7 @@ from opendp_bayes.results.estimates import (
 from tests.helpers.releases import changed, guarantee
 
 RELEASE = Release(
-    (12, 3, 5),
-    ("a", "b", "c"),
-    (1.0, 0.5, 2.0),
-    LaplaceParameters(2.0),
-    guarantee(20),
+    (12, 3, 5), ("a", "b", "c"), (1.0, 0.5, 2.0), LaplaceParameters(2.0), guarantee(20)
 )
 PAIR = changed(RELEASE, drawn=(12, 8), categories=("a", "b"), prior=(1.0, 1.0))
 SLOW = changed(RELEASE, mechanism=HellingerExponential(0.5))

@@ -378,11 +378,7 @@ GIVEN = {
         ({"counts": [1, 2, 1e300]}, ValueError, r"be finite, .*at most 2\^53"),
         ({"counts": ["a", "b", "c"]}, TypeError, "counts"),
         ({"counts": {"low": 1, "high": 2}}, ValueError, "is absent was left out"),
-        (
-            {"counts": dict.fromkeys((*LABELS, "other"), 1)},
-            ValueError,
-            "of the 3 categories and",
-        ),
+        ({"counts": dict.fromkeys((*LABELS, "other"), 1)}, ValueError, "of the 3 categories and"),
         ({"counts": [1.5, 2.0, 3.0]}, ValueError, "have fractions, .* give noise='floored'"),
         (
             {"counts": [1.5, 2.0, 3.0], "mechanism": "gaussian_parameters"},

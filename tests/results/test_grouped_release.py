@@ -192,7 +192,7 @@ def test_the_frame_of_tables_in_groups_of_several_columns():
 def test_the_frame_holds_the_posterior_of_every_group():
     frame = ADDED.to_frame(level=0.5)
     assert frame.columns == [
-        *("group", "category", "mean", "std", "lower", "upper", "level", "count"),
+        *("group", "category", "mean", "std", "lower", "upper", "level", "count")
     ]
     assert frame["group"].to_list() == ["north", "north", "south", "south", None, None]
     assert frame["count"].to_list() == [3, 1, 0, 0, 7, 20]

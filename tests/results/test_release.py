@@ -400,16 +400,8 @@ CORRUPTED = {
         ["a", "b", None],
         r"is not a release in JSON: Expected .*got `null` - at `\$\.categories",
     ),
-    "prior too short": (
-        "prior",
-        [1.0, 1.0],
-        r"prior=\[1.0, 1.0\]: must be 3 numbers",
-    ),
-    "prior of zero": (
-        "prior",
-        [1.0, 0.0, 1.0],
-        r"Expected `float` > 0\.0 - at `\$\.prior\[1\]`",
-    ),
+    "prior too short": ("prior", [1.0, 1.0], r"prior=\[1.0, 1.0\]: must be 3 numbers"),
+    "prior of zero": ("prior", [1.0, 0.0, 1.0], r"Expected `float` > 0\.0 - at `\$\.prior\[1\]`"),
     "negative prior": ("prior", [1.0, -1.0, 1.0], r"Expected `float` > 0\.0 - at `\$\.prior"),
     "text prior": ("prior", "flat", r"Expected `array`, got `str` - at `\$\.prior`"),
     "a mechanism for a public size": ("size", None, "total='remainder': needs a public number"),

@@ -46,11 +46,7 @@ def test_words_of_a_seed_are_noticed(
 
 @pytest.mark.parametrize(
     ("halving", "rest", "value"),
-    [
-        (1, 0, (1 + 2.0**-53) / 2),
-        (1, 2**64 - 1, 1 - 2.0**-54),
-        (4, 0, (1 + 2.0**-53) / 4 / 2),
-    ],
+    [(1, 0, (1 + 2.0**-53) / 2), (1, 2**64 - 1, 1 - 2.0**-54), (4, 0, (1 + 2.0**-53) / 4 / 2)],
 )
 def test_a_number_is_in_the_middle_of_those_that_its_bits_leave(
     halving: int, rest: int, value: float, monkeypatch: pytest.MonkeyPatch

@@ -176,10 +176,7 @@ def test_the_kind_says_how_copies_are_put_together() -> None:
     assert ours.equals(theirs)
     wide, narrow = (
         agreement(posterior(), copies, kind=kind)["combined_std"]
-        for kind in (
-            "population",
-            "predictive",
-        )
+        for kind in ("population", "predictive")
     )
     assert (wide > narrow).all()
 

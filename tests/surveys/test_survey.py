@@ -88,13 +88,7 @@ def test_tables_name_the_questions_and_state_every_loss():
     sheet = SURVEY.sheet()
     first = [row[:2] for table in sheet.tables for row in table.rows[::2]]
     assert first == [
-        *(
-            ("vote", "yes"),
-            ("table", "yes"),
-            ("table", "no"),
-            ("groups", "n"),
-            ("groups", "(null)"),
-        ),
+        *(("vote", "yes"), ("table", "yes"), ("table", "no"), ("groups", "n"), ("groups", "(null)"))
     ]
     assert sheet.notes[0] == (
         "All together: ε = 0.4001 for one privacy unit, the sum of the losses below."

@@ -10,13 +10,7 @@ import pytest
 
 from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
-from tests.helpers.random_surveys import (
-    RandomSurvey,
-    chains_for,
-    deviations,
-    listed,
-    random_survey,
-)
+from tests.helpers.random_surveys import RandomSurvey, chains_for, deviations, listed, random_survey
 
 #: Standard errors by which what the chains say may differ from the list. There are some 23
 #: comparisons in a case, 47 000 in the slow test. Effective draws that are overstated by an eighth

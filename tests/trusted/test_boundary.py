@@ -210,10 +210,7 @@ def failing(error):
     ],
 )
 def test_guarded_withholds_the_cause(error):
-    with pytest.raises(
-        RuntimeError,
-        match=r"counting failed\. .*cause is withheld",
-    ) as caught:
+    with pytest.raises(RuntimeError, match=r"counting failed\. .*cause is withheld") as caught:
         failing(error)(None)
     assert PRIVATE not in str(caught.value)
     assert caught.value.__cause__ is None

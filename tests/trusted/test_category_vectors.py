@@ -55,11 +55,7 @@ def test_counts_equal_a_count_in_python(atom, data):
 def test_they_equal_opendp_s_own():
     rows = ["a", "zz", "b", "a", ""]
     own = dp.t.make_count_by_categories(
-        vectors(),
-        SYMMETRIC,
-        categories=["a", "b"],
-        TOA="i64",
-        MO="L1Distance<i64>",
+        vectors(), SYMMETRIC, categories=["a", "b"], TOA="i64", MO="L1Distance<i64>"
     )
     ours = counting(SYMMETRIC) >> ob.t.then_count_vector()
     assert list(ours(rows)) == list(own(rows)) == [2, 1, 2]

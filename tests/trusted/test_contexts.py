@@ -376,10 +376,7 @@ def test_a_column_without_values_says_why_whatever_it_is_asked_for_as(kind, role
 
 def test_without_narwhals_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(
-        ImportError,
-        match=r"pandas\.DataFrame: is not a frame.*opendp-bayes\[fra",
-    ):
+    with pytest.raises(ImportError, match=r"pandas\.DataFrame: is not a frame.*opendp-bayes\[fra"):
         opened(DATA.to_pandas())
     opened(DATA, split_evenly_over=1).query()
 

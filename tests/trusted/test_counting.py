@@ -82,10 +82,9 @@ def test_a_column_that_cannot_hold_nulls_needs_no_policy():
     declared = dp.lazyframe_domain([dp.series_domain("x", dp.atom_domain(T="bool"))])
     counts = ob.t.make_categorical_counts(declared, SYMMETRIC, column="x", categories=[True, False])
     assert counts(pl.LazyFrame({"x": [True, False, True]})).tolist() == [2, 1]
-    assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [
-        1,
-        1,
-    ], "failing would tell that there is a null"
+    assert counts(pl.LazyFrame({"x": [False, None]})).tolist() == [1, 1], (
+        "failing would tell that there is a null"
+    )
 
 
 def test_the_space_names_categories_buckets_and_size():
@@ -210,8 +209,7 @@ def test_bounds_give_the_smallest_number_they_prove(name):
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_bounds_that_prove_nothing_are_an_error(name):
     with pytest.raises(
-        OpenDPException,
-        match=r"no Bound limits .* Bound\(by=\[\], per_group=\.\.\.\)",
+        OpenDPException, match=r"no Bound limits .* Bound\(by=\[\], per_group=\.\.\.\)"
     ):
         counting(BOUNDED).map(UNUSABLE[name])
 
@@ -401,10 +399,7 @@ def test_rules_for_size(name):
 
 @pytest.mark.parametrize("rows", [[], ["a"], ["a"] * 3])
 def test_a_wrong_size_fails_with_a_public_message(rows):
-    with pytest.raises(
-        OpenDPException,
-        match=r"records is not size=2, .*declared",
-    ):
+    with pytest.raises(OpenDPException, match=r"records is not size=2, .*declared"):
         counting(CHANGE_ONE, size=2)(frame_of(rows))
 
 
@@ -426,17 +421,11 @@ def test_other_bad_input():
         TypeError, match=r"input_domain=AtomDomain\(T=i32\): must be a LazyFrameDomain"
     ):
         ob.t.make_categorical_counts(dp.atom_domain(T="i32"), SYMMETRIC, column="x", **POLICY)
-    with pytest.raises(
-        TypeError,
-        match=r"column='x': .*Float64; .*Enum, String",
-    ):
+    with pytest.raises(TypeError, match=r"column='x': .*Float64; .*Enum, String"):
         counting(SYMMETRIC, pl.Float64)
     with pytest.raises(ValueError, match=r"nulls=None: column 'x' .*Pass nulls="):
         counting(SYMMETRIC, nulls=None)
-    with pytest.raises(
-        ValueError,
-        match=r"unknown=None: column 'x' .*Pass unknown=",
-    ):
+    with pytest.raises(ValueError, match=r"unknown=None: column 'x' .*Pass unknown="):
         counting(SYMMETRIC, pl.String, categories=["a"], unknown=None)
     with pytest.raises(ValueError, match="output of make_categorical_counts"):
         ob.t.make_count_vector(domain(), SYMMETRIC)

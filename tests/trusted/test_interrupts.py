@@ -508,13 +508,7 @@ def test_an_interrupt_between_opendp_and_a_callback(
     shows that without the protection it does end the interpreter.
     """
     result = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            IN_THE_GLUE,
-            "protected" if protected else "unprotected",
-            when,
-        ],
+        [sys.executable, "-c", IN_THE_GLUE, "protected" if protected else "unprotected", when],
         capture_output=True,
         text=True,
         timeout=600,

@@ -10,11 +10,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.trusted import (
-    plan_validation,
-    plan_values,
-    stable_plans as query_plan,
-)
+from opendp_bayes.trusted import plan_validation, plan_values, stable_plans as query_plan
 from opendp_bayes.trusted.plan_validation import check_plan
 from tests.helpers import leaking_plans
 from tests.helpers.leaking_plans import CATEGORICAL, CUT, LEAKS, SCHEMA, B, C, counted, unchecked
@@ -146,10 +142,7 @@ REFUSED = {
         ),
         "replace_strict to Categorical makes a Categorical",
     ),
-    "decimal": (
-        lambda q: q.with_columns(i=C("s").cast(pl.Decimal(9, 2))),
-        "cast to Decimal is",
-    ),
+    "decimal": (lambda q: q.with_columns(i=C("s").cast(pl.Decimal(9, 2))), "cast to Decimal is"),
     "operator": (lambda q: q.with_columns(i=C("i") ** 2), "with_columns: pow.generic is not among"),
     "sort": (lambda q: q.sort("i"), "query: sort is not among the steps"),
     "unique": (lambda q: q.unique(), "query: unique is not among the steps"),

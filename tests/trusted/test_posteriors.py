@@ -113,15 +113,13 @@ def test_spaces_that_are_not_counts_are_refused():
     vectors = dp.vector_domain(dp.atom_domain(T="i64"), size=3), dp.l1_distance(T="i64")
     for make in (ob.t.make_dirichlet_multinomial, ob.t.make_beta_binomial):
         with pytest.raises(
-            ValueError,
-            match=r"input_domain=VectorDomain.*output of make_categorical_counts",
+            ValueError, match=r"input_domain=VectorDomain.*output of make_categorical_counts"
         ):
             make(*vectors, prior=1.0)
     with pytest.raises(ValueError, match="is a posterior already"):
         ob.t.make_dirichlet_multinomial(*posterior.output_space, prior=1.0)
     with pytest.raises(
-        ValueError,
-        match=r"input_metric=SymmetricDistance\(\): .*belongs to the input domain",
+        ValueError, match=r"input_metric=SymmetricDistance\(\): .*belongs to the input domain"
     ):
         ob.t.make_dirichlet_multinomial(counts.output_domain, SYMMETRIC, prior=1.0)
     with pytest.raises(

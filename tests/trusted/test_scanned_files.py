@@ -139,8 +139,7 @@ ABSENT = {
     ),
     "a question": lambda query: ob.survey(query, {"q": {"column": "absent", **VOTES}}),
     "a question by group": lambda query: ob.survey(
-        query,
-        {"q": with_groups({"column": "HIV", "by": "absent", **VOTES}, {"absent": ["a"]})},
+        query, {"q": with_groups({"column": "HIV", "by": "absent", **VOTES}, {"absent": ["a"]})}
     ),
     "a filter": lambda query: ob.posterior(query.filter(pl.col("absent") > 1), "HIV", **VOTES),
     "an expression": lambda query: ob.posterior(

@@ -235,8 +235,5 @@ def test_a_hand_made_release_of_cells_names_them_as_text() -> None:
     )
     cells = counts >> ob.t.then_dirichlet_multinomial(prior=1.0)
     release = (cells >> ob.m.then_laplace_parameters(dp.max_divergence(), 2.0))(towns)
-    assert release.categories == (
-        repr(Cell("north", "a")),
-        repr(Cell("north", "b")),
-    )
+    assert release.categories == (repr(Cell("north", "a")), repr(Cell("north", "b")))
     assert ob.Release.from_json(release.to_json()) == release

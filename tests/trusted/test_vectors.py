@@ -143,8 +143,7 @@ def test_bounds_and_identifiers_reach_every_metric():
 @pytest.mark.parametrize("metric", ["L1Distance<f64>", "L2Distance<i64>", "nonsense", 3, None])
 def test_other_metrics_are_refused(metric):
     with pytest.raises(
-        ValueError,
-        match=r"MO=.*: .*L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>",
+        ValueError, match=r"MO=.*: .*L1Distance<i64>, L2Distance<f64>, LInfDistance<i64>"
     ):
         counts_of("one column", None) >> ob.t.then_count_vector(MO=metric)
 

@@ -157,9 +157,7 @@ def test_values_are_shown_with_the_chance_that_the_law_states(law: Any) -> None:
     counts = np.repeat(np.arange(8, 32, 2), 4000)
     batches = [pl.DataFrame({"key": np.arange(counts.size), "number": counts})]
     labels, *_ = module._shown(
-        CountedKeys(lambda: iter(batches)),
-        KeysSpace("key", "integer", (), False),
-        Discovery(law),
+        CountedKeys(lambda: iter(batches)), KeysSpace("key", "integer", (), False), Discovery(law)
     )
     shown = np.bincount(counts[np.array(labels, dtype=np.int64)], minlength=32)[8:32:2]
     chance = law.shown(np.arange(8, 32, 2))

@@ -213,10 +213,7 @@ def test_arguments_that_are_refused() -> None:
     assert fitted_discovery("auto", **(valid | {"delta": 1e-30})).law.name == "laplace_threshold"
     of_records: Any = {"delta": 1e-8, "d_in": 6}
     assert fitted_discovery("optimal_threshold", epsilon=28.0, **of_records).law.delta >= 1e-20
-    with pytest.raises(
-        ValueError,
-        match=r"epsilon=40\.0, delta=1e-08: .*each of 6 records",
-    ):
+    with pytest.raises(ValueError, match=r"epsilon=40\.0, delta=1e-08: .*each of 6 records"):
         fitted_discovery("optimal_threshold", epsilon=40.0, **of_records)
     with pytest.raises(ValueError, match="d_in=0: must be at least 1"):
         fitted_discovery("auto", **(valid | {"d_in": 0}))

@@ -101,11 +101,7 @@ def test_it_is_the_largest_of_all_changes(law: tuple[Any, ...], size: tuple[int,
             {1.0: 6.975025834576e-9, 0.9: 0.03687127710054, 0.25: 0.2044345439130},
         ),
         (LaplaceThreshold(2.0, 39), {"keys": 2, "changed": True}, {1.0: 0.09489511459276}),
-        (
-            LaplaceThreshold(1.5, 12),
-            {"records": 3},
-            {2.0: 1.637851287324e-3, 1.0: 0.4176776850738},
-        ),
+        (LaplaceThreshold(1.5, 12), {"records": 3}, {2.0: 1.637851287324e-3, 1.0: 0.4176776850738}),
         (GaussianThreshold(5.2, 31), {}, {1.0: 6.665757664016e-9, 0.8: 9.664896492076e-7}),
         (
             GaussianThreshold(10.5, 62),

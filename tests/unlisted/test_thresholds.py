@@ -13,11 +13,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from opendp_bayes.mechanisms.integer_noise import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    FlooredLaplace,
-)
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
 from opendp_bayes.unlisted import thresholds
 from opendp_bayes.unlisted.thresholds import (
     Discovery,
@@ -64,11 +60,7 @@ WHOLE = 1 << 128
             {50: 1.40165324978e-3, 109: 0.515117342208, 110: 0.561260932710, 200: 0.999955362456},
         ),
         ((2.0, 1e-10), 25, {5: 3.44737398667e-7, 12: 0.414601495411, 13: 0.920774927589}),
-        (
-            (1.0, 1e-8, 0.8),
-            41,
-            {19: 0.722371194440, 25: 0.997715193249, 35: 0.999999241690},
-        ),
+        ((1.0, 1e-8, 0.8), 41, {19: 0.722371194440, 25: 0.997715193249, 35: 0.999999241690}),
     ],
 )
 def test_published_chances(

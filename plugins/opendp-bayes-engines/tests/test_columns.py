@@ -292,9 +292,7 @@ def test_frames_in_memory_and_of_others_are_refused() -> None:
             columns(data, ["a"])
         with pytest.raises(TypeError, match="be a relation of DuckDB"):
             context(
-                data,
-                privacy_unit=dp.unit_of(contributions=1),
-                privacy_loss=dp.loss_of(epsilon=1.0),
+                data, privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=1.0)
             )
 
 

@@ -45,9 +45,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def in_engine(
-    engine: str,
-    frame_in: Callable[[str, Path], Any],
-    tmp_path_factory: pytest.TempPathFactory,
+    engine: str, frame_in: Callable[[str, Path], Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[pl.DataFrame], Any]:
     """The rows as a table of the engine."""
     folder = tmp_path_factory.mktemp("rows")

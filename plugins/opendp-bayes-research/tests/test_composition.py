@@ -138,10 +138,7 @@ def test_group() -> None:
 def test_refuses() -> None:
     with pytest.raises(ValueError, match=r"interval=0\.0: .*greater than 0"):
         privacy_loss_distribution(HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=0.0)
-    with pytest.raises(
-        ValueError,
-        match=r"interval=1e-09: .* 100000 intervals",
-    ):
+    with pytest.raises(ValueError, match=r"interval=1e-09: .* 100000 intervals"):
         privacy_loss_distribution(
             HellingerExponential(1.0), size=5, prior=(1.0, 1.0), interval=1e-9
         )

@@ -53,11 +53,7 @@ def mechanisms(size: int, prior: tuple[float, ...], epsilon: float) -> list[Any]
     return found
 
 
-@pytest.mark.parametrize(
-    ("size", "prior", "epsilon"),
-    some_of(SETTINGS, 4),
-    ids=str,
-)
+@pytest.mark.parametrize(("size", "prior", "epsilon"), some_of(SETTINGS, 4), ids=str)
 def test_certified_and_below_every_mechanism(
     size: int, prior: tuple[float, ...], epsilon: float
 ) -> None:

@@ -233,11 +233,7 @@ def test_far_below_the_floats() -> None:
         (([3, 4], 0.5, math.nan), ValueError, r"epsilon=nan: must be at least 0"),
         (([3, 4], 0.5, True), TypeError, r"epsilon=True: must be a number"),
         (([0, 0], 0.5, 1.0), ValueError, r"counts: hold 0 records"),
-        (
-            ([10**9, 1], 0.5, 1.0),
-            ValueError,
-            r"counts: hold 1000000001 .*1e\+09",
-        ),
+        (([10**9, 1], 0.5, 1.0), ValueError, r"counts: hold 1000000001 .*1e\+09"),
         (([3], 0.5, 1.0), ValueError, r"counts: has shape \(1,\)"),
     ],
 )

@@ -145,12 +145,7 @@ def of_two_releases(rng: np.random.Generator) -> Found:
     return Found("two", value, truth, Fraction(10**9))
 
 
-KINDS = (
-    of_a_database,
-    of_a_histogram,
-    of_noise,
-    of_two_releases,
-)
+KINDS = (of_a_database, of_a_histogram, of_noise, of_two_releases)
 
 
 def cases(number: int, seed: int) -> list[Found]:

@@ -131,10 +131,7 @@ def test_sets_and_changes_totals():
             (*RELEASE, "--epsilon", 1),
             "b: cannot be used (No such file or directory), so nothing is released. A ledger is",
         ),
-        (
-            ("ledger", "votes.csv"),
-            "ledger votes.csv: is no ledger; name a file that ob.Ledger or",
-        ),
+        (("ledger", "votes.csv"), "ledger votes.csv: is no ledger; name a file that ob.Ledger or"),
         (("ledger", "votes.csv", "--epsilon", 1), "ledger votes.csv: is no ledger; name"),
     ],
 )

@@ -8,17 +8,7 @@ from tests.helpers.command_line import run
 
 
 def test_a_plan_is_shown_as_tables() -> None:
-    shown = run(
-        "plan",
-        "--size",
-        100,
-        "--prior",
-        "1,1",
-        "--epsilon",
-        1,
-        "--proportions",
-        "0.2,0.8",
-    )
+    shown = run("plan", "--size", 100, "--prior", "1,1", "--epsilon", 1, "--proportions", "0.2,0.8")
     for line in (
         r"Plan for ε = 1\n",
         r"100 records, a public number, prior \(1, 1\)\. Neighbours differ by 1 record changed\.",
@@ -74,24 +64,12 @@ def test_names_and_reasons_are_whole_in_a_narrow_terminal(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            "--size 9 --prior 1,1",
-            r"epsilon=None, .*rho=None: .*rho alone",
-        ),
+        ("--size 9 --prior 1,1", r"epsilon=None, .*rho=None: .*rho alone"),
         ("--size 9 --prior 1,1 --epsilon -1", r"epsilon=-1.0: .*greater than 0"),
-        (
-            "--prior 1,1 --epsilon 1",
-            r"size=None, guess_size=None: .*one of",
-        ),
-        (
-            "--size 9 --guess-size 9 --prior 1,1 --epsilon 1",
-            r"size=9, guess_size=9: .*one",
-        ),
+        ("--prior 1,1 --epsilon 1", r"size=None, guess_size=None: .*one of"),
+        ("--size 9 --guess-size 9 --prior 1,1 --epsilon 1", r"size=9, guess_size=9: .*one"),
         ("--guess-size 0 --prior 1,1 --epsilon 1", r"guess_size=0: must be between 1"),
-        (
-            "--size 9 --prior 1 --epsilon 1",
-            r"prior=\[1.0\]: ",
-        ),
+        ("--size 9 --prior 1 --epsilon 1", r"prior=\[1.0\]: "),
         (
             "--size 9 --prior 1,1 --epsilon 1 --proportions 1",
             r"proportions=\[1.0\]: .*2 numbers of",

@@ -5,11 +5,7 @@ from encodings.aliases import aliases
 
 import pytest
 
-from opendp_bayes_office.files.encodings import (
-    HIDDEN,
-    as_encoding,
-    as_separator,
-)
+from opendp_bayes_office.files.encodings import HIDDEN, as_encoding, as_separator
 from opendp_bayes_office.report.specification_text import read_specification
 from tests.helpers.byte_sequences import PAGE, SLOW, hexadecimal, row, rows, single, tried
 
@@ -99,10 +95,7 @@ column = "vote"
         ('encoding = "hz"', r"encoding='hz': is not an encoding"),
         ('separator = ";;"', r"separator=';;': must be one"),
         ('separator = ""', r"separator='': must be one"),
-        (
-            'encoding = "sjis"\nseparator = "|"',
-            r"separator='|': may be part",
-        ),
+        ('encoding = "sjis"\nseparator = "|"', r"separator='|': may be part"),
     ],
 )
 def test_a_specification_is_refused_before_there_are_data(fields: str, message: str) -> None:
@@ -111,8 +104,7 @@ def test_a_specification_is_refused_before_there_are_data(fields: str, message: 
 
 
 @pytest.mark.parametrize(
-    "encoding",
-    [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in ROWS],
+    "encoding", [pytest.param(one, marks=pytest.mark.slow) if one in SLOW else one for one in ROWS]
 )
 def test_the_page_says_what_was_tried(encoding: str) -> None:
     assert ROWS[encoding] == row(encoding), "run python -m tests.helpers.byte_sequences"

@@ -102,12 +102,7 @@ def test_a_question_chooses_fewer_rows_categories_in_any_order_and_what_is_shown
         ("epsilon = 1.0", "[columns.code]\nnulls = 1", "", r"code\.nulls=1: .* leave it out\."),
         ("epsilon = 1.0", '[columns.member]\ncategories = ["x"]', "", r"those of its type, as the"),
         ("epsilon = 1.0", "", 'by = "voter"', r"results\[0\]\.by='voter': may not be asked for"),
-        (
-            "epsilon = 1.0",
-            "",
-            'mechanism = "hamming_exponential"',
-            "may not be asked",
-        ),
+        ("epsilon = 1.0", "", 'mechanism = "hamming_exponential"', "may not be asked"),
     ],
 )
 def test_what_is_the_owners_is_refused(privacy: str, rest: str, result: str, message: str) -> None:

@@ -86,8 +86,7 @@ def caught(found: Audit, factor: float) -> float:
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LISTED],
+    "name", [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in LISTED]
 )
 def test_a_scale_a_fifth_too_small_is_caught(name: str) -> None:
     """In at least 98 % of audits at the default number of draws; the smallest scale, of 5, 10, 15
