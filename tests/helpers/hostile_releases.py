@@ -1,8 +1,10 @@
-"""A program that releases twice of each kind in a process whose settings do not mean well, and
-writes their losses and draws to a file: `python -m tests.helpers.hostile_releases FILE`.
+"""A program that imports every module and releases twice of each kind in a process whose settings
+do not mean well, and writes losses and draws to a file: `python -m tests.helpers.hostile_releases
+FILE`.
 """
 
 import decimal
+import importlib
 import json
 import locale
 import os
@@ -45,6 +47,21 @@ def hostile() -> None:
     sys.setrecursionlimit(RECURSION)
     os.close(1)
     sys.stdout.close()
+
+
+def import_everything() -> None:
+    """Every module, some of which are usually imported after the caller's `np.seterr`."""
+    import scipy.optimize
+    import scipy.signal
+    import scipy.sparse
+    import scipy.stats  # noqa: F401
+
+    np.seterr(all="raise")
+    package = Path(ob.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if path.stem != "__main__":
+            parts = path.relative_to(package.parent).with_suffix("").parts
+            importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
 def from_a_seed() -> dict[str, Any]:
@@ -110,6 +127,7 @@ def described(made: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 if __name__ == "__main__":
     dp.enable_features("contrib", "honest-but-curious")
+    import_everything()
     hostile()
     from tests.helpers.coarsened import coarsen  # what it imports is loaded by a hostile process
 

@@ -82,6 +82,7 @@ def levels() -> ob.Survey:
     return survey(age=of_ages, half={**of_ages, "merge": half})
 
 
+LONG = {"pooled of a table"}
 #: Where one column of ages is asked for, each way to its posterior.
 WAYS: dict[str, Callable[[], Any]] = {
     "one column": lambda: read_again(asked("age", **LABELS)).posterior,
@@ -113,7 +114,9 @@ WAYS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[pytest.mark.slow] * (way in LONG)) for way in WAYS]
+)
 def test_every_way_leaves_them_out(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shorten(monkeypatch)
     posterior = WAYS[way]()

@@ -174,7 +174,7 @@ def test_what_is_quick_or_large_or_has_no_place_is_not_kept(
     assert not list(file.parent.iterdir())
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_draws_of_a_learned_prior_are_found_again_to_the_digit(
     file: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:

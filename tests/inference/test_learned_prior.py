@@ -388,6 +388,7 @@ def test_tilted_counts_come_to_the_public_sum():
     assert found[-1] < 2
 
 
+@pytest.mark.slow
 def test_a_public_number_far_from_what_was_drawn_is_found_reliably():
     """Gaussian noise whose sum is ten of its deviations from the number of records."""
     drawn, mechanism = (31, 42, 25, 18, 60, 33), ob.GaussianParameters(3.0)

@@ -771,8 +771,7 @@ POLICIES = {
 }
 
 
-@pytest.mark.parametrize("size", [None, SIZE])
-@pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.parametrize(("size", "name"), some_of(product([None, SIZE], POLICIES), 6))
 def test_nulls_and_unknown_values_of_the_groups_column_have_a_group_if_one_is_named(name, size):
     arguments, expected = POLICIES[name]
     labels = {"categories": {"town": ["a"]}, **arguments}

@@ -157,7 +157,7 @@ def test_the_noise_of_a_cell_is_less_than_that_of_noise_on_every_count():
             ob.LaplaceParameters(1.0),
             ob.mechanisms.HellingerExponential(0.4),
         ],
-        2,
+        1,
     ),
     ids=lambda mechanism: f"{mechanism.name}-{getattr(mechanism, 'total', '')}",
 )

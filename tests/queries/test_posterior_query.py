@@ -409,7 +409,7 @@ LONG = {("smooth_hellinger_exponential", loss) for loss in ("epsilon, delta", "r
 LONG |= {("smooth_hellinger_exponential gamma", "epsilon, delta")}
 LONG |= {("hellinger_exponential", loss) for loss in ("epsilon, delta", "rho", "rho, delta")}
 LONG |= {("smooth_hellinger_exponential gamma", loss) for loss in ("rho", "rho, delta")}
-LONG |= {("smooth_hellinger_exponential", "epsilon")}
+LONG |= {(f"smooth_hellinger_exponential{more}", "epsilon") for more in ("", " gamma")}
 
 
 @pytest.mark.parametrize(

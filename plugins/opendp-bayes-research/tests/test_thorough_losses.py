@@ -56,6 +56,7 @@ def test_refusals() -> None:
         calibrate_thoroughly(mechanism, size=5000, prior=ONES, epsilon=1.0)
 
 
+@pytest.mark.slow
 def test_the_choice_ends_where_little_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it ends early or late, the loss is the one asked for and the width nearly the same;
     with no end but the exact one there are more looks at all pairs.

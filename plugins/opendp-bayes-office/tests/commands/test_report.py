@@ -148,7 +148,7 @@ def test_a_public_size(place: Path) -> None:
 @pytest.mark.parametrize(
     ("privacy", "d_in"),
     [
-        ("contributions = 3", 3),
+        pytest.param("contributions = 3", 3, marks=pytest.mark.slow),
         ("contributions = 3\nsize = 62", 3),
         ('contributions = 2\nidentifier = "person"\nrows_per_identifier = 3', 6),
     ],
