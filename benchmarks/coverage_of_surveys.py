@@ -26,7 +26,7 @@ from sklearn.datasets import load_breast_cancer
 from statsmodels.datasets import anes96, fair, randhie
 
 import opendp_bayes as ob
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.joint_posterior import survey_posterior
 
 ROOT = Path(__file__).parents[1]
 SIZES, EPSILONS = (1000, 10_000), (0.2, 1.0)

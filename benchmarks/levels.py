@@ -19,9 +19,8 @@ from opendp_bayes.inference.convolution.counts_given_noise import CountsGivenNoi
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian
 from opendp_bayes.surveys.levels.concentrations import with_learned_concentrations
-from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
-from opendp_bayes.surveys.levels.weights import Look, Weights
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.helpers.nested_counts import regular

@@ -17,7 +17,7 @@ from scipy import stats
 from statsmodels.datasets import anes96
 
 import opendp_bayes as ob
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.joint_posterior import survey_posterior
 
 #: Releases of the regression, and records and copies of each.
 RUNS, RECORDS, COPIES = 250, 2000, 20

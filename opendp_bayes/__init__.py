@@ -45,21 +45,21 @@ if TYPE_CHECKING:
     )
     from opendp_bayes.planning.plan import plan as plan
     from opendp_bayes.queries.posterior_query import posterior as posterior
-    from opendp_bayes.queries.sentinels import DROP as DROP
+    from opendp_bayes.queries.question import DROP as DROP
     from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee as PrivacyGuarantee
     from opendp_bayes.results.external_counts import (
         noisy_counts as noisy_counts,
         noisy_tables as noisy_tables,
     )
     from opendp_bayes.results.release import Release as Release
-    from opendp_bayes.surveys.agreement_of_copies import agreement_of_copies as agreement_of_copies
+    from opendp_bayes.surveys.agreement_of_copies import (
+        agreement_of_copies as agreement_of_copies,
+        combine_estimates as combine_estimates,
+    )
     from opendp_bayes.surveys.joint_posterior import combine_tables as combine_tables
     from opendp_bayes.surveys.levels_query import levels as levels
     from opendp_bayes.surveys.survey import Survey as Survey
     from opendp_bayes.surveys.survey_query import survey as survey
-    from opendp_bayes.surveys.survey_tables.estimates_of_copies import (
-        combine_estimates as combine_estimates,
-    )
     from opendp_bayes.trusted.account import LedgerError as LedgerError
     from opendp_bayes.trusted.boundary import ReleaseError as ReleaseError
     from opendp_bayes.trusted.contexts import context as context
@@ -80,7 +80,7 @@ _HOME = {
     "discover": "unlisted.discovery_query",
     "survey": "surveys.survey_query",
     "levels": "surveys.levels_query",
-    "DROP": "queries.sentinels",
+    "DROP": "queries.question",
     "Ledger": "trusted.ledger",
     # get
     "Release": "results.release",
@@ -96,7 +96,7 @@ _HOME = {
     # infer
     "combine": "inference.combine",
     "combine_tables": "surveys.joint_posterior",
-    "combine_estimates": "surveys.survey_tables.estimates_of_copies",
+    "combine_estimates": "surveys.agreement_of_copies",
     "agreement_of_copies": "surveys.agreement_of_copies",
     "noisy_counts": "results.external_counts",
     "noisy_tables": "results.external_counts",

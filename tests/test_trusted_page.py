@@ -200,7 +200,9 @@ def test_what_is_missing_is_noticed() -> None:
     assert (more.unlisted, more.absent) == (set(), {"no_such_file"})
     grown = replace(room, ceiling=room.statements - 1)
     assert grown.statements > grown.ceiling
-    assert "opendp_bayes/display/plain.py" in imported("from opendp_bayes.display import plain")
+    assert "opendp_bayes/display/renderings.py" in imported(
+        "from opendp_bayes.display import renderings"
+    )
     assert long_sentences("word " * LONGEST + "word.") != []
 
 

@@ -26,9 +26,9 @@ _LARGEST_TABLE = 1e5
 _REACH = 9.0
 #: From this scale on the weights of all remainders are the same, but for a part of less than 2^-53
 #: for each count.
-ALIKE = 2.0
+_ALIKE = 2.0
 #: Of more counts the remainders of a narrow law are not told apart.
-MOST_APART = 128
+_MOST_APART = 128
 #: Relative error of an integral: of exponents below 745.
 _OF_INTEGRALS = Fraction(1, 2**32)
 #: Relative error of the two probabilities whose difference is taken.
@@ -56,11 +56,17 @@ class GaussianPair:
         records, largest = distance.records, distance.largest
         # Counts of which no two can be put together.
         number = max(1, (records + (largest % 2 == 0)) // (largest // 2 + 1))
-        is_narrow = scale < ALIKE and moved * number > MOST_APART
-        if is_narrow or number * largest**2 >= records**2:
+        if _is_narrow(scale, moved * number) or number * largest**2 >= records**2:
             number, largest = 1, records
         method = "exact" if number * largest == records else "proven"
         return cls(scale, largest, moved * number, method)
+
+    @classmethod
+    def of(cls, scale: float, distance: int, moved: int) -> "GaussianPair":
+        """The pair, or of many counts with narrow noise one that dominates it."""
+        if _is_narrow(scale, moved):
+            return cls(scale, distance * moved, 1)
+        return cls(scale, distance, moved)
 
     @np.errstate(under="ignore")
     def delta(self, epsilon: float) -> float:
@@ -68,7 +74,7 @@ class GaussianPair:
         crossing = Fraction(epsilon) * self._variance / self._shift - Fraction(self._shift) / 2
         is_summed = self._variance <= _LARGEST_TABLE**2
         value = self._sum(crossing) if is_summed else self._integral(crossing)
-        of_weights = 2.0**-52 if self.scale >= ALIKE else 2.0**-44  # relative, for each count
+        of_weights = 2.0**-52 if self.scale >= _ALIKE else 2.0**-44  # relative, for each count
         error = Fraction(self.moved * of_weights) + (0 if is_summed else _OF_INTEGRALS)
         return min(1.0, round_up(Fraction(value) * (1 + error) + _UNDERFLOW))
 
@@ -96,7 +102,7 @@ class GaussianPair:
     @property
     def _log_weights(self) -> Floats:
         """`ln P(s) + s^2 / (2 t^2)` by the remainder of s modulo `moved`, or for all alike."""
-        if self.scale >= ALIKE or self.moved == 1:
+        if self.scale >= _ALIKE or self.moved == 1:
             return np.array([-log_theta(self.scale * math.sqrt(self.moved), 0.0)])
         return _log_weights(self.scale, self.moved)
 
@@ -137,6 +143,11 @@ class GaussianPair:
         peak = min(math.exp(-(max(a, 0.0) ** 2) / 2), math.exp(-(at**2) / 2) * mu * (at - a))
         integral = min(upper - lower + upper * _CANCELLED, mu * _expected_excess(a))
         return float(integral + peak / (t * math.sqrt(2 * math.pi)))
+
+
+def _is_narrow(scale: float, moved: int) -> bool:
+    """True if the remainders of so many counts are too many to tell apart."""
+    return scale < _ALIKE and moved > _MOST_APART
 
 
 def _expected_excess(a: float) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from opendp_bayes.display.renderings import as_html, as_text
 from opendp_bayes.display.tables import Table
 from opendp_bayes.display.wording import group_name
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
@@ -40,19 +41,16 @@ class Sheet:
 
     def text(self, width: int = 100) -> str:
         """The sheet in lines of so many characters, for a prompt or a terminal."""
-        from opendp_bayes.display import plain
 
         shown = self.first()
-        return plain.rendered(shown.title, shown.tables, shown.notes, width)
+        return as_text(shown.title, shown.tables, shown.notes, width)
 
     def __str__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:
-        from opendp_bayes.display import notebook
-
         shown = self.first()
-        return notebook.rendered(shown.title, shown.tables, shown.notes)
+        return as_html(shown.title, shown.tables, shown.notes)
 
 
 class Shown(UnderflowIsZero):

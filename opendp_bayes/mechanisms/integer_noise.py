@@ -12,7 +12,7 @@ from scipy.special import erfcx, logsumexp
 
 from opendp_bayes.mathematics.log_space import log_sum
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers.gaussians import discrete_gaussians
+from opendp_bayes.samplers.coins import discrete_gaussians
 from opendp_bayes.samplers.integers import discrete_laplaces, floored_laplaces
 
 #: Up to this scale sums over the discrete Gaussian law are taken term by term; beyond, by an

@@ -14,7 +14,7 @@ import numpy as np
 from opendp_bayes.mathematics.simplex import candidates, log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mathematics.zero_sum import noise_vectors, shell_size
-from opendp_bayes.mechanisms.exponential.scores import candidate_distances
+from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.laws import AdditiveNoise, ExponentialWeights, Flips, SimplexNoise
 from opendp_bayes.mechanisms.noisy_counts import log_clamped
 from opendp_bayes.mechanisms.setting import Setting

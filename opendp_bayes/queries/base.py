@@ -11,17 +11,25 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import polars as pl
 from opendp.context import Context, Query
 from opendp.core import new_function
-from opendp.mod import Measure, Measurement
+from opendp.mod import Measure, Measurement, Transformation
 
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.results.release import Release
 from opendp_bayes.trusted.boundary import ReleaseError, guarded
-from opendp_bayes.trusted.budget import as_tuple, check_query_budget, delta_of, shown
+from opendp_bayes.trusted.budget import (
+    as_tuple,
+    check_query_budget,
+    delta_of,
+    distance_of_unit,
+    identifier_of,
+    shown,
+)
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.measurements import restated
 from opendp_bayes.trusted.opendp_internals import parts_of
 from opendp_bayes.trusted.queryable_proxy import released_by, submitted
+from opendp_bayes.trusted.stable_plans import StablePlan
 
 R = TypeVar("R")
 
@@ -70,6 +78,16 @@ class Bound(ABC, Generic[R]):
     @abstractmethod
     def loss(self, budget: Any) -> PrivacyLoss:
         """The loss of the measurement for `budget`, of one privacy unit of the Context."""
+
+    @abstractmethod
+    def summary(self, budget: Any, guess_size: int | None = None) -> pl.DataFrame:
+        """The row of `SurveyQuery.summarize`, for a budget and a guess of a private number of
+        records.
+        """
+
+    @abstractmethod
+    def described(self, budget: Any) -> str:
+        """Describe the query in one line, without anything that takes time to compute."""
 
     @abstractmethod
     def measurement(self, budget: Any, *, raw: bool = False) -> Measurement:
@@ -132,23 +150,52 @@ class Bound(ABC, Generic[R]):
             )
 
 
-class Fitting(Bound[Any]):
-    """A question, other than of listed categories, that a survey asks for a part of its budget."""
+def counts_and_unit(
+    query: Any,
+    in_frame: tuple[Transformation, StablePlan] | None,
+    kind: type[Any],
+    counts_of: Callable[[], tuple[Transformation, Query]],
+) -> tuple[Transformation, tuple[Query, Distance, bool, str]]:
+    """The counts of a query, and the fields of a `Bound` that follow from them: its base, the
+    distance, and whether and how rows were limited.
 
-    @abstractmethod
-    def summary_in_survey(self, budget: Any) -> pl.DataFrame:
-        """The row of `SurveyQuery.summarize`."""
+    Parameters
+    ----------
+    query : Any
+        What was asked.
+    in_frame : tuple[Transformation, StablePlan] or None
+        The counts and the plan of a query on a polars frame; None for any other.
+    kind : type
+        The protocol of other queries that can be asked.
+    counts_of : Callable
+        From nothing to the counts and the base of such a query.
 
-    @abstractmethod
-    def described(self, budget: Any) -> str:
-        """Describe the query in one line."""
+    Raises
+    ------
+    ValueError, TypeError
+        For what is no query, and for a privacy unit without records.
+    """
+    if in_frame is not None:
+        counts, gate = in_frame
+        base, kept = gate.base, gate.limits.kept
+    elif isinstance(query, kind):
+        counts, base = counts_of()
+        kept = getattr(query, "kept", "")
+    else:
+        given = "a Context itself" if isinstance(query, Context) else type(query).__name__
+        raise TypeError(
+            f"query: must be a query on a polars frame, as `context.query()` gives, not {given}."
+        )
+    distance = distance_of_unit(counts.map(parts_of(base).d_in))
+    truncated = bool(kept) or identifier_of(counts.input_metric) is not None
+    return counts, (base, distance, truncated, kept)
 
 
 @runtime_checkable
 class Divisible(Protocol):
     """A query that a survey takes as a question, for a part of its budget."""
 
-    def within(self, query: Any) -> Fitting:
+    def within(self, query: Any) -> Bound[Any]:
         """The question, for a part of the budget of another query of the same Context; `ValueError`
         where that is of another Context.
         """
@@ -212,7 +259,7 @@ class ReleasedQuery(Query, ABC, Generic[R]):
 
 
 class AskedQuery(ReleasedQuery[R]):
-    """A query with one question: a `BoundQuery`, or one that is `Fitting`."""
+    """A query with one question, which is `Bound`."""
 
     def __init__(self, asked: Any) -> None:
         super().__init__(*parts_of(asked.base)._replace(chain=asked.chain))
@@ -223,6 +270,13 @@ class AskedQuery(ReleasedQuery[R]):
         """Raise `ValueError` where the budget of the query buys nothing."""
         check_query_budget(parts_of(self).d_out)
         self._asked.settled(parts_of(self).d_out)
+
+    def __repr__(self) -> str:
+        try:
+            self._settle()
+        except ValueError as error:
+            return f"{type(self).__name__}({error})"
+        return str(self._asked.described(parts_of(self).d_out))
 
     def _measurement(self, *, raw: bool) -> Measurement:
         self._settle()

@@ -1,24 +1,28 @@
-"""A question put to a query: the chain to the posterior, and the measurement of a mechanism that
-fits a budget.
+"""A question put to a query: the chain to the posterior with its prior, the measurement of a
+mechanism that fits a budget, and its description, for which nothing is read or spent.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
-from opendp.context import Context
+import polars as pl
 from opendp.extras.polars import LazyFrameQuery, LazyGroupByQuery
 from opendp.mod import Measurement, Transformation
 
 from opendp_bayes.accounting.losses import loss_of
+from opendp_bayes.display.wording import prior_said
 from opendp_bayes.mathematics.telling import told
+from opendp_bayes.mathematics.validation import as_names, as_size
 from opendp_bayes.mechanisms import Mechanism
+from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.queries.base import Bound
-from opendp_bayes.queries.counts_of_frame import CountsOfFrame, counts_of_frame
+from opendp_bayes.queries.base import Bound, counts_and_unit
+from opendp_bayes.queries.categorical_counts import CountsOfFrame, counts_of_frame
 from opendp_bayes.queries.grouped_counts import split_of
 from opendp_bayes.queries.mechanism_choice import (
     Fit,
@@ -28,17 +32,16 @@ from opendp_bayes.queries.mechanism_choice import (
     mechanism_for_groups,
     named_mechanism,
 )
-from opendp_bayes.queries.priors import NUMBER, with_prior
-from opendp_bayes.queries.question import Columns, Countable, Question
+from opendp_bayes.queries.question import Columns, Countable, LeftOut, Question, Variable
 from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.trusted.boundary import descriptor_of
 from opendp_bayes.trusted.budget import (
-    distance_of_unit,
-    identifier_of,
     loss_in,
     relative_to_budget,
+    shown,
 )
 from opendp_bayes.trusted.measurements import measurement_of
 from opendp_bayes.trusted.opendp_internals import parts_of
@@ -86,6 +89,37 @@ class BoundQuery(Bound[Release | GroupedRelease]):
     def number_listed(self) -> int:
         """The number of categories, or cells, those of all groups."""
         return self.space.k
+
+    def summary(self, budget: Any, guess_size: int | None = None) -> pl.DataFrame:
+        """The row that `PosteriorQuery.summarize` shows, of the mechanism that fits the budget and
+        its loss for one privacy unit.
+        """
+        size = self.space.size
+        if guess_size is not None:
+            guess_size = as_size(guess_size, "guess_size")
+            if size is not None:
+                raise ValueError(
+                    f"guess_size={guess_size}: the number of records, {size}, is public; leave it"
+                    " out."
+                )
+        records = guess_size if size is None else size
+        width = None if records is None else _width(self, self.fitted(budget), records)
+        numbers = dict.fromkeys(("scale", "epsilon", "delta", "rho", "interval_width"), pl.Float64)
+        return pl.DataFrame(
+            [_row(self, budget) | {"interval_width": width}],
+            schema_overrides={**numbers, "d_in": pl.Int64, "largest": pl.Int64},
+        )
+
+    def described(self, budget: Any) -> str:
+        """Describe the query in one line, without anything that takes time to compute."""
+        row = _row(self, budget)
+        size = "" if self.space.size is None else f", size={self.space.size}"
+        columns = ", ".join(map(repr, self.columns))
+        return (
+            f"PosteriorQuery({row['aggregate'].lower()} of {columns}, prior={row['prior']!r},"
+            f" mechanism={self.fitted(budget).mechanism}, relation={row['neighbours']!r}{size},"
+            f" d_in={self.distance.stated}, debits={row['debits']})"
+        )
 
     def measurement(
         self, budget: Any, counts: Transformation | None = None, *, raw: bool = False
@@ -186,18 +220,9 @@ def ask(
     settings = dict(options or {})
     if isinstance(mechanism, str):
         named_mechanism(mechanism, settings)  # before what it would be used for
-    if isinstance(query, LazyFrameQuery):
-        frame = counts_of_frame(query, question)
-        counts, base, kept = frame.transformation, frame.gate.base, frame.gate.limits.kept
-    elif isinstance(query, Countable):
-        frame = None
-        counts, base = query.counts_of(question)
-        kept = getattr(query, "kept", "")
-    else:
-        kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
-        raise TypeError(
-            f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
-        )
+    frame = counts_of_frame(query, question) if isinstance(query, LazyFrameQuery) else None
+    in_frame = None if frame is None else (frame.transformation, frame.gate)
+    counts, unit = counts_and_unit(query, in_frame, Countable, lambda: query.counts_of(question))
     counted = descriptor_of(counts.output_domain, CountsSpace, "counts")
     question = with_prior(question, counted, lambda: draws_noise(mechanism, settings, counted))
     prior = NUMBER if question.learned else question.prior
@@ -208,12 +233,8 @@ def ask(
         if space.size is None:
             mechanism, settings = mechanism_for_groups(mechanism, settings)
         result = _marked(question, split_of(space))
-    distance = distance_of_unit(posterior.map(counts.map(parts_of(base).d_in)))
     fit = fit_of(mechanism, settings, space, learned=question.learned, noise_only=noise_only)
-    truncated = bool(kept) or identifier_of(counts.input_metric) is not None
-    return BoundQuery(
-        base, distance, truncated, kept, result, question, counts, frame, posterior, space, fit
-    )
+    return BoundQuery(*unit, result, question, counts, frame, posterior, space, fit)
 
 
 def before_groups(query: Any) -> tuple[Any, tuple[str, ...]]:
@@ -252,3 +273,154 @@ def _marked(
         parts=question.parts,
         columns=question.columns,
     )
+
+
+#: The number that `prior="auto"` stands for, and with how many categories a prior is learned
+#: instead (`docs/research/priors.md` has the errors by which they were chosen).
+NUMBER, LEARNED_FROM = 1.0, 10
+
+
+def with_prior(question: Question, space: CountsSpace, adds_noise: Callable[[], bool]) -> Question:
+    """The question with `"learned"` or numbers in place of `prior="auto"`: learned of ten or more
+    categories, or of ordered ones, of one table, where the mechanism adds noise to the counts.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For another word, for groups that are to learn a prior, and for `ordered` that is not among
+        the columns or goes with numbers.
+    """
+    groups = groups_and_labels(space.categories)[0]
+    ordered, prior = _ordered(question), question.prior
+    if isinstance(prior, str) and prior not in ("auto", "learned"):
+        raise ValueError(
+            f"prior={told(prior)}: must be 'auto', 'learned', a positive number, or one for each"
+            " category."
+        )
+    if isinstance(prior, str) and prior == "auto":
+        many = space.k >= LEARNED_FROM and not groups
+        prior = "learned" if ordered or (many and adds_noise()) else NUMBER
+    found = replace(question, prior=prior, ordered=ordered)
+    if groups and found.learned:
+        raise ValueError(
+            f"{'ordered' if ordered else 'prior'}={told(ordered or prior)}: is of one table; ask"
+            " for the joint table of the groups' column and the others, whose effects are learned,"
+            " and take conditional() of it."
+        )
+    if ordered and not found.learned:
+        raise ValueError(
+            f"ordered={told(list(ordered))}: goes with a learned prior; leave out"
+            f" prior={told(prior)}."
+        )
+    return found
+
+
+def _ordered(question: Question) -> tuple[str, ...]:
+    """The columns whose values are in order, each once."""
+    names = [] if question.ordered is None else as_names(question.ordered, "ordered")
+    if set(names) - set(question.columns):
+        raise ValueError(
+            f"ordered={told(list(names))}: must be among the columns asked for, which are"
+            f" {', '.join(map(repr, question.columns))}."
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def _row(asked: BoundQuery, budget: Any) -> dict[str, Any]:
+    """The row, without the width of an interval, which takes time to compute."""
+    mechanism, loss = asked.fitted(budget).mechanism, asked.loss(budget)
+    measure, learned = parts_of(asked.base).output_measure, asked.question.learned
+    return {
+        "column": ", ".join(asked.columns),
+        "aggregate": _aggregate(asked),
+        "categories": _where_from(asked),
+        "prior": prior_said(_prior(asked), learned=learned, ordered=asked.question.ordered or ()),
+        "nulls": _where_counted(asked, "nulls"),
+        "unknown": _where_counted(asked, "unknown"),
+        "mechanism": type(mechanism).__name__,
+        "scale": mechanism.scale,
+        "neighbours": relation_of(asked.space.size),
+        "d_in": asked.distance.records,
+        "largest": asked.distance.largest,
+        "epsilon": loss.epsilon,
+        "delta": loss.delta,
+        "rho": loss.rho,
+        "debits": f"{shown(loss_in(measure)(loss))} ({measure})",
+    }
+
+
+def _prior(asked: BoundQuery) -> tuple[float, ...]:
+    """The prior of the categories, of one group where there are groups."""
+    _, labels = groups_and_labels(asked.space.categories)
+    return asked.space.prior[: len(labels) or None]
+
+
+def _aggregate(asked: BoundQuery) -> str:
+    groups, labels = groups_and_labels(asked.space.categories)
+    k = len(labels) if groups else asked.space.k
+    kind = f"{k} cells" if asked.space.axes else f"{k} categories"
+    return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
+
+
+def _where_counted(asked: BoundQuery, policy: str) -> str:
+    """The label that nulls or other values are counted under, of several columns by name."""
+    fates = {}
+    of_groups = [of for of in asked.question.groups if getattr(of, policy) is not None]
+    for variable in (*asked.question.variables, *of_groups):
+        label = getattr(variable, policy)
+        fate = "cannot occur" if label is None else repr(label)
+        if policy == "nulls" and _is_another_value(asked, variable):
+            fate = f"{fate}, with what reads so"
+        fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
+    return _by_name(fates)
+
+
+def _is_another_value(asked: BoundQuery, variable: Variable) -> bool:
+    """True if values that read like the label of nulls, which is no category, are counted there."""
+    axes = () if asked.frame is None else asked.frame.cells.axes
+    held = [value for of in axes if of.column == variable.column for value in of.values]
+    given = held if variable.categories is None else variable.categories
+    return place_of(variable.nulls, held) is not None and place_of(variable.nulls, given) is None
+
+
+def _where_from(asked: BoundQuery) -> str:
+    """Say where the labels of categories and groups are from, of several columns by name."""
+    question = asked.question
+    given: dict[str, object] = {of.column: of.categories for of in question.variables}
+    together = question.combinations
+    given |= {of.column: of.categories if together is None else together for of in question.groups}
+    axes = () if asked.frame is None else asked.frame.cells.axes
+    boolean = {of.column for of in axes if of.kind == "boolean"}
+    return _by_name(
+        {
+            name: "given"
+            if labels is not None
+            else "of its type"
+            if name in boolean
+            else "of its type; an Enum that was made from the data is the data"
+            for name, labels in given.items()
+        }
+    )
+
+
+def _by_name(said: dict[str, str]) -> str:
+    """Join what is said of several columns, once where it is the same of all."""
+    if len(set(said.values())) == 1:
+        return next(iter(said.values()))
+    return ", ".join(f"{name}: {one}" for name, one in said.items())
+
+
+def _width(asked: BoundQuery, setting: Setting, records: int) -> float:
+    """The expected width of an interval at balanced proportions, of the categories of one group
+    where there are groups.
+    """
+    from opendp_bayes.planning.expected_error import error_of_part
+
+    space = asked.space
+    groups, labels = groups_and_labels(space.categories)
+    cells = len(groups) * len(labels) or space.k  # without that of records in no group
+    counts = np.zeros(space.k, dtype=np.int64)
+    counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
+    part = slice(0, len(labels) if groups else space.k)
+    width = error_of_part("interval_width", setting, counts, part)
+    return width if math.isfinite(width) else math.nan

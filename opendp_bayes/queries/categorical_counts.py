@@ -1,10 +1,13 @@
-"""Frames and vectors to counts: `make_categorical_counts`, and `counting` for data of any kind."""
+"""Frames and vectors to counts: `make_categorical_counts`, the counts of a query on a frame, and
+`counting` for data of any kind.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import polars as pl
+from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import (
     Domain,
     LazyFrameDomain,
@@ -27,6 +30,7 @@ from opendp_bayes.trusted.counting import (
 )
 from opendp_bayes.trusted.kinds import VALUES, ColumnKind, KindsOfFrame, kinds_of_vector
 from opendp_bayes.trusted.opendp_internals import to_then
+from opendp_bayes.trusted.stable_plans import StablePlan, stable_plan_of
 from opendp_bayes.trusted.truncation import Truncation
 
 
@@ -194,3 +198,39 @@ def _make_counts_of_vector(
 
 
 then_categorical_counts = to_then(make_categorical_counts)
+
+
+@dataclass(frozen=True, eq=False)
+class CountsOfFrame:
+    """The counts that a question asks for, of a query on a polars frame.
+
+    Attributes
+    ----------
+    gate : StablePlan
+        The plan of the query.
+    cells : Cells
+        In which the records of its frame are counted.
+    transformation : Transformation
+        The plan and the counts chained, from the frame of the Context.
+    """
+
+    gate: StablePlan
+    cells: Cells
+    transformation: Transformation
+
+
+def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
+    """Turn the plan of a query on a polars frame into counts.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a plan that is not stable or a question that does not fit it.
+    """
+    of_groups = question.groups if question.combinations is None else ()
+    every = (*question.variables, *of_groups)
+    listed_by_type = [variable.column for variable in every if variable.categories is None]
+    made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
+    gate = stable_plan_of(query, [*question.columns, *question.by], listed_by_type)
+    cells = cells_in_frame(*gate.output_space, question)
+    return CountsOfFrame(gate, cells, gate.counts(cells, made_by))

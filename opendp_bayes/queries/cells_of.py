@@ -1,20 +1,25 @@
-"""The cells that a question asks for: which values are public, and where each record is counted."""
+"""The cells that a question asks for: which values are public, and where each record is counted;
+of a joint table those that are possible, of groups those that there are, and of merged categories
+those that count several.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from opendp_bayes.mathematics.telling import meant, told, warn
-from opendp_bayes.mathematics.validation import check_cells
-from opendp_bayes.queries.columns import DIFFER, labelled_column
-from opendp_bayes.queries.groups import groups_of
-from opendp_bayes.queries.joint_tables import check_combinations, table_of
-from opendp_bayes.queries.question import Question
-from opendp_bayes.release_format.data import Label
-from opendp_bayes.release_format.labels import twins
-from opendp_bayes.trusted.cells import Cells
+from opendp_bayes.mathematics.validation import MOST_BYTES, Integers, check_cells
+from opendp_bayes.queries.columns import DIFFER, LabelledColumn, check_new, labelled_column
+from opendp_bayes.queries.question import DROP, LeftOut, Question, Variable, as_cell
+from opendp_bayes.release_format.data import Key, Label, Value
+from opendp_bayes.release_format.labels import distinct, identity, place_of, places_of, twins
+from opendp_bayes.release_format.merging import merged_places
+from opendp_bayes.trusted.cells import Axis, Cells
 from opendp_bayes.trusted.kinds import ColumnKind
 from opendp_bayes.trusted.spaces import CountsSpace
 
@@ -56,7 +61,7 @@ def cells_of(
             check_cells("cells", every if question.cells is None else len(question.cells))
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
-        from opendp_bayes.queries.merged_cells import merged_cells
+        from opendp_bayes.queries.cells_of import merged_cells
 
         labels, index, axes = *merged_cells(labels, index, question), ()
     # Where a record is left out, its number is -1, which is the entry that is put after the last.
@@ -104,3 +109,192 @@ def _named(column: str, kinds: Mapping[str, ColumnKind], argument: str) -> str:
     if any(twins([column, name]) for name in kinds):
         warn(f"{argument}={column!a}: it and another column of the frame {DIFFER}.")
     return column
+
+
+def merged_cells(
+    labels: tuple[Label, ...], index: Integers, question: Question
+) -> tuple[tuple[Label, ...], Integers]:
+    """Merged labels, and the number of the merged category for every entry of `index`, where there
+    was that of one of `labels`. Every record is still in one category (`docs/research/proofs.md`,
+    "Counts").
+
+    Raises
+    ------
+    ValueError, TypeError
+        Unless `question.merge` has every label once.
+    """
+    merge: Any = question.merge
+    number = np.append(merged_places(merge, labels), -1)  # the last of what is left out
+    if question.by:
+        raise ValueError(
+            f"merge={told(merge)}: is of one table; ask for the joint table of the groups' column"
+            " and this one, and merge its cells."
+        )
+    if len(merge) < 2:
+        raise ValueError(
+            f"merge={told(list(merge))}: must have at least 2 labels; add another. Of a noisy total"
+            " from elsewhere noisy_counts(merge=...) makes a level."
+        )
+    return tuple(merge), number[index]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of one or several columns.
+
+    `index` has the number of the group of every combination of places on the axes, or -1 where a
+    record is in no group.
+    """
+
+    axes: tuple[Axis, ...]
+    groups: tuple[Key, ...]
+    index: Integers
+
+
+def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
+    """The groups of a question, from the public values of its columns: every combination of them,
+    or those that are given. Groups of several columns are tuples.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For values that do not fit the columns.
+    """
+    rows, variables = None, question.groups
+    if question.combinations is not None:
+        rows = _as_rows(question.combinations, question.by)
+        values = (distinct(row[at] for row in rows) for at in range(len(variables)))
+        variables = tuple(map(lambda of, own: replace(of, categories=own), variables, values))
+    columns = [_column(of, known) for of, known in zip(variables, kinds, strict=True)]
+    labels = [column.labels for column in columns]
+    shape = [len(column.labels) + 1 for column in columns]  # the last for what is in no group
+    check_combinations("by", question.by, shape)
+    if rows is None:
+        check_cells("by", math.prod(map(len, labels)))
+        rows = list(product(*labels))
+    index, places = np.full(shape, -1), list(map(places_of, labels))
+    for number, row in enumerate(rows):
+        index[tuple(of[identity(value)] for of, value in zip(places, row, strict=True))] = number
+    index = index[np.ix_(*(column.number for column in columns))]
+    groups: Any = rows if len(columns) > 1 else [row[0] for row in rows]
+    return Groups(tuple(column.axis for column in columns), tuple(groups), index)
+
+
+def _as_rows(given: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """Combinations of values of several columns, each a tuple with a value of each column."""
+    shown = f"categories[{by!r}]"
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(
+            f"{shown}={told(given)}: must be a sequence of tuples, one value for each column."
+        )
+    check_cells(shown, len(given))
+    rows = [as_cell(row, len(by), shown, (str, int, bool, type(None))) for row in given]
+    if len(distinct(rows)) < len(rows):
+        raise ValueError(f"{shown}={told(given)}: must not repeat a group.")
+    return rows
+
+
+def _column(of: Variable, known: ColumnKind) -> LabelledColumn:
+    """A column that says which group a record is in. Its nulls and unknown values are in no group,
+    unless they have a label or None is among the values.
+    """
+    given: Any = of.categories
+    if isinstance(given, (pl.Series, np.ndarray)):
+        given = given.tolist() if isinstance(given, np.ndarray) else given.to_list()
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        check_cells(f"categories[{of.column!r}]", len(given))
+        values = [value for value in given if value is not None]
+    else:
+        values = given
+    nulls = values is not given and len(given) - len(values)
+    if nulls and (nulls > 1 or of.nulls is not None):
+        raise ValueError(
+            f"categories[{of.column!r}]={told(given)}: None is the group of the nulls; must be"
+            " there once, and without nulls= for the column."
+        )
+    column = labelled_column(
+        of.column,
+        known,
+        categories=values,
+        nulls=DROP if of.nulls is None else of.nulls,
+        unknown=DROP if of.unknown is None else of.unknown,
+        recode=of.recode,
+        of_groups=True,
+    )
+    if not nulls:
+        return column
+    labels: Any = (*column.labels, None)
+    axis = replace(column.axis, null=len(column.number))
+    return LabelledColumn(axis, labels, (*column.number, len(column.labels)))
+
+
+#: The most combinations of labels, those without a cell included.
+LARGEST_TABLE = 5_000_000
+_BYTES = MOST_BYTES // LARGEST_TABLE
+
+
+def table_of(
+    labels: Sequence[tuple[Value, ...]], question: Question
+) -> tuple[tuple[Label, ...], Integers]:
+    """The cells of a joint table, tuples of labels, and the number of the cell of every combination
+    of labels, an array with an axis for each column.
+
+    `labels` are those of each column, with the buckets for nulls and unknown values.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For cells that do not fit them.
+    """
+    shape = tuple(map(len, labels))
+    check_combinations("column", question.columns, shape)
+    places = list(map(places_of, labels))
+    if question.cells is None:
+        if question.unknown is not None:
+            raise ValueError(
+                f"unknown={question.unknown!r}: every combination of labels has a cell; one for all"
+                " others belongs to cells=, which leaves some out. Give each column its label."
+            )
+        return tuple(product(*labels)), np.arange(math.prod(shape)).reshape(shape)
+    cells = [as_cell(cell, len(shape), "cells") for cell in question.cells]
+    index = np.full(shape, -1)
+    for number, cell in enumerate(cells):
+        absent = [x for x, place in zip(cell, places, strict=True) if identity(x) not in place]
+        if absent:
+            raise ValueError(
+                f"cells: {cell!r} has {absent[0]!r}, which is not a label of its column."
+            )
+        at = tuple(place[identity(label)] for label, place in zip(cell, places, strict=True))
+        if index[at] >= 0:
+            raise ValueError(f"cells: {cell!r} is there twice.")
+        index[at] = number
+    return _completed(cells, index, question.unknown)
+
+
+def check_combinations(argument: str, columns: Sequence[str], shape: Sequence[int]) -> None:
+    """Raise `ValueError` for more combinations of labels than an index has room for."""
+    check_cells(f"{argument}={list(columns)!r}", math.prod(shape), _BYTES)
+
+
+def _completed(
+    cells: list[tuple[Value, ...]], index: Integers, unknown: Any
+) -> tuple[tuple[Label, ...], Integers]:
+    """Complete the table with a cell for the records of every combination that has none, unless
+    they are left out; raise `ValueError` where neither is said.
+    """
+    if unknown is not None and not isinstance(unknown, LeftOut):
+        place = place_of(unknown, cells)
+        if place is None:
+            check_new("unknown", unknown, cells)
+            place, cells = len(cells), [*cells, unknown]
+        index[index < 0] = place
+    if np.any(index < 0) and unknown is None:
+        raise ValueError(
+            f"cells: leaves out {np.count_nonzero(index < 0)} of {index.size} combinations of"
+            " labels, and a record may be in one of them all the same. Pass unknown= with the cell"
+            " to count it in: one of cells, or a new one, such as"
+            f" unknown={('impossible',) * index.ndim!r}."
+        )
+    if len(cells) < 2:
+        raise ValueError(f"cells={cells!r}: must be at least 2 with that of unknown=.")
+    return tuple(cells), index

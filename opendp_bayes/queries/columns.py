@@ -10,7 +10,7 @@ import polars as pl
 
 from opendp_bayes.mathematics.telling import told, warn
 from opendp_bayes.mathematics.validation import check_cells
-from opendp_bayes.queries.sentinels import LeftOut
+from opendp_bayes.queries.question import LeftOut
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Label, Value
 from opendp_bayes.release_format.labels import distinct, look_alike, place_of, plain, twins

@@ -236,16 +236,5 @@ class PosteriorQuery(AskedQuery[R]):
         >>> query.summarize(guess_size=100).select("mechanism", "scale", "epsilon").rows()
         [('LaplaceParameters', 2.0, 0.5)]
         """
-        from opendp_bayes.queries.summary import summary_of
-
         self._settle()
-        return summary_of(self._asked, parts_of(self).d_out, guess_size)
-
-    def __repr__(self) -> str:
-        from opendp_bayes.queries.summary import described
-
-        try:
-            self._settle()
-        except ValueError as error:
-            return f"PosteriorQuery({error})"
-        return described(self._asked, parts_of(self).d_out)
+        return self._asked.summary(parts_of(self).d_out, guess_size)

@@ -1,18 +1,35 @@
-"""The question put to the records, and the protocol for everything that can count its answer."""
+"""The question put to the records, those that it leaves out, and the protocol for all that can
+count its answer.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from opendp.context import Query
 from opendp.mod import Transformation
 
 from opendp_bayes.mathematics.telling import told
-from opendp_bayes.queries.sentinels import LeftOut
 from opendp_bayes.release_format.data import Key, Label, Value
 from opendp_bayes.release_format.labels import plain
 from opendp_bayes.release_format.merging import merged_parts
 from opendp_bayes.trusted.spaces import Prior
+
+
+class LeftOut(Enum):
+    """The type of `DROP`, which is no label: a category may have any name."""
+
+    DROP = "left out"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+#: For `nulls=` and `unknown=` of a posterior: leave such records out. Only where the number of
+#: records is private, because that of those which are left is.
+DROP = LeftOut.DROP
+
 
 #: One column, or several whose joint table is asked for.
 Columns = str | Sequence[str]

@@ -2,7 +2,7 @@
 groups, which cost one query together.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -45,10 +45,34 @@ _QUICK = 2000
 
 
 class Estimated(ShownAtOnce):
-    """A release, of one posterior or of groups, whose sheet is that of its estimates."""
+    """A release whose sheet and picture are those of its estimates."""
 
     #: What stands before its guarantee.
     _WHOSE: ClassVar[str] = ""
+    guarantee: Any
+    estimates: Callable[[float], "pl.DataFrame"]
+
+    def plot(
+        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
+    ) -> "Axes":
+        """Draw the estimates of the shares with intervals of probability `level`, on `ax` or on new
+        axes, which are returned. The guarantee stands above, and `title` above it.
+
+        Raises
+        ------
+        ImportError
+            Without matplotlib (extra `plot`).
+        ValueError
+            Unless `0 < level < 1`.
+        """
+        return self._plot(self.estimates(as_level(level)), level, ax, title)
+
+    def _plot(
+        self, frame: "pl.DataFrame", level: float, ax: "Axes | None", title: str | None
+    ) -> "Axes":
+        from opendp_bayes.results.figures import plot_estimates
+
+        return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
 
     def sheet(
         self, level: float = 0.95, *, title: str = "", wait: bool = True, percent: bool = False
@@ -64,11 +88,26 @@ class Estimated(ShownAtOnce):
         ValueError
             Unless `0 < level < 1`.
         """
-        title, wait = as_text(title, "title"), as_flag(wait, "wait")
-        from opendp_bayes.results.sheets import result_sheet
-
+        title, wait, level = as_text(title, "title"), as_flag(wait, "wait"), as_level(level)
         percent = as_flag(percent, "percent")
-        return result_sheet(self, as_level(level), title=title, wait=wait, percent=percent)
+        from opendp_bayes.results.sheets import estimates_sheet
+
+        frame, notes = self._shown(level, wait)
+        return estimates_sheet(
+            frame,
+            level,
+            self.guarantee,
+            notes,
+            title=title,
+            whose=self._WHOSE,
+            percent=percent,
+        )
+
+    def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:
+        """The frame of the table, and the sentences below it."""
+        from opendp_bayes.results.sheets import shown_of
+
+        return shown_of(self, level, wait=wait)
 
 
 @dataclass(frozen=True, eq=False)
@@ -714,14 +753,14 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         ValueError
             Unless `0 < level < 1`.
         """
-        from opendp_bayes.results.figures import ends_of, plot_estimates
+        from opendp_bayes.results.figures import ends_of
 
         frame = self.estimates(as_level(level))
         if category is not None:
             place = position_of(category, self.categories)
             frame = frame.gather_every(len(self.categories), place)
             frame = ends_of(frame.sort("mean", descending=True, maintain_order=True))
-        return plot_estimates(frame, level, self.guarantee, ax, title, self._WHOSE)
+        return self._plot(frame, level, ax, title)
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""

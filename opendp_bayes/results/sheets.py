@@ -37,8 +37,8 @@ def estimates_sheet(
     return Sheet((estimates_table(frame, level, percent=percent),), (*stated, *notes), title)
 
 
-def result_sheet(result: Any, level: float, *, title: str, wait: bool, percent: bool) -> Sheet:
-    """A row for every category, of every group, and the guarantee; `Release.sheet`."""
+def shown_of(result: Any, level: float, *, wait: bool) -> tuple["pl.DataFrame", list[str]]:
+    """A row for every category, of every group, and what is said of them; `Release.sheet`."""
     aware = estimate_or_reason(result, level, wait=wait)
     known = aware if isinstance(aware, Estimate) else None
     notes = [f"Mechanism: {in_plain_words(result.mechanism)}."]
@@ -49,16 +49,7 @@ def result_sheet(result: Any, level: float, *, title: str, wait: bool, percent: 
     elif not result.learned_prior:
         notes += little_said(says_little(result.prior, known))
     notes += result.unmatched
-    frame = result._frame(known, level, plug_in=aware != TAKES_LONG)
-    return estimates_sheet(
-        frame,
-        level,
-        result.guarantee,
-        notes,
-        title=title,
-        whose=result._WHOSE,
-        percent=percent,
-    )
+    return result._frame(known, level, plug_in=aware != TAKES_LONG), notes
 
 
 def little_said(little: NDArray[np.bool_]) -> list[str]:

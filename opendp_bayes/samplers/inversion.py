@@ -32,7 +32,12 @@ def by_inversion(cumulative: Cumulative, bits: int = BITS) -> int:
 
 
 def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers `low <= 2^bits exp(-x) <= high`, for x >= 0, at most a few units apart."""
+    """Integers `low <= 2^bits exp(-x) <= high`, at most a few units apart."""
+    if x < 0:
+        more = bits + 3 * math.ceil(-x) + 8
+        least, most = exp_enclosure(-x, more)
+        whole = 1 << bits + more
+        return whole // most, -(-whole // least)
     if x > bits:
         return 0, 1
     digits = bits // 3 + 10
@@ -46,11 +51,3 @@ def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
     low = floor.next_minus(floor.exp(ceiling.divide(numerator, denominator).copy_negate()))
     high = ceiling.next_plus(ceiling.exp(floor.divide(numerator, denominator).copy_negate()))
     return math.floor(Fraction(low) * 2**bits), math.ceil(Fraction(high) * 2**bits)
-
-
-def growth_enclosure(x: Fraction, bits: int) -> tuple[int, int]:
-    """Integers `low <= 2^bits exp(x) <= high`, for x >= 0, at most a few units apart."""
-    more = bits + 3 * math.ceil(x) + 8
-    least, most = exp_enclosure(x, more)
-    whole = 1 << bits + more
-    return whole // most, -(-whole // least)

@@ -2,18 +2,38 @@
 otherwise of all variables together.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any
 
+import numpy as np
+
+from opendp_bayes.display.wording import listed
+from opendp_bayes.inference.sampling.kept_draws import kept
+from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.underflow import underflow_is_zero
-from opendp_bayes.mathematics.validation import as_flag
-from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.mathematics.validation import (
+    Integers,
+    as_choice,
+    as_flag,
+    as_generator,
+    as_positive,
+    as_size,
+)
+from opendp_bayes.release_format.data import Label, ReleasedData
+from opendp_bayes.release_format.labels import distinct, identity, places_of
+from opendp_bayes.release_format.merging import merged_in
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
-from opendp_bayes.surveys.levels.nested_tables import check_sums
-from opendp_bayes.surveys.levels.nesting import Columns, likely_columns, nested_parts
+from opendp_bayes.surveys.levels.nested_tables import are_a_chain, check_sums
+from opendp_bayes.surveys.survey_tables.consistent_draws import ConsistentDraws, draw
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables, check_tables
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
+from opendp_bayes.surveys.survey_tables.tables import Model
+
+Columns = tuple[str, ...]
 
 
 @underflow_is_zero
@@ -100,3 +120,165 @@ def check_joint(tables: Mapping[str, ReleasedData]) -> None:
     """
     if nested_parts(tables, likely_columns(tables)) is None:
         NoisyTables.of(tables.items(), draws_may_agree=True)
+
+
+def nested_parts(
+    tables: Mapping[str, ReleasedData], columns: Mapping[str, Columns]
+) -> dict[str, Integers] | None:
+    """For each table, the place of its category that every cell of the finest is a part of, shape
+    `(cells,)`; None where the tables are not nested, or are whole tables of all combinations.
+
+    `columns` are those that each table counts. A table's categories are sums of those of another if
+    it merges them, or if it is of some of the other's columns. Of any two tables one must be finer.
+    """
+    if not any(release.parts or _leaves_out(release) for release in tables.values()):
+        return None
+    atoms = {
+        name: list(chain.from_iterable(merged_in(release))) for name, release in tables.items()
+    }
+    widest = max(tables, key=lambda name: (len(columns[name]), len(atoms[name])))
+    parts = {}
+    for name, release in tables.items():
+        seen = _projected(atoms[widest], columns[widest], columns[name])
+        place = {
+            identity(label): at for at, part in enumerate(merged_in(release)) for label in part
+        }
+        if seen is None or {identity(label) for label in seen} != place.keys():
+            return None
+        parts[name] = np.array([place[identity(label)] for label in seen])
+    if not are_a_chain(list(parts.values())):
+        return None
+    finest = max(parts.values(), key=lambda part: int(part.max()))
+    first = np.unique(finest, return_index=True)[1]
+    return {name: part[first] for name, part in parts.items()}
+
+
+def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
+    """The columns that tables count. Of those that do not say so, as far as their names and labels
+    tell: those of a joint table, and of one column its name. Tables of the same labels, merged or
+    not, are of one column, unless several joint tables, or variables of them, have these labels.
+    """
+    axes = {axis for release in tables.values() for axis in release.columns or release.axes}
+    labels = {
+        name: frozenset(map(identity, chain.from_iterable(merged_in(release))))
+        for name, release in tables.items()
+    }
+    stated = {
+        name: release.columns or release.axes or (name,)
+        for name, release in tables.items()
+        if release.columns or release.axes or (name in axes and not release.parts)
+    }
+    columns = {}
+    for name in tables:
+        alike = [table for table in tables if labels[table] == labels[name]]
+        named = {stated[table] for table in alike if table in stated}
+        plain = min(alike, key=lambda table: bool(tables[table].parts))
+        if name in stated:
+            columns[name] = stated[name]
+        elif len(named) == 1:
+            columns[name] = named.pop()
+        else:
+            columns[name] = (name if named else plain,)
+    return columns
+
+
+def _leaves_out(release: ReleasedData) -> bool:
+    """True for a joint table without a cell for some combination of its labels."""
+    cells: Any = release.categories
+    labels = (distinct(cell[at] for cell in cells) for at in range(len(release.axes)))
+    return len(cells) < math.prod(map(len, labels))
+
+
+def _projected(cells: Sequence[Any], columns: Columns, wanted: Columns) -> list[Label] | None:
+    """The labels of some columns of cells; None where the cells do not have them."""
+    if columns == wanted:
+        return list(cells)
+    if len(columns) < 2 or not set(wanted) <= set(columns):
+        return None
+    axes = [places_of(columns)[identity(name)] for name in wanted]
+    return [
+        cell[axes[0]] if len(axes) == 1 else tuple(cell[axis] for axis in axes) for cell in cells
+    ]
+
+
+def survey_posterior(
+    tables: Mapping[str, ReleasedData],
+    *,
+    concentration: float | None = None,
+    ess: int = 400,
+    draws_may_agree: bool = False,
+    random_state: int | None = 0,
+) -> SurveyPosterior:
+    """The posterior given releases of tables of the same records, whatever variables they share.
+
+    Nothing is drawn from data. What is said of variables that no table ties rests on an interaction
+    that is assumed (`docs/surveys.md`).
+
+    Warns where chains have not met, by the names of the tables, and where noise is so wide that
+    intervals of margins hold the truth too rarely, by the names of the variables.
+
+    Parameters
+    ----------
+    tables : Mapping[str, Release]
+        Releases by name, with independent noise on the counts of whole tables. A release of one
+        column is a table of one variable, its column, or of that name where the release does not
+        say its `columns`; the axes of a joint table are its variables. Variables of one name are
+        the same, and so must their labels be.
+    concentration : float, optional
+        The sum of the Dirichlet prior of every table, spread evenly over its cells; by default it
+        is learned. The releases' own `prior`, each of which is for a table alone, is not used.
+    ess : int, default 400
+        Those of each margin of one variable, unless long chains do not suffice.
+    draws_may_agree : bool, default False
+        Whether two identical releases of one table are two draws; otherwise they are taken
+        for one, given twice, and refused.
+    random_state : int or None, default 0
+        Of the chains; None for another at each call.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For releases that do not fit each other, and for tables that tie too many variables
+        together, with the one to leave out.
+    """
+    if not isinstance(tables, Mapping) or not tables:
+        raise TypeError("tables: must be a mapping from names to at least one release.")
+    for name, release in tables.items():
+        if type(name) is not str or not isinstance(release, ReleasedData):
+            raise TypeError(
+                f"tables[{name!r}]: must be a Release under a name of type str, not"
+                f" {type(release).__name__}; of a grouped release give `grouped.whole`."
+            )
+    if concentration is not None:
+        concentration = as_positive(concentration, "concentration")
+    effective = as_size(ess, "ess", "draws")
+    as_choice(draws_may_agree, "draws_may_agree", (True, False))
+    noisy = NoisyTables.of(tables.items(), draws_may_agree)
+    model = Model(noisy.levels, noisy.looks, noisy.size, concentration)
+    rng = as_generator(random_state)
+    draws = kept(
+        ["survey", list(tables), concentration, effective, random_state],
+        list(tables.values()),
+        partial(draw, model, effective, rng),
+        partial(ConsistentDraws.of_arrays, model),
+    )
+    posterior = SurveyPosterior(noisy, draws, rng.spawn(1)[0])
+    loose = posterior.unsettled
+    if loose:
+        shown = "; ".join(
+            f"{' × '.join(names) or 'the number of records'} (R-hat {posterior.r_hat[names]:.2f},"
+            f" {posterior.ess[names]:.0f} effective draws)"
+            for names in loose
+        )
+        warn(
+            f"the chains have not settled for {shown}. Ask fewer tables of these variables, or give"
+            " a larger concentration (docs: Surveys, Chains).",
+        )
+    narrow = posterior.undercovered
+    if narrow:
+        warn(
+            f"the noise is wide for the margins of {listed(narrow, 'and')}. In real surveys, only"
+            " 87 % of 95 % intervals held the truth of such a margin. Ask fewer tables, or spend"
+            " more on those with these variables (docs: Surveys, Wide noise).",
+        )
+    return posterior

@@ -21,17 +21,15 @@ from opendp_bayes.mathematics.rounding import divided
 from opendp_bayes.mathematics.telling import meant, told, warn
 from opendp_bayes.mathematics.validation import MOST_RESULTS, as_positive, check_cells
 from opendp_bayes.mechanisms.setting import Setting
-from opendp_bayes.queries.base import Divisible, Fitting, ReleasedQuery
+from opendp_bayes.queries.base import Bound, Divisible, ReleasedQuery
 from opendp_bayes.queries.bound_query import (
     BoundQuery,
     ask,
     before_groups,
     either,
 )
-from opendp_bayes.queries.counts_of_frame import CountsOfFrame
-from opendp_bayes.queries.question import ARGUMENTS, Countable, Question
-from opendp_bayes.queries.sentinels import LeftOut
-from opendp_bayes.queries.summary import described, summary_of
+from opendp_bayes.queries.categorical_counts import CountsOfFrame
+from opendp_bayes.queries.question import ARGUMENTS, Countable, LeftOut, Question
 from opendp_bayes.release_format.labels import are_same, in_order, place_of
 from opendp_bayes.results.release import GroupedRelease, Release
 from opendp_bayes.surveys.joint_posterior import check_joint
@@ -119,7 +117,7 @@ def survey(
             " them in several queries."
         )
     query, grouped_by = before_groups(query)
-    asked: dict[str, BoundQuery | Fitting] = {}
+    asked: dict[str, Bound[Any]] = {}
     cells = 0
     for name, of in questions.items():
         asked[name] = _asked(query, grouped_by, name, of)
@@ -133,9 +131,7 @@ def survey(
 class SurveyQuery(ReleasedQuery[Survey]):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
-    def __init__(
-        self, asked: Mapping[str, BoundQuery | Fitting], weights: Mapping[str, float]
-    ) -> None:
+    def __init__(self, asked: Mapping[str, Bound[Any]], weights: Mapping[str, float]) -> None:
         base = next(iter(asked.values())).base
         super().__init__(*parts_of(base))
         self._asked, self._weights = dict(asked), dict(weights)
@@ -202,7 +198,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """
         self._foresee()
         rows = [
-            _row(asked, part, guess_size).select(pl.lit(name).alias("question"), pl.all())
+            asked.summary(part, guess_size).select(pl.lit(name).alias("question"), pl.all())
             for name, (asked, part) in self._shared().items()
         ]
         return pl.concat(rows, how="diagonal")
@@ -210,7 +206,10 @@ class SurveyQuery(ReleasedQuery[Survey]):
     def __repr__(self) -> str:
         try:
             self._foresee()
-            lines = [f"{name!r}: {_described(*one)}" for name, one in self._shared().items()]
+            lines = [
+                f"{name!r}: {asked.described(part)}"
+                for name, (asked, part) in self._shared().items()
+            ]
         except ValueError as error:
             return f"SurveyQuery({error})"
         return "SurveyQuery({{{}}})".format(",\n ".join(lines))
@@ -306,7 +305,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """
         return frames_of_the_same_rows(self.questions.values())
 
-    def _shared(self) -> dict[str, tuple[BoundQuery | Fitting, Any]]:
+    def _shared(self) -> dict[str, tuple[Bound[Any], Any]]:
         """Every question with its part of the budget."""
         check_query_budget(parts_of(self).d_out)
         limits = as_tuple(parts_of(self).d_out)
@@ -362,19 +361,7 @@ def _composed(
     return make_composition([behind, *others.values()]) >> ordered
 
 
-def _row(asked: BoundQuery | Fitting, budget: Any, guess_size: int | None) -> pl.DataFrame:
-    if isinstance(asked, BoundQuery):
-        return summary_of(asked, budget, guess_size)
-    return asked.summary_in_survey(budget)
-
-
-def _described(asked: BoundQuery | Fitting, budget: Any) -> str:
-    return described(asked, budget) if isinstance(asked, BoundQuery) else asked.described(budget)
-
-
-def _asked(
-    query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any
-) -> BoundQuery | Fitting:
+def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Bound[Any]:
     """One question, put to the query, which may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")

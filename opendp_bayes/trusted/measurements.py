@@ -23,7 +23,7 @@ from opendp_bayes.accounting.pairs import LARGEST_GROUP
 from opendp_bayes.mathematics.simplex import candidate, number_of_candidates
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_choice, as_delta
-from opendp_bayes.mechanisms.exponential.scores import candidate_distances
+from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import AdditiveNoise, Flips, SimplexNoise, saturated
 from opendp_bayes.mechanisms.neighbours import Distance

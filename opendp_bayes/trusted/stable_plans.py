@@ -102,13 +102,30 @@ class StablePlan:
         return column not in self.computed
 
 
-def stable_plan_of(query: LazyFrameQuery) -> StablePlan:
-    """The plan of a query, as a stable transformation to `frame_distance(symmetric_distance())`;
-    `ValueError` for one that looks at other rows or is not stable.
+def stable_plan_of(
+    query: LazyFrameQuery, columns: Sequence[Any] = (), listed_by_type: Sequence[Any] = ()
+) -> StablePlan:
+    """The plan of a query, as a stable transformation to `frame_distance(symmetric_distance())`.
+
+    Parameters
+    ----------
+    query : LazyFrameQuery
+        The query with the plan.
+    columns : Sequence[Any], optional
+        Columns that the Context must not have left out of its frame.
+    listed_by_type : Sequence[Any], optional
+        Columns whose type may have no more categories than can be asked for, at which OpenDP would
+        look for long.
+
+    Raises
+    ------
+    ValueError
+        For a plan that looks at other rows, is not stable, or fails on every frame, and for these
+        columns.
     """
     plan = plan_of(query)
     base = belongs_to(query)
-    check_columns(query)
+    _check_columns(query, columns, listed_by_type)
     domain, metric = cast(tuple[Domain, Metric], parts_of(base).chain)
     rows = check_plan(plan, frame_of(domain), parts_of(base).d_in)
     output = "FrameDistance<SymmetricDistance>"
@@ -137,21 +154,11 @@ def stable_plan_of(query: LazyFrameQuery) -> StablePlan:
     return StablePlan(base, plan, stable, Truncation.of(rows.limits), rows.computed)
 
 
-def check_columns(
-    query: LazyFrameQuery, columns: Sequence[Any] = (), listed_by_type: Sequence[Any] = ()
+def _check_columns(
+    query: LazyFrameQuery, columns: Sequence[Any], listed_by_type: Sequence[Any]
 ) -> None:
     """Raise `ValueError` for a plan that fails on every frame: OpenDP would find it stable, and the
     release would fail. Only the names and types of the columns take part.
-
-    Parameters
-    ----------
-    query : LazyFrameQuery
-        The query with the plan.
-    columns : Sequence[Any], optional
-        Columns that the Context must not have left out of its frame.
-    listed_by_type : Sequence[Any], optional
-        Columns whose type may have no more categories than can be asked for, at which OpenDP would
-        look for long.
     """
     # Which columns are not in the frame of the Context, and why.
     left_out = getattr(parts_of(belongs_to(query)).context, "left_out", {})

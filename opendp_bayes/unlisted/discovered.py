@@ -8,32 +8,28 @@ import msgspec
 import numpy as np
 
 from opendp_bayes.display.progress import waiting
-from opendp_bayes.display.sheet import Sheet, ShownAtOnce
 from opendp_bayes.display.wording import in_plain_words
 from opendp_bayes.mathematics.telling import shortly, told, warn
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import (
     Floats,
     RandomState,
-    as_flag,
     as_generator,
     as_level,
     as_size,
-    as_text,
 )
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import place_of
 from opendp_bayes.results.estimates import estimate_of, estimates_frame
+from opendp_bayes.results.release import Estimated
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
 from opendp_bayes.unlisted.discovered_document import DiscoveredDocument
 
 if TYPE_CHECKING:
     import polars as pl
-    from matplotlib.axes import Axes
 
-    from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys
+    from opendp_bayes.unlisted.posterior.counts_of_keys import CountsOfKeys, SharesOfKeys
     from opendp_bayes.unlisted.posterior.noisy_keys import NoisyKeys
-    from opendp_bayes.unlisted.posterior.shares_of_keys import SharesOfKeys
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ class OfCategories(UnderflowIsZero):
 
 
 @dataclass(frozen=True, eq=False)
-class DiscoveredRelease(ShownAtOnce, DiscoveredData):
+class DiscoveredRelease(Estimated, DiscoveredData):
     """A private release of counts of categories that nobody listed. Plain data: everything here may
     be published.
 
@@ -289,55 +285,49 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
 
         level = as_level(level)
         counts, shares = estimate_of(self.posterior, level), estimate_of(self.among_shown, level)
-        return pl.DataFrame(
-            {
-                "category": pl.Series(list(map(str, self.categories)), dtype=pl.String),
-                "drawn": pl.Series(list(self.drawn), dtype=pl.Int64),
-                **counts._asdict(),
-                "share": shares.mean,
-                "share_lower": shares.lower,
-                "share_upper": shares.upper,
-                "listed": [place < self.listed for place in range(self.k)],
-                "level": pl.Series([level] * self.k, dtype=pl.Float64),
-            }
+        return self._drawn_frame().hstack(
+            pl.DataFrame(
+                {
+                    **counts._asdict(),
+                    "share": shares.mean,
+                    "share_lower": shares.lower,
+                    "share_upper": shares.upper,
+                    "listed": [place < self.listed for place in range(self.k)],
+                    "level": pl.Series([level] * self.k, dtype=pl.Float64),
+                }
+            )
         )
 
-    def plot(
-        self, ax: "Axes | None" = None, *, level: float = 0.95, title: str | None = None
-    ) -> "Axes":
-        """Draw a dot for the posterior mean of every share, with its interval of probability
-        `level`, the largest first, and one for everything else where the rest was bought; on `ax`
-        or on new axes, which are returned. The guarantee stands above, and `title` above it.
+    def _drawn_frame(self) -> "pl.DataFrame":
+        """The first columns of `to_frame`, which need no posterior."""
+        import polars as pl
 
-        Raises
-        ------
-        ImportError
-            Without matplotlib (extra `plot`).
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        from opendp_bayes.results.figures import plot_estimates
+        types = {"category": pl.String, "drawn": pl.Int64}
+        return pl.DataFrame([list(map(str, self.categories)), list(self.drawn)], schema=types)
 
-        return plot_estimates(self.estimates(level), level, self.guarantee, ax, title)
-
-    def sheet(
-        self, level: float = 0.95, *, title: str = "", wait: bool = True, percent: bool = False
-    ) -> Sheet:
-        """Sheet of the release: noisy counts, posterior counts and shares, perhaps in per cent,
-        with intervals of probability `level`, the rest, and the guarantee.
-
-        Computes `posterior`, which takes seconds, or without `wait` only where that is done.
-
-        Raises
-        ------
-        ValueError
-            Unless `0 < level < 1`.
-        """
-        title, wait = as_text(title, "title"), as_flag(wait, "wait")
-        from opendp_bayes.unlisted.discovered_sheet import discovered_sheet
-
-        percent = as_flag(percent, "percent")
-        return discovered_sheet(self, level, title=title, wait=wait, percent=percent)
+    def _shown(self, level: float, wait: bool) -> tuple["pl.DataFrame", list[str]]:
+        """A row for every category that is shown, and sentences on the rest."""
+        unit, law = "people" if self.people else "records", self.discovery.law
+        notes = [
+            f"Every value that occurred got a noisy count, and is shown if that was at least"
+            f" {law.threshold}: with {law.least_shown(0.5)} {unit} in half of all releases, with"
+            f" {law.least_shown(0.95)} in 95 of 100.",
+        ]
+        frame = self._drawn_frame()
+        if self.k and (wait or self.has_posterior):
+            frame = self.to_frame(level)
+            notes.append(f"Mean and interval are of the true number of {unit}.")
+        elif self.k:
+            notes.append(
+                "The posterior takes seconds: read it, release.posterior, and show this again."
+            )
+        if self.listed:
+            names = shortly(map(repr, self.categories[: self.listed]), self.listed)
+            notes.append(f"Listed, and shown whatever their count: {names}.")
+        notes.append(_hidden_of(self.rest, unit, level))
+        if self.has_posterior and self.warning:
+            notes.append(f"Beware: {self.warning}.")
+        return frame, notes
 
     @property
     def warning(self) -> str | None:
@@ -381,3 +371,15 @@ class DiscoveredRelease(ShownAtOnce, DiscoveredData):
         rest = "" if self.drawn_rest is None else f", rest={self.drawn_rest}"
         law = self.discovery.law
         return f"DiscoveredRelease({{{counts}}}{rest}, law={law}, {self.guarantee})"
+
+
+def _hidden_of(rest: Rest | None, unit: str, level: float) -> str:
+    """Say how many records are not shown, where that was bought."""
+    if rest is None:
+        return "The number of all others was not asked for; rest= in the question, or --rest, does."
+    low, high = rest.interval(level)
+    each = ", each once for every category," if unit == "people" else ""
+    return (
+        f"Everything else together: {rest.drawn} {unit}{each} with noise, {100 * level:.6g} %"
+        f" interval {low:.0f} to {high:.0f}."
+    )

@@ -12,14 +12,13 @@ from opendp.mod import Domain, LazyFrameDomain, Measure, Measurement, Metric, Tr
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.queries.base import releasing
 from opendp_bayes.queries.columns import public_values
-from opendp_bayes.queries.sentinels import LeftOut
+from opendp_bayes.queries.question import LeftOut
 from opendp_bayes.release_format.casts import how_to_cast
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.labels import distinct, plain
 from opendp_bayes.trusted.boundary import require_features
 from opendp_bayes.trusted.kinds import ColumnKind, KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import to_then
-from opendp_bayes.trusted.truncation import Truncation
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.thresholds import Discovery
 from opendp_bayes.unlisted.trusted import discovery as trusted
@@ -78,7 +77,7 @@ def make_discovered_counts(
             " `dp.domain_of(frame, infer=True)` makes."
         )
     keys = keys_of(column, KindsOfFrame(input_domain), always, nulls)
-    count = counted_in_frames(keys, Truncation(any=True))  # as the frame may have
+    count = counted_in_frames(keys)
     return make_counts_of_keys(input_domain, input_metric, keys, count, "make_discovered_counts")
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.release_format.document import Document, Draw
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
-from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, Threshold
+from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, RestNoise, Threshold
 
 _NOISES: dict[str, type[Any]] = {"laplace": DiscreteLaplace, "gaussian": DiscreteGaussian}
 _Scale = Annotated[float, Meta(gt=0)]
@@ -64,7 +64,7 @@ class NoiseDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[Literal["laplace", "gaussian"], Meta(description="Of its law.")]
     scale: Annotated[_Scale, Meta(description="In records.")]
 
-    def value(self) -> IntegerNoise:
+    def value(self) -> RestNoise:
         return _NOISES[self.name](self.scale)
 
 

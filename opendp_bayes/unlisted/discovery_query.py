@@ -7,26 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
-from opendp.context import Context, Query
+from opendp.context import Query
 from opendp.extras.polars import LazyFrameQuery
 from opendp.mod import Measurement, Transformation
 
-from opendp_bayes.display.wording import prior_said
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import as_choice
 from opendp_bayes.mechanisms.integer_noise import typical_std
-from opendp_bayes.mechanisms.neighbours import relation_of
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
-from opendp_bayes.queries.base import AskedQuery, Fitting
-from opendp_bayes.queries.question import Discoverable
-from opendp_bayes.queries.sentinels import LeftOut
+from opendp_bayes.queries.base import AskedQuery, Bound, counts_and_unit
+from opendp_bayes.queries.question import Discoverable, LeftOut
 from opendp_bayes.release_format.data import Value
 from opendp_bayes.trusted.boundary import descriptor_of, require_features
-from opendp_bayes.trusted.budget import distance_of_unit, identifier_of
 from opendp_bayes.trusted.interrupts import deferred_interrupts
 from opendp_bayes.trusted.kinds import KindsOfFrame
 from opendp_bayes.trusted.opendp_internals import belongs_to, parts_of
-from opendp_bayes.trusted.stable_plans import check_columns, stable_plan_of
+from opendp_bayes.trusted.stable_plans import stable_plan_of
 from opendp_bayes.unlisted.discovered import DiscoveredRelease
 from opendp_bayes.unlisted.discovered_counts import keys_of
 from opendp_bayes.unlisted.discovered_data import DiscoveredData
@@ -40,7 +36,7 @@ _LOSSES = ("epsilon", "delta", "rho", "debits")
 
 
 @dataclass(frozen=True, eq=False)
-class Discovering(Fitting):
+class Discovering(Bound[DiscoveredRelease]):
     """A column whose values are to be discovered, of a query.
 
     Attributes
@@ -120,7 +116,7 @@ class Discovering(Fitting):
         """
         return super().restated(draw, budget)
 
-    def summary(self, budget: Any) -> dict[str, Any]:
+    def row(self, budget: Any) -> dict[str, Any]:
         """The row of `DiscoveryQuery.summarize`."""
         discovery, loss = self.settled(budget), self.loss(budget)
         law, rest = discovery.law, discovery.rest
@@ -142,20 +138,20 @@ class Discovering(Fitting):
             "debits": f"{self.spent(budget)} ({self.measure})",
         }
 
-    def summary_in_survey(self, budget: Any) -> pl.DataFrame:
-        """The row of `SurveyQuery.summarize` of a question whose values are discovered."""
-        row = self.summary(budget)
+    def summary(self, budget: Any, guess_size: int | None = None) -> pl.DataFrame:
+        """The row of `SurveyQuery.summarize`, in which no guess of a number of records is used."""
+        row = self.row(budget)
         listed = ", ".join(map(repr, self.space.listed))
         common = {
             "column": row.pop("column"),
             "aggregate": row.pop("aggregate"),
             "categories": f"discovered, besides {listed}" if listed else "discovered",
-            "prior": prior_said((), learned=True),
+            "prior": "learned from the release",
             "nulls": None,
             "unknown": None,
             "mechanism": row.pop("law"),
             "scale": None,
-            "neighbours": relation_of(None),
+            "neighbours": "add/remove",
             **{key: row.pop(key) for key in ("d_in", "largest", *_LOSSES)},
             "interval_width": None,
         }
@@ -169,83 +165,6 @@ class Discovering(Fitting):
             f"DiscoveryQuery(values of {self.space.column!r}, mechanism={self.settled(budget)},"
             f" d_in={self.distance.stated}, debits={self.spent(budget)} ({self.measure}))"
         )
-
-
-def discovering(
-    query: Any,
-    column: Any,
-    *,
-    always: Sequence[Any] = (),
-    nulls: Any = None,
-    rest: float | None = None,
-    mechanism: str | Discovery = "auto",
-) -> Discovering:
-    """Ask a query on a polars frame for the values of a column that nobody listed; the arguments
-    are those of `discover`.
-
-    Reads no data.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments that do not fit the query.
-    """
-    if isinstance(query, LazyFrameQuery):
-        check_columns(query, [column])
-        gate = stable_plan_of(query)
-        keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
-        counts, base = counts_in_plan(gate, keys, "discover"), gate.base
-        truncated, kept = gate.limits.any, gate.limits.kept
-    elif isinstance(query, Discoverable):
-        counts, base = query.counts_of_values(column, always=always, nulls=nulls)
-        kept = getattr(query, "kept", "")
-        truncated = bool(kept) or identifier_of(counts.input_metric) is not None
-    else:
-        kind = "a Context itself" if isinstance(query, Context) else type(query).__name__
-        raise TypeError(
-            f"query: must be a query on a polars frame, as `context.query()` gives, not {kind}."
-        )
-    return discovering_in(base, counts, mechanism, rest, truncated=truncated, kept=kept)
-
-
-def discovering_in(
-    base: Query,
-    counts: Transformation,
-    mechanism: str | Discovery,
-    rest: float | None,
-    *,
-    truncated: bool,
-    kept: str,
-) -> Discovering:
-    """What is to be discovered in the counts of a query.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a measure without δ, a share or a law that do not fit.
-    """
-    if rest is not None and not (isinstance(rest, float) and 0 < rest < 1):
-        raise ValueError(
-            f"rest={told(rest)}: must be the share of the loss that the number of all hidden"
-            " records is bought for, above 0 and below 1, such as rest=0.2; or left out."
-        )
-    if not isinstance(mechanism, (str, Discovery)):
-        raise TypeError(
-            f"mechanism={told(mechanism)}: must be 'auto', the name of a law with a threshold, or a"
-            " Discovery, where categories are to be discovered."
-        )
-    if isinstance(mechanism, str):
-        as_choice(mechanism, "mechanism", ("auto", *LAWS))
-    if isinstance(mechanism, Discovery) and rest is not None:
-        raise ValueError(
-            f"rest={rest}: cannot be added to a Discovery, which has its noise of the rest or none;"
-            " give the law by name."
-        )
-    is_concentrated(parts_of(base).output_measure)
-    space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
-    distance = distance_of_unit(counts.map(parts_of(base).d_in))
-    unit = (base, distance, truncated, kept)
-    return Discovering(*unit, DiscoveredRelease.of, counts, space, mechanism, rest or 0.0)
 
 
 @deferred_interrupts()
@@ -292,9 +211,45 @@ def discover(
         spent.
     """
     require_features("discover")
-    return DiscoveryQuery(
-        discovering(query, column, always=always, nulls=nulls, rest=rest, mechanism=mechanism)
+    _check_law(mechanism, rest)
+    in_frame = None
+    if isinstance(query, LazyFrameQuery):
+        gate = stable_plan_of(query, [column])
+        keys = keys_of(column, KindsOfFrame(gate.output_space[0]), always, nulls, gate.person)
+        in_frame = counts_in_plan(gate, keys, "discover"), gate
+    values: Any = query
+    counts, unit = counts_and_unit(
+        query,
+        in_frame,
+        Discoverable,
+        lambda: values.counts_of_values(column, always=always, nulls=nulls),
     )
+    is_concentrated(parts_of(unit[0]).output_measure)  # refuses one without δ
+    space = descriptor_of(counts.output_domain, KeysSpace, "make_discovered_counts")
+    return DiscoveryQuery(
+        Discovering(*unit, DiscoveredRelease.of, counts, space, mechanism, rest or 0.0)
+    )
+
+
+def _check_law(mechanism: Any, rest: Any) -> None:
+    """Raise `ValueError` or `TypeError` for a law or a share of the rest that do not fit."""
+    if rest is not None and not (isinstance(rest, float) and 0 < rest < 1):
+        raise ValueError(
+            f"rest={told(rest)}: must be the share of the loss that the number of all hidden"
+            " records is bought for, above 0 and below 1, such as rest=0.2; or left out."
+        )
+    if not isinstance(mechanism, (str, Discovery)):
+        raise TypeError(
+            f"mechanism={told(mechanism)}: must be 'auto', the name of a law with a threshold, or a"
+            " Discovery, where categories are to be discovered."
+        )
+    if isinstance(mechanism, str):
+        as_choice(mechanism, "mechanism", ("auto", *LAWS))
+    elif rest is not None:
+        raise ValueError(
+            f"rest={rest}: cannot be added to a Discovery, which has its noise of the rest or none;"
+            " give the law by name."
+        )
 
 
 class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
@@ -346,12 +301,5 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
             If the query has no budget with δ.
         """
         self._settle()
-        row = self._asked.summary(parts_of(self).d_out)
+        row = self._asked.row(parts_of(self).d_out)
         return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})
-
-    def __repr__(self) -> str:
-        try:
-            self._settle()
-        except ValueError as error:
-            return f"DiscoveryQuery({error})"
-        return self._asked.described(parts_of(self).d_out)

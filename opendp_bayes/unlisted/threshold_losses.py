@@ -16,7 +16,6 @@ from opendp_bayes.mathematics.validation import as_number
 from opendp_bayes.mechanisms.integer_noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    IntegerNoise,
 )
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import NO_BOUND, NO_LOSS, PrivacyLoss
@@ -34,6 +33,7 @@ from opendp_bayes.unlisted.thresholds import (
     GaussianThreshold,
     LaplaceThreshold,
     OptimalThreshold,
+    RestNoise,
     Threshold,
 )
 
@@ -92,7 +92,7 @@ def _loss(
     return replace(one, epsilon=sum_up((one.epsilon, epsilon)), rho=sum_up((one.rho, rho)))
 
 
-def _losses_of_one_number(noise: IntegerNoise, records: int) -> tuple[float, float]:
+def _losses_of_one_number(noise: RestNoise, records: int) -> tuple[float, float]:
     """The ε and the ρ of a noised number that moves by so many records."""
     moved = records / Fraction(noise.scale)
     epsilon = round_up(moved) if isinstance(noise, DiscreteLaplace) else math.inf

@@ -12,9 +12,9 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 
-from opendp_bayes.accounting.gaussian import ALIKE, MOST_APART, GaussianPair
+from opendp_bayes.accounting.gaussian import GaussianPair
 from opendp_bayes.mathematics.rounding import round_down
-from opendp_bayes.samplers.inversion import exp_enclosure, growth_enclosure
+from opendp_bayes.samplers.inversion import exp_enclosure
 from opendp_bayes.unlisted.thresholds import (
     BITS,
     FINE,
@@ -107,7 +107,7 @@ def excess(
         # A bound on the total variation between the two laws that `_bounds` tells apart.
         rounding = len(law.weights) << POINT - BITS + 1
     epsilon = min(epsilon, _LARGEST_OF_ROUNDED if rounding else _LARGEST_EPSILON)
-    factor = growth_enclosure(Fraction(epsilon), POINT)[0] * left >> POINT
+    factor = exp_enclosure(-Fraction(epsilon), POINT)[0] * left >> POINT
     seen = power(ONE - never, up) * power(ONE - never_falling, down) >> POINT
     total = (ONE - seen) * keep + (up + down) * rounding * (keep + factor)
     downward = _together(law, records, False, down)
@@ -124,16 +124,13 @@ def _gaussian_excess(
     """δ at `epsilon + ln left - ln keep`, rounded down; without keys the loss is 0."""
     ratio = Fraction(left, keep)
     if not keys:
-        growth = growth_enclosure(Fraction(min(epsilon, _LARGEST_EPSILON)), POINT)[0]
+        growth = exp_enclosure(-Fraction(min(epsilon, _LARGEST_EPSILON)), POINT)[0]
         return max(Fraction(0), 1 - ratio * Fraction(growth, ONE))
     # Of a ratio near 1 the logarithm keeps its digits as that of one more.
     near = float(ratio - 1)
     log_ratio = math.log1p(near) if abs(near) < 0.5 else math.log(left) - math.log(keep)
     shifted = Fraction(epsilon) + Fraction(log_ratio) - abs(Fraction(log_ratio)) / 2**40
-    pair = GaussianPair(scale, records, keys)
-    if keys > MOST_APART and scale < ALIKE:
-        pair = GaussianPair(scale, records * keys, 1)  # dominates
-    return Fraction(pair.delta(round_down(shifted)))
+    return Fraction(GaussianPair.of(scale, records, keys).delta(round_down(shifted)))
 
 
 @lru_cache(maxsize=8)
@@ -212,8 +209,8 @@ def group_delta(epsilon: Fraction, delta: Fraction, records: int) -> Fraction:
         return delta
     if records * epsilon > _LARGEST_EPSILON:
         return Fraction(1)
-    most = growth_enclosure(records * epsilon, POINT)[1] - ONE
-    return min(Fraction(1), delta * most / (growth_enclosure(epsilon, POINT)[0] - ONE))
+    most = exp_enclosure(-records * epsilon, POINT)[1] - ONE
+    return min(Fraction(1), delta * most / (exp_enclosure(-epsilon, POINT)[0] - ONE))
 
 
 def _laplace(rate: Fraction, records: int) -> Outcomes:

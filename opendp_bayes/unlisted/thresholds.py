@@ -25,10 +25,10 @@ from opendp_bayes.mathematics.validation import (
     as_scale,
     as_size,
 )
-from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.mechanisms.laws import saturated
-from opendp_bayes.samplers.inversion import exp_enclosure, growth_enclosure
-from opendp_bayes.samplers.weighted import WeightedPlaces
+from opendp_bayes.samplers.inversion import exp_enclosure
+from opendp_bayes.samplers.uniform import WeightedPlaces
 
 #: Bits of the whole-number weights of `OptimalThreshold`, and of the numbers they come from.
 BITS, FINE = 128, 320
@@ -283,6 +283,10 @@ LAWS: dict[str, type[Threshold]] = {
 }
 
 
+#: Noise of the number of all hidden records.
+RestNoise = DiscreteLaplace | DiscreteGaussian
+
+
 @dataclass(frozen=True)
 class Discovery:
     """How keys are discovered.
@@ -291,13 +295,13 @@ class Discovery:
     ----------
     law : Threshold
         By which keys are shown.
-    rest : IntegerNoise or None
+    rest : RestNoise or None
         Noise of the number of records that all hidden keys hold together, a `DiscreteLaplace` or a
         `DiscreteGaussian`; None where that number is not released.
     """
 
     law: Threshold
-    rest: IntegerNoise | None = None
+    rest: RestNoise | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.law, Threshold):
@@ -327,7 +331,7 @@ def excess(weights: tuple[int, ...], growth: Fraction, decay: Fraction) -> Fract
     1))+` and of the largest `Σ_{v <= n} (d(v) - e^growth d(v + 1))+ + (T(n) - e^decay T(n + 1))+`
     over n.
     """
-    rise, fall = (growth_enclosure(rate, FINE)[0] for rate in (growth, decay))
+    rise, fall = (exp_enclosure(-rate, FINE)[0] for rate in (growth, decay))
     padded = [0, *weights, 0]
     more = sum(max(0, (d << FINE) - rise * before) for before, d in pairwise(padded))
     seen = less = 0
@@ -362,7 +366,7 @@ def _chances(growth: Fraction, decay: Fraction, delta: Fraction) -> list[int]:
     less by at most a few units for each step and `1 / delta`.
     """
     one, step = 1 << FINE, math.floor(delta * 2**FINE)
-    rise, fall = growth_enclosure(growth, FINE)[0], exp_enclosure(decay, FINE)[1]
+    rise, fall = exp_enclosure(-growth, FINE)[0], exp_enclosure(decay, FINE)[1]
     shown, found = 0, []
     while shown < one:
         grown = (rise * shown >> FINE) + step

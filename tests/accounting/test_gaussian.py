@@ -188,12 +188,12 @@ def test_no_worst_pair_is_farther_apart_than_all_records_in_one_count(
         assert pair.moved % moved == 0
         squared = pair.moved // moved * pair.distance**2
         assert distance.squared <= squared <= records**2
-        assert scale > gaussian_module.ALIKE or pair.moved <= gaussian_module.MOST_APART
+        assert scale > gaussian_module._ALIKE or pair.moved <= gaussian_module._MOST_APART
 
 
 def test_remainders_are_alike_from_where_they_are_taken_for_so() -> None:
     """The weights of all remainders, as they are found where the scale is smaller."""
-    scale = gaussian_module.ALIKE * (1 - 1e-9)
+    scale = gaussian_module._ALIKE * (1 - 1e-9)
     for copies in (2, 3, 10, 64):
         apart = GaussianPair(scale, 1, copies)._log_weights
         assert apart.size == copies

@@ -90,7 +90,7 @@ def test_intervals_have_two_digits_or_three(
     assert decimals_of([a for a, _ in ends], [b for _, b in ends]) == decimals
 
 
-@pytest.mark.parametrize("name", ["tables", "notebook", "plain", "progress"])
+@pytest.mark.parametrize("name", ["tables", "renderings", "progress"])
 def test_what_shows_a_sheet_knows_no_result(name: str) -> None:
     tree = ast.parse((PACKAGE / "display" / f"{name}.py").read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}

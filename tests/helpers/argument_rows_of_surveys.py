@@ -11,7 +11,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import opendp_bayes as ob
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, rows, vary

@@ -11,7 +11,7 @@ from typing import Any
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.results.release import GroupedRelease
-from opendp_bayes.surveys.survey_tables.estimates_of_copies import combine_estimates
+from opendp_bayes.surveys.agreement_of_copies import combine_estimates
 from opendp_bayes.unlisted.thresholds import Discovery, OptimalThreshold
 from tests.helpers.releases import guarantee
 

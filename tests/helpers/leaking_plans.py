@@ -14,7 +14,7 @@ import polars as pl
 from opendp.context import Context, loss_of, unit_of
 from opendp.mod import enable_features
 
-from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import stable_plans
 from opendp_bayes.trusted.opendp_internals import belongs_to, frame_of, parts_of, plan_of

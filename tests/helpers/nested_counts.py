@@ -8,9 +8,8 @@ from scipy import special
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace, FlooredLaplace
-from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
-from opendp_bayes.surveys.levels.weights import Look, Weights
 
 _LAWS = (DiscreteLaplace, DiscreteGaussian, FlooredLaplace)
 

@@ -19,7 +19,7 @@ from opendp.context import Context, loss_of, unit_of
 from opendp.extras.polars import Bound, LazyFrameQuery, SortBy
 from opendp.mod import OpenDPException, enable_features
 
-from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import plan_values
 from opendp_bayes.trusted.kinds import kind_of

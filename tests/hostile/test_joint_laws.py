@@ -17,15 +17,14 @@ import pytest
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.registry import BUILT_IN
-from opendp_bayes.samplers.gaussians import discrete_gaussians
+from opendp_bayes.samplers.coins import discrete_gaussians
 from opendp_bayes.samplers.integers import (
     discrete_laplaces,
     floored_laplaces,
     geometrics,
     uniform_below,
 )
-from opendp_bayes.samplers.uniform import random_words
-from opendp_bayes.samplers.weighted import WeightedPlaces
+from opendp_bayes.samplers.uniform import WeightedPlaces, random_words
 from opendp_bayes.trusted import measurements
 from opendp_bayes.unlisted.thresholds import (
     Discovery,

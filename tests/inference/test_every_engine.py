@@ -25,9 +25,8 @@ from opendp_bayes.mechanisms.integer_noise import DiscreteLaplace
 from opendp_bayes.mechanisms.setting import Setting as MechanismSetting
 from opendp_bayes.results.release import GroupedRelease
 from opendp_bayes.surveys.levels.level_counts import LevelCounts
-from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree import Look as LookAtLevel, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
-from opendp_bayes.surveys.levels.weights import Look as LookAtLevel, Weights
 from tests.helpers import learned_model, oracles
 from tests.helpers.brute_force import EveryCount
 from tests.helpers.envelope import NOISE

@@ -19,7 +19,7 @@ from opendp_bayes.inference.sampling.interpolated_normaliser import (
 )
 from opendp_bayes.mathematics.simplex import candidates, ranks
 from opendp_bayes.mechanisms import HellingerExponential, SmoothHellingerExponential
-from opendp_bayes.mechanisms.exponential.scores import candidate_distances
+from opendp_bayes.mechanisms.exponential.posterior_exponential import candidate_distances
 from opendp_bayes.mechanisms.setting import Setting
 from tests.helpers import brute_force
 from tests.helpers.optional import arviz_or_skip

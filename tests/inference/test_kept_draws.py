@@ -19,8 +19,8 @@ from opendp_bayes import (
 from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.sampling import kept_draws
 from opendp_bayes.inference.sampling.kept_draws import kept_beside
+from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.surveys.survey_tables import consistent_draws, posterior_of_tables
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")  # they are short
 

@@ -32,7 +32,7 @@ from opendp_bayes.mechanisms.exponential import permute_and_flip
 from opendp_bayes.mechanisms.exponential.permute_and_flip import (
     log_permute_and_flip,
 )
-from opendp_bayes.mechanisms.exponential.scores import (
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     candidate_distances,
     public_size,
     score_change,

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import opendp_bayes as ob
-from opendp_bayes.queries.joint_tables import LARGEST_TABLE, check_combinations
+from opendp_bayes.queries.cells_of import LARGEST_TABLE, check_combinations
 from tests.helpers.sweeps import some_of
 
 SYMMETRIC, CHANGE_ONE = dp.symmetric_distance(), dp.change_one_distance()

@@ -31,9 +31,8 @@ from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     exponent_error,
 )
 from opendp_bayes.samplers import uniform as sampling
-from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler, terms
-from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler
-from opendp_bayes.samplers.exponential.terms import blocks, chords
+from opendp_bayes.samplers.exponential import hellinger_candidates as hellinger_sampler
+from opendp_bayes.samplers.exponential.hellinger_candidates import HellingerSampler, blocks, chords
 from opendp_bayes.samplers.uniform import log_uniforms
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
@@ -139,12 +138,13 @@ def test_blocks_of_the_largest_size() -> None:
 )
 def test_integer_weights_bound_the_weights(logs: Any) -> None:
     logs = np.array(logs)
-    weights = terms.integer_weights(logs)
+    weights = hellinger_sampler.integer_weights(logs)
     assert weights.sum(axis=-1).tolist() == np.full(logs.shape[:-1], 2**44).tolist()
     assert np.all((weights == 0) == (logs == -np.inf))
     relative = logs - np.logaddexp.reduce(logs, axis=-1, keepdims=True)
     assert np.all(
-        np.log(weights[weights > 0]) - terms.log_scale(weights) >= relative[weights > 0] - 1e-12
+        np.log(weights[weights > 0]) - hellinger_sampler.log_scale(weights)
+        >= relative[weights > 0] - 1e-12
     )
 
 
@@ -288,13 +288,13 @@ def test_the_check_notices_what_is_broken(broken: str, monkeypatch: pytest.Monke
         )
     elif broken == "chords of a larger exponent":
         monkeypatch.setattr(
-            terms,
+            hellinger_sampler,
             "chords",
             lambda largest, log_candidates: chords(2 * largest, log_candidates),
         )
     elif broken == "no constant term":
         monkeypatch.setattr(
-            terms,
+            hellinger_sampler,
             "chords",
             lambda *arguments: tuple(part[:-1] for part in chords(*arguments)),
         )
@@ -340,7 +340,7 @@ def test_samples(
             observed, oracles.exponential_law(counts, prior, 1 / (factor * exponent))
         )
     monkeypatch.setattr(
-        terms,
+        hellinger_sampler,
         "chords",
         lambda *arguments: tuple(part[:-1] for part in chords(*arguments)),
     )
@@ -377,7 +377,7 @@ def test_tables_bound_every_coordinate(counts: oracles.Counts, prior: float) -> 
                             float(
                                 oracles.real(float(log_density[i, block] + log_totals[i])) - truth
                             )
-                            > -terms.MARGIN / 2
+                            > -hellinger_sampler.MARGIN / 2
                         )
 
 
@@ -613,7 +613,7 @@ def test_randomness_comes_from_the_operating_system(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("exponent", [0.1, 2.0, 30.0, 1e3])
 def test_terms_have_their_margin(exponent: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum of terms exceeds the weight by the margin at every divergence."""
-    monkeypatch.setattr(terms, "MARGIN", 10.0)
+    monkeypatch.setattr(hellinger_sampler, "MARGIN", 10.0)
     assert np.min(excess(exponent, 50.0, exponent)) >= 10 * (1 - 1e-12)
 
 
@@ -625,7 +625,7 @@ def test_an_acceptance_has_a_margin_for_every_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One of the terms, one of their integers, and one of the table of each category."""
-    monkeypatch.setattr(terms, "MARGIN", 10.0)
+    monkeypatch.setattr(hellinger_sampler, "MARGIN", 10.0)
     outcomes = np.array(oracles.data_sets(sum(counts), len(counts)))
     _, log_acceptance = all_proposals(sampler(counts, prior, exponent), outcomes)
     least = 10.0 * (len(counts) + 2)
@@ -652,7 +652,7 @@ def test_gaps_of_blocks_are_lower_ends(k: int, monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_margin_of_gaps_is_above_their_error() -> None:
     assert hellinger_sampler._GAP_MARGIN >= 4 * GAP_RELATIVE_ERROR
-    assert terms.MARGIN >= 2.0**-24
+    assert hellinger_sampler.MARGIN >= 2.0**-24
 
 
 @pytest.mark.parametrize("counts", [(10**12, 37, 5), (10**11, 10**11, 3)])
@@ -677,9 +677,9 @@ def test_integer_weights_have_room_for_what_is_rounded_up(number: int) -> None:
     """Many weights of nearly nothing are rounded up to 1; the first keeps its share."""
     for rest in (-800.0, -60.0, math.log(1 / 2**44)):
         logs = np.array([0.0] + [rest] * (number - 1))
-        weights = terms.integer_weights(logs)
+        weights = hellinger_sampler.integer_weights(logs)
         assert weights.sum() == 2**44
         shared_out = 2**44 - 8 * number
         share = 1 / (1 + (number - 1) * Fraction(math.exp(rest)))
         assert weights[0] >= share * shared_out * (1 - Fraction(1, 2**47))
-        assert terms.log_scale(weights) <= math.log(shared_out) + 2.0**-48
+        assert hellinger_sampler.log_scale(weights) <= math.log(shared_out) + 2.0**-48

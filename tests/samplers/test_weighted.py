@@ -6,8 +6,8 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from opendp_bayes.samplers import weighted
-from opendp_bayes.samplers.weighted import WeightedPlaces
+from opendp_bayes.samplers import uniform
+from opendp_bayes.samplers.uniform import WeightedPlaces
 from tests.helpers import oracles
 
 
@@ -15,7 +15,7 @@ def drawing(numbers: list[int], bits: int, monkeypatch: pytest.MonkeyPatch) -> l
     """The heads that `random_words` gives, and the later bits where they are asked for."""
     later, asked = bits - 64, []
     heads = np.array([number >> later for number in numbers], dtype=np.uint64)
-    monkeypatch.setattr(weighted, "random_words", lambda number: heads)
+    monkeypatch.setattr(uniform, "random_words", lambda number: heads)
 
     def randbits(count: int) -> int:
         assert count == later
@@ -24,7 +24,7 @@ def drawing(numbers: list[int], bits: int, monkeypatch: pytest.MonkeyPatch) -> l
         return numbers[place] & ((1 << later) - 1)
 
     doubtful: list[int] = []
-    monkeypatch.setattr(weighted.secrets, "randbits", randbits)
+    monkeypatch.setattr(uniform.secrets, "randbits", randbits)
     return doubtful
 
 

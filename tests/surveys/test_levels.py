@@ -13,6 +13,7 @@ from scipy import special, stats
 import opendp_bayes as ob
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
+from opendp_bayes.surveys.joint_posterior import nested_parts
 from opendp_bayes.surveys.levels import tree_counts
 from opendp_bayes.surveys.levels.concentrations import (
     _ENOUGH,
@@ -23,10 +24,8 @@ from opendp_bayes.surveys.levels.concentrations import (
 from opendp_bayes.surveys.levels.level_counts import LevelCounts
 from opendp_bayes.surveys.levels.levels_posterior import LevelsPosterior
 from opendp_bayes.surveys.levels.log_sums import log_sums
-from opendp_bayes.surveys.levels.nesting import nested_parts
-from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
-from opendp_bayes.surveys.levels.weights import Look, Weights
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
 from tests.helpers import oracles
 from tests.helpers.evidence import log_evidence

@@ -26,14 +26,12 @@ from opendp_bayes.surveys.survey_tables.effects_of_tables import (
     measured_effects,
 )
 from opendp_bayes.surveys.survey_tables.implied_tables import ImpliedTables, fitted
-from opendp_bayes.surveys.survey_tables.interactions import (
-    drawn_interactions,
-    learned_centre,
-    open_pairs,
-)
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
     drawn_factors,
+    drawn_interactions,
+    learned_centre,
+    open_pairs,
     probabilities,
 )
 from opendp_bayes.surveys.survey_tables.records import exchange, matched_records

@@ -14,8 +14,8 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.surveys.survey_tables import consistent_draws
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
 from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from tests.helpers.optional import arviz_or_skip
 from tests.helpers.releases import guarantee

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted import plan_allowlist, stable_plans
 from opendp_bayes.trusted.stable_plans import stable_plan_of

@@ -20,7 +20,7 @@ from opendp_bayes.mechanisms import HellingerExponential, integer_noise, knorm_p
 from opendp_bayes.mechanisms.exponential import (
     posterior_exponential as exponential,
 )
-from opendp_bayes.mechanisms.exponential.scores import score_change
+from opendp_bayes.mechanisms.exponential.posterior_exponential import score_change
 from opendp_bayes.mechanisms.setting import Setting
 from opendp_bayes.trusted import measurements, measurements as drawing
 from opendp_bayes.trusted.spaces import PosteriorSpace

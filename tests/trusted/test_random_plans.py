@@ -11,7 +11,7 @@ import opendp.prelude as dp
 import polars as pl
 import pytest
 
-from opendp_bayes.queries.counts_of_frame import counts_of_frame
+from opendp_bayes.queries.categorical_counts import counts_of_frame
 from opendp_bayes.queries.question import Question
 from tests.helpers.leaking_plans import CUT, SCHEMA, C
 

@@ -13,7 +13,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.display.wording import limited
-from opendp_bayes.surveys.survey_tables.posterior_of_tables import survey_posterior
+from opendp_bayes.surveys.joint_posterior import survey_posterior
 from opendp_bayes.trusted import cells as joint_cells
 from opendp_bayes.trusted.boundary import ContractError, ReleaseError
 from opendp_bayes.trusted.truncation import require_order

@@ -22,7 +22,7 @@ from opendp_bayes.mathematics.validation import (
 from opendp_bayes.mechanisms.exponential.hellinger_exponential import (
     HellingerExponential,
 )
-from opendp_bayes.mechanisms.exponential.scores import (
+from opendp_bayes.mechanisms.exponential.posterior_exponential import (
     Chosen,
     candidate_distances,
     public_size,

@@ -21,6 +21,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from opendp_bayes.mathematics.exponential.hellinger import (
     distance_from_divergence,
@@ -29,8 +30,101 @@ from opendp_bayes.mathematics.exponential.hellinger import (
 from opendp_bayes.mathematics.log_space import log_sum_exp
 from opendp_bayes.mathematics.simplex import log_number_of_candidates
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.samplers.exponential import terms
 from opendp_bayes.samplers.uniform import log_uniforms, random_words
+
+# Of a chord below H / width, about: where its term is the largest it exceeds f by a factor of up to
+# e^0.5
+_CHORD_GAP = 0.5
+# Candidates that have less than e^-40 of the probability together share one term.
+_NEGLIGIBLE = 40.0
+BITS = 44  # integer weights sum to 2^44
+# Added to logarithms of bounds: far above their rounding errors, far below what costs acceptance.
+MARGIN = 2.0**-20
+
+
+def chords(largest: float, log_candidates: float) -> tuple[Floats, Floats]:
+    """Logarithms of P and slopes j of terms with `sum of P exp(-j D) >= exp(-largest H)`, `H =
+    sqrt(1 - exp(-D))`, for every `D >= 0`.
+
+    Each is a chord of `largest * H` as a function of D, between two of the points `H = sin^2(m
+    step)`, for which all chords are at nearly the same distance below it; the last is a constant
+    from where all candidates together weigh less than `exp(-_NEGLIGIBLE)`.
+
+    Examples
+    --------
+    >>> log_weights, slopes = chords(2.0, 100.0)
+    >>> log_weights.round(3).tolist(), slopes.round(3).tolist()
+    ([0.0, -0.415, -1.5], [7.747, 1.312, 0.0])
+    """
+    number = max(math.ceil(math.pi / 2 / math.sqrt(2 * _CHORD_GAP / largest)), 1)
+    step = math.pi / 2 / number
+    reach = min((log_candidates + _NEGLIGIBLE) / largest, 1.0)
+    used = min(math.ceil(math.asin(math.sqrt(reach)) / step), number - 1)
+    distance = np.sin(step * np.arange(used + 1)) ** 2
+    divergence = -np.log1p(-(distance**2))
+    slopes = np.append(largest * np.diff(distance) / np.diff(divergence), 0.0)
+    return slopes * divergence - largest * distance + MARGIN, slopes
+
+
+def blocks(largest: int, precision: int) -> tuple[Integers, Integers]:
+    """Blocks of the numbers from 1 to `largest` or a little more: their first number, and the
+    logarithm to base 2 of how many they hold.
+
+    They widen as the spacing of floating-point numbers of `precision` bits does, so that a block is
+    short beside its distance from 0.
+
+    Examples
+    --------
+    >>> start, bits = blocks(20, 1)
+    >>> start.tolist(), bits.tolist()
+    ([1, 2, 3, 4, 6, 8, 12, 16], [0, 0, 0, 1, 1, 2, 2, 3])
+    """
+    octaves = range(max(largest.bit_length() - precision, 1))
+    # The first octave holds the numbers below 2^precision too.
+    start = np.concatenate(
+        [
+            np.arange(1 << precision if octave else 1, 2 << precision, dtype=np.int64) << octave
+            for octave in octaves
+        ]
+    )
+    bits = np.concatenate(
+        [
+            np.full((1 << precision) if octave else (2 << precision) - 1, octave)
+            for octave in octaves
+        ]
+    )
+    needed = start <= largest
+    return start[needed], bits[needed]
+
+
+def integer_weights(logs: Floats) -> Integers:
+    """Integers along the last axis that sum to `2^BITS` and are at least `exp(logs)`, relative to
+    their sum, times `exp(log_scale)`; 0 for -inf.
+    """
+    logs = logs - np.max(logs, axis=-1, keepdims=True)
+    relative = np.exp(logs)
+    relative /= relative.sum(axis=-1, keepdims=True)
+    weights = np.maximum(np.ceil(relative * math.exp(log_scale(logs))), logs > -np.inf).astype(
+        np.int64
+    )
+    surplus = (1 << BITS) - weights.sum(axis=-1, keepdims=True)
+    largest = np.argmax(weights, axis=-1, keepdims=True)
+    np.put_along_axis(
+        weights, largest, np.take_along_axis(weights, largest, axis=-1) + surplus, axis=-1
+    )
+    return weights
+
+
+def log_scale(weights: Integers | Floats) -> float:
+    """Logarithm of the total that `integer_weights` shares out before it rounds up: below `2^BITS`
+    by more than rounding up adds.
+    """
+    return math.log((1 << BITS) - 8 * weights.shape[-1])
+
+
+def leading_bits(words: NDArray[np.uint64]) -> Integers:
+    return (words >> np.uint64(64 - BITS)).astype(np.int64)
+
 
 #: Above this tables outgrow memory, and only scales that mean no privacy give anything but noise.
 #: (2^BITS of each must fit into 63 bits together.)
@@ -68,11 +162,11 @@ class HellingerSampler:
     def __init__(self, counts: Integers, prior: Floats, width: float) -> None:
         self._counts, self._prior, self._width = counts, prior, width
         k, n = counts.size, int(counts.sum())
-        self._log_weights, self._slopes = terms.chords(1 / width, log_number_of_candidates(n, k))
+        self._log_weights, self._slopes = chords(1 / width, log_number_of_candidates(n, k))
 
         # Blocks of distances from each count, in both directions; arrays of shape (k, blocks). One
         # that has no count from 0 to n has no weight.
-        start, bits = terms.blocks(n, min(max((k - 1).bit_length(), 4), 6))
+        start, bits = blocks(n, min(max((k - 1).bit_length(), 4), 6))
         self._first = np.concatenate([-start[::-1], [0], start])
         self._bits = np.concatenate([bits[::-1], [0], bits])
         last = self._first + np.sign(self._first) * ((1 << self._bits) - 1)
@@ -88,14 +182,12 @@ class HellingerSampler:
         fits = [self._fit(slope) for slope in self._slopes.tolist()]
         self._tilts, lasts, masses = zip(*fits, strict=True)
         self._lasts, log_masses = np.array(lasts), self._log_weights + masses
-        weights = terms.integer_weights(log_masses)
+        weights = integer_weights(log_masses)
         self._ends, self._log_integers = np.cumsum(weights), np.log(weights)
         # exp(log_unit) times the integer of a term is at least its weight, and so for the integers
         # of the blocks of each category.
         self._log_unit = (
-            float(log_sum_exp(log_masses, axis=-1))
-            - terms.log_scale(weights)
-            + (k + 1) * terms.MARGIN
+            float(log_sum_exp(log_masses, axis=-1)) - log_scale(weights) + (k + 1) * MARGIN
         )
         self._tables: dict[int, _Table] = {}
 
@@ -123,11 +215,11 @@ class HellingerSampler:
             accepted, made = accepted + float(np.exp(self._inside(number)[1]).sum()), made + number
         # A term is proposed with probability integer / 2^BITS, and a move with its density times
         # that of the rounding up of each category.
-        log_rounding = terms.BITS * math.log(2) - terms.log_scale(self._gaps)
+        log_rounding = BITS * math.log(2) - log_scale(self._gaps)
         return (
             math.log(accepted / made)
             + self._log_unit
-            + terms.BITS * math.log(2)
+            + BITS * math.log(2)
             + (self._counts.size - 1) * log_rounding
         )
 
@@ -140,7 +232,7 @@ class HellingerSampler:
         """Return the proposals, of `number`, that are inside the simplex, as moves, and the
         logarithms of their probabilities of acceptance.
         """
-        term = np.searchsorted(self._ends, terms.leading_bits(random_words(number)), side="right")
+        term = np.searchsorted(self._ends, leading_bits(random_words(number)), side="right")
         moves, log_density = self._proposals(term)
         inside = np.all(moves >= -self._counts, axis=1)
         return moves[inside], self._log_acceptance(term[inside], moves[inside], log_density[inside])
@@ -171,9 +263,9 @@ class HellingerSampler:
         for m in np.unique(term).tolist():
             rows = np.flatnonzero(term == m)
             table = self._table(m)
-            # The cumulative weights of a category are those of the one before, plus 2^terms.BITS.
-            words = terms.leading_bits(random_words(rows.size * k)).reshape(rows.size, k) + (
-                np.arange(k) << terms.BITS
+            # The cumulative weights of a category are those of the one before, plus 2^BITS.
+            words = leading_bits(random_words(rows.size * k)).reshape(rows.size, k) + (
+                np.arange(k) << BITS
             )
             place = np.searchsorted(table.ends, words, side="right")
             block = place % self._first.size
@@ -241,10 +333,10 @@ class HellingerSampler:
         return self._tables[m]
 
     def _make_table(self, slope: float, tilt: float) -> _Table:
-        weights = terms.integer_weights(self._bounds(slope, tilt) + self._log_size)
-        offsets = np.arange(self._counts.size)[:, None] << terms.BITS
+        weights = integer_weights(self._bounds(slope, tilt) + self._log_size)
+        offsets = np.arange(self._counts.size)[:, None] << BITS
         with np.errstate(divide="ignore"):  # a block without a count from 0 to n is never drawn
-            log_density = np.log(weights) - self._bits * math.log(2) - terms.log_scale(weights)
+            log_density = np.log(weights) - self._bits * math.log(2) - log_scale(weights)
         return _Table((np.cumsum(weights, axis=1) + offsets).ravel(), log_density.ravel())
 
 

@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.surveys.levels.tree import Tree
+from opendp_bayes.surveys.levels.tree import Look, Tree, Weights
 from opendp_bayes.surveys.levels.tree_counts import TreeCounts
-from opendp_bayes.surveys.levels.weights import Look, Weights
 
 #: Concentrations are learned within these bounds, until a slope is so small or a step makes the
 #: evidence, some nats for each count, better by so many nats for each count.

@@ -10,7 +10,7 @@ from opendp_bayes.inference.likelihood.of_counts import noise_of
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.mechanisms.integer_noise import typical_std
 from opendp_bayes.release_format.data import ReleasedData
-from opendp_bayes.surveys.levels.weights import Look
+from opendp_bayes.surveys.levels.tree import Look
 
 #: Beyond what was drawn a private number of records may be so many scales of the noise larger.
 _BEYOND = 60.0

@@ -1,12 +1,18 @@
-"""Trees of counts, whose nodes with many children become sums two by two."""
+"""Trees of counts, whose nodes with many children become sums two by two, and weights of the counts
+of one node: of noise, of the prior and of the total.
+"""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
+from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
+from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 
@@ -83,3 +89,80 @@ class Tree:
         for nodes in self.rounds:
             values[nodes] = values[self.left[nodes]] + values[self.right[nodes]]
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """Noisy counts, each of the count whose number is in `counts`."""
+
+    counts: Integers
+    noisy: DrawnCounts
+
+
+class Weights:
+    """Weight of every count on its own, whose product over the nodes is the posterior.
+
+    Parameters
+    ----------
+    tree : Tree
+        Of the counts.
+    parent : ndarray of int
+        Number of the count that each count is a part of, as for `Tree.of`.
+    prior : ndarray
+        Concentration of each count among those with the same parent, shape `(m,)`; that of the root
+        is not used. Where the concentration of a count is the sum of those of its parts, the prior
+        is one Dirichlet distribution.
+    looks : Sequence[Look]
+        Noisy counts.
+    size : int or None
+        The public number of records; None for a private one, of which all are equally probable.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        parent: Integers,
+        prior: Floats,
+        looks: Sequence[Look],
+        size: int | None,
+    ) -> None:
+        self.tree, self.size, self.prior = tree, size, prior
+        inner = np.bincount(parent[:-1], prior[:-1], prior.size)
+        below = np.where(inner > 0, inner, prior)
+        self.above, self.below = np.zeros(tree.nodes), np.zeros(tree.nodes)
+        self.below[tree.place[::-1]] = below[::-1]  # of an only child and its parent the child's
+        self.above[tree.place] = prior
+        left, right = tree.left.tolist(), tree.right.tolist()
+        for node in np.flatnonzero(self.below == 0).tolist():  # sums of some of a count's parts
+            self.above[node] = self.below[node] = self.above[left[node]] + self.above[right[node]]
+        root = tree.nodes - 1
+        self.above[root] = self.below[root]
+        #: Logarithm of the factor of the prior that no count changes.
+        self.log_constant = float(special.gammaln(inner[inner > 0]).sum())
+        self.log_constant -= float(special.gammaln(prior[:-1]).sum())
+        if size is not None:
+            self.log_constant -= float(log_rising(size, self.below[root]))
+        close = np.isclose(self.above, self.below, rtol=1e-12)
+        self.nested = ~close & ~tree.is_leaf
+        #: Noisy counts by node, look by look.
+        self.noisy = [look.noisy.placed(tree.place[look.counts], tree.nodes) for look in looks]
+        self.any_noise = np.any([noisy.noised for noisy in self.noisy], axis=0)
+
+    def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
+        """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""
+        found = np.zeros(counts.shape)
+        leaf = np.flatnonzero(self.tree.is_leaf[nodes])
+        if leaf.size:
+            found[leaf] = log_rising(counts[leaf], self.above[nodes[leaf], None])
+        nested = np.flatnonzero(self.nested[nodes])
+        if nested.size:
+            at, own = nodes[nested], counts[nested]
+            found[nested] = log_rising(own, self.above[at, None])
+            found[nested] -= log_rising(own, self.below[at, None])
+        if nodes[-1] == self.tree.nodes - 1 and self.size is None:
+            found[-1] -= log_rising(counts[-1], self.below[-1])
+        for noisy in self.noisy:
+            rows = np.flatnonzero(noisy.noised[nodes])
+            if rows.size:
+                found[rows] += noisy.log_mass(counts[rows], (nodes[rows], None))
+        return found

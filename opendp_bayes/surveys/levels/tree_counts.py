@@ -16,7 +16,7 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import picked
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
 from opendp_bayes.surveys.levels.log_sums import log_sums
-from opendp_bayes.surveys.levels.weights import Weights
+from opendp_bayes.surveys.levels.tree import Weights
 from opendp_bayes.surveys.levels.windows import fitted, starting_windows
 
 #: Where the end of a window is more than `exp(-_ENDS)` as probable as the most probable count, all

@@ -8,8 +8,7 @@ means and variances go up and down the tree, leaves get new tilts, and so on
 import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.surveys.levels.tree import Tree
-from opendp_bayes.surveys.levels.weights import Weights
+from opendp_bayes.surveys.levels.tree import Tree, Weights
 
 #: Windows reach so many deviations from the mean, and so many more above means near 0.
 _REACH, _SKEW, _MORE = 8.0, 3.0, 6.0

@@ -12,10 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.surveys.survey_tables.interactions import Interactions, drawn_interactions
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope, without_filling
 from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
     Factor,
+    Interactions,
+    drawn_interactions,
     probabilities,
     refactored,
 )

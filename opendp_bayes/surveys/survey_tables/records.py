@@ -1,17 +1,23 @@
-"""Records that have given tables: within the levels of what two cliques share, their parts are
-matched at random, and exchanged where variables that no clique holds together interact.
+"""Records that have given tables, and their polars frames. Within the levels of what two cliques
+share, their parts are matched at random, and exchanged where variables that no clique holds
+together interact.
 """
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.surveys.survey_tables.interactions import Interactions
+from opendp_bayes.release_format.data import Label
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
-from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor
+from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import Factor, Interactions
 from opendp_bayes.surveys.survey_tables.tables import Model
+
+if TYPE_CHECKING:
+    import polars as pl
+
 
 #: The variables below a separator, each with those above it that it interacts with, and how that
 #: interaction changes; and the separator.
@@ -125,3 +131,23 @@ def _write(found: Any, rows: Any, clique: Scope, model: Model, cells: Integers) 
     levels = np.unravel_index(cells, [model.levels[v] for v in clique])
     for v, of in zip(clique, levels, strict=True):
         found[rows, v] = of
+
+
+def frame_of(levels: Integers, labels: Mapping[str, tuple[Label, ...]]) -> "pl.DataFrame":
+    """Name the levels of records, shape `(size, variables)`: Booleans and integers stay what they
+    are, and all others become an Enum in the order of the labels.
+    """
+    import polars as pl
+
+    columns = {}
+    for (name, of), own in zip(labels.items(), levels.T, strict=True):
+        kinds = {type(label) for label in of}
+        if kinds == {bool} or kinds == {int}:
+            columns[name] = pl.Series(name, np.array(of)[own])
+        else:
+            texts = list(map(str, of))
+            if len(set(texts)) < len(texts):
+                texts = list(map(repr, of))
+            codes = pl.Series(name, own.astype(np.uint32))
+            columns[name] = codes.cast(pl.Enum(texts))
+    return pl.DataFrame(columns)

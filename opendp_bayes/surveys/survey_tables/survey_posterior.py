@@ -34,16 +34,20 @@ from opendp_bayes.surveys.survey_tables.consistent_draws import (
     ConsistentDraws,
 )
 from opendp_bayes.surveys.survey_tables.implied_tables import ImpliedTables
-from opendp_bayes.surveys.survey_tables.interactions import open_pairs
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope
 from opendp_bayes.surveys.survey_tables.noisy_tables import NoisyTables
 from opendp_bayes.surveys.survey_tables.probabilities_of_cliques import (
     Factor,
     drawn_factors,
+    open_pairs,
     probabilities,
 )
-from opendp_bayes.surveys.survey_tables.records import exchange, matched_records, new_tables
-from opendp_bayes.surveys.survey_tables.synthetic_frames import frame_of
+from opendp_bayes.surveys.survey_tables.records import (
+    exchange,
+    frame_of,
+    matched_records,
+    new_tables,
+)
 from opendp_bayes.surveys.survey_tables.table_posterior import TableDraws, TablePosterior
 
 if TYPE_CHECKING:

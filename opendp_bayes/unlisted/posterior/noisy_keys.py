@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from opendp_bayes.mathematics.validation import Integers, as_level, as_size
-from opendp_bayes.mechanisms.integer_noise import IntegerNoise
-from opendp_bayes.unlisted.thresholds import Threshold
+from opendp_bayes.unlisted.thresholds import RestNoise, Threshold
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +28,7 @@ class NoisyKeys:
         Noisy counts of keys that are shown whatever their count, shape `(l,)`.
     rest : int or None
         Noisy number of records of all hidden keys together, in records; None if not released.
-    rest_noise : IntegerNoise or None
+    rest_noise : RestNoise or None
         Noise of `rest`.
     """
 
@@ -37,7 +36,7 @@ class NoisyKeys:
     drawn: Integers
     listed: Integers
     rest: int | None = None
-    rest_noise: IntegerNoise | None = None
+    rest_noise: RestNoise | None = None
 
     def __post_init__(self) -> None:
         threshold, lowest = self.law.threshold, self.law.masses[0]
@@ -85,7 +84,7 @@ class NoisyKeys:
             self.law, level, labels=labels, rest=self.rest, rest_noise=self.rest_noise
         )
 
-    def _bought(self) -> tuple[int, IntegerNoise]:
+    def _bought(self) -> tuple[int, RestNoise]:
         if self.rest is None or self.rest_noise is None:
             raise ValueError("rest=None: the release has no number of hidden records.")
         return self.rest, self.rest_noise
@@ -97,7 +96,7 @@ def hidden_bound(
     *,
     labels: int = 1,
     rest: int | None = None,
-    rest_noise: IntegerNoise | None = None,
+    rest_noise: RestNoise | None = None,
 ) -> int:
     """The most records that a key has which is not shown: the chance that the bound is given and
     wrong is at most `1 - level`, whatever the counts.
@@ -117,7 +116,7 @@ def hidden_bound(
         Number of labels that bounds are asked for.
     rest : int, optional
         Noisy number of records of all hidden keys, none of which has more than all have.
-    rest_noise : IntegerNoise, optional
+    rest_noise : RestNoise, optional
         Noise of `rest`.
 
     Raises
@@ -134,7 +133,7 @@ def hidden_bound(
     return min(alone, max(0, rest + farthest_noise(rest_noise, wrong)))
 
 
-def farthest_noise(noise: IntegerNoise, share: float) -> int:
+def farthest_noise(noise: RestNoise, share: float) -> int:
     """The least t for which `P(Z > t)` and `P(Z < -t)` are each at most `share`."""
 
     def beyond(t: int) -> float:

@@ -129,7 +129,11 @@ class Keys:
         return KeysSpace(self.column, self.kind, self.listed, self.person is not None)
 
 
-def counted_in_frames(keys: Keys, limits: Truncation) -> Count:
+#: The limits of a frame of which nothing is said: every reading may keep other rows.
+_UNKNOWN = Truncation(any=True)
+
+
+def counted_in_frames(keys: Keys, limits: Truncation = _UNKNOWN) -> Count:
     """The function from a frame to its counts, which are made when batches are asked for.
 
     It raises `ContractError` where the file of the frame is gone, or it has no fixed order and rows

@@ -1,7 +1,10 @@
-"""Tables as text, for a prompt and a terminal: columns under each other, sentences below."""
+"""Tables as text, for a prompt and a terminal, columns under each other, and for a notebook as HTML
+without scripts, style sheets, colours or anything from elsewhere. Sentences stand below.
+"""
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import chain, zip_longest
 
 from opendp_bayes.display.tables import CONTROLS, Table
@@ -10,7 +13,7 @@ from opendp_bayes.display.tables import CONTROLS, Table
 _NARROWEST = 6
 
 
-def rendered(title: str, tables: Sequence[Table], notes: Sequence[str], width: int) -> str:
+def as_text(title: str, tables: Sequence[Table], notes: Sequence[str], width: int) -> str:
     """A title, tables and sentences as lines of so many characters.
 
     In a narrow terminal texts and headings take more lines, and numbers do not. Where these alone
@@ -19,7 +22,7 @@ def rendered(title: str, tables: Sequence[Table], notes: Sequence[str], width: i
     Examples
     --------
     >>> table = Table(("category", "mean"), (("yes", "0.25"), ("no", "0.75")))
-    >>> print(rendered("Shares", [table], ["They add up."], 80))
+    >>> print(as_text("Shares", [table], ["They add up."], 80))
     Shares
     category  mean
     yes       0.25
@@ -56,3 +59,48 @@ def _lines(table: Table, width: int) -> Iterator[str]:
                 part.ljust(wide) if place < table.texts else part.rjust(wide)
                 for place, (part, wide) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
+
+
+_SPACE = "padding: 0.3em 0.7em"
+_TEXT = (
+    'style="text-align: left; vertical-align: top; max-width: 26em; overflow-wrap: break-word;'
+    f' {_SPACE}"'
+)
+_NUMBER = (
+    'style="text-align: right; vertical-align: top; white-space: nowrap; font-variant-numeric:'
+    f' tabular-nums; {_SPACE}"'
+)
+_LINE = 'style="border-bottom: 1px solid"'
+
+
+def as_html(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+    """The tables, and below them a paragraph that begins with the title."""
+    sentences = " ".join(map(_text, [*filter(None, [title and f"{title}."]), *notes]))
+    paragraph = f'<div style="max-width: 48em; margin: 0.7em 0">{sentences}</div>'
+    return f"<div>{''.join(map(_table, tables))}{paragraph}</div>"
+
+
+def _table(table: Table) -> str:
+    """Wider than the notebook, it scrolls. The first cell of a row is its header."""
+    texts, numbers = table.texts, len(table.headings) - table.texts
+    styles = [_TEXT] * texts + [_NUMBER] * numbers
+    head = _row('th scope="col"', styles, table.headings)
+    rows = "".join(_row("td", styles, row) for row in table.rows)
+    return (
+        '<div style="overflow-x: auto"><table style="border-collapse: collapse"><thead'
+        f" {_LINE}>{head}</thead><tbody {_LINE}>{rows}</tbody></table>{_text(table.rest)}</div>"
+    )
+
+
+def _row(tag: str, styles: Sequence[str], cells: Sequence[str]) -> str:
+    tags = ['th scope="row"' if tag == "td" else tag, *[tag] * (len(cells) - 1)]
+    shown = (
+        f"<{tag} {style}>{_text(cell)}</{tag[:2]}>"
+        for tag, style, cell in zip(tags, styles, cells, strict=True)
+    )
+    return f"<tr>{''.join(shown)}</tr>"
+
+
+def _text(text: str) -> str:
+    """Text, in which a number stays with its per cent sign."""
+    return escape(text).replace(" %", "&nbsp;%").replace("\n", "<br> ")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from opendp_bayes.mathematics.validation import SCALES
-from opendp_bayes.samplers import gaussians
-from opendp_bayes.samplers.gaussians import discrete_gaussians
+from opendp_bayes.samplers import coins
+from opendp_bayes.samplers.coins import discrete_gaussians
 from tests.helpers import oracles
 
 NUMBER = 30_000
@@ -56,6 +56,6 @@ def test_a_redraw_may_be_beyond_the_machine_integers(monkeypatch: pytest.MonkeyP
     def laplaces(scale: Fraction, size: int) -> Any:
         return draws.pop(0) if draws else np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr(gaussians, "discrete_laplaces", laplaces)
+    monkeypatch.setattr(coins, "discrete_laplaces", laplaces)
     assert discrete_gaussians(Fraction(1), 1).tolist() == [0]
     assert draws == []
