@@ -19,8 +19,9 @@ from opendp_bayes import (
 from opendp_bayes.inference.learned import learned_counts
 from opendp_bayes.inference.sampling import kept_draws
 from opendp_bayes.inference.sampling.kept_draws import kept_beside
+from opendp_bayes.surveys import joint_posterior
 from opendp_bayes.surveys.joint_posterior import survey_posterior
-from opendp_bayes.surveys.survey_tables import consistent_draws, posterior_of_tables
+from opendp_bayes.surveys.survey_tables import consistent_draws
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chains have not settled")  # they are short
 
@@ -47,11 +48,11 @@ def drawings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A number for every time that chains run."""
     found: list[int] = []
 
-    def draw(*arguments: Any, _draw: Any = posterior_of_tables.draw) -> Any:
+    def draw(*arguments: Any, _draw: Any = joint_posterior.draw) -> Any:
         found.append(len(found))
         return _draw(*arguments)
 
-    monkeypatch.setattr(posterior_of_tables, "draw", draw)
+    monkeypatch.setattr(joint_posterior, "draw", draw)
     return found
 
 

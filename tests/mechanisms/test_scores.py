@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from opendp_bayes.mechanisms import global_sensitivity
-from opendp_bayes.mechanisms.exponential import scores
+from opendp_bayes.mechanisms.exponential import posterior_exponential as scores
 
 PRIOR = np.array([0.7, 2.0, 0.7])
 

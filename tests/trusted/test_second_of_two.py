@@ -10,7 +10,7 @@ import pytest
 
 import opendp_bayes as ob
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.queries import summary as summary_module
+from opendp_bayes.planning import expected_error
 from opendp_bayes.queries.columns import LabelledColumn, labelled_column
 from opendp_bayes.surveys.survey_query import frames_of_the_same_rows
 from opendp_bayes.trusted.bounds import Bounds
@@ -261,7 +261,7 @@ def test_a_table_and_its_margin_say_where_values_are_counted() -> None:
 def test_balanced_groups_leave_no_record_in_none(monkeypatch: pytest.MonkeyPatch) -> None:
     counts: list[list[int]] = []
     monkeypatch.setattr(
-        summary_module,
+        expected_error,
         "error_of_part",
         lambda error, setting, of, part: counts.append(of.tolist()) or 0.1,
     )
