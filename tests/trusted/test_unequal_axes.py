@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import opendp_bayes as ob
-from opendp_bayes.queries import cells_of
+from opendp_bayes.queries import cells_of as cells_module
 from opendp_bayes.queries.cells_of import cells_of
 from opendp_bayes.queries.question import Question
 from opendp_bayes.trusted.cells import counted
@@ -137,10 +137,10 @@ def test_columns_of_groups_and_labels_that_are_too_many_together_are_refused(
     }
     for by in (("a", "b"), ("b", "a")):
         question = Question.of("c", nulls="0", by=by)
-        monkeypatch.setattr(cells_of, "_BYTES", cells_of.MOST_BYTES // 35)
+        monkeypatch.setattr(cells_module, "_BYTES", cells_module.MOST_BYTES // 35)
         with pytest.raises(ValueError, match="would be 36 categories or cells"):
             cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None)
-        monkeypatch.setattr(cells_of, "_BYTES", cells_of.MOST_BYTES // 36)
+        monkeypatch.setattr(cells_module, "_BYTES", cells_module.MOST_BYTES // 36)
         assert cells_of(question, kinds_in(pl.LazyFrame(schema=schema)), None).space.k == 3 * 6
 
 
