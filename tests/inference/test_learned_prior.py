@@ -69,7 +69,7 @@ def posterior():
     return learned((30, 2, 7, 11, -1, 19))
 
 
-def distance(of, found, ordered=(), sweeps=100, draws=6000, weighted=True):
+def distance(of, found, ordered=(), sweeps=100, draws=20_000, weighted=True):
     """The largest difference between chains and weighted draws, in standard errors."""
     theta, counts = by_chains(found, ordered, sweeps=sweeps, weighted=weighted)
     mean, number, spread, behind = expected(of, ordered, draws)
@@ -82,7 +82,14 @@ def distance(of, found, ordered=(), sweeps=100, draws=6000, weighted=True):
 
 
 @pytest.mark.parametrize(
-    "name", ["two variables", pytest.param("without noise", marks=pytest.mark.slow)]
+    "name",
+    [
+        "two cells",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("two variables", "without noise")
+        ),
+    ],
 )
 def test_chains_agree_with_weighted_draws_from_the_prior(name):
     of, ordered = TABLES[name]

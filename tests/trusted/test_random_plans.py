@@ -168,7 +168,7 @@ def moves(name: str, rounds: int) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("rounds", [12, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [6, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NEIGHBOURS)
 def test_counts_after_random_plans_move_by_no_more_than_stated(name, rounds):
     found = moves(name, rounds)
