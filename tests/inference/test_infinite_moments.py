@@ -42,11 +42,6 @@ def test_the_prior_of_the_others_together_decides_odds(release):
     assert np.isfinite(made.odds("a").mean())
     assert made.odds("a").std() == np.inf
     assert made.ratio("a", "b").mean() == np.inf
-    ratio = release(LaplaceParameters(1.0), (6, 3, 3), 12, (0.3, 1.5, 0.6)).posterior.ratio(
-        "a", "b"
-    )
-    assert np.isfinite(ratio.mean())
-    assert ratio.std() == np.inf
     merged = made.merged({"others": ["b", "c"]})
     assert np.isfinite(merged.ratio("a", "others").mean())
     assert made.given(["a", "b"]).odds("a").mean() == np.inf
