@@ -255,11 +255,14 @@ def test_release_discovers_by_options(place: Path) -> None:
         (("--discover", "code", "--column", "code", *BUDGET), "--discover code: does not go with"),
         (("--discover", "code", "--categories", "a", *BUDGET), "--discover code: does not go with"),
         (("--discover", "code", "--by", "town=here", *BUDGET), "--discover code: does not go with"),
-        (("--discover", "code", "--unknown", "x", *BUDGET), "columns.code.unknown: is for"),
+        (("--discover", "code", "--unknown", "x", *BUDGET), "--unknown of code: is for"),
         (("--discover", "code", "--prior", "2", *BUDGET), "prior: is for categories that are"),
         (("--discover", "code", "--rest", 2, *BUDGET), "rest=2.0: must be"),
         (("--column", "town", "--categories", "here", "--rest", 0.2, *BUDGET), "rest: goes with"),
-        (("--column", "town", "--categories", "x", "--always", "y", *BUDGET), "always: goes wi"),
+        (
+            ("--column", "town", "--categories", "x", "--always", "y", *BUDGET),
+            "--always of town: goes wi",
+        ),
         (BUDGET, "--column: is missing; name the column of categories, or --discover one."),
     ],
 )

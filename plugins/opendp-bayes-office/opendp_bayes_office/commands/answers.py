@@ -149,9 +149,9 @@ def survey_of(frame: pl.LazyFrame, asked: Specification) -> Any:
         if column.categories is None and not isinstance(schema[name], pl.Enum):
             raise FieldError(
                 ("columns", name, "categories"),
-                "is missing; list all of them (--categories), from what is public and not from the"
-                f" data. Where nobody can, discover them: write {DISCOVER!r} there, or --discover"
-                f" {name} in place of --column, with a delta such as 1e-8.",
+                "is missing; list all of them, from what is public and not from the data. Where"
+                f" nobody can, discover them: categories = {DISCOVER!r} in a specification, or"
+                f" --discover {name} in place of --column, with a delta such as 1e-8.",
             )
     context = ob.context(
         frame,

@@ -249,6 +249,8 @@ def release(
 
     if discover is not None and (column or categories or by):
         fail(f"--discover {discover}: does not go with --column, --categories and --by.")
+    if (epsilon is None) == (rho is None):
+        fail("--epsilon or --rho: give one of them and not both, as in --epsilon 1.")
     column = column or ([] if discover is None else [discover])
     if not column:
         fail("--column: is missing; name the column of categories, or --discover one.")

@@ -257,11 +257,11 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "options", "message"),
     [
-        ("vote", "--categories a,b", "privacy: must have epsilon or rho"),
+        ("vote", "--categories a,b", "--epsilon or --rho: give one of them"),
         (
             "vote",
             "--categories a,b --epsilon 1 --rho 1",
-            "privacy: must have epsilon or rho",
+            "--epsilon or --rho: give one of them",
         ),
         ("vote", "--categories a, b --epsilon 1", "^opendp-bayes: b: .*put quotes around"),
         (
@@ -313,7 +313,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "vote",
             "--epsilon 1",
-            r"columns\.vote\.categories: is missing; list all of them \(--categories\)",
+            r"--categories of vote: is missing; list all of them",
         ),
         (
             "vote",
@@ -386,7 +386,7 @@ def test_a_release_is_shown_as_a_table(files: Path) -> None:
         (
             "enum",
             "--by vote --epsilon 1",
-            r"columns\.vote\.categories: is missing",
+            r"--categories of vote: is missing",
         ),
         ("enum", "--by vote= --epsilon 1", r"--by vote='': .*separated by commas"),
         ("enum", "--by enum --epsilon 1", r"by='enum': is a column that is asked for"),

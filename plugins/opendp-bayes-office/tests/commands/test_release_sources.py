@@ -102,7 +102,7 @@ def test_a_joint_table_with_buckets(votes: Path) -> None:
     [
         ((*TABLE, "--categories", "a,b"), "--categories a,b: must be given once for each column"),
         ((*TABLE, *OF_TABLE, "--categories", "vote=c"), "--categories vote=c: must be given once"),
-        ((*TABLE, *OF_TABLE[:2]), "columns.town.categories: is missing; list all of them"),
+        ((*TABLE, *OF_TABLE[:2]), "--categories of town: is missing; list all of them"),
         ((*TABLE, "--column", "vote", *OF_TABLE), "must name at least one column, and each once"),
         ((*COLUMN, "--by", "vote=a,b"), "by='vote': is a column that is asked for"),
         ((*COLUMN, "--nulls", "a", "--nulls", "b"), "--nulls a: must be given once"),

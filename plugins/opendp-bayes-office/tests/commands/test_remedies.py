@@ -77,7 +77,7 @@ def test_a_specification_without_a_list_says_how_to_discover_one(delta: str) -> 
     Path("s.toml").write_text(text)
     _, _, said = ended("run s.toml votes.csv")
     remedy = re.search(
-        r"\.(categories): .* write ('discover') there.* with a delta such as (1e-8)", said
+        r"discover them: (categories) = ('discover') in .* with a delta such as (1e-8)", said
     )
     assert remedy, said
     needed = delta or f"delta = {remedy[3]}"
