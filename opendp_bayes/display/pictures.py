@@ -84,8 +84,6 @@ def plot_panel(
     if ax is None:
         ax = plt.subplots(figsize=(_WIDTH, panel.height + 0.6), layout="constrained")[1]
     _draw(ax, panel)
-    if len(panel.series) > 1:
-        _name_colours(ax)
     write_above(ax, sentences, title)
     return ax
 
@@ -107,8 +105,6 @@ def plot_panels(panels: Sequence[Panel], sentences: str, columns: int) -> "Figur
     )
     for ax, panel in zip(axes.flat, panels, strict=False):
         _draw(ax, panel)
-        if len(panel.series) > 1:
-            _name_colours(ax)
     for ax in axes.flat[len(panels) :]:
         ax.set_axis_off()
     text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
@@ -260,6 +256,8 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     ax.set_axisbelow(True)
     ax.grid(axis="x", color="#e6e6e6")
     ax.tick_params(axis="y", length=0)
+    if number > 1:
+        _name_colours(ax)
 
 
 def _in_per_cent(share: float, _: object) -> str:

@@ -54,7 +54,7 @@ class Table:
 
     @property
     def rest(self) -> str:
-        """What stands below the rows, where some are not shown; otherwise empty."""
+        """The line below the rows where some are not shown; otherwise empty."""
         return f"and {self.left} more" if self.left else ""
 
     def first(self, most: int) -> "Table":

@@ -38,9 +38,9 @@ def releasing(measurement: Any, result: Callable[[Any], Any] = Release.of) -> Me
     """The measurement with a step behind it that makes a `Release`, or another `result`, of the
     data that it draws. Its attribute `accounting` stays.
     """
-    made: Any = measurement >> new_function(guarded(result, "release"), TO="ExtrinsicObject")
-    made.accounting = measurement.accounting
-    return made
+    measured: Any = measurement >> new_function(guarded(result, "release"), TO="ExtrinsicObject")
+    measured.accounting = measurement.accounting
+    return measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +122,9 @@ class Bound(ABC, Generic[R]):
         """The function `restated` of what is drawn. It holds nothing of the query."""
         result, loss = self.result, self.loss(budget)
         distance, truncated = self.distance, self.truncated
-        kept = self.kept or (once if self.truncated else "")
+        rule = self.kept or (once if self.truncated else "")
         return lambda draw: result(
-            restated(draw, loss, distance=distance, truncated=truncated, kept=kept)
+            restated(draw, loss, distance=distance, truncated=truncated, kept=rule)
         )
 
     def _measured(
@@ -177,18 +177,19 @@ def counts_and_unit(
     """
     if in_frame is not None:
         counts, gate = in_frame
-        base, kept = gate.base, gate.limits.kept
+        base, rule = gate.base, gate.limits.kept
     elif isinstance(query, kind):
         counts, base = counts_of()
-        kept = getattr(query, "kept", "")
+        rule = getattr(query, "kept", "")
     else:
-        given = "a Context itself" if isinstance(query, Context) else type(query).__name__
+        kind_of_query = "a Context itself" if isinstance(query, Context) else type(query).__name__
         raise TypeError(
-            f"query: must be a query on a polars frame, as `context.query()` gives, not {given}."
+            "query: must be a query on a polars frame, as `context.query()` gives, not"
+            f" {kind_of_query}."
         )
     distance = distance_of_unit(counts.map(parts_of(base).d_in))
-    truncated = bool(kept) or identifier_of(counts.input_metric) is not None
-    return counts, (base, distance, truncated, kept)
+    truncated = bool(rule) or identifier_of(counts.input_metric) is not None
+    return counts, (base, distance, truncated, rule)
 
 
 @runtime_checkable

@@ -172,11 +172,11 @@ class BoundQuery(Bound[Release | GroupedRelease]):
         cells had as many records, none where their number is private.
         """
         space = self.space
-        drawn = np.diff(np.arange(space.k + 1) * (space.size or 0) // space.k).tolist()
+        balanced = np.diff(np.arange(space.k + 1) * (space.size or 0) // space.k).tolist()
         categories: Any = space.categories
         guarantee = PrivacyGuarantee.none(space.size)
         draw = ReleasedData(
-            tuple(drawn), categories, space.prior, setting.mechanism, guarantee, space.axes
+            tuple(balanced), categories, space.prior, setting.mechanism, guarantee, space.axes
         )
         return self.result(draw)
 
@@ -300,19 +300,19 @@ def with_prior(question: Question, space: CountsSpace, adds_noise: Callable[[], 
     if isinstance(prior, str) and prior == "auto":
         many = space.k >= LEARNED_FROM and not groups
         prior = "learned" if ordered or (many and adds_noise()) else NUMBER
-    found = replace(question, prior=prior, ordered=ordered)
-    if groups and found.learned:
+    settled = replace(question, prior=prior, ordered=ordered)
+    if groups and settled.learned:
         raise ValueError(
             f"{'ordered' if ordered else 'prior'}={told(ordered or prior)}: is of one table; ask"
             " for the joint table of the groups' column and the others, whose effects are learned,"
             " and take conditional() of it."
         )
-    if ordered and not found.learned:
+    if ordered and not settled.learned:
         raise ValueError(
             f"ordered={told(list(ordered))}: goes with a learned prior; leave out"
             f" prior={told(prior)}."
         )
-    return found
+    return settled
 
 
 def _ordered(question: Question) -> tuple[str, ...]:
@@ -326,22 +326,22 @@ def _ordered(question: Question) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _row(asked: BoundQuery, budget: Any) -> dict[str, Any]:
+def _row(bound: BoundQuery, budget: Any) -> dict[str, Any]:
     """The row, without the width of an interval, which takes time to compute."""
-    mechanism, loss = asked.fitted(budget).mechanism, asked.loss(budget)
-    measure, learned = parts_of(asked.base).output_measure, asked.question.learned
+    mechanism, loss = bound.fitted(budget).mechanism, bound.loss(budget)
+    measure, learned = parts_of(bound.base).output_measure, bound.question.learned
     return {
-        "column": ", ".join(asked.columns),
-        "aggregate": _aggregate(asked),
-        "categories": _where_from(asked),
-        "prior": prior_said(_prior(asked), learned=learned, ordered=asked.question.ordered or ()),
-        "nulls": _where_counted(asked, "nulls"),
-        "unknown": _where_counted(asked, "unknown"),
+        "column": ", ".join(bound.columns),
+        "aggregate": _aggregate(bound),
+        "categories": _where_from(bound),
+        "prior": prior_said(_prior(bound), learned=learned, ordered=bound.question.ordered or ()),
+        "nulls": _where_counted(bound, "nulls"),
+        "unknown": _where_counted(bound, "unknown"),
         "mechanism": type(mechanism).__name__,
         "scale": mechanism.scale,
-        "neighbours": relation_of(asked.space.size),
-        "d_in": asked.distance.records,
-        "largest": asked.distance.largest,
+        "neighbours": relation_of(bound.space.size),
+        "d_in": bound.distance.records,
+        "largest": bound.distance.largest,
         "epsilon": loss.epsilon,
         "delta": loss.delta,
         "rho": loss.rho,
@@ -349,47 +349,49 @@ def _row(asked: BoundQuery, budget: Any) -> dict[str, Any]:
     }
 
 
-def _prior(asked: BoundQuery) -> tuple[float, ...]:
+def _prior(bound: BoundQuery) -> tuple[float, ...]:
     """The prior of the categories, of one group where there are groups."""
-    _, labels = groups_and_labels(asked.space.categories)
-    return asked.space.prior[: len(labels) or None]
+    _, labels = groups_and_labels(bound.space.categories)
+    return bound.space.prior[: len(labels) or None]
 
 
-def _aggregate(asked: BoundQuery) -> str:
-    groups, labels = groups_and_labels(asked.space.categories)
-    k = len(labels) if groups else asked.space.k
-    kind = f"{k} cells" if asked.space.axes else f"{k} categories"
+def _aggregate(bound: BoundQuery) -> str:
+    groups, labels = groups_and_labels(bound.space.categories)
+    k = len(labels) if groups else bound.space.k
+    kind = f"{k} cells" if bound.space.axes else f"{k} categories"
     return f"Posterior of {kind}" + (f" in {len(groups)} groups" if groups else "")
 
 
-def _where_counted(asked: BoundQuery, policy: str) -> str:
+def _where_counted(bound: BoundQuery, policy: str) -> str:
     """The label that nulls or other values are counted under, of several columns by name."""
     fates = {}
-    of_groups = [of for of in asked.question.groups if getattr(of, policy) is not None]
-    for variable in (*asked.question.variables, *of_groups):
+    of_groups = [group for group in bound.question.groups if getattr(group, policy) is not None]
+    for variable in (*bound.question.variables, *of_groups):
         label = getattr(variable, policy)
         fate = "cannot occur" if label is None else repr(label)
-        if policy == "nulls" and _is_another_value(asked, variable):
+        if policy == "nulls" and _is_another_value(bound, variable):
             fate = f"{fate}, with what reads so"
         fates[variable.column] = "left out" if isinstance(label, LeftOut) else fate
     return _by_name(fates)
 
 
-def _is_another_value(asked: BoundQuery, variable: Variable) -> bool:
+def _is_another_value(bound: BoundQuery, variable: Variable) -> bool:
     """True if values that read like the label of nulls, which is no category, are counted there."""
-    axes = () if asked.frame is None else asked.frame.cells.axes
-    held = [value for of in axes if of.column == variable.column for value in of.values]
-    given = held if variable.categories is None else variable.categories
-    return place_of(variable.nulls, held) is not None and place_of(variable.nulls, given) is None
+    axes = () if bound.frame is None else bound.frame.cells.axes
+    held = [value for axis in axes if axis.column == variable.column for value in axis.values]
+    listed = held if variable.categories is None else variable.categories
+    return place_of(variable.nulls, held) is not None and place_of(variable.nulls, listed) is None
 
 
-def _where_from(asked: BoundQuery) -> str:
+def _where_from(bound: BoundQuery) -> str:
     """Say where the labels of categories and groups are from, of several columns by name."""
-    question = asked.question
-    given: dict[str, object] = {of.column: of.categories for of in question.variables}
+    question = bound.question
+    sources: dict[str, object] = {of.column: of.categories for of in question.variables}
     together = question.combinations
-    given |= {of.column: of.categories if together is None else together for of in question.groups}
-    axes = () if asked.frame is None else asked.frame.cells.axes
+    sources |= {
+        of.column: of.categories if together is None else together for of in question.groups
+    }
+    axes = () if bound.frame is None else bound.frame.cells.axes
     boolean = {of.column for of in axes if of.kind == "boolean"}
     return _by_name(
         {
@@ -398,29 +400,29 @@ def _where_from(asked: BoundQuery) -> str:
             else "of its type"
             if name in boolean
             else "of its type; an Enum that was made from the data is the data"
-            for name, labels in given.items()
+            for name, labels in sources.items()
         }
     )
 
 
-def _by_name(said: dict[str, str]) -> str:
+def _by_name(texts: dict[str, str]) -> str:
     """Join what is said of several columns, once where it is the same of all."""
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return ", ".join(f"{name}: {one}" for name, one in said.items())
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{name}: {text}" for name, text in texts.items())
 
 
-def _width(asked: BoundQuery, setting: Setting, records: int) -> float:
+def _width(bound: BoundQuery, setting: Setting, records: int) -> float:
     """The expected width of an interval at balanced proportions, of the categories of one group
     where there are groups.
     """
     from opendp_bayes.planning.expected_error import error_of_part
 
-    space = asked.space
+    space = bound.space
     groups, labels = groups_and_labels(space.categories)
     cells = len(groups) * len(labels) or space.k  # without that of records in no group
     counts = np.zeros(space.k, dtype=np.int64)
     counts[:cells] = np.diff(np.arange(cells + 1) * records // cells)
-    part = slice(0, len(labels) if groups else space.k)
-    width = error_of_part("interval_width", setting, counts, part)
+    cells_of_group = slice(0, len(labels) if groups else space.k)
+    width = error_of_part("interval_width", setting, counts, cells_of_group)
     return width if math.isfinite(width) else math.nan

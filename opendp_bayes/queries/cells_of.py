@@ -40,7 +40,9 @@ def cells_of(
         For a column, key or policy that does not fit.
     """
     # A misspelt name is said before what is missing of the other columns.
-    known = [kinds[_named(variable.column, kinds, "column")] for variable in question.variables]
+    known_kinds = [
+        kinds[_named(variable.column, kinds, "column")] for variable in question.variables
+    ]
     columns = [
         labelled_column(
             variable.column,
@@ -50,15 +52,15 @@ def cells_of(
             unknown=variable.unknown,
             recode=variable.recode,
         )
-        for variable, kind in zip(question.variables, known, strict=True)
+        for variable, kind in zip(question.variables, known_kinds, strict=True)
     ]
     axes = question.columns if question.joint else ()
     labels: tuple[Label, ...] = columns[0].labels
     index = np.arange(len(labels))
     if question.joint:
         if question.merge is None:
-            every = math.prod(len(column.labels) for column in columns)
-            check_cells("cells", every if question.cells is None else len(question.cells))
+            combinations = math.prod(len(column.labels) for column in columns)
+            check_cells("cells", combinations if question.cells is None else len(question.cells))
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
         from opendp_bayes.queries.cells_of import merged_cells
@@ -74,14 +76,14 @@ def cells_of(
             f" size={size}; every record must be counted. Name a category for them, such as"
             " 'missing'."
         )
-    asked = tuple(column.axis for column in columns)
+    counted_axes = tuple(column.axis for column in columns)
     of_columns: dict[str, Any] = {
         "axes": axes,
         "nulls": tuple(column.nulls for column in columns),
         "unknown": tuple(column.unknown for column in columns),
     }
     if not question.by:
-        return Cells(asked, index, CountsSpace(labels, size, **of_columns))
+        return Cells(counted_axes, index, CountsSpace(labels, size, **of_columns))
     of_groups = [kinds[_named(name, kinds, "by")] for name in question.by]
     by = groups_of(question, of_groups)
     shape = (*by.index.shape, *index.shape)
@@ -89,10 +91,10 @@ def cells_of(
     check_combinations("column", [*question.by, *question.columns], shape)
     space = CountsSpace.of_groups(by.groups, labels, size, by=question.by, **of_columns)
     within = by.index.reshape(*by.index.shape, *(1,) * index.ndim)
-    rest = -1 if size is None else space.k - 1
-    cell = np.where(within < 0, rest, within * len(labels) + index)
+    rest_cell = -1 if size is None else space.k - 1
+    cell = np.where(within < 0, rest_cell, within * len(labels) + index)
     cell = np.where(index < 0, -1, cell)
-    return Cells((*by.axes, *asked), cell, space)
+    return Cells((*by.axes, *counted_axes), cell, space)
 
 
 def _named(column: str, kinds: Mapping[str, ColumnKind], argument: str) -> str:
@@ -163,9 +165,9 @@ def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
     rows, variables = None, question.groups
     if question.combinations is not None:
         rows = _as_rows(question.combinations, question.by)
-        values = (distinct(row[at] for row in rows) for at in range(len(variables)))
-        variables = tuple(map(lambda of, own: replace(of, categories=own), variables, values))
-    columns = [_column(of, known) for of, known in zip(variables, kinds, strict=True)]
+        values = (distinct(row[axis] for row in rows) for axis in range(len(variables)))
+        variables = tuple(map(lambda of, labels: replace(of, categories=labels), variables, values))
+    columns = [_column(variable, kind) for variable, kind in zip(variables, kinds, strict=True)]
     labels = [column.labels for column in columns]
     shape = [len(column.labels) + 1 for column in columns]  # the last for what is in no group
     check_combinations("by", question.by, shape)
@@ -174,51 +176,55 @@ def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
         rows = list(product(*labels))
     index, places = np.full(shape, -1), list(map(places_of, labels))
     for number, row in enumerate(rows):
-        index[tuple(of[identity(value)] for of, value in zip(places, row, strict=True))] = number
+        at = tuple(place[identity(value)] for place, value in zip(places, row, strict=True))
+        index[at] = number
     index = index[np.ix_(*(column.number for column in columns))]
     groups: Any = rows if len(columns) > 1 else [row[0] for row in rows]
     return Groups(tuple(column.axis for column in columns), tuple(groups), index)
 
 
-def _as_rows(given: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
+def _as_rows(combinations: Any, by: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Combinations of values of several columns, each a tuple with a value of each column."""
     shown = f"categories[{by!r}]"
-    if isinstance(given, str) or not isinstance(given, Sequence):
+    if isinstance(combinations, str) or not isinstance(combinations, Sequence):
         raise TypeError(
-            f"{shown}={told(given)}: must be a sequence of tuples, one value for each column."
+            f"{shown}={told(combinations)}: must be a sequence of tuples, one value for each"
+            " column."
         )
-    check_cells(shown, len(given))
-    rows = [as_cell(row, len(by), shown, (str, int, bool, type(None))) for row in given]
+    check_cells(shown, len(combinations))
+    rows = [as_cell(row, len(by), shown, (str, int, bool, type(None))) for row in combinations]
     if len(distinct(rows)) < len(rows):
-        raise ValueError(f"{shown}={told(given)}: must not repeat a group.")
+        raise ValueError(f"{shown}={told(combinations)}: must not repeat a group.")
     return rows
 
 
-def _column(of: Variable, known: ColumnKind) -> LabelledColumn:
+def _column(variable: Variable, kind: ColumnKind) -> LabelledColumn:
     """A column that says which group a record is in. Its nulls and unknown values are in no group,
     unless they have a label or None is among the values.
     """
-    given: Any = of.categories
-    if isinstance(given, (pl.Series, np.ndarray)):
-        given = given.tolist() if isinstance(given, np.ndarray) else given.to_list()
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        check_cells(f"categories[{of.column!r}]", len(given))
-        values = [value for value in given if value is not None]
+    categories: Any = variable.categories
+    if isinstance(categories, (pl.Series, np.ndarray)):
+        categories = (
+            categories.tolist() if isinstance(categories, np.ndarray) else categories.to_list()
+        )
+    if isinstance(categories, Sequence) and not isinstance(categories, str):
+        check_cells(f"categories[{variable.column!r}]", len(categories))
+        values = [value for value in categories if value is not None]
     else:
-        values = given
-    nulls = values is not given and len(given) - len(values)
-    if nulls and (nulls > 1 or of.nulls is not None):
+        values = categories
+    nulls = values is not categories and len(categories) - len(values)
+    if nulls and (nulls > 1 or variable.nulls is not None):
         raise ValueError(
-            f"categories[{of.column!r}]={told(given)}: None is the group of the nulls; must be"
-            " there once, and without nulls= for the column."
+            f"categories[{variable.column!r}]={told(categories)}: None is the group of the nulls;"
+            " must be there once, and without nulls= for the column."
         )
     column = labelled_column(
-        of.column,
-        known,
+        variable.column,
+        kind,
         categories=values,
-        nulls=DROP if of.nulls is None else of.nulls,
-        unknown=DROP if of.unknown is None else of.unknown,
-        recode=of.recode,
+        nulls=DROP if variable.nulls is None else variable.nulls,
+        unknown=DROP if variable.unknown is None else variable.unknown,
+        recode=variable.recode,
         of_groups=True,
     )
     if not nulls:
@@ -259,15 +265,17 @@ def table_of(
     cells = [as_cell(cell, len(shape), "cells") for cell in question.cells]
     index = np.full(shape, -1)
     for number, cell in enumerate(cells):
-        absent = [x for x, place in zip(cell, places, strict=True) if identity(x) not in place]
+        absent = [x for x, numbers in zip(cell, places, strict=True) if identity(x) not in numbers]
         if absent:
             raise ValueError(
                 f"cells: {cell!r} has {absent[0]!r}, which is not a label of its column."
             )
-        at = tuple(place[identity(label)] for label, place in zip(cell, places, strict=True))
-        if index[at] >= 0:
+        corner = tuple(
+            numbers[identity(label)] for label, numbers in zip(cell, places, strict=True)
+        )
+        if index[corner] >= 0:
             raise ValueError(f"cells: {cell!r} is there twice.")
-        index[at] = number
+        index[corner] = number
     return _completed(cells, index, question.unknown)
 
 
@@ -283,11 +291,11 @@ def _completed(
     they are left out; raise `ValueError` where neither is said.
     """
     if unknown is not None and not isinstance(unknown, LeftOut):
-        place = place_of(unknown, cells)
-        if place is None:
+        number = place_of(unknown, cells)
+        if number is None:
             check_new("unknown", unknown, cells)
-            place, cells = len(cells), [*cells, unknown]
-        index[index < 0] = place
+            number, cells = len(cells), [*cells, unknown]
+        index[index < 0] = number
     if np.any(index < 0) and unknown is None:
         raise ValueError(
             f"cells: leaves out {np.count_nonzero(index < 0)} of {index.size} combinations of"

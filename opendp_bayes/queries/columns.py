@@ -38,7 +38,7 @@ class LabelledColumn:
 
 def labelled_column(
     column: str,
-    known: ColumnKind,
+    kind: ColumnKind,
     *,
     categories: Sequence[Value] | None,
     nulls: Value | LeftOut | None,
@@ -54,9 +54,9 @@ def labelled_column(
     ValueError, TypeError
         For labels or a policy that do not fit.
     """
-    own = public_values(column, known, categories, of_groups=of_groups)
-    covered = covers(known, (*own, *map(plain, recode or ())))
-    if known.nullable and nulls is None:
+    own = public_values(column, kind, categories, of_groups=of_groups)
+    covered = covers(kind, (*own, *map(plain, recode or ())))
+    if kind.nullable and nulls is None:
         raise ValueError(
             f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
             " them under: one of the categories, or a new one, such as nulls='missing';"
@@ -66,7 +66,7 @@ def labelled_column(
         )
     if not covered and unknown is None:
         raise ValueError(
-            f"unknown=None: column {column!r} of type {known.type} may hold values outside the"
+            f"unknown=None: column {column!r} of type {kind.type} may hold values outside the"
             " categories. Pass unknown= with the label to count them under: one of the"
             f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
         )
@@ -90,27 +90,25 @@ def labelled_column(
         )
     values = dict(zip(own, range(len(own)), strict=True))
     values |= {
-        plain(value): _recoded(column, known, value, label, labels)
+        plain(value): _recoded(column, kind, value, label, labels)
         for value, label in (recode or {}).items()
     }
     # What reads like the label of nulls is counted there, too: one label means one thing.
-    if nulls is not None and not isinstance(nulls, LeftOut) and not _misfits([nulls], known):
+    if nulls is not None and not isinstance(nulls, LeftOut) and not _misfits([nulls], kind):
         values.setdefault(nulls, numbers[0])
     number = list(values.values())
     number += [each for each in dict.fromkeys(numbers) if each not in number]
-    axis = Axis(column, known.kind, tuple(values), *map(number.index, numbers))
+    axis = Axis(column, kind.kind, tuple(values), *map(number.index, numbers))
     places = (place_of(label, labels[len(own) :]) for label in (nulls, unknown))
     new = (None if place is None else labels[len(own) + place] for place in places)
     return LabelledColumn(axis, tuple(labels), tuple(number), *new)
 
 
-def _recoded(
-    column: str, known: ColumnKind, value: Any, label: Any, labels: Sequence[Value]
-) -> int:
+def _recoded(column: str, kind: ColumnKind, value: Any, label: Any, labels: Sequence[Value]) -> int:
     """The number of the label under which a value is counted that is none itself."""
     value, label = plain(value), plain(label)
     shown = f"recode={{{told(value)}: {told(label)}}}"
-    _check_fit([value], known, column, shown)
+    _check_fit([value], kind, column, shown)
     if place_of(value, labels) is not None:
         raise ValueError(
             f"{shown}: {value!r} is a label of column {column!r} itself; leave it out of recode, or"
@@ -125,10 +123,10 @@ def _recoded(
     return number
 
 
-def _misfits(labels: Sequence[Any], known: ColumnKind) -> list[Any]:
+def _misfits(labels: Sequence[Any], kind: ColumnKind) -> list[Any]:
     """The labels that are no value that a column may hold."""
-    expected = TYPE_OF[known.kind]
-    declared = None if known.declared is None else set(known.declared)
+    expected = TYPE_OF[kind.kind]
+    declared = None if kind.declared is None else set(kind.declared)
     return [
         label
         for label in labels
@@ -177,22 +175,22 @@ _FROM_A_MARGIN = (
 
 
 def _labels(
-    column: str, known: ColumnKind, categories: Any, argument: str, *, of_groups: bool
+    column: str, kind: ColumnKind, categories: Any, argument: str, *, of_groups: bool
 ) -> list[Any]:
     """Categories of a column, at least one: those given, or those that the type of the column makes
     public.
     """
-    if categories is None and known.kind == "boolean":
+    if categories is None and kind.kind == "boolean":
         return [True, False]
     if categories is None:
-        if known.declared is None:
+        if kind.declared is None:
             raise ValueError(
-                f"{argument}=None: column {column!r} of type {known.type} does not declare"
+                f"{argument}=None: column {column!r} of type {kind.type} does not declare"
                 f" its {'groups' if of_groups else 'categories'}. Pass categories="
                 f"{f'{{{column!r}: [...]}}' if of_groups else ''}, or cast the column to pl.Enum in"
                 f" the plan.{_FROM_A_MARGIN if of_groups else ''}"
             )
-        categories = known.declared
+        categories = kind.declared
     if hasattr(categories, "tolist"):  # of numpy and pandas
         categories = categories.tolist()
     elif isinstance(categories, (pl.Series, KeysView, EnumMeta)):
@@ -222,21 +220,21 @@ def _labels(
     return labels
 
 
-def _check_fit(labels: Sequence[Any], known: ColumnKind, column: str, shown: str) -> None:
+def _check_fit(labels: Sequence[Any], kind: ColumnKind, column: str, shown: str) -> None:
     """Raise `TypeError` or `ValueError` for the first label that a column cannot hold."""
-    misfits = _misfits(labels, known)
+    misfits = _misfits(labels, kind)
     if not misfits:
         return
     label = misfits[0]
-    expected = TYPE_OF[known.kind]
+    expected = TYPE_OF[kind.kind]
     if type(label) is not expected:
         is_plain = label is None or isinstance(label, (str, int, float))
         wrong = repr(label) if is_plain else type(label).__name__
         raise TypeError(
-            f"{shown}: {wrong} does not fit a column of type {known.type}; each must be"
+            f"{shown}: {wrong} does not fit a column of type {kind.type}; each must be"
             f" {expected.__name__}.{_to_write(label, expected, column)}"
         )
-    if known.declared is None:
+    if kind.declared is None:
         raise ValueError(f"{shown}: {label!r} is outside the range of 64-bit integers.")
     raise ValueError(
         f"{shown}: {label!r} is not in the Enum of column {column!r}; it can never occur."

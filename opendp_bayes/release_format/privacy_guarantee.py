@@ -84,7 +84,7 @@ class PrivacyGuarantee:
 
     @property
     def distance(self) -> Distance:
-        """The same, always as a `Distance`."""
+        """The distance `d_in`, always as a `Distance`."""
         return Distance.of(self.d_in)
 
     @property

@@ -1,4 +1,4 @@
-"""What results of all kinds have, and their reader, by the format that a document names."""
+"""The protocol of results of all kinds, and their reader, by the format that a document names."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,15 +17,15 @@ _RELEASE = ("opendp_bayes.results.release", "Release")
 
 
 class Result(Protocol):
-    """What one question releases, whatever its kind."""
+    """The release of one question, whatever its kind."""
 
     @property
     def guarantee(self) -> PrivacyGuarantee:
-        """What is promised."""
+        """The privacy guarantee."""
 
     @property
     def overview(self) -> tuple[str, str]:
-        """What was counted, and by which mechanism, in words."""
+        """The categories counted, and the mechanism, in words."""
 
     def estimates(self, level: float = ...) -> "pl.DataFrame":
         """A row for each group and category (`estimates_frame`)."""

@@ -237,8 +237,8 @@ class Release(Estimated, ReleasedData):
         keys, categories, places = cells_by(self, columns, "columns")
         axes = tuple(name for name in self.axes if name not in columns)
         shares = self.size is not None or self.learned_prior
-        kept = [self.axes.index(name) for name in axes]
-        made = Release(
+        axes_left = [self.axes.index(name) for name in axes]
+        template = Release(
             self.drawn,
             categories,
             self.prior,
@@ -249,14 +249,14 @@ class Release(Estimated, ReleasedData):
             learned_prior=self.learned_prior,
             ordered=tuple(name for name in self.ordered if name in axes),
             columns=axes if self.columns else (),
-            nulls=tuple(self.nulls[at] for at in kept if self.nulls),
-            unknown=tuple(self.unknown[at] for at in kept if self.unknown),
+            nulls=tuple(self.nulls[column] for column in axes_left if self.nulls),
+            unknown=tuple(self.unknown[column] for column in axes_left if self.unknown),
         )
         releases = (
             replace(
-                made,
-                drawn=tuple(self.drawn[place] for place in cells),
-                prior=tuple(self.prior[place] for place in cells),
+                template,
+                drawn=tuple(self.drawn[cell] for cell in cells),
+                prior=tuple(self.prior[cell] for cell in cells),
                 inside=tuple(cells) if shares else (),
             )
             for cells in places.tolist()
@@ -369,7 +369,7 @@ class Release(Estimated, ReleasedData):
 
     @property
     def overview(self) -> tuple[str, str]:
-        """What was counted, and by which mechanism, in words."""
+        """The categories counted, and the mechanism, in words."""
         counted = f"{self.k} {'cells' if self.axes else 'categories'}"
         return counted, in_plain_words(self.mechanism)
 
@@ -682,7 +682,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
 
         if are_computed_together(self):
             return len(self) * len(self.categories) <= _QUICK
-        return is_quick(*(one for one in self.values() if not one.has_posterior))
+        return is_quick(*(release for release in self.values() if not release.has_posterior))
 
     def _frame(
         self, known: Estimate | None, level: float, *, plug_in: bool = False
@@ -707,7 +707,7 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
 
     @property
     def overview(self) -> tuple[str, str]:
-        """What was counted, and by which mechanism, in words."""
+        """The categories counted, and the mechanism, in words."""
         counted, mechanism = next(iter(self.values())).overview
         return f"{counted} in {len(self)} groups", mechanism
 

@@ -110,31 +110,31 @@ def combine_estimates(
     np.float64(0.8333)
     """
     as_choice(kind, "kind", ("population", "predictive"))
-    each, own = as_numbers(estimates, "estimates"), as_numbers(variances, "variances")
-    if each.shape != own.shape or each.ndim == 0 or len(each) < 2:
+    points, spreads = as_numbers(estimates, "estimates"), as_numbers(variances, "variances")
+    if points.shape != spreads.shape or points.ndim == 0 or len(points) < 2:
         raise ValueError(
-            f"estimates, variances: have the shapes {each.shape} and {own.shape}; must be the same,"
-            " with a row for each of at least two copies."
+            f"estimates, variances: have the shapes {points.shape} and {spreads.shape}; must be"
+            " the same, with a row for each of at least two copies."
         )
-    if not (np.all(np.isfinite(each)) and np.all(np.isfinite(own)) and np.all(own >= 0)):
+    if not (np.all(np.isfinite(points)) and np.all(np.isfinite(spreads)) and np.all(spreads >= 0)):
         raise ValueError("variances: must be at least 0, and they and the estimates finite.")
-    usual = np.median(own, axis=0)
-    if np.any((own.max(axis=0) > _FAILED * usual) & (usual > 0)):
+    usual = np.median(spreads, axis=0)
+    if np.any((spreads.max(axis=0) > _FAILED * usual) & (usual > 0)):
         warn(
             "variances: of some copy are more than 1000 times their median, as where an analysis"
             " failed on it, such as a logistic regression of separated records; use one that does"
             " not, such as a penalised one."
         )
-    within, copies = own.mean(axis=0), len(each)
-    between = (1 + 1 / copies) * each.var(axis=0, ddof=1)
+    within, copies = spreads.mean(axis=0), len(points)
+    between = (1 + 1 / copies) * points.var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(between > 0, within / between, np.inf)
     if kind == "population":
         return CombinedEstimate(
-            each.mean(axis=0), within + between, (copies - 1) * (1 + ratio) ** 2
+            points.mean(axis=0), within + between, (copies - 1) * (1 + ratio) ** 2
         )
     freedom = (copies - 1) * (1 - np.minimum(ratio, 0.5)) ** 2
-    return CombinedEstimate(each.mean(axis=0), np.maximum(between - within, within), freedom)
+    return CombinedEstimate(points.mean(axis=0), np.maximum(between - within, within), freedom)
 
 
 Names = tuple[str, ...]
@@ -191,20 +191,20 @@ def agreement_of_copies(
     sizes = []
     # Labels as the text that they are in a file of CSV.
     texts = {
-        name: frame_of(np.arange(len(of))[:, None], {name: of}).to_series().cast(pl.String)
-        for name, of in labels.items()
+        name: frame_of(np.arange(len(table))[:, None], {name: table}).to_series().cast(pl.String)
+        for name, table in labels.items()
     }
     for number, copy in enumerate(copies):
         levels = _levels(copy, texts, number)
         sizes.append([max(len(copy), 1)])
-        for names, of in counts.items():
-            of.append(_counted(levels, names, labels))
+        for names, table in counts.items():
+            table.append(_counted(levels, names, labels))
     if not sizes:
         raise ValueError("copies: must be at least one frame, as `synthetic` returns them.")
     size = np.array(sizes, dtype=np.float64)
     rows = [
-        _row(posterior.marginal(*names), np.stack(of) / size, size, kind)
-        for names, of in counts.items()
+        _row(posterior.marginal(*names), np.stack(table) / size, size, kind)
+        for names, table in counts.items()
     ]
     return pl.DataFrame(rows, schema_overrides={"combined_std": pl.Float64})
 
@@ -231,22 +231,22 @@ def _levels(
     """The places of the labels of a copy, by variable. Also of one that was read from CSV."""
     import polars as pl
 
-    found = {}
-    for name, of in texts.items():
+    levels = {}
+    for name, column in texts.items():
         if name not in getattr(copy, "columns", ()):
             raise ValueError(f"copies[{number}]: has no column {name!r}; give whole copies.")
         places = (
             copy[name]
             .cast(pl.String)
-            .replace_strict(of, np.arange(len(of)), default=None, return_dtype=pl.UInt32)
+            .replace_strict(column, np.arange(len(column)), default=None, return_dtype=pl.UInt32)
         )
         if places.null_count():
             raise ValueError(
                 f"copies[{number}]: has values of {name!r} that are none of its labels; give"
                 " frames of `synthetic`, or those of the files that `write_synthetic` wrote."
             )
-        found[name] = places.to_numpy().astype(np.int64)
-    return found
+        levels[name] = places.to_numpy().astype(np.int64)
+    return levels
 
 
 def _counted(levels: Mapping[str, Integers], names: Names, labels: Labels) -> Integers:

@@ -140,17 +140,19 @@ def nested_parts(
     parts = {}
     for name, release in tables.items():
         seen = _projected(atoms[widest], columns[widest], columns[name])
-        place = {
-            identity(label): at for at, part in enumerate(merged_in(release)) for label in part
+        number = {
+            identity(label): row
+            for row, places in enumerate(merged_in(release))
+            for label in places
         }
-        if seen is None or {identity(label) for label in seen} != place.keys():
+        if seen is None or {identity(label) for label in seen} != number.keys():
             return None
-        parts[name] = np.array([place[identity(label)] for label in seen])
+        parts[name] = np.array([number[identity(label)] for label in seen])
     if not are_a_chain(list(parts.values())):
         return None
-    finest = max(parts.values(), key=lambda part: int(part.max()))
+    finest = max(parts.values(), key=lambda places: int(places.max()))
     first = np.unique(finest, return_index=True)[1]
-    return {name: part[first] for name, part in parts.items()}
+    return {name: places[first] for name, places in parts.items()}
 
 
 def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:

@@ -117,15 +117,15 @@ def survey(
             " them in several queries."
         )
     query, grouped_by = before_groups(query)
-    asked: dict[str, Bound[Any]] = {}
+    bound: dict[str, Bound[Any]] = {}
     cells = 0
-    for name, of in questions.items():
-        asked[name] = _asked(query, grouped_by, name, of)
-        cells += asked[name].number_listed
+    for name, arguments in questions.items():
+        bound[name] = _asked(query, grouped_by, name, arguments)
+        cells += bound[name].number_listed
         check_cells("questions", cells)
-    made = SurveyQuery(asked, _budget_allocation(share, questions))
-    warn_of_places({name: of.question for name, of in made.questions.items()})
-    return made
+    survey_query = SurveyQuery(bound, _budget_allocation(share, questions))
+    warn_of_places({name: asked.question for name, asked in survey_query.questions.items()})
+    return survey_query
 
 
 class SurveyQuery(ReleasedQuery[Survey]):
@@ -139,21 +139,23 @@ class SurveyQuery(ReleasedQuery[Survey]):
     @property
     def questions(self) -> dict[str, BoundQuery]:
         """The questions whose categories are listed, by name."""
-        return {name: one for name, one in self._asked.items() if isinstance(one, BoundQuery)}
+        return {name: bound for name, bound in self._asked.items() if isinstance(bound, BoundQuery)}
 
     def _measurement(self, *, raw: bool) -> Measurement:
         """The composition of all measurements, of what users get, or `raw` of what was drawn."""
         self._foresee()
         alike = self._frames
         together, counts = (
-            alike[0].gate.counts_of_several([one.cells for one in alike]) if alike else (None, [])
+            alike[0].gate.counts_of_several([frame.cells for frame in alike])
+            if alike
+            else (None, [])
         )
         starts = dict(zip(self.questions, counts, strict=False))
         parts: dict[str, Any] = {}
-        for name, (asked, part) in self._shared().items():
-            given = [starts[name]] if name in starts else []
+        for name, (bound, budget) in self._shared().items():
+            start = [starts[name]] if name in starts else []
             with _about(name):
-                parts[name] = asked.measurement(part, *given, raw=raw)
+                parts[name] = bound.measurement(budget, *start, raw=raw)
         measurement = (
             make_composition(list(parts.values()))
             if together is None
@@ -198,8 +200,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """
         self._foresee()
         rows = [
-            asked.summary(part, guess_size).select(pl.lit(name).alias("question"), pl.all())
-            for name, (asked, part) in self._shared().items()
+            bound.summary(budget, guess_size).select(pl.lit(name).alias("question"), pl.all())
+            for name, (bound, budget) in self._shared().items()
         ]
         return pl.concat(rows, how="diagonal")
 
@@ -207,24 +209,24 @@ class SurveyQuery(ReleasedQuery[Survey]):
         try:
             self._foresee()
             lines = [
-                f"{name!r}: {asked.described(part)}"
-                for name, (asked, part) in self._shared().items()
+                f"{name!r}: {bound.described(budget)}"
+                for name, (bound, budget) in self._shared().items()
             ]
         except ValueError as error:
             return f"SurveyQuery({error})"
         return "SurveyQuery({{{}}})".format(",\n ".join(lines))
 
-    def _made_of(self, drawn: Any) -> Survey:
+    def _made_of(self, draws: Any) -> Survey:
         """The survey, of what was drawn for each question."""
         # Rows that no fixed rule keeps are the same in this survey, and in no other release.
         once = ""
         if self._frames:
             once = f"rows drawn at random, once for survey {secrets.token_hex(4)},"
         releases = [
-            asked.restated(released, part, once)
-            for (asked, part), released in zip(self._shared().values(), drawn, strict=True)
+            bound.restated(released, budget, once)
+            for (bound, budget), released in zip(self._shared().values(), draws, strict=True)
         ]
-        columns = tuple(asked.columns for asked in self._asked.values())
+        columns = tuple(bound.columns for bound in self._asked.values())
         return Survey(tuple(self._asked), tuple(releases), columns)
 
     @property
@@ -247,12 +249,12 @@ class SurveyQuery(ReleasedQuery[Survey]):
         ValueError
             Where there is none, and where its releases have no posterior.
         """
-        found: dict[str, Setting] = {}
-        for name, (asked, part) in self._shared().items():
-            if isinstance(asked, BoundQuery):
+        mechanisms: dict[str, Setting] = {}
+        for name, (bound, budget) in self._shared().items():
+            if isinstance(bound, BoundQuery):
                 with _about(name):
-                    found[name] = asked.settled(part)
-        return found
+                    mechanisms[name] = bound.settled(budget)
+        return mechanisms
 
     @property
     def discoveries(self) -> dict[str, Any]:
@@ -264,12 +266,12 @@ class SurveyQuery(ReleasedQuery[Survey]):
         ValueError
             Where there is none.
         """
-        found = {}
-        for name, (asked, part) in self._shared().items():
-            if not isinstance(asked, BoundQuery):
+        laws = {}
+        for name, (bound, budget) in self._shared().items():
+            if not isinstance(bound, BoundQuery):
                 with _about(name):
-                    found[name] = asked.settled(part)
-        return found
+                    laws[name] = bound.settled(budget)
+        return laws
 
     def check_joint(self) -> None:
         """Raise `ValueError` where the releases would have no posterior together, that of
@@ -282,8 +284,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
                 f"questions[{name!r}]: has categories that are to be discovered, which have no"
                 " posterior together with others; ask for it in another survey."
             )
-        for name, asked in self.questions.items():
-            table = asked.foreseen(settings[name])
+        for name, bound in self.questions.items():
+            table = bound.foreseen(settings[name])
             if not isinstance(table, Release):
                 raise ValueError(
                     f"questions[{name!r}]: is of groups, which have no posterior together with"
@@ -313,8 +315,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
         finite = [min(limit, sys.float_info.max) for limit in limits]
         parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
         return {
-            name: (asked, part if isinstance(parts_of(self).d_out, tuple) else part[0])
-            for (name, asked), part in zip(self._asked.items(), parts, strict=True)
+            name: (bound, budget if isinstance(parts_of(self).d_out, tuple) else budget[0])
+            for (name, bound), budget in zip(self._asked.items(), parts, strict=True)
         }
 
 
@@ -324,9 +326,10 @@ def _budget_allocation(
     """The weight of each question in the budget, by name, checked."""
     weights = {
         name: as_positive(
-            of.get("share", 1) if isinstance(of, Mapping) else 1, f"questions[{name!r}]: share"
+            arguments.get("share", 1) if isinstance(arguments, Mapping) else 1,
+            f"questions[{name!r}]: share",
         )
-        for name, of in questions.items()
+        for name, arguments in questions.items()
     }
     if isinstance(share, Mapping):
         if in_order(share, list(questions)) is None:
@@ -349,13 +352,13 @@ def _composed(
     has counted for all of them. It gives what they draw in their order.
     """
     behind: Any = together >> make_composition([parts[name] for name in counted])
-    others = {name: part for name, part in parts.items() if name not in counted}
+    others = {name: measurement for name, measurement in parts.items() if name not in counted}
     if not others:
         return behind
 
-    def in_order(drawn: Any) -> list[Any]:
-        found = dict(zip((*counted, *others), (*drawn[0], *drawn[1:]), strict=True))
-        return [found[name] for name in parts]
+    def in_order(draws: Any) -> list[Any]:
+        by_name = dict(zip((*counted, *others), (*draws[0], *draws[1:]), strict=True))
+        return [by_name[name] for name in parts]
 
     ordered = new_function(guarded(in_order, "survey"), TO="ExtrinsicObject")
     return make_composition([behind, *others.values()]) >> ordered
@@ -377,12 +380,12 @@ def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -
             f"questions[{name!r}]: must be {_A_QUESTION}; its keys are"
             f" {told(list(arguments))}.{hint}"
         )
-    given = {key: value for key, value in arguments.items() if key != "share"}
+    options = {key: value for key, value in arguments.items() if key != "share"}
     with _about(name):
-        by = either(grouped_by, given.pop("by", None))
-        mechanism = given.pop("mechanism", "auto")
-        question = {key: given.pop(key) for key in ARGUMENTS if key in given}
-        return ask(query, Question.of(**question, by=by), mechanism, given)
+        by = either(grouped_by, options.pop("by", None))
+        mechanism = options.pop("mechanism", "auto")
+        question = {key: options.pop(key) for key in ARGUMENTS if key in options}
+        return ask(query, Question.of(**question, by=by), mechanism, options)
 
 
 @contextmanager
@@ -398,27 +401,29 @@ def frames_of_the_same_rows(asked: Iterable[BoundQuery]) -> list[CountsOfFrame]:
     """The counts of questions, if all are of one frame by the same plan, so that one pass can count
     for all of them; otherwise none.
     """
-    every = list(asked)
-    found = [one.frame for one in every if one.frame is not None]
-    alike = len(found) == len(every) and all(one.gate.plan is found[0].gate.plan for one in found)
-    return found if alike else []
+    queries = list(asked)
+    frames = [frame.frame for frame in queries if frame.frame is not None]
+    alike = len(frames) == len(queries) and all(
+        frame.gate.plan is frames[0].gate.plan for frame in frames
+    )
+    return frames if alike else []
 
 
 def warn_of_places(questions: Mapping[str, Question]) -> None:
     """Warn where two questions without groups count the nulls or the unknown values of a column in
     different places: their true counts do not add up, and one posterior of both would not know.
     """
-    alone = {name: question for name, question in questions.items() if not question.by}
-    for (name, one), (other_name, other) in combinations(alone.items(), 2):
-        columns = {variable.column: variable for variable in other.variables}
-        for variable in one.variables:
+    alone = {first_name: question for first_name, question in questions.items() if not question.by}
+    for (first_name, first), (second_name, second) in combinations(alone.items(), 2):
+        columns = {variable.column: variable for variable in second.variables}
+        for variable in first.variables:
             if variable.column not in columns:
                 continue
             for policy in ("nulls", "unknown"):
                 places = getattr(variable, policy), getattr(columns[variable.column], policy)
-                if not _is_one_place(*places, one, other):
+                if not _is_one_place(*places, first, second):
                     warn(
-                        f"questions[{name!r}], questions[{other_name!r}]: count {policy} of"
+                        f"questions[{first_name!r}], questions[{second_name!r}]: count {policy} of"
                         f" {variable.column!r} in different places, {told(places[0])} and"
                         f" {told(places[1])}, so that their counts do not add up; for one posterior"
                         " of both give them the same."
@@ -432,7 +437,7 @@ def _is_one_place(first: Any, second: Any, *questions: Question) -> bool:
     if isinstance(first, LeftOut) or isinstance(second, LeftOut):
         return False
     return any(
-        place_of(first, part) is not None and place_of(second, part) is not None
+        place_of(first, labels) is not None and place_of(second, labels) is not None
         for question in questions
-        for part in question.parts
+        for labels in question.parts
     )

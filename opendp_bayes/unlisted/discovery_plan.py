@@ -83,9 +83,9 @@ class DiscoveryPlan(Shown):
     @property
     def recommended(self) -> Discovery:
         """The law of the first row, which `mechanism="auto"` takes."""
-        found = self.rows[0].discovery
-        assert found is not None  # noqa: S101  # as plan_discovery checks
-        return found
+        discovery = self.rows[0].discovery
+        assert discovery is not None  # noqa: S101  # as plan_discovery checks
+        return discovery
 
     def to_frame(self) -> "pl.DataFrame":
         """A polars frame with a row for each law: `law`, its `threshold`, and the least counts that
@@ -102,7 +102,7 @@ class DiscoveryPlan(Shown):
 
     def to_json(self) -> str:
         """The plan as a JSON object; null stands for infinity, and for what there is not."""
-        stated = {of.name: getattr(self, of.name) for of in fields(self)}
+        stated = {field.name: getattr(self, field.name) for field in fields(self)}
         rows = list(map(_record, self.rows))
         return msgspec.json.encode({**stated, "rows": rows, "recommended": rows[0]["law"]}).decode()
 
@@ -180,8 +180,8 @@ def plan_discovery(
     [('optimal_threshold', 19, 21), ('laplace_threshold', 20, 22)]
     """
     distance = planned_distance(d_in)
-    asked: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
-    best = fitted_discovery("auto", **asked, d_in=distance, rest=rest)
+    budget_asked: dict[str, Any] = {"epsilon": epsilon, "rho": rho, "delta": delta}
+    best = fitted_discovery("auto", **budget_asked, d_in=distance, rest=rest)
     rows = []
     for name in LAWS:
         try:
@@ -189,10 +189,10 @@ def plan_discovery(
                 raise ValueError(
                     f"beyond {MOST_KEYS} records or categories of a unit, others show far less."
                 )
-            found = (
+            discovery = (
                 best
                 if best.law.name == name
-                else fitted_discovery(name, **asked, d_in=distance, rest=rest)
+                else fitted_discovery(name, **budget_asked, d_in=distance, rest=rest)
             )
         except ValueError as error:
             reason = str(error).removeprefix(f"name={name!r}: ")
@@ -200,11 +200,11 @@ def plan_discovery(
             continue
         of_rho = rho is not None
         loss = loss_of_discovery(
-            found, distance, concentrated=of_rho, delta=0.0 if of_rho else delta
+            discovery, distance, concentrated=of_rho, delta=0.0 if of_rho else delta
         )
-        rows.append(DiscoveryRow(name, found, loss))
+        rows.append(DiscoveryRow(name, discovery, loss))
     rows.sort(key=lambda row: math.inf if row.refused else row.least_shown(0.5))
-    budget = {name: float(value) for name, value in asked.items() if value is not None}
+    budget = {name: float(value) for name, value in budget_asked.items() if value is not None}
     return DiscoveryPlan(budget, distance.stated, float(rest), tuple(rows))
 
 

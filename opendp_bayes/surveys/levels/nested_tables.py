@@ -117,18 +117,18 @@ def halves(fine: Integers, coarse: Integers) -> list[tuple[Integers, Floats]]:
 
     Shapes `(cells,)` of partitions.
     """
-    run, family = (np.cumsum(np.diff(each, prepend=each[0]) != 0) for each in (fine, coarse))
+    run, family = (np.cumsum(np.diff(node, prepend=node[0]) != 0) for node in (fine, coarse))
     if run[-1] != fine.max() or family[-1] != coarse.max():
         return []
     first = run[np.searchsorted(family, np.arange(family[-1] + 1))]
     sizes = np.diff(first, append=run[-1] + 1)
     one_of_each = np.flatnonzero(np.diff(run, prepend=-1))
-    found = []
+    nodes = []
     for depth in range(int(sizes.max() - 1).bit_length() - 1, 0, -1):
         piece = (run - first[family]) * 2**depth // sizes[family]
-        part = np.unique(family * 2**depth + piece, return_inverse=True)[1]
-        found.append((part, np.bincount(part[one_of_each]).astype(np.float64)))
-    return found
+        children = np.unique(family * 2**depth + piece, return_inverse=True)[1]
+        nodes.append((children, np.bincount(children[one_of_each]).astype(np.float64)))
+    return nodes
 
 
 def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integers]) -> None:
@@ -139,21 +139,21 @@ def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integer
     which Laplace noise alone has once in ten million.
     """
     names = sorted(parts, key=lambda name: -releases[name].k)
-    for one, other in itertools.pairwise(names):
-        fine, coarse = (noise_of(f"tables[{n!r}]", releases[n]) for n in (one, other))
+    for fine_name, coarse_name in itertools.pairwise(names):
+        fine, coarse = (noise_of(f"tables[{n!r}]", releases[n]) for n in (fine_name, coarse_name))
         if not (fine.is_complete and coarse.is_complete):
             continue
         above = np.empty(fine.drawn.size, dtype=np.int64)
-        above[parts[one]] = parts[other]
+        above[parts[fine_name]] = parts[coarse_name]
         added = np.bincount(above)
         shift = [float(np.mean(each.noise.kinks or [0])) for each in (fine, coarse)]
         away = np.bincount(above, fine.drawn - shift[0]) - coarse.drawn + shift[1]
         width = added * typical_std(fine.noise) ** 2 + typical_std(coarse.noise) ** 2
         if np.sqrt(np.mean(away**2 / width)) > 1 + _FAR / np.sqrt(added.size):
             raise ValueError(
-                f"tables[{one!r}], tables[{other!r}]: have the same labels, and counts that differ"
-                " by more than their noise explains; give tables of one column of the same records"
-                " alone, with nulls and unknown values counted alike."
+                f"tables[{fine_name!r}], tables[{coarse_name!r}]: have the same labels, and"
+                " counts that differ by more than their noise explains; give tables of one column"
+                " of the same records alone, with nulls and unknown values counted alike."
             )
 
 

@@ -39,9 +39,9 @@ class SharesOfKeys:
 
     def draws(self, number: int, rng: np.random.Generator) -> Floats:
         """Draws of all shares together, shape `(number, k)`."""
-        found = self._intensities(as_size(number, "number", "draws"), rng)
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        shares = self._intensities(as_size(number, "number", "draws"), rng)
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
 
     @cached_property
     def _drawn(self) -> list[tuple[Integers, Floats]]:
@@ -206,14 +206,14 @@ class CountsOfKeys:
 
     def _draws(self, number: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
         """For each draw, the place of the law of keys, and the counts in units."""
-        known = len(self._rows[0].density)
-        rounds = [rng.permutation(known) for _ in range(-(-number // known))]
+        counts = len(self._rows[0].density)
+        rounds = [rng.permutation(counts) for _ in range(-(-number // counts))]
         laws = np.concatenate(rounds)[:number]  # all equally often
         of = np.argsort(laws, kind="stable")
         laws = laws[of]
         chosen, start = np.unique(laws, return_index=True)
         parts = list(zip(chosen.tolist(), start.tolist(), [*start[1:], number], strict=True))
-        found = np.empty((number, self._row.size), dtype=np.int64)
+        draws = np.empty((number, self._row.size), dtype=np.int64)
         order = np.argsort(self._row, kind="stable")
         ordered = self._row[order]
         for rows in self._rows:
@@ -222,8 +222,8 @@ class CountsOfKeys:
                 row = ordered[keys] - some.rows.start
                 for law, low, high in [(0, 0, number)] if len(rows.density) == 1 else parts:
                     level = rng.random((high - low, row.size))
-                    found[np.ix_(of[low:high], order[keys])] = some.drawn(law, row, level)
-        return laws[np.argsort(of)], found
+                    draws[np.ix_(of[low:high], order[keys])] = some.drawn(law, row, level)
+        return laws[np.argsort(of)], draws
 
     @cached_property
     def shares(self) -> SharesOfKeys:
@@ -287,9 +287,9 @@ class CountsOfKeys:
         threshold may be lower than under a flat prior, on average: less with probability .975. 0
         where there are none.
         """
-        law, drawn = self.keys.law, self.keys.drawn
+        law, noisy = self.keys.law, self.keys.drawn
         keys = np.bincount(
-            self._row[: drawn.size][drawn <= law.threshold + max(_NEAR, law.std)],
+            self._row[: noisy.size][noisy <= law.threshold + max(_NEAR, law.std)],
             minlength=self._near.noisy.size,
         )
         if not keys.any():
