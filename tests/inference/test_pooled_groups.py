@@ -242,8 +242,8 @@ def test_gives_up_early_where_no_number_of_draws_would_do(monkeypatch):
             m = np.log(a[:-1] / a[-1])
             return -2000 * (m[1:] - np.sin(3 * m[:-1])) ** 2
 
-        def counts(self, a, rng):
-            return np.zeros((len(a), 1, a.shape[1]), dtype=np.int64), np.zeros(len(a))
+        def counts(self, a, number, rng):
+            return np.zeros((number, 1, a.size), dtype=np.int64), 0.0
 
     priors, shares = Priors(KAPPA, np.ones(12)), np.full(12, 1 / 12)
     draws, _ = draws_of(Curved(), priors, shares, 60, np.random.default_rng(0))

@@ -45,9 +45,9 @@ class Evidence(Protocol):
         `(k,)`.
         """
 
-    def counts(self, a: Floats, rng: np.random.Generator) -> tuple[Integers, Floats]:
-        """Counts drawn for several κ m, `(draws, k)`, shape `(draws, G, k)`, and the logarithms of
-        their weights.
+    def counts(self, a: Floats, number: int, rng: np.random.Generator) -> tuple[Integers, float]:
+        """So many draws of the counts for κ m of shape `(k,)`, shape `(number, G, k)`, and the
+        logarithm of their weight beside those of other κ m.
         """
 
 
@@ -262,7 +262,12 @@ def _with_counts(
     """κ m of every part, by the weights of the counts that are drawn for them, and these."""
     found = []
     for a in parts:
-        counts, log_weights = evidence.counts(a, rng)
+        first = np.flatnonzero(np.append(True, (a[1:] != a[:-1]).any(axis=1)))
+        number = np.diff(np.append(first, len(a)))
+        every = [
+            evidence.counts(a[at], times, rng) for at, times in zip(first, number, strict=True)
+        ]
+        log_weights = np.repeat([log_weight for _, log_weight in every], number)
         again = copies(special.softmax(log_weights), len(a), rng)
-        found.append((a[again], counts[again]))
+        found.append((a[again], np.concatenate([counts for counts, _ in every])[again]))
     return np.stack([a for a, _ in found]), np.stack([counts for _, counts in found])

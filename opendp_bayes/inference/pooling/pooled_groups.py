@@ -10,11 +10,11 @@ import numpy as np
 
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.of_counts import noise_of
-from opendp_bayes.inference.pooling.given_sizes import GivenSizes
-from opendp_bayes.inference.pooling.given_total import GivenTotal
 from opendp_bayes.inference.pooling.hyperparameters import Priors
 from opendp_bayes.inference.pooling.pooled_draws import Evidence, draws_of
-from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
+from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
+from opendp_bayes.inference.pooling.public_sizes import PublicSizes
+from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.validation import Floats, Integers, as_names
 from opendp_bayes.mathematics.zero_sum import nearest_counts
@@ -67,19 +67,14 @@ class PooledGroups:
         shares = shares / shares.sum()
         evidence: Evidence
         if self.sizes is not None:
-            evidence = GivenSizes(self.noisy, start)
+            evidence = PublicSizes(self.noisy, start)
         elif self.size is None:
-            evidence = SizeMixtures(self.noisy, start)
+            evidence = PrivateSizes(self.noisy, start)
         else:
-            typical = float(kappa_prior.median()) * shares
-            evidence = self._given_total(start, self.size, typical)
+            drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
+            start = nearest_counts(np.append(start, drawn), self.size)[:-1].reshape(start.shape)
+            evidence = PublicTotal(self.noisy, start, self.size, self.rest)
         return draws_of(evidence, Priors(kappa_prior, m_prior), shares, effective, rng)
-
-    def _given_total(self, start: Integers, size: int, typical: Floats) -> GivenTotal:
-        drawn = 0 if self.rest is None else max(int(self.rest.drawn), 0)
-        all_of = nearest_counts(np.append(start, drawn), size)
-        rest = None if self.rest is None else (self.rest, int(all_of[-1]))
-        return GivenTotal(self.noisy, all_of[:-1].reshape(start.shape), size, rest, typical)
 
 
 def check_pooled(groups: int, categories: int) -> None:

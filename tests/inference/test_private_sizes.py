@@ -9,18 +9,18 @@ import pytest
 from scipy import special, stats
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial
-from opendp_bayes.inference.likelihood import nodes
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
-from opendp_bayes.inference.pooling.given_sizes import GivenSizes
-from opendp_bayes.inference.pooling.given_total import GivenTotal
-from opendp_bayes.inference.pooling.size_mixtures import SizeMixtures
+from opendp_bayes.inference.pooling import private_sizes as module
+from opendp_bayes.inference.pooling.private_sizes import PrivateSizes
+from opendp_bayes.inference.pooling.public_sizes import PublicSizes
+from opendp_bayes.inference.pooling.public_total import PublicTotal
 from opendp_bayes.mathematics.zero_sum import nearest_counts
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from tests.helpers import oracles
 from tests.helpers.sweeps import some_of
 
 DRAWN = np.array([[3, 0], [-1, 4]])
-NUMBER = 2000  # of draws
+NUMBER = 500  # of draws
 LIMIT = stats.norm.isf(oracles.FALSE_ALARM / 2)
 CONCENTRATIONS = ([1.0, 1.0], [0.01, 0.03], [30.0, 8.0], [1e-7, 1e-6], [3000.0, 900.0])
 
@@ -48,10 +48,13 @@ def log_terms(noise, drawn, a, most):
     ids=["Laplace", "Gaussian", "wide Laplace", "wide Gaussian"],
 )
 def test_probabilities_and_numbers_of_records_are_those_of_sums_over_all_counts(noise, most, error):
-    mixtures = SizeMixtures(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
+    noisy, start = DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0)
+    mixtures = [PrivateSizes(noisy.chosen([at]), start[[at]]) for at in range(2)]
     sizes = np.add.outer(np.arange(most + 1), np.arange(most + 1))
     for a in CONCENTRATIONS:
-        found, means, variances = mixtures.mixture(np.array(a)).of_groups()
+        found = PrivateSizes(noisy, start).terms(np.array(a))
+        records = [one.mixture(np.array(a)).all_records for one in mixtures]
+        means, variances = np.array(records).T
         every = [log_terms(noise, drawn, a, most) for drawn in DRAWN]
         assert found == pytest.approx([special.logsumexp(each) for each in every], abs=error)
         laws = [special.softmax(each) for each in every]
@@ -67,18 +70,20 @@ def test_places_that_stand_for_several_counts_answer_as_all_counts_do(monkeypatc
     drawn = rng.poisson(6.0, (40, 3)) + noise.simulate((40, 3), rng)
 
     def terms():
-        mixtures = SizeMixtures(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
+        mixtures = PrivateSizes(DrawnCounts.of(drawn, noise), np.maximum(drawn, 0))
         found = [mixtures.terms(np.full(3, a)).sum() for a in (0.5, 4.0, 60.0)]
-        return np.diff(found), mixtures.cells.nodes.shape[2]
+        return np.diff(found), mixtures.nodes.shape[2]
 
     some, few = terms()
-    monkeypatch.setattr(nodes, "_PLACES", 30)
+    monkeypatch.setattr(module, "_OF_SCALE", 0.03)
+    monkeypatch.setattr(module, "_OF_DISTANCE", 0.0)
     every, many = terms()
     assert 3 * few < many
     assert some == pytest.approx(every, abs=0.05)
     # Negative control: small counts that are as far apart as large ones are noticed.
-    monkeypatch.setattr(nodes, "_PLACES", 5)
-    monkeypatch.setattr(nodes, "_TIMES", 1)
+    monkeypatch.setattr(module, "_OF_SCALE", 0.25)
+    monkeypatch.setattr(module, "_OF_DISTANCE", 0.15)
+    monkeypatch.setattr(module, "_OF_ROOT", 6.0)
     assert np.abs(terms()[0] - every).max() > 0.2
 
 
@@ -113,7 +118,7 @@ def test_small_groups_of_public_sizes_have_no_more_records_than_they_have(law, s
     counts = np.array([rng.multinomial(size, rng.dirichlet(np.ones(k))) for size in sizes])
     drawn = counts + noise.simulate(counts.shape, rng)
     start = np.array([*map(nearest_counts, np.maximum(drawn, 0), sizes)])
-    evidence = GivenSizes(DrawnCounts.of(drawn, noise), start)
+    evidence = PublicSizes(DrawnCounts.of(drawn, noise), start)
     for kappa in (1e-6, 0.25, 5.0, 400.0, 1e5):
         a = kappa * rng.dirichlet(np.arange(1, k + 1))
         wanted = [
@@ -121,8 +126,8 @@ def test_small_groups_of_public_sizes_have_no_more_records_than_they_have(law, s
         ]
         assert evidence.terms(a)[:-1] == pytest.approx(wanted, abs=1e-7)
         assert np.isfinite(evidence.terms(a)[-1])
-    counts, log_weights = evidence.counts(np.tile(np.arange(1.0, k + 1), (300, 1)), rng)
-    assert not log_weights.any()
+    counts, log_weight = evidence.counts(np.arange(1.0, k + 1), 300, rng)
+    assert log_weight == 0
     assert (counts.sum(axis=2) == sizes).all()
     expected = of_all_counts(noise, drawn[5], 13, np.arange(1.0, k + 1))[1]
     assert np.abs(counts[:, 5].mean(axis=0) - expected).max() < LIMIT * 13 / 2 / np.sqrt(300)
@@ -138,9 +143,9 @@ def frequencies(rows, weights, sets):
 
 def test_counts_are_drawn_from_their_law():
     noise, a = DiscreteLaplace(1.0), np.array([0.7, 2.0])
-    mixtures = SizeMixtures(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
-    counts, log_weights = mixtures.counts(np.tile(a, (4000, 1)), np.random.default_rng(0))
-    assert not log_weights.any()
+    mixtures = PrivateSizes(DrawnCounts.of(DRAWN, noise), np.maximum(DRAWN, 0))
+    counts, log_weight = mixtures.counts(a, 4000, np.random.default_rng(0))
+    assert log_weight == 0
     sets = np.array([(x, y) for x in range(5) for y in range(6)])
     for group, drawn in enumerate(DRAWN):
         law = special.softmax(log_terms(noise, drawn, a, 60))
@@ -168,10 +173,9 @@ def given(name, noise, size):
     }
     known = of_rest.get(name)
     if name == "sizes":
-        evidence = GivenSizes(noisy, start)
+        evidence = PublicSizes(noisy, start)
     else:
-        with_rest = None if known is None else (known, 1)
-        evidence = GivenTotal(noisy, start, size, with_rest, a)
+        evidence = PublicTotal(noisy, start, size, known)
     sets = np.array(oracles.data_sets(size, 5 if known else 4))
     if name == "sizes":
         sets = sets[(sets[:, :2].sum(axis=1) == sizes[0]) & (sets[:, 2:].sum(axis=1) == sizes[1])]
@@ -194,17 +198,20 @@ def given(name, noise, size):
 def test_counts_with_public_sums_are_drawn_from_their_law(name, size):
     """With their weights; also where what was drawn says another sum."""
     evidence, a, sets, wanted = given(name, DiscreteLaplace(1.5), size)
-    counts, log_weights = evidence.counts(np.tile(a, (NUMBER, 1)), np.random.default_rng(1))
-    weights = np.exp(log_weights - log_weights.max())
-    rows = counts.reshape(NUMBER, 4)
+    rng = np.random.default_rng(1)
+
+    def drawn(a):
+        every, logs = zip(*(evidence.counts(a, 1, rng) for _ in range(NUMBER)), strict=True)
+        return np.concatenate(every).reshape(NUMBER, 4), np.exp(logs - np.max(logs))
+
+    rows, weights = drawn(a)
     found, error = frequencies(rows, weights, sets)
     error = np.maximum(error, np.sqrt(wanted / NUMBER))
     assert found.sum() == pytest.approx(1)  # all of them have the public sums
     assert np.max(np.abs(found - wanted) / error) < LIMIT + 1
     assert weights.sum() ** 2 / (weights**2).sum() > 0.4 * len(weights)
-    # Negative control: without the weights, or for the draws of other concentrations.
-    other = evidence.counts(np.tile(a[::-1] * 9, (NUMBER, 1)), np.random.default_rng(1))
-    wrong, _ = frequencies(other[0].reshape(NUMBER, 4), np.exp(other[1] - other[1].max()), sets)
+    # Negative control: for the draws of other concentrations.
+    wrong, _ = frequencies(*drawn(a[::-1] * 9), sets)
     assert np.max(np.abs(wrong - wanted) / error) > LIMIT + 1
 
 
