@@ -7,7 +7,7 @@ group, or, where there are none, the last count. Weights say by how much that di
 """
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising_factorial, one_of
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
@@ -100,14 +100,15 @@ class PublicTotal:
                 break
             tilt += float(np.clip(step, -_LONGEST, _LONGEST))
         self._tilts[a.tobytes()] = self._latest = tilt
-        law = stats.norm(mean, np.sqrt(variance + _ROUNDING))
+        width = np.sqrt(variance + _ROUNDING)
         if self._rest is None:
-            return mixture, tilt, float(law.logpdf(self._total))
+            return mixture, tilt, float(-((lacking / width) ** 2) / 2 - np.log(width))
         away = np.linspace(-_DEVIATIONS, _DEVIATIONS, _POINTS)
-        places = self._about + self._spread * away, self._total - mean + law.std() * away, [0, 1]
+        places = self._about + self._spread * away, self._total - mean + width * away, [0, 1]
         left = np.unique(np.maximum(np.rint(np.concatenate(places)), 0))
-        log_p = self._log_of_rest(left, tilt) + law.logpdf(self._total - left)
-        return mixture, tilt, float(special.logsumexp(log_p + np.log(np.gradient(left))))
+        log_p = self._log_of_rest(left, tilt) - ((self._total - left - mean) / width) ** 2 / 2
+        log_p += np.log(np.gradient(left) / width)
+        return mixture, tilt, float(special.logsumexp(log_p))
 
     def _log_of_rest(self, left: Floats, tilt: float) -> Floats:
         """Logarithm of how much so many records in no group weigh."""
