@@ -172,5 +172,5 @@ def test_a_hundred_thousand_random_cases(block, monkeypatch):
     """
     for seed in range(223 * block, 223 * (block + 1)):  # 4.5 questions each
         scores = Random(seed)
-        monkeypatch.setattr(automatic, "score_of", lambda *_, s=scores, **__: 1 + s.random())
+        monkeypatch.setattr(automatic, "_score", lambda *_, s=scores, **__: 1 + s.random())
         assert (seed, *violations(seed, 1.0)) == (seed, 0)
