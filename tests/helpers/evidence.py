@@ -14,7 +14,7 @@ from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 
 def log_absolute(known: NoisedCategories, counts: Any) -> Any:
     """The logarithm of the weight of one count of each category, shape `(k,)`."""
-    noise = [share * look.log_mass(counts) for share, look in known._used]
+    noise = [share * look.log_mass(counts) for share, look in known.used]
     return np.asarray(sum(noise, start=log_rising(counts, known.prior)))
 
 
@@ -25,6 +25,7 @@ def log_evidence(found: CountsGivenNoise) -> float:
         logs = special.logsumexp(private._log_share) - np.log(prior.sum())
         logs += times @ log_absolute(private.leaves, private.origin)
         return float(logs - times @ special.gammaln(private.leaves.prior))
+    _ = found.probabilities
     constant = special.gammaln(prior.sum()) - special.gammaln(prior).sum()
-    constant += times @ log_absolute(found._leaves, found._origin)
-    return float(special.logsumexp([tilted.log_evidence for tilted in found._sums]) + constant)
+    constant += times @ log_absolute(found._leaves, found._numbers.counts.anchor)
+    return float(found.log_evidence + constant)

@@ -8,7 +8,7 @@ from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
 from tests.helpers.given_noise import given_noise
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 from tests.helpers.sweeps import some_of
-from tests.inference.test_sums import convolved, sums
+from tests.inference.test_sums import convolved, numbers
 
 DRAWS = 20_000
 #: Kolmogorov's distance, which draws of the right law exceed with probability 2 exp(-2 * 2.5^2), or
@@ -16,29 +16,26 @@ DRAWS = 20_000
 LARGEST = 2.5 / np.sqrt(DRAWS)
 
 
-#: By tables and rejection; from laws in cells; and from the law of a part given each sum.
-WAYS = [("_TABLE", 1 << 11), ("_TABLE", 0), ("_KEPT", 2.0)]
-
-
 @pytest.mark.parametrize("total", [50, *some_of([40, 65], 1)])
 @pytest.mark.parametrize("law", some_of([DiscreteLaplace(3.0), DiscreteGaussian(2.0)], 1))
-@pytest.mark.parametrize("way", WAYS, ids=["tables", "cells", "parts"])
-def test_each_count_has_its_law_given_the_sum(way, law, total, monkeypatch):
-    monkeypatch.setattr(draws_given_sum, *way)
-    made, laws, last = sums(law, [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5])
-    size = np.full(DRAWS, total)
-    parts = [(np.array([i]), np.ones(1, dtype=int)) for i in range(4)]
-    counts = DrawsGivenSum(made, parts).of(size, np.random.default_rng(1)).T
+@pytest.mark.parametrize("rounds", [200, 0], ids=["rejection", "weights"])
+def test_each_count_has_its_law_given_the_sum(rounds, law, total, monkeypatch):
+    """By rejection, and where that takes too long, by weights."""
+    monkeypatch.setattr(draws_given_sum, "_ROUNDS", rounds)
+    draws = DRAWS if rounds else DRAWS // 20
+    known, (laws,), last = numbers(law, [5, 0, 9, 40], [1.0, 0.1, 5.0, 0.5], total)
+    counts = DrawsGivenSum(known, np.arange(4)).of(np.full(draws, total), np.random.default_rng(1))
     assert np.all(counts >= 0)
-    assert np.all(counts.sum(axis=0) == total)
+    assert np.all(counts.sum(axis=1) == total)
     for i in range(4):
-        rest = convolved(laws[:i] + laws[i + 1 :], last)
-        right = laws[i][: total + 1] * rest[total::-1]
+        rest = convolved([*laws[:i], *laws[i + 1 :]], max(last, total))
+        own = np.append(laws[i], np.zeros(max(total - last, 0)))[: total + 1]
+        right = own * np.append(rest, np.zeros(max(total + 1 - rest.size, 0)))[total::-1]
         above = np.cumsum(right / right.sum())
-        found = np.cumsum(np.bincount(counts[i], minlength=total + 1)) / DRAWS
-        assert np.max(np.abs(found - above)) < LARGEST
-        if total == 50 and i == 3:
-            free = np.cumsum(laws[i][: total + 1])  # the law without the sum is another
+        found = np.cumsum(np.bincount(counts[:, i], minlength=total + 1)) / draws
+        assert np.max(np.abs(found - above)) < LARGEST * np.sqrt(DRAWS / draws)
+        if total == 50 and i == 3 and rounds:
+            free = np.cumsum(own)  # the law without the sum is another
             assert np.max(np.abs(found - free)) > 2 * LARGEST
 
 

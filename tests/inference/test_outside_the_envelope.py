@@ -133,7 +133,7 @@ def test_a_learned_prior_and_tables_of_the_same_records_have_such_bounds_too(nam
 @pytest.mark.parametrize("name", INSIDE)
 def test_at_the_bounds_there_is_a_posterior(name):
     release = laplace(*INSIDE[name])
-    assert np.sum(noise_aware_posterior(release).mean()) == pytest.approx(1, abs=1e-6)
+    assert np.sum(noise_aware_posterior(release).mean()) == pytest.approx(1, abs=1e-4)
 
 
 def test_more_than_10_000_categories_are_refused():

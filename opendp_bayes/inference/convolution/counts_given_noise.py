@@ -1,72 +1,63 @@
 """The posterior of multinomial counts with a Dirichlet prior, given additive noise on each:
 marginal laws by exponential tilts and convolution.
 
-The weights of the counts are a product over the categories but for their sum. So the law of one
-count is its own weight times that of what stands beside it: the sum of the others, which completes
-it to a number of records (`docs/research/how-it-works.md`).
+The weights of the counts are a product over the categories but for their sum. So given the sum the
+law of one count is its own weight times that of the sum of the others, which completes it; a
+private number of records is a mixture over a few that stand for all
+(`docs/research/how-it-works.md`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
-from opendp_bayes.inference.convolution.completions import (
-    Beside,
-    Completions,
-    PrivateBeside,
-    beside_of,
-)
 from opendp_bayes.inference.convolution.counts_given_q import CountsGivenQ, TooWideError
 from opendp_bayes.inference.convolution.draws_given_sum import DrawsGivenSum
+from opendp_bayes.inference.convolution.lattices import Lattices
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
-from opendp_bayes.inference.convolution.number_of_records import (
-    Total,
-    private,
-    public,
-)
-from opendp_bayes.inference.convolution.sums import Parts, SumLaws, part_of
-from opendp_bayes.inference.convolution.tilt_search import Served, TiltSearch
-from opendp_bayes.inference.convolution.tilted_sums import TiltedSums
+from opendp_bayes.inference.convolution.number_of_records import Total, private, public
+from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers, numbers_of
+from opendp_bayes.inference.convolution.sums import beside, laws_of
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
 from opendp_bayes.inference.laws.count_cells import NOTHING, Cells, log_or_nothing
 from opendp_bayes.inference.laws.count_laws import CountLaws
-from opendp_bayes.inference.laws.mixtures_of_counts import (
-    Bins,
-    grouped,
-    long_cells,
-    short_cells,
-)
-from opendp_bayes.inference.laws.refinement import cells_between, refined
+from opendp_bayes.inference.laws.mixtures_of_counts import grouped, long_cells, short_cells
+from opendp_bayes.inference.laws.refinement import cells_between
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Tilts that weigh less than `exp(-_DEPTH)` are left out.
-_DEPTH = 23.0
 #: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
 #: logarithm changes by so much.
 _SEEN, _CHANGE = 32.0, 1.0
+#: Counts are cut so many deviations of the sum of the others, and their widest reach, beyond what
+#: this leaves.
+_BEYOND = 12.0
+#: Cells are at most this part of the deviation of a count given the sum, up to so many deviations.
+_LENGTH, _AROUND = 0.5, 9.0
+#: Counts of a shorter range are all listed; the most cells of a law.
+_SINGLE, _MOST = 256, 2000
 #: Sums that should agree are warned about where they differ by this share.
 _DISAGREE = 3e-3
-#: Weights of sums of some categories are tabulated up to so many sums.
-_LONGEST_TABLE = 1 << 16
+#: Weights of sums of some categories are tabulated at up to so many sums.
+_TABLE = 1 << 16
+
+#: Row and counts, to their probabilities under the tilt of every number of records.
+Density = Callable[[Integers, Floats], Floats]
 
 
 class CountsGivenNoise(ByLaws):
     """The true counts and the probabilities of k >= 2 categories, given what was drawn.
 
     The prior of the probabilities is Dirichlet, and the counts are multinomial.
-
-    Raises `ValueError` before any sum is computed where one would take more than 1000 tilts.
 
     Every mean and standard deviation is within 1e-2 of the standard deviation, and every cumulative
     probability within 1e-2; mostly much nearer. Where the weights of all categories, each from
@@ -76,7 +67,7 @@ class CountsGivenNoise(ByLaws):
     ----------
     categories : NoisedCategories
         What was drawn of the counts, and their prior.
-    total : {"remainder", "private", "bounded"}
+    total : Total
         The number of records, with its weights.
     flat : bool, default False
         Whether it is private and every number equally probable.
@@ -90,8 +81,6 @@ class CountsGivenNoise(ByLaws):
         self._leaf = np.array([index.setdefault(key, len(index)) for key in keys])
         self._first = np.unique(self._leaf, return_index=True)[1]
         self._times = np.bincount(self._leaf)
-        # Logarithms of weights are relative to those of these counts.
-        self._origin = np.clip(categories.looks[0].drawn[self._first], 0, total.highest)
         self._leaves = categories.chosen(self._first)
         self._private: CountsGivenQ | None = None
         if flat:
@@ -99,7 +88,7 @@ class CountsGivenNoise(ByLaws):
             with suppress(TooWideError):
                 self._private = CountsGivenQ(self._leaves, self._times, others)
         if self._private is None:
-            _ = self._sums  # which refuses at once what cannot be answered
+            _ = self._numbers  # which refuses at once what cannot be answered
 
     @classmethod
     def of(
@@ -127,7 +116,7 @@ class CountsGivenNoise(ByLaws):
         Raises
         ------
         ValueError
-            Where nothing bounds a private number of records.
+            Where nothing bounds a private number of records, or it is too uncertain.
         """
         # What was drawn without noise says nothing, and is alike.
         known = [replace(look, drawn=np.where(look.noised, look.drawn, 0)) for look in looks]
@@ -139,18 +128,40 @@ class CountsGivenNoise(ByLaws):
         return cls(categories, total, size is None and records_prior is None)
 
     @cached_property
-    def _tilts(self) -> list[Served]:
-        return TiltSearch(self._leaves, self._times, self._origin, self._total).all()
+    def _numbers(self) -> Numbers:
+        """Numbers of records, without counts beside which the others never are what is left."""
+        numbers = numbers_of(self._leaves, self._times, self._total)
+        counts, known, times = numbers.counts, numbers.moments, self._times
+        for _ in range(2):
+            low, high = counts.ends
+            rest = (known.mean @ times)[:, None] - known.mean
+            variance = np.maximum((known.variance @ times)[:, None] - known.variance, 0.0)
+            beyond = _BEYOND * np.sqrt(variance) + 32.0
+            below, above = (
+                _largest_but_one(reach, times)
+                for reach in ((known.mean - low).max(axis=0), (high - known.mean).max(axis=0))
+            )
+            least = (numbers.sizes[0] - rest - above - beyond).min(axis=0)
+            most = (numbers.sizes[-1] - rest + below + beyond).max(axis=0)
+            cut = np.maximum(low, least), np.minimum(high, most)
+            if np.all(cut[0] == low) and np.all(cut[1] == high):
+                break
+            counts = counts.within(*cut)
+            inside = counts.under(known.tilts)
+            # Probabilities stay what they are; the moments are those of the parts.
+            known = replace(inside, log_norm=known.log_norm)
+        return replace(numbers, counts=counts, moments=known)
 
-    @cached_property
-    def _sums(self) -> list[TiltedSums]:
-        """The sums under each tilt that weighs anything."""
-        sums = [
-            TiltedSums(tilted, self._times, self._total, self._origin, ends)
-            for tilted, ends in self._tilts
-        ]
-        best = max(each.log_evidence for each in sums)
-        return [each for each in sums if each.log_evidence >= best - _DEPTH]
+    def _read(self, several: Sequence[Lattices], rows: int) -> list[Density]:
+        """Functions of rows and of counts for these, shape `(m,)`, to what lattices say, which have
+        a row for every part of the numbers of records and each of the rows; shape `(parts, m)`.
+        """
+        first = rows * np.arange(self._numbers.parts)[:, None]
+
+        def read(laws: Lattices, row: Integers, counts: Any) -> Floats:
+            return laws.read(*np.broadcast_arrays(first + row, counts))
+
+        return [partial(read, laws) for laws in several]
 
     def _times_in(self, categories: Sequence[int]) -> Integers:
         """Number of times that some categories have each leaf."""
@@ -159,90 +170,142 @@ class CountsGivenNoise(ByLaws):
     # -- answers ------------------------------------------------------------------------------
 
     @cached_property
-    def _marginals(self) -> tuple[CountLaws, BetaMixtures]:
+    def _single(self) -> tuple[CountLaws, BetaMixtures]:
+        """The laws of the counts of all leaves, and of their probabilities."""
         if self._private is not None:
             return self._private.counts, self._private.probabilities
-        others = all_but_one(self.categories.prior)[self._first]
-        alpha = self.categories.prior[self._first]
-        return self._laws(None, alpha, others)
+        numbers, times = self._numbers, self._times
+        counts, known = numbers.counts, numbers.moments
+        whole = (known.variance @ times)[:, None]
+        rest = np.maximum(whole - known.variance, 0.0)
+
+        def own(row: Integers, x: Floats) -> Floats:
+            along = known.tilts[:, None] * (x - counts.anchor[row]) - known.log_norm[:, row]
+            return np.exp(counts.log_weight(row, x) + along)
+
+        if times.sum() == 2 and self._total.is_point:  # the other count is no sum
+            other, size = np.arange(times.size)[::-1], self._total.lowest
+            rests = [lambda row, x: own(other[row], np.maximum(size - x, 0.0)) * (x <= size)]
+        else:
+            rests = self._read(beside(numbers, times, *counts.ends, None), times.size)
+        given = np.sqrt(np.maximum(known.variance * rest / np.maximum(whole, 1e-12), 0.0))
+        start = self._start(known.mean, given, counts.cells, *counts.ends)
+        alpha = self.prior[self._first]
+        others = all_but_one(self.prior)[self._first]
+        return self._laws(own, rests, start, alpha, others)
+
+    def _start(
+        self, mean: Floats, given: Floats, cells: Cells | None, low: Floats, high: Floats
+    ) -> Cells:
+        """Cells of counts between ends that are short beside their deviations given the sum, whose
+        means and deviations have the shape `(numbers, rows)`: single counts where these are few.
+        """
+        highest = float(np.ceil(self._numbers.sizes.max()))
+        high = np.minimum(high, highest)
+        low = np.minimum(low, high)
+        least = np.maximum((mean - _AROUND * given).min(axis=0), low)
+        most = np.minimum((mean + _AROUND * given).max(axis=0), high)
+        few = high - low < _SINGLE
+        least, most = np.where(few, low, least), np.where(few, high, most)
+        length = np.where(few, 1.0, np.maximum(_LENGTH * given.min(axis=0), 1.0))
+        number = np.minimum(np.ceil((most - least) / length), _MOST).astype(np.int64) + 1
+        row = np.repeat(np.arange(number.size), number)
+        place = np.arange(row.size) - np.repeat(np.cumsum(number) - number, number)
+        away = 2.0 ** np.arange(np.log2(highest + 2))
+        near = np.repeat(np.arange(number.size), 2 * away.size + 1)
+        edges = np.concatenate([[0.0], away, highest + 1 - away])
+        rows = [row, near]
+        first = [np.floor(least[row] + place * np.maximum((most - least) / number, 1.0)[row])]
+        first.append(np.tile(edges, number.size))
+        if cells is not None:
+            rows += [cells.category, cells.category]
+            first += [cells.first, cells.last + 1]
+        return cells_between(np.concatenate(rows), np.concatenate(first), low, high)
 
     def _laws(
-        self, groups: Groups | None, alpha: Floats, others: Floats
+        self, own: Density, rests: list[Density], start: Cells, alpha: Floats, others: Floats
     ) -> tuple[CountLaws, BetaMixtures]:
-        """The laws of the counts of groups, or of single categories, and of their probabilities.
-        The priors of each and of all other categories are `alpha` and `others`.
+        """The laws of counts, each with a row of `own` and of what is beside it for every part of
+        the numbers of records, and of their probabilities. The priors of each and of all others are
+        `alpha` and `others`.
         """
-        sums, parts, rest = self._sums, *self._sides(groups)
-        own = [x.sums.each if parts is None else x.sums.of(parts) for x in sums]
-        both = [(x, laws.outline) for x, laws in zip(sums, own, strict=True)]
-        bins = Bins(others, *np.min([x.deviations(o, alpha, others) for x, o in both], axis=0))
-        beside = [beside_of(x, o, rest, bins) for x, o in both]
-        scale = np.array([each.log_scale for each in beside])
-        top = float(scale.max())
-        scale = scale - top
+        rows = alpha.size
 
-        def log_weight(row: Integers, counts: Floats) -> Floats:
-            found = np.zeros(counts.shape)
-            for law, rest, log_scale in zip(own, beside, scale.tolist(), strict=True):
-                found += np.exp(log_scale) * law.density(row, counts) * rest.weights(row, counts)
-            return log_or_nothing(found)
+        def weights(row: Integers, counts: Floats) -> Floats:
+            return own(row, counts) * np.maximum(rests[0](row, counts), 0.0)
 
-        start = _start(beside, own)
-        cells = refined(log_weight, start, alpha.size, _SEEN, _CHANGE)
-        law = CountLaws.of(cells, log_weight)
-        cells = short_cells(law, alpha, others, float(self.records.mean()[0]))
-        log_masses = cells.log_masses(log_weight)
-        _check_agree(sums, cells.log_sums(log_masses) + top)
+        law = CountLaws.of(start, lambda *at: log_or_nothing(weights(*at).sum(axis=0)))
+        cells = short_cells(law, alpha, others, self._size)
+        used = cells.used
+        row = np.broadcast_to(cells.category[:, None], used.shape)[used]
+        x = cells.nodes[used]
+        parts = weights(row, x) * cells.node_weights[used]
+        log_masses = np.full(used.shape, -np.inf)
+        log_masses[used] = log_or_nothing(parts.sum(axis=0))
         law = CountLaws.of_masses(cells, log_masses)
-        return law, self._mixtures(law, own, beside, alpha, bins)
+        self._check_agree(law, np.bincount(row, parts.sum(axis=0), rows).astype(np.float64))
+        moments = [rest(row, x) for rest in rests]
+        return law, self._mixtures(cells, row, x, parts, moments, alpha, others)
+
+    @cached_property
+    def _size(self) -> float:
+        """About the number of records."""
+        numbers = self._numbers
+        known = numbers.masses / np.sqrt(numbers.moments.variance @ self._times + 1)[:, None]
+        return float(np.average(numbers.sizes, weights=known.sum(axis=0)))
 
     def _mixtures(
         self,
-        law: CountLaws,
-        own: list[SumLaws],
-        beside: list[Beside],
+        cells: Cells,
+        row: Integers,
+        x: Floats,
+        parts: Floats,
+        moments: list[Floats],
         alpha: Floats,
-        bins: Bins,
+        others: Floats,
     ) -> BetaMixtures:
-        """Mixtures of Betas that the probabilities are, given the laws of their counts."""
-        cells, used, others = law.cells, law.cells.used, bins.others
-        row = np.broadcast_to(cells.category[:, None], used.shape)[used]
-        counts, masses = cells.nodes[used], law.masses[used]
-        a = alpha[row] + counts
-        of_private = [rest for rest in beside if isinstance(rest, PrivateBeside)]
-        if not of_private:
-            size = self._total.lowest
-            left = np.maximum(size - counts, 0)
-            cell = long_cells(cells, alpha, others, size)[np.nonzero(used)[0]]
-            return grouped(a, others[row] + left, masses, counts, left, row, cell)
-        top = max(rest.log_scale for rest in of_private)
-        found = []
-        for laws, rest in zip(own, of_private, strict=True):
-            part = rest.completions(row, counts)
-            scale = np.exp(rest.log_scale - top) * laws.density(row, counts)
-            found.append(replace(part, weight=part.weight * scale[part.point]))
-        known = Completions.joined(found)
-        if len(found) > 1:  # what is alike under several tilts is one part
-            known = known.binned(bins.of(row[known.point], np.maximum(known.mean, 0)))
-        point, weight = known.point, known.weight
-        weight = (
-            weight * (masses / np.maximum(np.bincount(point, weight, counts.size), 1e-300))[point]
-        )
-        seen = weight > 0
-        point, weight, left = point[seen], weight[seen], np.maximum(known.mean[seen], 0)
-        a, row = a[point], row[point]
-        a, b = varied(a, others[row] + left, 0.0, known.variance[seen])
-        return grouped(a, b, weight, a - alpha[row], b - others[row], row)
+        """Mixtures of Betas that the probabilities are: of numbers of records that are alike
+        together.
+        """
+        numbers = self._numbers
+        off, spread = np.zeros_like(parts), np.zeros_like(parts)
+        if len(moments) > 1:
+            whole = np.maximum(moments[0], 1e-300)
+            reach = float(np.ptp(numbers.sizes))
+            off = np.clip(moments[1] / whole, -reach, reach)
+            spread = np.clip(moments[2] / whole - off**2, 0.0, reach**2)
+        left = np.maximum(numbers.centres[:, None] + off - x, 0.0).ravel()
+        row, x = np.broadcast_to(row, parts.shape).ravel(), np.broadcast_to(x, parts.shape).ravel()
+        cell = long_cells(cells, alpha, others, self._size)[np.nonzero(cells.used)[0]]
+        cell = np.where(cell >= 0, cell * numbers.parts + np.arange(numbers.parts)[:, None], -1)
+        weight, cell = parts.ravel(), cell.ravel()
+        a, b = varied(alpha[row] + x, others[row] + left, 0.0, spread.ravel())
+        seen = np.flatnonzero(weight)
+        a, b, weight, x, left = (each[seen] for each in (a, b, weight, x, left))
+        return grouped(a, b, weight, x, left, row[seen], cell[seen])
 
     @cached_property
     def probabilities(self) -> BetaMixtures:
         """The marginals of the probabilities of all categories."""
-        return self._marginals[1].chosen(self._leaf)
+        return self._single[1].chosen(self._leaf)
 
     @cached_property
     def counts(self) -> CountLaws:
         """The marginals of the true counts of all categories."""
-        return self._marginals[0].chosen(self._leaf)
+        return self._single[0].chosen(self._leaf)
+
+    @cached_property
+    def _masses_of_numbers(self) -> Floats:
+        """The weights of the numbers of records."""
+        numbers = self._numbers
+        (law,) = self._read([laws_of(numbers, self._times, [self._times])], 1)
+        density = law(np.zeros(1, dtype=np.int64), numbers.sizes)
+        return np.asarray((numbers.masses * np.maximum(density, 0.0)).sum(axis=0))
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the sum of all weights, over that of the anchors of all counts."""
+        return self._numbers.log_norm + float(np.log(self._masses_of_numbers.sum()))
 
     @cached_property
     def records(self) -> CountLaws:
@@ -251,33 +314,36 @@ class CountsGivenNoise(ByLaws):
             return CountLaws.of_number(self._total.lowest)
         if self._private is not None:
             return self._private.records
-        top = max(tilted.log_evidence for tilted in self._sums)
-        every = [tilted.size_cells for tilted in self._sums]
-        edges = np.unique(np.concatenate([np.append(c.first, c.last + 1) for c in every]))
-        cells = Cells(np.zeros_like(edges[1:]), edges[:-1], edges[1:] - 1)
-
-        def log_weight(row: Integers, sizes: Floats) -> Floats:
-            found = [tilted.log_total(row, sizes) - top for tilted in self._sums]
-            return np.asarray(special.logsumexp(found, axis=0))
-
-        return CountLaws.of(cells, log_weight)
+        numbers, masses = self._numbers, self._masses_of_numbers
+        first = np.append(numbers.sizes[0], np.ceil((numbers.sizes[1:] + numbers.sizes[:-1]) / 2))
+        first = first.astype(np.int64)
+        cells = Cells(np.zeros_like(first), first, np.append(first[1:] - 1, int(numbers.sizes[-1])))
+        seen = masses > 0
+        return CountLaws.of_masses(cells.where(seen), log_or_nothing(_even(cells, masses)[seen]))
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
         """The laws of the counts of groups of categories, and of their probabilities; of no group
         that holds all categories, or none.
         """
-        prior, own = self.categories.prior, [list(group) for group in groups]
-        alpha = np.array([prior[group].sum() for group in own])
-        others = np.array([np.delete(prior, group).sum() for group in own])
-        laws, mixtures = self._laws(own, alpha, others)
-        return [(laws.chosen(np.array([at])), mixtures[at]) for at in range(len(own))]
+        parts = [self._times_in(group) for group in groups]
+        known, rows = self._numbers.moments, len(parts)
+        mean, variance = (
+            np.stack([x @ part for part in parts], axis=1) for x in (known.mean, known.variance)
+        )
+        whole = (known.variance @ self._times)[:, None]
+        given = np.sqrt(np.maximum(variance * (whole - variance) / np.maximum(whole, 1e-12), 0.0))
+        low, high = (np.array([end @ part for part in parts]) for end in self._numbers.counts.ends)
+        (law,) = self._read([laws_of(self._numbers, self._times, parts)], rows)
+        rests = self._read(beside(self._numbers, self._times, low, high, parts), rows)
+        start = self._start(mean, given, None, low, high)
+        alpha = np.array([self.prior[list(group)].sum() for group in groups])
+        others = np.array([np.delete(self.prior, list(group)).sum() for group in groups])
 
-    def _sides(self, groups: Groups | None) -> tuple[Parts, Parts]:
-        """Groups and what is beside each of them; None for single categories."""
-        if groups is None:
-            return None, None
-        own = [self._times_in(group) for group in groups]
-        return [part_of(times) for times in own], [part_of(self._times - times) for times in own]
+        def own(row: Integers, x: Floats) -> Floats:
+            return np.maximum(law(row, x), 0.0)
+
+        laws, mixtures = self._laws(own, rests, start, alpha, others)
+        return [(laws.chosen(np.array([at])), mixtures[at]) for at in range(rows)]
 
     def given(self, categories: Sequence[int]) -> ByLaws:
         """The posterior of some categories among themselves: of their counts, and of their
@@ -293,82 +359,68 @@ class CountsGivenNoise(ByLaws):
 
     def _some(self, inside: Integers) -> "CountsGivenNoise":
         """The posterior of two or more categories, but not all, in their order."""
-        sums, (parts, others) = self._sums, self._sides([inside.tolist()])
-        bins = Bins(*np.ones((3, 1)))  # only the weights of all are asked for
-        laws = [tilted.sums.of(parts) for tilted in sums]
-        outlines = [own.outline for own in laws]
-        beside = [beside_of(x, o, others, bins) for x, o in zip(sums, outlines, strict=True)]
-        times = self._times_in(inside.tolist())
-        known = [tilted.counts.log_sum(times, self._origin) for tilted in sums]
-        seeds = [rest.seeds(outline) for rest, outline in zip(beside, outlines, strict=True)]
-        seeds += [own.seeds() for own in laws]
-        lowest = max(min(float(outline.low[0]) for outline in outlines), 0.0)
-        highest = max(float(outline.high[0]) for outline in outlines)
-        ends = np.floor(np.clip(np.concatenate(seeds, axis=None), lowest, highest))
-        every = np.unique(np.append(ends, [lowest, highest])).astype(np.int64)
-
-        def log_weight(sizes: Floats) -> Floats:
-            flat = np.ravel(np.asarray(sizes, dtype=np.float64))
-            found = [
-                log_or_nothing(rest.weights(np.zeros(flat.size, dtype=np.int64), flat))
-                + (rest.log_scale + tilted.counts.tilt * flat - own)
-                for tilted, rest, own in zip(sums, beside, known, strict=True)
-            ]
-            whole = np.maximum(special.logsumexp(found, axis=0), NOTHING)
-            return np.asarray(whole).reshape(np.shape(sizes))
-
-        heights = log_weight(every.astype(np.float64))
-        seen = np.flatnonzero(heights > NOTHING / 2)
-        first, last = max(int(seen[0]) - 1, 0), min(int(seen[-1]) + 1, every.size - 1)
-        total = Total(int(every[first]), int(every[last]), log_weight, every[first : last + 1])
-        if total.highest - total.lowest <= _LONGEST_TABLE:
-            total = total.tabulated()  # asked for far more often than there are sums
+        numbers, part = self._numbers, self._times_in(inside.tolist())
+        known, tilts = numbers.moments, numbers.moments.tilts
+        low, high = (float(end @ part) for end in numbers.counts.ends)
+        lattices = beside(numbers, self._times, np.array([low]), np.array([high]), [part])[:1]
+        (rest,) = self._read(lattices, 1)
+        weights = -known.log_norm @ part - tilts * float(known.anchor @ part)
+        sizes = np.unique(np.floor(np.linspace(low, high, _TABLE)))
+        found = log_or_nothing(np.maximum(rest(np.zeros(1, dtype=np.int64), sizes), 0.0))
+        logs = np.logaddexp.reduce(found + weights[:, None] + tilts[:, None] * sizes, axis=0)
+        seen = np.flatnonzero(logs > NOTHING / 2)
+        known_at = slice(int(seen[0]), int(seen[-1]) + 1)
+        sizes, logs = sizes[known_at], logs[known_at]
+        weight: Any = partial(np.interp, xp=sizes, fp=logs)  # which pickles
+        deviation = np.sqrt(known.variance @ part)
+        seeds = (known.mean @ part)[:, None] + deviation[:, None] * np.linspace(-9, 9, 37)
+        seeds = np.unique(np.clip(np.floor(seeds), sizes[0], sizes[-1]))
+        total = Total(int(sizes[0]), int(sizes[-1]), weight, seeds.astype(np.int64))
         return CountsGivenNoise(self.categories.chosen(inside), total)
 
     def sample(self, draws: int, rng: np.random.Generator) -> Integers:
         """Independent draws of the true counts, shape `(draws, k)`."""
         if self._private is not None:
             return self._private.sample(self._leaf, draws, rng)
-        return self.sample_sums([[i] for i in range(self.categories.k)], draws, rng)
+        numbers = self._numbers
+        sizes = self.records.draw(np.zeros(draws, dtype=np.int64), rng)
+        edges = (numbers.centres[1:] + numbers.centres[:-1]) / 2
+        nearest = np.searchsorted(edges, sizes)
+        found = np.empty((draws, self.categories.k), dtype=np.int64)
+        for number in np.unique(nearest).tolist():
+            some = np.flatnonzero(nearest == number)
+            found[some] = DrawsGivenSum(numbers.chosen(slice(number, number + 1)), self._leaf).of(
+                sizes[some], rng
+            )
+        return found
 
-    def sample_sums(self, groups: Groups, draws: int, rng: np.random.Generator) -> Integers:
-        """Independent draws of the sums of groups, which have every category once."""
-        sums, parts = self._sums, [part_of(self._times_in(group)) for group in groups]
-        shares = special.softmax([tilted.log_evidence for tilted in sums])
-        numbers = rng.multinomial(draws, shares).tolist()
-        found = []
-        for tilted, number in zip(sums, numbers, strict=True):
-            if not number:
-                continue
-            law = CountLaws.of(tilted.size_cells, tilted.log_total)
-            sizes = law.draw(np.zeros(number, dtype=np.int64), rng)
-            found.append(DrawsGivenSum(tilted.sums, parts).of(sizes, rng))
-        drawn = np.concatenate(found)
-        return drawn if len(found) == 1 else rng.permutation(drawn)
-
-
-def _start(beside: list[Beside], own: list[SumLaws]) -> Cells:
-    """Cells that begin wherever the weight of a law may have a peak."""
-    outlines, starts = [laws.outline for laws in own], []
-    for laws, rest, outline in zip(own, beside, outlines, strict=True):
-        seeds = rest.seeds(outline)
-        row = np.repeat(np.arange(len(seeds)), seeds.shape[1])
-        starts += [laws.starts(), (row, seeds.ravel())]
-    row, first = (np.concatenate(each) for each in zip(*starts, strict=True))
-    low = np.min([outline.low for outline in outlines], axis=0)
-    high = np.max([outline.high for outline in outlines], axis=0)
-    narrow = [np.minimum(s.narrow, b.narrow) for s, b in zip(outlines, beside, strict=True)]
-    return cells_between(row, first, low, high, np.max(narrow, axis=0))
+    def _check_agree(self, law: CountLaws, totals: Floats) -> None:
+        """Warn where what all counts of a category weigh is not the same for all categories, or
+        their means are not those of the number of records: each has them from other sums, and their
+        lattices, cuts and tilts are good where all agree.
+        """
+        numbers, masses = self._numbers, self._masses_of_numbers
+        off = float(np.ptp(np.log(np.maximum(np.append(totals, masses.sum()), 1e-300))))
+        if totals.size == self._times.size:
+            number = float(np.average(numbers.sizes, weights=masses))
+            deviation = np.sqrt(self._times @ np.maximum(law.std(), 0.1) ** 2)
+            off = max(off, abs(float(self._times @ law.mean()) - number) / float(deviation))
+        if off > _DISAGREE:
+            warn(
+                "the posterior given noise on the counts may be less exact than the 1e-2 that is"
+                f" stated: sums that should agree differ by a share of {off:.2g}.",
+            )
 
 
-def _check_agree(sums: list[TiltedSums], log_sums: Floats) -> None:
-    """Warn where what all counts of a category weigh is not the same for all categories: each has
-    it from other sums, and their lattices, cuts and tilts are good where all agree.
-    """
-    log_evidence = special.logsumexp([tilted.log_evidence for tilted in sums])
-    off = float(np.abs(log_sums - log_evidence).max())
-    if off > _DISAGREE:
-        warn(
-            "the posterior given noise on the counts may be less exact than the 1e-2 that is"
-            f" stated: sums that should agree differ by a share of {off:.2g}.",
-        )
+def _largest_but_one(values: Floats, times: Integers) -> Floats:
+    """The largest value of all rows but one of each."""
+    most = int(np.argmax(values))
+    found = np.full(values.size, values[most])
+    if times[most] == 1:
+        found[most] = np.max(np.delete(values, most), initial=0.0)
+    return found
+
+
+def _even(cells: Cells, masses: Floats) -> Floats:
+    """The masses of cells at their nodes, of laws that hardly change within one."""
+    return masses[:, None] * cells.node_weights / cells.length[:, None]

@@ -337,7 +337,7 @@ def _records(step: int, beside: Side) -> CountLaws:
     laws = Lattices(numbers[:1], np.array([step]), masses[None])
     first = numbers[:-1][np.maximum(masses[:-1], masses[1:]) > 1e-16]
     cells = Cells(np.zeros_like(first), first, first + step - 1)
-    return CountLaws.of(cells, lambda *where: log_or_nothing(laws.density(*where)))
+    return CountLaws.of(cells, lambda *where: log_or_nothing(np.maximum(laws.read(*where), 0.0)))
 
 
 def _law_of(numbers: Integers, laws: Floats) -> CountLaws:

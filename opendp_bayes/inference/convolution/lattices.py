@@ -8,15 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.mathematics.validation import Floats, Integers
-
-#: Quantiles of a law at which cells begin.
-_LEVELS = 24
-
-#: Origin, step and masses of a law.
-Row = tuple[int, int, Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,22 +25,19 @@ class Lattices:
     masses: Floats
 
     @classmethod
-    def gathered(cls, rows: Sequence[Row]) -> "Lattices":
-        """Rows of different lengths, each with its origin and its step."""
-        points = max(max(masses.size for _, _, masses in rows), 4)
-        whole = np.zeros((len(rows), points))
-        for place, (_, _, masses) in enumerate(rows):
-            whole[place, : masses.size] = masses
-        return cls(np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), whole)
+    def joined(cls, several: "Sequence[Lattices]") -> "Lattices":
+        """The rows of several, with as many points each."""
+        points = max(each.points for each in several)
+        rows = [np.pad(each.masses, ((0, 0), (0, points - each.points))) for each in several]
+        origin, step = (
+            np.concatenate([getattr(each, name) for each in several]) for name in ("origin", "step")
+        )
+        return cls(origin, step, np.concatenate(rows))
 
     @property
     def points(self) -> int:
         """Number of points of each row."""
         return self.masses.shape[-1]
-
-    def density(self, row: Integers, sums: Floats) -> Floats:
-        """The probability of each sum, a real number, in each row; elementwise."""
-        return np.maximum(self.read(row, sums), 0.0) / self.step[row]
 
     def read(self, row: Integers, sums: Floats) -> Floats:
         """The values at real numbers between the points, 0 beyond them; elementwise, behind what
@@ -73,23 +65,6 @@ def cubic(u: Floats) -> list[Floats]:
     return [a * b * c / -6, u * b * c / 2, u * a * c / -2, u * a * b / 6]
 
 
-def spread(
-    row: Integers, place: Floats, masses: Floats, origin: Integers, step: Integers, points: int
-) -> Lattices:
-    """Masses at real places of rows, handed to the four lattice points nearest to each; those
-    beyond the points are left out.
-    """
-    at = (place - origin[row]) / step[row]
-    inside = (at >= 0) & (at <= points - 1)
-    row, at, masses = row[inside], at[inside], masses[inside]
-    first, weights = _stencil(at, points)
-    start, size = row * points + first, origin.size * points
-    flat = np.zeros(size)
-    for offset, weight in enumerate(weights):
-        flat += np.bincount(start + offset, weight * masses, minlength=size)
-    return Lattices(origin, step, flat.reshape(-1, points))
-
-
 def aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
     """Cells cut before every point of lattices."""
     row = cells.category
@@ -103,12 +78,12 @@ def aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
     return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 
-def quantiles(laws: Lattices) -> Floats:
-    """Places of each law between which there is little of it, and where it is largest; shape
-    `(rows, _LEVELS + 1)`.
+def spreading(row: Integers, place: Floats, rows: int, points: int) -> sparse.csr_array:
+    """The matrix that hands masses at places of rows to the four lattice points nearest to each;
+    shape `(rows * points, places)`.
     """
-    running = np.cumsum(np.maximum(laws.masses, 0), axis=1)
-    wanted = running[:, -1:] * np.linspace(1e-4, 1 - 1e-4, _LEVELS)
-    found = np.stack([np.searchsorted(r, w) for r, w in zip(running, wanted, strict=True)])
-    most = laws.masses.argmax(axis=1)[:, None]
-    return laws.origin[:, None] + laws.step[:, None] * np.concatenate([found, most], axis=1)
+    first, weights = _stencil(place, points)
+    start, column = row * points + first, np.arange(place.size)
+    entries = np.concatenate(weights)
+    at = np.concatenate([start + offset for offset in range(4)]), np.tile(column, 4)
+    return sparse.csr_array((entries, at), shape=(rows * points, place.size))

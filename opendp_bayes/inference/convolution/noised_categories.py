@@ -56,7 +56,7 @@ class NoisedCategories:
         return int(self.prior.size)
 
     @cached_property
-    def _used(self) -> list[tuple[float, DrawnCounts]]:
+    def used(self) -> list[tuple[float, DrawnCounts]]:
         """Looks, each with the share of its logarithm that is used."""
         return [(hardness(look.noise), look) for look in self.looks]
 
@@ -81,7 +81,7 @@ class NoisedCategories:
 
     def _log_ratio(self, category: Integers, start: Integers, step: ArrayLike) -> Floats:
         """The logarithm of the ratio of the noise's probabilities at `start + step` and `start`."""
-        each = [share * look.log_ratio(start, step, category) for share, look in self._used]
+        each = [share * look.log_ratio(start, step, category) for share, look in self.used]
         return np.asarray(sum(each))
 
 

@@ -5,8 +5,7 @@ the sum of the counts.
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -58,51 +57,9 @@ class Total:
     seeds: Integers
 
     @property
-    def most_counts(self) -> int:
-        """The largest count that has a weight: beyond the largest total, so that there is no edge
-        where a count is all there is.
-        """
-        return self.highest + (self.highest >> 3)
-
-    @property
     def is_point(self) -> bool:
         """True if there is only one possible number."""
         return self.lowest == self.highest
-
-    def pull(self, tilt: float, mean: float, deviation: float) -> float:
-        """Distance of the mean of the sum below where it should be, in its standard deviations: at
-        a point, or where the weight of the sum is stationary.
-        """
-        beyond = max(self.lowest - mean, 0.0) + min(self.highest - mean, 0.0)
-        if self.is_point:
-            return beyond / deviation
-        # Where the sum hardly varies, its tilt still has to be that of the weight.
-        place = min(max(mean, self.lowest), self.highest)
-        rise = (self._slope(place) - tilt) * max(deviation, 1.0)
-        # Just beyond an end towards which the weight rises is where it should be.
-        return beyond / deviation + (rise if beyond * rise >= 0 else 0.0)
-
-    def tabulated(self) -> "Total":
-        """Read the weights from a table of whole numbers, linear in between."""
-        sums = np.arange(self.lowest, self.highest + 1, dtype=np.float64)
-        known = self.log_weight(sums)
-        weight: Any = partial(np.interp, xp=sums, fp=known)  # which pickles
-        return replace(self, log_weight=weight)
-
-    def _slope(self, place: float) -> float:
-        """Derivative of the logarithm of the weight, between its nearest points that are not 0."""
-        lower = max(math.floor(place) - 1, self.lowest)
-        upper = min(lower + 3, self.highest)
-        below, above = self.log_weight(np.array([lower, upper], dtype=np.float64))
-        if min(below, above) <= NOTHING / 2:
-            heights = self.log_weight(self.seeds.astype(np.float64))
-            seeds, heights = self.seeds[heights > NOTHING / 2], heights[heights > NOTHING / 2]
-            if seeds.size < 2:
-                return 0.0
-            right = int(np.clip(np.searchsorted(seeds, place), 1, seeds.size - 1))
-            lower, upper = int(seeds[right - 1]), int(seeds[right])
-            below, above = heights[right - 1], heights[right]
-        return float(above - below) / (upper - lower)
 
 
 def public(size: int, prior_total: float) -> Total:

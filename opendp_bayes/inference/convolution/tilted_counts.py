@@ -1,17 +1,21 @@
-"""Dirichlet-multinomial weights of each count times its noise and `exp(tilt x)`, as a law in cells
-that are halved until it is smooth.
+"""Dirichlet-multinomial weights of each count times its noise, in cells in which they are smooth
+times `exp(tilt x)` for each of several tilts: then the counts are independent laws.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import special
 
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
-from opendp_bayes.inference.laws.count_cells import Cells, LogWeight
+from opendp_bayes.inference.laws.count_cells import Cells
 from opendp_bayes.inference.laws.refinement import cells_from, refined
 from opendp_bayes.mathematics.segments import Segments
 from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Numbers that are worked on at once.
+_BLOCK = 1 << 21
 
 
 def modes(categories: NoisedCategories, tilt: float, last: int) -> Integers:
@@ -36,93 +40,100 @@ def modes(categories: NoisedCategories, tilt: float, last: int) -> Integers:
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedCounts:
-    """The weights of each category's count times `exp(tilt x)`, as a probability law in cells.
-
-    `anchor`, of shape `(k,)`, is a probable count of each category, and `log_norm` the logarithm of
-    the sum of all weights over that of the anchor; `mean` and `variance` are the law's.
+class Moments:
+    """The laws under some tilts, shape `(tilts,)`: `log_norm`, the logarithm of the sum of all
+    weights of a category over that of its anchor, `mean` and `variance`, shape `(tilts, k)`.
     """
 
-    categories: NoisedCategories
-    tilt: float
     anchor: Integers
-    cells: Cells
+    tilts: Floats
     log_norm: Floats
     mean: Floats
     variance: Floats
 
+    def chosen(self, some: slice) -> "Moments":
+        """Those under some of the tilts."""
+        known = (each[some] for each in (self.tilts, self.log_norm, self.mean, self.variance))
+        return Moments(self.anchor, *known)
+
+    def log_sums(self, times: Integers) -> Floats:
+        """Logarithms of the sums of the weights of all data sets, each times `exp(tilt n)` for its
+        n records; every category is there so many times, and the anchors have weight 1.
+        """
+        return self.log_norm @ times + self.tilts * float(self.anchor @ times)
+
+
+@dataclass(frozen=True, eq=False)
+class TiltedCounts:
+    """The weights of each category's count, over that of a probable one, its `anchor`, shape
+    `(k,)`, in cells of counts.
+    """
+
+    categories: NoisedCategories
+    anchor: Integers
+    cells: Cells
+
     @classmethod
-    def of(cls, categories: NoisedCategories, tilt: float, last: int) -> "TiltedCounts":
-        """Place the cells on `0..last`."""
+    def of(cls, categories: NoisedCategories, tilts: Floats, last: int) -> "TiltedCounts":
+        """Place the cells on `0..last`, so that they suit all the tilts and those between."""
         k, rows = categories.k, np.arange(categories.k)
-        mode = modes(categories, tilt, last)
-        columns = [mode, *categories.kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
+        inner = [modes(categories, tilt, last) for tilt in tilts.tolist()]
+        columns = [*inner, *categories.kinks, np.zeros(k, dtype=np.int64), np.full(k, last)]
         seeds = np.stack([np.clip(column, 0, last) for column in columns], axis=1)
+        anchor = inner[len(inner) // 2]
+        every = np.repeat(rows, seeds.shape[1])
+        heights = categories.log_weight(every, seeds.ravel().astype(float), anchor)
+        heights = heights.reshape(seeds.shape) + tilts[:, None, None] * (seeds - anchor[:, None])
+        peaks = heights.max(axis=2)
 
-        def tilted(anchor: Integers) -> LogWeight:
-            def log_weight(category: Integers, counts: Floats) -> Floats:
-                along = tilt * (counts - anchor[category])
-                return categories.log_weight(category, counts, anchor) + along
+        def log_weight(category: Integers, counts: Floats) -> Floats:
+            own = categories.log_weight(category, counts, anchor)
+            along = tilts[:, None] * (counts - anchor[category]) - peaks[:, category]
+            return own + special.logsumexp(along, axis=0)
 
-            return log_weight
-
-        heights = tilted(mode)(np.repeat(rows, seeds.shape[1]), seeds.ravel().astype(float))
-        anchor = seeds[rows, np.argmax(heights.reshape(seeds.shape), axis=1)]
         # Each seed has a cell of its own, and so has what is between two.
         edges = np.concatenate([seeds, seeds + 1], axis=1).astype(np.float64)
         start = cells_from(edges, np.zeros(k), np.full(k, float(last)))
-        cells = refined(tilted(anchor), start, k)
-        log_masses = cells.log_masses(tilted(anchor))
-        return cls(categories, tilt, anchor, cells, *_moments(cells, log_masses, anchor))
-
-    def log_probability(self, category: Integers, counts: Floats) -> Floats:
-        """The logarithm of the probability of each count of each category."""
-        along = self.tilt * (counts - self.anchor[category])
-        weight = self.categories.log_weight(category, counts, self.anchor)
-        return np.asarray(weight + along - self.log_norm[category])
-
-    def log_sum(self, multiplicity: Integers, origin: Integers) -> float:
-        """The logarithm of the sum of the weights of all data sets, times `exp(tilt n)` for their n
-        records; every category is there so many times, and the counts `origin` have weight 1.
-        """
-        rows = np.arange(multiplicity.size)
-        at_anchor = self.categories.log_weight(rows, self.anchor, origin)
-        return float(multiplicity @ (at_anchor + self.log_norm + self.tilt * self.anchor))
+        return cls(categories, anchor, refined(log_weight, start, k))
 
     @cached_property
-    def log_masses(self) -> Floats:
-        """Logarithms of the probabilities that the nodes of the cells stand for."""
-        return self.cells.log_masses(self.log_probability)
+    def parts(self) -> Segments:
+        """The cells of each category."""
+        return Segments.of(self.cells.category)
 
-    def chosen(self, rows: Integers) -> "TiltedCounts":
-        """Those of some rows."""
-        parts, place = Segments.of(self.cells.category).chosen(rows)
-        cells = Cells(parts.owner, self.cells.first[place], self.cells.last[place])
-        chosen = self.anchor[rows], cells, self.log_norm[rows], self.mean[rows], self.variance[rows]
-        return TiltedCounts(self.categories.chosen(rows), self.tilt, *chosen)
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest count of each category that has a cell."""
+        edges = self.parts.start
+        ends = self.cells.first[edges[:-1]], self.cells.last[edges[1:] - 1]
+        return ends[0].astype(np.float64), ends[1].astype(np.float64)
+
+    def log_weight(self, category: Integers, counts: Floats) -> Floats:
+        """Logarithms of the weights, without a tilt, elementwise."""
+        return self.categories.log_weight(category, counts, self.anchor)
+
+    @cached_property
+    def _log_masses(self) -> Floats:
+        return self.cells.log_masses(self.log_weight)
+
+    def under(self, tilts: Floats) -> Moments:
+        """The moments of the laws under some tilts."""
+        used, owner = self.cells.used, self.parts.owner
+        parts = Segments(np.append(0, np.cumsum(used.sum(axis=1)))[self.parts.start])
+        away = (self.cells.nodes - self.anchor[owner][:, None])[used]
+        known = []
+        for some in np.array_split(tilts, tilts.size * away.size // _BLOCK + 1):
+            logs = self._log_masses[used] + some[:, None] * away
+            largest = parts.largest(logs)
+            masses = np.exp(logs - largest[:, parts.owner])
+            total = parts.sums(masses)
+            shift = parts.sums(masses * away) / total
+            square = parts.sums(masses * (away - shift[:, parts.owner]) ** 2) / total
+            known.append((largest + np.log(total), self.anchor + shift, square))
+        whole = (np.concatenate(each) for each in zip(*known, strict=True))
+        return Moments(self.anchor, tilts, *whole)
 
     def within(self, low: Floats, high: Floats) -> "TiltedCounts":
-        """The parts of the laws between bounds of each; their probabilities stay as they are, and
-        the moments are those of the parts.
-        """
+        """The parts of the cells between bounds of each category."""
         bounds = (each.astype(np.int64) for each in (np.floor(low), np.ceil(high)))
-        cells = self.cells.within(*bounds)
-        _, mean, variance = _moments(cells, cells.log_masses(self.log_probability), self.anchor)
-        return replace(self, cells=cells, mean=mean, variance=variance)
-
-    @cached_property
-    def ends(self) -> tuple[Integers, Integers]:
-        """The smallest and the largest count of each category that has a cell."""
-        edges = Segments.of(self.cells.category).start
-        return self.cells.first[edges[:-1]], self.cells.last[edges[1:] - 1]
-
-
-def _moments(cells: Cells, log_masses: Floats, anchor: Integers) -> tuple[Floats, Floats, Floats]:
-    """Logarithm of the sum of the masses, mean and variance for each category."""
-    parts, owner = Segments.of(cells.category), cells.category[:, None]
-    log_sums = cells.log_sums(log_masses)
-    masses = np.exp(log_masses - log_sums[owner])
-    away = cells.nodes - anchor[owner]
-    shift = parts.sums((masses * away).sum(axis=1))
-    variance = parts.sums((masses * (away - shift[owner]) ** 2).sum(axis=1))
-    return log_sums, anchor + shift, variance
+        return replace(self, cells=self.cells.within(*bounds))

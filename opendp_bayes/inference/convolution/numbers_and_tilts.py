@@ -1,0 +1,318 @@
+"""Numbers of records that stand for all that matter, each with a tilt under which it is about the
+mean of the sum of all counts.
+
+Weights times `exp(tilt x)` are the same law once the sum of all counts is given, but under a tilt
+that suits it the sum is probable, and a transform keeps its digits.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
+
+from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
+from opendp_bayes.inference.convolution.number_of_records import Total
+from opendp_bayes.inference.convolution.tilted_counts import Moments, TiltedCounts
+from opendp_bayes.inference.laws.count_cells import NOTHING
+from opendp_bayes.inference.laws.refinement import cells_from
+from opendp_bayes.inference.likelihood.envelope import too_uncertain
+from opendp_bayes.mathematics.validation import Floats, Integers
+
+#: Rough cells are longer by this factor, each than the one before it.
+_GROWTH = 1.5
+#: Noise is followed down to `exp(-_FAR)`; beyond its slope there, tilts go so much further.
+_FAR, _STEEPEST = 40.0, 45.0
+#: Tilts between two that are looked at to find one.
+_BETWEEN = 12
+#: The mean of the sum may be so many of its deviations from a public number, at most.
+_OFF, _REACHED = 0.3, 4.0
+#: Numbers that weigh less than `exp(-_DEPTH)` are left out; at the ends they have to be less than
+#: `exp(-_ENDS)`.
+_DEPTH, _ENDS = 18.0, 15.0
+#: Deviations of the sum from one tilt to the next: of those that cells suit, and of those at which
+#: the moments are known; and those by which ends are moved.
+_APART, _KNOWN, _MOVED = 2.5, 1.0, 4.0
+#: Times that ends are moved, or looked at more closely, and tilts that are looked at then.
+_ROUNDS, _AT_ONCE = 20, 64
+#: Numbers at which weights are looked at, at once; those of the last look.
+_GRID, _LAST_GRID = 1 << 9, 1 << 12
+#: Parts of numbers of records are between so many deviations apart, fewer where they are more than
+#: this share of what is not known of a probability; small numbers this much of themselves. The most
+#: parts.
+_SPACE, _SHARE, _SMALL, _MOST = (0.4, 2.5), 0.3, 4.0, 1000
+#: As many numbers have a part each.
+_FEW = 96
+#: The variance of a whole number that is known.
+_LEAST = 1 / 12
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What is known of the sum of all counts, each there so many times, from its moments under
+    ascending tilts, at real numbers between the smallest and the largest mean.
+    """
+
+    moments: Moments
+    times: Integers
+
+    @cached_property
+    def known(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Means, tilts, variances and logarithms of the weight of all counts of about this sum."""
+        means, variances = self.moments.mean @ self.times, self.moments.variance @ self.times
+        rises = np.diff(means, prepend=-1.0) > 1e-9 * (1 + means)
+        means, tilts = means[rises], self.moments.tilts[rises]
+        return means, tilts, variances[rises] + _LEAST, self.moments.log_sums(self.times)[rises]
+
+    def at(self, values: Floats, which: int) -> Floats:
+        """Tilts, `which=1`, or variances, `which=2`, where sums have these means."""
+        return np.interp(values, self.known[0], self.known[which])
+
+    @cached_property
+    def _smooth(self) -> CubicHermiteSpline:
+        means, tilts, _, log_sums = self.known
+        return CubicHermiteSpline(means, log_sums - tilts * means, -tilts)
+
+    @cached_property
+    def _log_variance(self) -> PchipInterpolator:
+        return PchipInterpolator(self.known[0], np.log(self.known[2]))
+
+    def log_density(self, sizes: Floats) -> Floats:
+        """About the logarithm of the weight of all counts that sum to each number, by the saddle
+        point.
+        """
+        inside = np.clip(sizes, self.known[0][0], self.known[0][-1])
+        return np.asarray(
+            self._smooth(inside) - 0.5 * (np.log(2 * np.pi) + self._log_variance(inside))
+        )
+
+    def spaced(self, low: float, high: float, apart: float) -> Floats:
+        """Tilts between two that are so many deviations of the sum apart."""
+        tilts, deviations = self.known[1], np.sqrt(self.known[2])
+        grid = np.unique(np.concatenate([[low, high], tilts[(tilts > low) & (tilts < high)]]))
+        rate = np.interp(grid, tilts, deviations)
+        along = np.append(0.0, np.cumsum(np.diff(grid) * (rate[1:] + rate[:-1]) / 2))
+        number = max(int(np.ceil(along[-1] / apart)), 2) + 1
+        return np.interp(np.linspace(0, along[-1], number), along, grid)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Numbers of records in parts, each with a tilt that suits it.
+
+    Attributes
+    ----------
+    counts : TiltedCounts
+        The weights of the counts of different categories.
+    moments : Moments
+        Their laws under the tilt of each part.
+    centres : ndarray
+        The number about which each part is, shape `(parts,)`, ascending.
+    sizes : ndarray
+        Numbers of records that stand for all that matter, shape `(numbers,)`, ascending.
+    masses : ndarray
+        What the probability under the tilt of a part that the counts sum to each of these is to be
+        multiplied by, shape `(parts, numbers)`.
+    log_norm : float
+        Logarithm of what all masses are to be multiplied by.
+    """
+
+    counts: TiltedCounts
+    moments: Moments
+    centres: Floats
+    sizes: Floats
+    masses: Floats
+    log_norm: float
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return self.centres.size
+
+    def chosen(self, some: slice) -> "Numbers":
+        """Some of the parts."""
+        return replace(
+            self,
+            moments=self.moments.chosen(some),
+            centres=self.centres[some],
+            masses=self.masses[some],
+        )
+
+
+def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> Numbers:
+    """The numbers of records of categories, each of which is there so many times.
+
+    Raises
+    ------
+    ValueError
+        Where a public number is not reached, or a private one is too uncertain.
+    """
+    rough, tilts = _rough(categories, total.highest)
+    curve = Curve(rough.under(tilts), times)
+    if total.is_point:
+        return _public(categories, times, total, curve)
+    return _private(categories, times, total, _nearer(rough, curve, total))
+
+
+def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Floats]:
+    """Cells that suit all tilts somewhat, and tilts from where there are no records to where there
+    is nothing but.
+    """
+    steps = np.arange(np.log(last + 2.0) / np.log(_GROWTH) + 1)
+    steps = np.unique(np.minimum(_GROWTH**steps, last + 1.0).astype(np.int64))
+    away = np.concatenate([-steps[::-1], [0], steps])
+    anchors = [np.clip(look.drawn, 0, last) for look in categories.looks]
+    near = [*anchors, np.zeros_like(anchors[0]), np.full_like(anchors[0], last)]
+    seeds = np.concatenate([each[:, None] + away for each in near], axis=1)
+    rows = np.arange(categories.k)
+    cells = cells_from(seeds.astype(float), np.zeros(rows.size), np.full(rows.size, float(last)))
+    slope = -sum(
+        share * float(look.noise.log_ratio(look.noise.reach(_FAR), 1))
+        for share, look in categories.used
+    )
+    down = np.geomspace(slope + _STEEPEST, 1e-3 / (last + 1), 48)
+    up = slope * np.concatenate(
+        [np.geomspace(1e-3 / (slope * last + 1), 0.5, 16), 1 - 0.5 ** np.arange(2, 16)]
+    )
+    grid = np.concatenate([-down, [0.0], up, [slope * (1 + 1e-3)]])
+    return TiltedCounts(categories, anchors[0], cells), np.unique(grid)
+
+
+def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> Curve:
+    """The curve at tilts that are not far apart where numbers of records matter."""
+    for _ in range(_ROUNDS):
+        sizes, _ = _matters(curve, total, np.append(total.seeds, curve.known[0]))
+        low, high = curve.at(sizes[[0, -1]], 1).tolist()
+        near = curve.spaced(low, high, _APART)
+        if near.size <= _AT_ONCE:
+            return curve
+        curve = Curve(rough.under(np.linspace(low, high, _AT_ONCE)), curve.times)
+    return curve
+
+
+def _public(categories: NoisedCategories, times: Integers, total: Total, rough: Curve) -> Numbers:
+    size, (means, tilts, *_) = float(total.lowest), rough.known
+    place = int(np.clip(np.searchsorted(means, size), 1, means.size - 1))
+    low, high = float(tilts[place - 1]), float(tilts[place])
+    tilt = float(np.interp(size, means, tilts))
+    for turn in range(200):
+        counts = TiltedCounts.of(categories, np.array([tilt]), total.highest)
+        moments = counts.under(np.array([tilt]))
+        mean, variance = float(moments.mean[0] @ times), float(moments.variance[0] @ times)
+        deviation = np.sqrt(max(variance, 1e-6))
+        off = (size - mean) / deviation
+        if abs(off) <= _OFF or abs(size - mean) < _OFF / 2:
+            break
+        if off > 0:
+            low, high = tilt, max(high, tilt + 1 / deviation)
+        else:
+            low, high = min(low, tilt - 1 / deviation), tilt
+        newton = tilt + off / deviation
+        tilt = newton if turn % 2 == 0 and low < newton < high else (low + high) / 2
+    if abs(off) > _REACHED:
+        raise ValueError(
+            f"size: {total.lowest} records are not compatible with what was drawn; check the size"
+            " and the scale of the noise."
+        )
+    log_norm = float(
+        moments.log_sums(times)[0] - tilt * size + total.log_weight(np.array([size]))[0]
+    )
+    sizes = np.array([size])
+    return Numbers(counts, moments, sizes, sizes, np.ones((1, 1)), log_norm)
+
+
+def _private(categories: NoisedCategories, times: Integers, total: Total, curve: Curve) -> Numbers:
+    seeds = total.seeds.astype(np.float64)
+    sizes, logs = _matters(curve, total, np.concatenate([seeds, curve.known[0]]))
+    low, high = curve.at(sizes[[0, -1]], 1).tolist()
+    moved = _MOVED
+    for _ in range(_ROUNDS):
+        suited = curve.spaced(low, high, _APART)
+        if suited.size > _MOST:
+            raise too_uncertain(float(categories.prior @ times))
+        counts = TiltedCounts.of(categories, suited, total.highest)
+        curve = Curve(counts.under(curve.spaced(low, high, _KNOWN)), times)
+        means = curve.known[0]
+        sizes, logs = _matters(curve, total, np.concatenate([seeds, means]))
+        open_low = logs[0] > logs.max() - _ENDS and sizes[0] > total.lowest + 0.5 and means[0] > 0.1
+        open_high = logs[-1] > logs.max() - _ENDS and sizes[-1] < total.highest - 0.5
+        if not (open_low or open_high):
+            break
+        first, last = np.sqrt(curve.known[2][[0, -1]]).tolist()
+        if open_low:
+            low -= moved / first
+        if open_high:
+            high = _tilt_of(counts, times, means[-1] + moved * last, high, high + moved / last)
+        moved *= 2
+    else:
+        raise too_uncertain(float(categories.prior @ times))
+    sizes, lengths = _listed(*np.rint(sizes[[0, -1]]).tolist())
+    known = total.log_weight(sizes) + np.log(lengths)
+    logs = curve.log_density(sizes) + known
+    masses = np.exp(logs - logs.max())
+    mean = np.average(sizes, weights=masses)
+    deviation = np.sqrt(np.average((sizes - mean) ** 2, weights=masses))
+    share = _share(counts.under(curve.at(np.array([mean]), 1)), categories.prior, times, deviation)
+    space = np.clip(_SHARE / max(share, 1e-12), *_SPACE)
+    apart = space * min(deviation, np.average(np.sqrt(curve.at(sizes, 2)), weights=masses))
+    rate = np.maximum(1 / max(apart, 1.0), np.minimum(_SMALL / (1 + sizes), 1.0))
+    rate = rate if sizes.size > _FEW else np.ones(sizes.size)
+    along = np.append(0.0, np.cumsum(np.diff(sizes) * (rate[1:] + rate[:-1]) / 2))
+    number = int(np.ceil(along[-1])) + 1
+    if number > _MOST:
+        raise too_uncertain(float(categories.prior @ times))
+    places = np.linspace(0, along[-1], number)
+    centres = np.interp(places, along, sizes)
+    moments = counts.under(curve.at(centres, 1))
+    # Straight from 1 at the centre of a part to 0 at the next ones.
+    step = along[-1] / max(number - 1, 1)
+    hats = np.maximum(1 - np.abs(along - places[:, None]) / max(step, 1e-9), 0.0)
+    logs = moments.log_sums(times)[:, None] - moments.tilts[:, None] * sizes + known
+    log_norm = float(logs[hats > 0].max())
+    with np.errstate(over="ignore", invalid="ignore"):
+        masses = np.where(hats > 0, hats * np.exp(logs - log_norm), 0.0)
+    return Numbers(counts, moments, centres, sizes, masses, log_norm)
+
+
+def _share(known: Moments, prior: Floats, times: Integers, deviation: float) -> float:
+    """The largest part that a deviation of the number of records has in that of the logit of a
+    probability, beside what is not known of its count, and its own.
+    """
+    mean, variance = known.mean[0], known.variance[0]
+    a, b = mean + prior, np.maximum(mean @ times - mean, 0.0) + prior @ times - prior
+    return float((deviation / b / np.sqrt(1 / a + 1 / b + variance / a**2)).max())
+
+
+def _tilt_of(counts: TiltedCounts, times: Integers, mean: float, low: float, high: float) -> float:
+    """The tilt between two at which the sum has a mean."""
+    for _ in range(4):
+        tilts = np.linspace(low, high, _BETWEEN)
+        place = int(np.searchsorted(counts.under(tilts).mean @ times, mean))
+        low, high = tilts[max(place - 1, 0)], tilts[min(place, _BETWEEN - 1)]
+    return float(high)
+
+
+def _matters(curve: Curve, total: Total, sizes: Floats) -> tuple[Floats, Floats]:
+    """Numbers of records that matter, ascending, some among others, and logarithms of weights."""
+    low, high = (np.clip(curve.known[0][end], total.lowest, total.highest) for end in (0, -1))
+    for _ in range(4):
+        sizes = np.unique(np.clip(np.append(sizes, [low, high]), low, high))
+        logs = np.maximum(curve.log_density(sizes) + total.log_weight(sizes), NOTHING)
+        seen = np.flatnonzero(logs > logs.max() - _DEPTH)
+        ends = max(int(seen[0]) - 1, 0), min(int(seen[-1]) + 1, sizes.size - 1)
+        low, high = sizes[ends[0]], sizes[ends[1]]
+        kept = slice(ends[0], ends[1] + 1)
+        sizes, logs = sizes[kept], logs[kept]
+        if sizes.size >= _GRID:
+            break
+        found = sizes, logs
+        sizes = np.append(sizes, np.linspace(low, high, _GRID))
+    return found
+
+
+def _listed(first: float, last: float) -> tuple[Floats, Floats]:
+    """All numbers of records between two, or some with how many each stands for."""
+    step = max((last - first) // _LAST_GRID, 1.0)
+    starts = np.arange(first, last + 1, step)
+    lengths = np.minimum(starts + step, last + 1) - starts
+    return starts + (lengths - 1) / 2, lengths
