@@ -40,8 +40,8 @@ convolution/number_of_records:_highest
 convolution/counts_given_q:CountsGivenQ.__init__
 convolution/counts_given_q:CountsGivenQ._place
 convolution/counts_given_q:CountsGivenQ._sums
-convolution/tilt_search:TiltSearch.all
-convolution/tilt_search:TiltSearch._check_number
+convolution/numbers_and_tilts:_public
+convolution/numbers_and_tilts:_private
 engines/weighed_pairs:TwoCategories.together
 levels/tree_counts:TreeCounts._set
 levels/nested_tables:check_sums

@@ -186,10 +186,13 @@ class CountsGivenNoise(ByLaws):
         if times.sum() == 2 and self._total.is_point:  # the other count is no sum
             other, size = np.arange(times.size)[::-1], self._total.lowest
             rests = [lambda row, x: own(other[row], np.maximum(size - x, 0.0)) * (x <= size)]
+            ends = size - counts.cells.last, size - counts.cells.first
+            edges = Cells.joined([counts.cells, Cells(other[counts.cells.category], *ends)])
         else:
             rests = self._read(beside(numbers, times, *counts.ends, None), times.size)
+            edges = counts.cells
         given = np.sqrt(np.maximum(known.variance * rest / np.maximum(whole, 1e-12), 0.0))
-        start = self._start(known.mean, given, counts.cells, *counts.ends)
+        start = self._start(known.mean, given, edges, *counts.ends)
         alpha = self.prior[self._first]
         others = all_but_one(self.prior)[self._first]
         return self._laws(own, rests, start, alpha, others)
@@ -243,7 +246,10 @@ class CountsGivenNoise(ByLaws):
         log_masses = np.full(used.shape, -np.inf)
         log_masses[used] = log_or_nothing(parts.sum(axis=0))
         law = CountLaws.of_masses(cells, log_masses)
-        self._check_agree(law, np.bincount(row, parts.sum(axis=0), rows).astype(np.float64))
+        totals = np.bincount(row, parts.sum(axis=0), rows).astype(np.float64)
+        #: Logarithm of the sum of all weights, over that of the anchors of all counts.
+        self.log_evidence = self._numbers.log_norm + float(np.log(np.median(totals)))
+        self._check_agree(law, totals)
         moments = [rest(row, x) for rest in rests]
         return law, self._mixtures(cells, row, x, parts, moments, alpha, others)
 
@@ -301,11 +307,6 @@ class CountsGivenNoise(ByLaws):
         (law,) = self._read([laws_of(numbers, self._times, [self._times])], 1)
         density = law(np.zeros(1, dtype=np.int64), numbers.sizes)
         return np.asarray((numbers.masses * np.maximum(density, 0.0)).sum(axis=0))
-
-    @property
-    def log_evidence(self) -> float:
-        """Logarithm of the sum of all weights, over that of the anchors of all counts."""
-        return self._numbers.log_norm + float(np.log(self._masses_of_numbers.sum()))
 
     @cached_property
     def records(self) -> CountLaws:
@@ -399,12 +400,15 @@ class CountsGivenNoise(ByLaws):
         their means are not those of the number of records: each has them from other sums, and their
         lattices, cuts and tilts are good where all agree.
         """
-        numbers, masses = self._numbers, self._masses_of_numbers
-        off = float(np.ptp(np.log(np.maximum(np.append(totals, masses.sum()), 1e-300))))
-        if totals.size == self._times.size:
+        numbers, number = self._numbers, float(self._total.lowest)
+        if not self._total.is_point:
+            masses = self._masses_of_numbers
+            totals = np.append(totals, masses.sum())
             number = float(np.average(numbers.sizes, weights=masses))
-            deviation = np.sqrt(self._times @ np.maximum(law.std(), 0.1) ** 2)
-            off = max(off, abs(float(self._times @ law.mean()) - number) / float(deviation))
+        off = float(np.ptp(np.log(np.maximum(totals, 1e-300))))
+        if law.m == self._times.size:
+            deviation = float(np.sqrt(self._times @ np.maximum(law.std(), 0.1) ** 2))
+            off = max(off, abs(float(self._times @ law.mean()) - number) / deviation)
         if off > _DISAGREE:
             warn(
                 "the posterior given noise on the counts may be less exact than the 1e-2 that is"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline, PchipInterpolator
 
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total
@@ -44,7 +43,7 @@ _SPACE, _SHARE, _SMALL, _MOST = (0.4, 2.5), 0.3, 4.0, 1000
 #: As many numbers have a part each.
 _FEW = 96
 #: The variance of a whole number that is known.
-_LEAST = 1 / 12
+_LEAST, _TINY = 1 / 12, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +67,16 @@ class Curve:
         """Tilts, `which=1`, or variances, `which=2`, where sums have these means."""
         return np.interp(values, self.known[0], self.known[which])
 
-    @cached_property
-    def _smooth(self) -> CubicHermiteSpline:
-        means, tilts, _, log_sums = self.known
-        return CubicHermiteSpline(means, log_sums - tilts * means, -tilts)
-
-    @cached_property
-    def _log_variance(self) -> PchipInterpolator:
-        return PchipInterpolator(self.known[0], np.log(self.known[2]))
-
     def log_density(self, sizes: Floats) -> Floats:
         """About the logarithm of the weight of all counts that sum to each number, by the saddle
         point.
         """
-        inside = np.clip(sizes, self.known[0][0], self.known[0][-1])
-        return np.asarray(
-            self._smooth(inside) - 0.5 * (np.log(2 * np.pi) + self._log_variance(inside))
-        )
+        means, tilts, variances, log_sums = self.known
+        inside = np.clip(sizes, means[0], means[-1])
+        logs = _between(inside, means, log_sums - tilts * means, -tilts)
+        spread = np.log(2 * np.pi * variances)
+        slopes = np.gradient(spread, means) if means.size > 1 else np.zeros(1)
+        return logs - _between(inside, means, spread, slopes) / 2
 
     def spaced(self, low: float, high: float, apart: float) -> Floats:
         """Tilts between two that are so many deviations of the sum apart."""
@@ -281,6 +273,18 @@ def _share(known: Moments, prior: Floats, times: Integers, deviation: float) -> 
     mean, variance = known.mean[0], known.variance[0]
     a, b = mean + prior, np.maximum(mean @ times - mean, 0.0) + prior @ times - prior
     return float((deviation / b / np.sqrt(1 / a + 1 / b + variance / a**2)).max())
+
+
+def _between(places: Floats, knots: Floats, values: Floats, slopes: Floats) -> Floats:
+    """Cubics between knots that have values and slopes there."""
+    at = np.clip(np.searchsorted(knots, places) - 1, 0, max(knots.size - 2, 0))
+    after = np.minimum(at + 1, knots.size - 1)
+    length = np.maximum(knots[after] - knots[at], _TINY)
+    u = (places - knots[at]) / length
+    rise = values[after] - values[at]
+    first, last = slopes[at] * length, slopes[after] * length
+    bend = (first + last - 2 * rise) * u + 3 * rise - 2 * first - last
+    return np.asarray(values[at] + u * (first + u * bend))
 
 
 def _tilt_of(counts: TiltedCounts, times: Integers, mean: float, low: float, high: float) -> float:

@@ -120,7 +120,7 @@ def _impossible(shown: str, scale: float, size: int | None) -> str:
 
 
 def check_concentration(concentration: float, scale: float, k: int) -> None:
-    """Raise `ValueError` where tilts may be too many, whatever was drawn: of a private number of
+    """Raise `ValueError` where a number may have too many parts, whatever was drawn: of a private number of
     records, without a prior of its own, with noise of some scale on k counts.
     """
     if min(concentration, scale * math.sqrt(k)) > MOST_CONCENTRATED:
@@ -128,7 +128,7 @@ def check_concentration(concentration: float, scale: float, k: int) -> None:
 
 
 def too_uncertain(concentration: float) -> ValueError:
-    """Make the error for a prior that needs too many tilts."""
+    """Make the error for a prior that needs too many parts of the number of records."""
     return ValueError(
         f"prior: its concentration, {concentration:g}, is too large for this uncertain a private"
         f" number of records. Up to {MOST_CONCENTRATED:g}, or where the scale of the noise times"
