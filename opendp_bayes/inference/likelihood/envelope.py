@@ -120,8 +120,8 @@ def _impossible(shown: str, scale: float, size: int | None) -> str:
 
 
 def check_concentration(concentration: float, scale: float, k: int) -> None:
-    """Raise `ValueError` where a number may have too many parts, whatever was drawn: of a private number of
-    records, without a prior of its own, with noise of some scale on k counts.
+    """Raise `ValueError` where a private number of records may have too many parts, whatever was
+    drawn: without a prior of its own, with noise of some scale on k counts.
     """
     if min(concentration, scale * math.sqrt(k)) > MOST_CONCENTRATED:
         raise too_uncertain(concentration)
