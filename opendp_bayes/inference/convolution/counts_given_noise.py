@@ -206,8 +206,8 @@ class CountsGivenNoise(ByLaws):
         highest = float(np.ceil(self._numbers.sizes.max()))
         high = np.minimum(high, highest)
         low = np.minimum(low, high)
-        least = np.maximum((mean - _AROUND * given).min(axis=0), low)
-        most = np.minimum((mean + _AROUND * given).max(axis=0), high)
+        least = np.maximum((mean - _AROUND * given).min(axis=0) - 2, low)
+        most = np.minimum((mean + _AROUND * given).max(axis=0) + 2, high)
         few = high - low < _SINGLE
         least, most = np.where(few, low, least), np.where(few, high, most)
         length = np.where(few, 1.0, np.maximum(_LENGTH * given.min(axis=0), 1.0))

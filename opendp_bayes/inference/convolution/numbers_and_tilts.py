@@ -306,12 +306,9 @@ def _matters(curve: Curve, total: Total, sizes: Floats) -> tuple[Floats, Floats]
         ends = max(int(seen[0]) - 1, 0), min(int(seen[-1]) + 1, sizes.size - 1)
         low, high = sizes[ends[0]], sizes[ends[1]]
         kept = slice(ends[0], ends[1] + 1)
-        sizes, logs = sizes[kept], logs[kept]
-        if sizes.size >= _GRID:
-            break
-        found = sizes, logs
-        sizes = np.append(sizes, np.linspace(low, high, _GRID))
-    return found
+        known = sizes[kept], logs[kept]
+        sizes = np.append(known[0], np.linspace(low, high, _GRID))
+    return known
 
 
 def _listed(first: float, last: float) -> tuple[Floats, Floats]:
