@@ -323,8 +323,8 @@ class CountsGivenNoise(ByLaws):
         return CountLaws.of_masses(cells.where(seen), log_or_nothing(_even(cells, masses)[seen]))
 
     def together(self, groups: Groups) -> list[tuple[CountLaws, BetaMixtures]]:
-        """The laws of the counts of groups of categories, and of their probabilities; of no group
-        that holds all categories, or none.
+        """The laws of the counts of groups of several categories, and of their probabilities; of no
+        group that holds all.
         """
         parts = [self._times_in(group) for group in groups]
         known, rows = self._numbers.moments, len(parts)
@@ -407,7 +407,7 @@ class CountsGivenNoise(ByLaws):
             number = float(np.average(numbers.sizes, weights=masses))
         off = float(np.ptp(np.log(np.maximum(totals, 1e-300))))
         if law.m == self._times.size:
-            deviation = float(np.sqrt(self._times @ np.maximum(law.std(), 0.1) ** 2))
+            deviation = float(self._times @ np.maximum(law.std(), 0.1))
             off = max(off, abs(float(self._times @ law.mean()) - number) / deviation)
         if off > _DISAGREE:
             warn(

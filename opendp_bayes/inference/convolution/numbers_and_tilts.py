@@ -32,6 +32,8 @@ _DEPTH, _ENDS = 18.0, 15.0
 #: Deviations of the sum from one tilt to the next: of those that cells suit, and of those at which
 #: the moments are known; and those by which ends are moved.
 _APART, _KNOWN, _MOVED = 2.5, 1.0, 4.0
+#: The most steps to the tilt of a public number.
+_STEPS = 200
 #: Times that ends are moved, or looked at more closely, and tilts that are looked at then.
 _ROUNDS, _AT_ONCE = 20, 64
 #: Numbers at which weights are looked at, at once; those of the last look.
@@ -183,24 +185,26 @@ def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> Curve:
 
 
 def _public(categories: NoisedCategories, times: Integers, total: Total, rough: Curve) -> Numbers:
-    size, (means, tilts, *_) = float(total.lowest), rough.known
-    place = int(np.clip(np.searchsorted(means, size), 1, means.size - 1))
-    low, high = float(tilts[place - 1]), float(tilts[place])
-    tilt = float(np.interp(size, means, tilts))
-    for turn in range(200):
+    size, low, high, step = float(total.lowest), -np.inf, np.inf, 0.0
+    tilt = float(rough.at(np.array([size]), 1)[0])
+    for turn in range(_STEPS):
         counts = TiltedCounts.of(categories, np.array([tilt]), total.highest)
         moments = counts.under(np.array([tilt]))
         mean, variance = float(moments.mean[0] @ times), float(moments.variance[0] @ times)
-        deviation = np.sqrt(max(variance, 1e-6))
+        deviation = max(float(np.sqrt(variance)), 1e-3)
         off = (size - mean) / deviation
-        if abs(off) <= _OFF or abs(size - mean) < _OFF / 2:
+        if abs(off) <= _OFF or high - low <= 1e-15 * abs(tilt):
             break
-        if off > 0:
-            low, high = tilt, max(high, tilt + 1 / deviation)
+        low, high = (tilt, high) if off > 0 else (low, tilt)
+        newton = off / max(deviation, 1.0 if abs(off) < 1e3 else deviation)
+        if np.isinf(high - low):
+            # Newton's step may be far too long, or too short where the sum hardly varies.
+            step = min(max(4 * step, 1 / deviation), 1e3 * max(step, 1.0))
+            tilt += float(np.copysign(step if turn % 2 else min(step, abs(newton)), off))
+        elif turn % 2 and low < tilt + newton < high:
+            tilt += newton
         else:
-            low, high = min(low, tilt - 1 / deviation), tilt
-        newton = tilt + off / deviation
-        tilt = newton if turn % 2 == 0 and low < newton < high else (low + high) / 2
+            tilt = (low + high) / 2
     if abs(off) > _REACHED:
         raise ValueError(
             f"size: {total.lowest} records are not compatible with what was drawn; check the size"
