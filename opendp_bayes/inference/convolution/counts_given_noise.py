@@ -83,6 +83,7 @@ class CountsGivenNoise(ByLaws):
         self._times = np.bincount(self._leaf)
         self._leaves = categories.chosen(self._first)
         self._private: CountsGivenQ | None = None
+        self._warned = False
         if flat:
             others = all_but_one(categories.prior)[self._first]
             with suppress(TooWideError):
@@ -195,7 +196,9 @@ class CountsGivenNoise(ByLaws):
         start = self._start(known.mean, given, edges, *counts.ends)
         alpha = self.prior[self._first]
         others = all_but_one(self.prior)[self._first]
-        return self._laws(own, rests, start, alpha, others)
+        found = self._laws(own, rests, start, alpha, others)
+        self._check_means(found[0])
+        return found
 
     def _start(
         self, mean: Floats, given: Floats, cells: Cells | None, low: Floats, high: Floats
@@ -249,7 +252,7 @@ class CountsGivenNoise(ByLaws):
         totals = np.bincount(row, parts.sum(axis=0), rows).astype(np.float64)
         #: Logarithm of the sum of all weights, over that of the anchors of all counts.
         self.log_evidence = self._numbers.log_norm + float(np.log(np.median(totals)))
-        self._check_agree(law, totals)
+        self._check_agree(totals)
         moments = [rest(row, x) for rest in rests]
         return law, self._mixtures(cells, row, x, parts, moments, alpha, others)
 
@@ -395,21 +398,25 @@ class CountsGivenNoise(ByLaws):
             )
         return found
 
-    def _check_agree(self, law: CountLaws, totals: Floats) -> None:
-        """Warn where what all counts of a category weigh is not the same for all categories, or
-        their means are not those of the number of records: each has them from other sums, and their
-        lattices, cuts and tilts are good where all agree.
+    def _check_agree(self, totals: Floats) -> None:
+        """Warn where what all counts of a category weigh is not the same for all categories: each
+        has it from other sums, and their lattices, cuts and tilts are good where all agree.
         """
-        numbers, number = self._numbers, float(self._total.lowest)
         if not self._total.is_point:
-            masses = self._masses_of_numbers
-            totals = np.append(totals, masses.sum())
-            number = float(np.average(numbers.sizes, weights=masses))
-        off = float(np.ptp(np.log(np.maximum(totals, 1e-300))))
-        if law.m == self._times.size:
-            deviation = float(self._times @ np.maximum(law.std(), 0.1))
-            off = max(off, abs(float(self._times @ law.mean()) - number) / deviation)
-        if off > _DISAGREE:
+            totals = np.append(totals, self._masses_of_numbers.sum())
+        self._warn_above(float(np.ptp(np.log(np.maximum(totals, 1e-300)))))
+
+    def _check_means(self, law: CountLaws) -> None:
+        """Warn where the means of all counts do not add up to that of the number of records."""
+        number = float(self._total.lowest)
+        if not self._total.is_point:
+            number = float(np.average(self._numbers.sizes, weights=self._masses_of_numbers))
+        deviations = float(self._times @ np.maximum(law.std(), 0.1))
+        self._warn_above(abs(float(self._times @ law.mean()) - number) / deviations)
+
+    def _warn_above(self, off: float) -> None:
+        if off > _DISAGREE and not self._warned:
+            self._warned = True
             warn(
                 "the posterior given noise on the counts may be less exact than the 1e-2 that is"
                 f" stated: sums that should agree differ by a share of {off:.2g}.",
