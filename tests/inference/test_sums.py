@@ -7,7 +7,7 @@ from scipy import stats
 from opendp_bayes.inference.convolution import sums as module
 from opendp_bayes.inference.convolution.number_of_records import private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import numbers_of
-from opendp_bayes.inference.convolution.sums import beside, laws_of
+from opendp_bayes.inference.convolution.sums import Sums
 from tests.helpers.given_noise import categories_of
 from tests.helpers.noise_laws import DiscreteGaussian, DiscreteLaplace
 
@@ -60,7 +60,7 @@ def several(laws, times):
 def test_sums_in_which_counts_are_so_many_times(case, times):
     known, laws, last = numbers(*case, times)
     parts = [times, np.array([1, 1, 0, 0]), np.array([0, 0, 1, 1])]
-    found, counts = laws_of(known, times, parts), np.arange(last + 1.0)
+    found, counts = Sums(known, times, parts).laws, np.arange(last + 1.0)
     for part in {0, known.parts // 2, known.parts - 1}:
         for at, each in enumerate(parts):
             own = found.read(np.full(last + 1, 3 * part + at), counts)
@@ -76,7 +76,8 @@ def test_what_completes_counts_to_numbers_of_records(case, times):
     """Its weight, and the first two moments of the number about the centre of its part."""
     known, laws, last = numbers(*case, times)
     low, high = known.counts.ends
-    found, counts = beside(known, times, low, np.minimum(high, last), None), np.arange(last + 1.0)
+    found = Sums(known, times).beside(low, np.minimum(high, last))
+    counts = np.arange(last + 1.0)
     every = np.arange(last + 1.0)
     for part in {0, known.parts // 2, known.parts - 1}:
         masses = np.interp(every, known.sizes, known.masses[part], left=0.0, right=0.0)
@@ -96,7 +97,8 @@ def test_what_completes_counts_to_numbers_of_records(case, times):
 def test_far_tails_keep_their_digits_relative_to_the_largest():
     known, laws, last = numbers(*CASES[0])
     counts = np.arange(last + 1.0)
-    whole = laws_of(known, TIMES[0], [TIMES[0]]).read(np.zeros(last + 1, dtype=int), counts)
+    law = Sums(known, TIMES[0], [TIMES[0]]).laws
+    whole = law.read(np.zeros(last + 1, dtype=int), counts)
     right = convolved(laws[0], last)
     seen = right > 1e-9 * right.max()
     assert whole[seen] == pytest.approx(right[seen], rel=1e-4)
@@ -117,7 +119,7 @@ def test_the_fourth_cumulants_of_many_counts_do_not_add_up(monkeypatch):
         with monkeypatch.context() as patched:
             for name, value in values.items():
                 patched.setattr(module, name, value)
-            return laws_of(known, times, [times]).read(row, at)
+            return Sums(known, times, [times]).laws.read(row, at)
 
     right = densities(_STEP=0.01)
     for name, cumulant in (("finer", module._CUMULANT), ("as long", 1e9)):

@@ -22,7 +22,7 @@ from opendp_bayes.inference.convolution.lattices import Lattices
 from opendp_bayes.inference.convolution.noised_categories import NoisedCategories
 from opendp_bayes.inference.convolution.number_of_records import Total, private, public
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers, numbers_of
-from opendp_bayes.inference.convolution.sums import beside, laws_of
+from opendp_bayes.inference.convolution.sums import Sums
 from opendp_bayes.inference.engines.engine import Groups
 from opendp_bayes.inference.engines.merged import ByLaws
 from opendp_bayes.inference.laws.beta_mixture import BetaMixtures, varied
@@ -35,9 +35,6 @@ from opendp_bayes.mathematics.all_but_one import all_but_one
 from opendp_bayes.mathematics.telling import warn
 from opendp_bayes.mathematics.validation import Floats, Integers
 
-#: Of the laws of counts, cells that hold less than `exp(-_SEEN)` are left out; over others the
-#: logarithm changes by so much.
-_SEEN, _CHANGE = 32.0, 1.0
 #: Counts are cut so many deviations of the sum of the others, and their widest reach, beyond what
 #: this leaves.
 _BEYOND = 12.0
@@ -177,8 +174,6 @@ class CountsGivenNoise(ByLaws):
             return self._private.counts, self._private.probabilities
         numbers, times = self._numbers, self._times
         counts, known = numbers.counts, numbers.moments
-        whole = (known.variance @ times)[:, None]
-        rest = np.maximum(whole - known.variance, 0.0)
 
         def own(row: Integers, x: Floats) -> Floats:
             along = known.tilts[:, None] * (x - counts.anchor[row]) - known.log_norm[:, row]
@@ -190,10 +185,9 @@ class CountsGivenNoise(ByLaws):
             ends = size - counts.cells.last, size - counts.cells.first
             edges = Cells.joined([counts.cells, Cells(other[counts.cells.category], *ends)])
         else:
-            rests = self._read(beside(numbers, times, *counts.ends, None), times.size)
+            rests = self._read(Sums(numbers, times).beside(*counts.ends), times.size)
             edges = counts.cells
-        given = np.sqrt(np.maximum(known.variance * rest / np.maximum(whole, 1e-12), 0.0))
-        start = self._start(known.mean, given, edges, *counts.ends)
+        start = self._start(known.mean, known.variance, edges, *counts.ends)
         alpha = self.prior[self._first]
         others = all_but_one(self.prior)[self._first]
         found = self._laws(own, rests, start, alpha, others)
@@ -201,11 +195,15 @@ class CountsGivenNoise(ByLaws):
         return found
 
     def _start(
-        self, mean: Floats, given: Floats, cells: Cells | None, low: Floats, high: Floats
+        self, mean: Floats, variance: Floats, cells: Cells | None, low: Floats, high: Floats
     ) -> Cells:
         """Cells of counts between ends that are short beside their deviations given the sum, whose
-        means and deviations have the shape `(numbers, rows)`: single counts where these are few.
+        means and variances without it have the shape `(parts, rows)`: single counts where these are
+        few.
         """
+        whole = (self._numbers.moments.variance @ self._times)[:, None]
+        rest = np.maximum(whole - variance, 0.0)
+        given = np.sqrt(variance * rest / np.maximum(whole, 1e-12))
         highest = float(np.ceil(self._numbers.sizes.max()))
         high = np.minimum(high, highest)
         low = np.minimum(low, high)
@@ -215,14 +213,13 @@ class CountsGivenNoise(ByLaws):
         least, most = np.where(few, low, least), np.where(few, high, most)
         length = np.where(few, 1.0, np.maximum(_LENGTH * given.min(axis=0), 1.0))
         number = np.minimum(np.ceil((most - least) / length), _MOST).astype(np.int64) + 1
-        row = np.repeat(np.arange(number.size), number)
-        place = np.arange(row.size) - np.repeat(np.cumsum(number) - number, number)
+        every = np.arange(number.size)
+        even = Cells(every, np.floor(least).astype(np.int64), np.ceil(most).astype(np.int64))
+        even = even.cut(number)
         away = 2.0 ** np.arange(np.log2(highest + 2))
-        near = np.repeat(np.arange(number.size), 2 * away.size + 1)
         edges = np.concatenate([[0.0], away, highest + 1 - away])
-        rows = [row, near]
-        first = [np.floor(least[row] + place * np.maximum((most - least) / number, 1.0)[row])]
-        first.append(np.tile(edges, number.size))
+        rows = [even.category, np.repeat(every, edges.size)]
+        first = [even.first, np.tile(edges, every.size)]
         if cells is not None:
             rows += [cells.category, cells.category]
             first += [cells.first, cells.last + 1]
@@ -235,7 +232,6 @@ class CountsGivenNoise(ByLaws):
         the numbers of records, and of their probabilities. The priors of each and of all others are
         `alpha` and `others`.
         """
-        rows = alpha.size
 
         def weights(row: Integers, counts: Floats) -> Floats:
             return own(row, counts) * np.maximum(rests[0](row, counts), 0.0)
@@ -245,15 +241,15 @@ class CountsGivenNoise(ByLaws):
         used = cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         x = cells.nodes[used]
-        parts = weights(row, x) * cells.node_weights[used]
+        moments = [rest(row, x) for rest in rests]
+        parts = own(row, x) * np.maximum(moments[0], 0.0) * cells.node_weights[used]
         log_masses = np.full(used.shape, -np.inf)
         log_masses[used] = log_or_nothing(parts.sum(axis=0))
         law = CountLaws.of_masses(cells, log_masses)
-        totals = np.bincount(row, parts.sum(axis=0), rows).astype(np.float64)
+        log_totals = cells.log_sums(log_masses)
         #: Logarithm of the sum of all weights, over that of the anchors of all counts.
-        self.log_evidence = self._numbers.log_norm + float(np.log(np.median(totals)))
-        self._check_agree(totals)
-        moments = [rest(row, x) for rest in rests]
+        self.log_evidence = self._numbers.log_norm + float(np.median(log_totals))
+        self._check_agree(log_totals)
         return law, self._mixtures(cells, row, x, parts, moments, alpha, others)
 
     @cached_property
@@ -307,7 +303,7 @@ class CountsGivenNoise(ByLaws):
     def _masses_of_numbers(self) -> Floats:
         """The weights of the numbers of records."""
         numbers = self._numbers
-        (law,) = self._read([laws_of(numbers, self._times, [self._times])], 1)
+        (law,) = self._read([Sums(numbers, self._times, [self._times]).laws], 1)
         density = law(np.zeros(1, dtype=np.int64), numbers.sizes)
         return np.asarray((numbers.masses * np.maximum(density, 0.0)).sum(axis=0))
 
@@ -334,12 +330,10 @@ class CountsGivenNoise(ByLaws):
         mean, variance = (
             np.stack([x @ part for part in parts], axis=1) for x in (known.mean, known.variance)
         )
-        whole = (known.variance @ self._times)[:, None]
-        given = np.sqrt(np.maximum(variance * (whole - variance) / np.maximum(whole, 1e-12), 0.0))
         low, high = (np.array([end @ part for part in parts]) for end in self._numbers.counts.ends)
-        (law,) = self._read([laws_of(self._numbers, self._times, parts)], rows)
-        rests = self._read(beside(self._numbers, self._times, low, high, parts), rows)
-        start = self._start(mean, given, None, low, high)
+        sums = Sums(self._numbers, self._times, parts)
+        law, *rests = self._read([sums.laws, *sums.beside(low, high)], rows)
+        start = self._start(mean, variance, None, low, high)
         alpha = np.array([self.prior[list(group)].sum() for group in groups])
         others = np.array([np.delete(self.prior, list(group)).sum() for group in groups])
 
@@ -366,8 +360,8 @@ class CountsGivenNoise(ByLaws):
         numbers, part = self._numbers, self._times_in(inside.tolist())
         known, tilts = numbers.moments, numbers.moments.tilts
         low, high = (float(end @ part) for end in numbers.counts.ends)
-        lattices = beside(numbers, self._times, np.array([low]), np.array([high]), [part])[:1]
-        (rest,) = self._read(lattices, 1)
+        sums = Sums(numbers, self._times, [part])
+        rest, *_ = self._read(sums.beside(np.array([low]), np.array([high])), 1)
         weights = -known.log_norm @ part - tilts * float(known.anchor @ part)
         sizes = np.unique(np.floor(np.linspace(low, high, _TABLE)))
         found = log_or_nothing(np.maximum(rest(np.zeros(1, dtype=np.int64), sizes), 0.0))
@@ -398,13 +392,13 @@ class CountsGivenNoise(ByLaws):
             )
         return found
 
-    def _check_agree(self, totals: Floats) -> None:
+    def _check_agree(self, log_totals: Floats) -> None:
         """Warn where what all counts of a category weigh is not the same for all categories: each
         has it from other sums, and their lattices, cuts and tilts are good where all agree.
         """
         if not self._total.is_point:
-            totals = np.append(totals, self._masses_of_numbers.sum())
-        self._warn_above(float(np.ptp(np.log(np.maximum(totals, 1e-300)))))
+            log_totals = np.append(log_totals, np.log(self._masses_of_numbers.sum()))
+        self._warn_above(float(np.ptp(log_totals)))
 
     def _check_means(self, law: CountLaws) -> None:
         """Warn where the means of all counts do not add up to that of the number of records."""

@@ -5,7 +5,7 @@ rest suits what is left, and then the rest in the same way.
 import numpy as np
 
 from opendp_bayes.inference.convolution.numbers_and_tilts import Numbers
-from opendp_bayes.inference.convolution.sums import laws_of
+from opendp_bayes.inference.convolution.sums import Sums
 from opendp_bayes.inference.laws.count_laws import CountLaws
 from opendp_bayes.mathematics.validation import Floats, Integers
 
@@ -29,9 +29,8 @@ class DrawsGivenSum:
         self._order = np.argsort(known.variance[0][leaf], kind="stable")
         self._numbers, self._times = numbers, np.bincount(leaf, minlength=known.mean.shape[1])
         counts = numbers.counts
-        logs = counts.cells.log_masses(counts.log_weight)
-        away = counts.cells.nodes - counts.anchor[counts.cells.category][:, None]
-        self._laws = CountLaws.of_masses(counts.cells, logs + known.tilts[0] * away)
+        log_masses = counts.log_masses + known.tilts[0] * counts.away
+        self._laws = CountLaws.of_masses(counts.cells, log_masses)
 
     def of(self, sizes: Integers, rng: np.random.Generator) -> Integers:
         """Draws given sums of shape `(draws,)`; shape `(draws, k)`."""
@@ -52,7 +51,7 @@ class DrawsGivenSum:
     ) -> Integers:
         """Draws of some counts beside which the rest is what is left of sums."""
         part = np.bincount(self._leaf[rest], minlength=self._times.size)
-        law = laws_of(self._numbers, self._times, [part])
+        law = Sums(self._numbers, self._times, [part]).laws
         peak = float(law.masses.max()) * _SLACK
         drawn, waiting = np.empty((left.size, half.size), dtype=np.int64), np.arange(left.size)
 

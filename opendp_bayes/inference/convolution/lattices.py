@@ -16,9 +16,7 @@ from opendp_bayes.mathematics.validation import Floats, Integers
 
 @dataclass(frozen=True, eq=False)
 class Lattices:
-    """`masses`, shape `(rows, points)`, at `origin + step * point`; nothing beyond them. To be read
-    alone, there may be several for each row, shape `(..., rows, points)`.
-    """
+    """`masses`, shape `(rows, points)`, at `origin + step * point`; nothing beyond them."""
 
     origin: Integers
     step: Integers
@@ -40,14 +38,11 @@ class Lattices:
         return self.masses.shape[-1]
 
     def read(self, row: Integers, sums: Floats) -> Floats:
-        """The values at real numbers between the points, 0 beyond them; elementwise, behind what
-        there is for each row.
-        """
+        """The values at real numbers between the points, 0 beyond them; elementwise."""
         place = (sums - self.origin[row]) / self.step[row]
         first, weights = _stencil(place, self.points)
-        flat = self.masses.reshape(*self.masses.shape[:-2], -1)
-        start = row * self.points + first
-        found = sum(weight * flat.take(start + i, axis=-1) for i, weight in enumerate(weights))
+        flat, start = self.masses.ravel(), row * self.points + first
+        found = sum(weight * flat.take(start + i) for i, weight in enumerate(weights))
         return np.where((place >= 0) & (place <= self.points - 1), found, 0.0)
 
 
@@ -65,16 +60,16 @@ def cubic(u: Floats) -> list[Floats]:
     return [a * b * c / -6, u * b * c / 2, u * a * c / -2, u * a * b / 6]
 
 
-def aligned(cells: Cells, origin: Integers, step: Integers) -> Cells:
-    """Cells cut before every point of lattices."""
+def aligned(cells: Cells, origin: Integers, step: int) -> Cells:
+    """Cells cut before every point of lattices of one step."""
     row = cells.category
-    first = (cells.first - origin[row]) // step[row]
-    pieces = (cells.last - origin[row]) // step[row] - first + 1
+    first = (cells.first - origin[row]) // step
+    pieces = (cells.last - origin[row]) // step - first + 1
     cell = np.repeat(np.arange(pieces.size), pieces)
     place = np.arange(cell.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     row = row[cell]
-    start = origin[row] + step[row] * (first[cell] + place)
-    end = start + step[row] - 1
+    start = origin[row] + step * (first[cell] + place)
+    end = start + step - 1
     return Cells(row, np.maximum(cells.first[cell], start), np.minimum(cells.last[cell], end))
 
 

@@ -16,14 +16,15 @@ from opendp_bayes.inference.convolution.tilted_counts import Moments, TiltedCoun
 from opendp_bayes.inference.laws.count_cells import NOTHING
 from opendp_bayes.inference.laws.refinement import cells_from
 from opendp_bayes.inference.likelihood.envelope import too_uncertain
+from opendp_bayes.mathematics.increasing_roots import increasing_roots
 from opendp_bayes.mathematics.validation import Floats, Integers
 
 #: Rough cells are longer by this factor, each than the one before it.
 _GROWTH = 1.5
 #: Noise is followed down to `exp(-_FAR)`; beyond its slope there, tilts go so much further.
 _FAR, _STEEPEST = 40.0, 45.0
-#: Tilts between two that are looked at to find one.
-_BETWEEN = 12
+#: How near the mean of the sum is to a number that its tilt is looked for, in records.
+_NEAR = 0.5
 #: The mean of the sum may be so many of its deviations from a public number, at most.
 _OFF, _REACHED = 0.3, 4.0
 #: Numbers that weigh less than `exp(-_DEPTH)` are left out; at the ends they have to be less than
@@ -145,7 +146,7 @@ def numbers_of(categories: NoisedCategories, times: Integers, total: Total) -> N
     curve = Curve(rough.under(tilts), times)
     if total.is_point:
         return _public(categories, times, total, curve)
-    return _private(categories, times, total, _nearer(rough, curve, total))
+    return _private(categories, times, total, *_nearer(rough, curve, total))
 
 
 def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Floats]:
@@ -172,16 +173,17 @@ def _rough(categories: NoisedCategories, last: int) -> tuple[TiltedCounts, Float
     return TiltedCounts(categories, anchors[0], cells), np.unique(grid)
 
 
-def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> Curve:
-    """The curve at tilts that are not far apart where numbers of records matter."""
+def _nearer(rough: TiltedCounts, curve: Curve, total: Total) -> tuple[Curve, float, float]:
+    """The curve at tilts that are not far apart where numbers of records matter, and the tilts
+    between which these are.
+    """
     for _ in range(_ROUNDS):
-        sizes, _ = _matters(curve, total, np.append(total.seeds, curve.known[0]))
+        sizes, _ = _matters(curve, total)
         low, high = curve.at(sizes[[0, -1]], 1).tolist()
-        near = curve.spaced(low, high, _APART)
-        if near.size <= _AT_ONCE:
-            return curve
+        if curve.spaced(low, high, _APART).size <= _AT_ONCE:
+            break
         curve = Curve(rough.under(np.linspace(low, high, _AT_ONCE)), curve.times)
-    return curve
+    return curve, low, high
 
 
 def _public(categories: NoisedCategories, times: Integers, total: Total, rough: Curve) -> Numbers:
@@ -217,10 +219,14 @@ def _public(categories: NoisedCategories, times: Integers, total: Total, rough: 
     return Numbers(counts, moments, sizes, sizes, np.ones((1, 1)), log_norm)
 
 
-def _private(categories: NoisedCategories, times: Integers, total: Total, curve: Curve) -> Numbers:
-    seeds = total.seeds.astype(np.float64)
-    sizes, logs = _matters(curve, total, np.concatenate([seeds, curve.known[0]]))
-    low, high = curve.at(sizes[[0, -1]], 1).tolist()
+def _private(
+    categories: NoisedCategories,
+    times: Integers,
+    total: Total,
+    curve: Curve,
+    low: float,
+    high: float,
+) -> Numbers:
     moved = _MOVED
     for _ in range(_ROUNDS):
         suited = curve.spaced(low, high, _APART)
@@ -229,7 +235,7 @@ def _private(categories: NoisedCategories, times: Integers, total: Total, curve:
         counts = TiltedCounts.of(categories, suited, total.highest)
         curve = Curve(counts.under(curve.spaced(low, high, _KNOWN)), times)
         means = curve.known[0]
-        sizes, logs = _matters(curve, total, np.concatenate([seeds, means]))
+        sizes, logs = _matters(curve, total)
         open_low = logs[0] > logs.max() - _ENDS and sizes[0] > total.lowest + 0.5 and means[0] > 0.1
         open_high = logs[-1] > logs.max() - _ENDS and sizes[-1] < total.highest - 0.5
         if not (open_low or open_high):
@@ -242,13 +248,19 @@ def _private(categories: NoisedCategories, times: Integers, total: Total, curve:
         moved *= 2
     else:
         raise too_uncertain(float(categories.prior @ times))
-    sizes, lengths = _listed(*np.rint(sizes[[0, -1]]).tolist())
+    return _in_parts(counts, curve, total, sizes[[0, -1]])
+
+
+def _in_parts(counts: TiltedCounts, curve: Curve, total: Total, ends: Floats) -> Numbers:
+    """A private number between two ends, in parts that overlap."""
+    prior, times = counts.categories.prior, curve.times
+    sizes, lengths = _listed(*np.rint(ends).tolist())
     known = total.log_weight(sizes) + np.log(lengths)
     logs = curve.log_density(sizes) + known
     masses = np.exp(logs - logs.max())
     mean = np.average(sizes, weights=masses)
     deviation = np.sqrt(np.average((sizes - mean) ** 2, weights=masses))
-    share = _share(counts.under(curve.at(np.array([mean]), 1)), categories.prior, times, deviation)
+    share = _share(counts.under(curve.at(np.array([mean]), 1)), prior, times, deviation)
     space = np.clip(_SHARE / max(share, 1e-12), *_SPACE)
     apart = space * min(deviation, np.average(np.sqrt(curve.at(sizes, 2)), weights=masses))
     rate = np.maximum(1 / max(apart, 1.0), np.minimum(_SMALL / (1 + sizes), 1.0))
@@ -256,7 +268,7 @@ def _private(categories: NoisedCategories, times: Integers, total: Total, curve:
     along = np.append(0.0, np.cumsum(np.diff(sizes) * (rate[1:] + rate[:-1]) / 2))
     number = int(np.ceil(along[-1])) + 1
     if number > _MOST:
-        raise too_uncertain(float(categories.prior @ times))
+        raise too_uncertain(float(prior @ times))
     places = np.linspace(0, along[-1], number)
     centres = np.interp(places, along, sizes)
     moments = counts.under(curve.at(centres, 1))
@@ -293,15 +305,17 @@ def _between(places: Floats, knots: Floats, values: Floats, slopes: Floats) -> F
 
 def _tilt_of(counts: TiltedCounts, times: Integers, mean: float, low: float, high: float) -> float:
     """The tilt between two at which the sum has a mean."""
-    for _ in range(4):
-        tilts = np.linspace(low, high, _BETWEEN)
-        place = int(np.searchsorted(counts.under(tilts).mean @ times, mean))
-        low, high = tilts[max(place - 1, 0)], tilts[min(place, _BETWEEN - 1)]
-    return float(high)
+
+    def above(tilts: Floats, _: Integers) -> tuple[Floats, Floats]:
+        known = counts.under(tilts)
+        return known.mean @ times - mean, known.variance @ times
+
+    return float(increasing_roots(above, np.array([low]), low, high, _NEAR)[0])
 
 
-def _matters(curve: Curve, total: Total, sizes: Floats) -> tuple[Floats, Floats]:
+def _matters(curve: Curve, total: Total) -> tuple[Floats, Floats]:
     """Numbers of records that matter, ascending, some among others, and logarithms of weights."""
+    sizes = np.concatenate([total.seeds.astype(np.float64), curve.known[0]])
     low, high = (np.clip(curve.known[0][end], total.lowest, total.highest) for end in (0, -1))
     for _ in range(4):
         sizes = np.unique(np.clip(np.append(sizes, [low, high]), low, high))

@@ -30,48 +30,54 @@ _FAR = 45.0
 _END = 4
 
 
-def beside(
-    numbers: Numbers, times: Integers, low: Floats, high: Floats, sums: Sequence[Integers] | None
-) -> list[Lattices]:
-    """The weights of what completes counts between ends to numbers of records, and their first two
-    moments about the centres of parts of these: on lattices of the counts, a row for each part and
-    each of `sums`, in which every count is so many times; by default each count.
+class Sums:
+    """Sums of counts, each there so many times, in which every count is as often as `sums` say; by
+    default single counts, of which only what is beside them is asked for.
     """
-    found = [one.beside(low, high, sums) for one in _by_step(numbers, times, sums)]
-    return [Lattices.joined(list(power)) for power in zip(*found, strict=True)]
+
+    def __init__(
+        self, numbers: Numbers, times: Integers, sums: Sequence[Integers] | None = None
+    ) -> None:
+        known, prior = numbers.moments, numbers.counts.categories.prior
+        own = np.eye(times.size, dtype=np.int64) if sums is None else np.stack(sums, axis=1)
+        rest = times[:, None] - own
+        sides = [side[:, side.any(axis=0)] for side in ([rest] if sums is None else [own, rest])]
+        every = np.concatenate(sides, axis=1)
+        deviation = np.sqrt(known.variance @ every)
+        share = min(_STEP, (_CUMULANT / float(times.sum())) ** 0.25)
+        # Near 0, where the prior of a sum is small, its law is not smooth.
+        least = np.maximum(known.mean @ every - 4 * deviation, 0.0) + prior @ every
+        longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
+        steps = 2 ** np.floor(np.log2(np.maximum(longest, 1.0))).astype(np.int64)
+        starts = np.flatnonzero(np.diff(steps, prepend=0)).tolist()
+        ends = [*starts[1:], numbers.parts]
+        self._alone = sums is None
+        self._by_step = [
+            _OfOneStep(numbers.chosen(slice(start, end)), times, own, int(steps[start]))
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def beside(self, low: Floats, high: Floats) -> list[Lattices]:
+        """The weights of what completes sums between ends to numbers of records, and their first
+        two moments about the centres of parts of these: on lattices of the sums, a row for each
+        part and each sum.
+        """
+        found = [one.beside(low, high, self._alone) for one in self._by_step]
+        return [Lattices.joined(list(power)) for power in zip(*found, strict=True)]
+
+    @property
+    def laws(self) -> Lattices:
+        """The probabilities of the sums; a row for each part of the numbers and each sum."""
+        return Lattices.joined([one.laws() for one in self._by_step])
 
 
-def laws_of(numbers: Numbers, times: Integers, sums: Sequence[Integers]) -> Lattices:
-    """The probabilities of sums in which every count is so many times; a row for each part of the
-    numbers of records, and each sum.
+class _OfOneStep:
+    """Sums of counts, of which every count is so often in each as a column of `own` says, shape
+    `(k, sums)`, on lattices of one step.
     """
-    return Lattices.joined([one.of(sums) for one in _by_step(numbers, times, sums)])
 
-
-def _by_step(
-    numbers: Numbers, times: Integers, sums: Sequence[Integers] | None
-) -> Iterator["_Sums"]:
-    """Parts of the numbers for which steps are the same."""
-    known, prior = numbers.moments, numbers.counts.categories.prior
-    every = np.eye(times.size, dtype=np.int64) if sums is None else np.stack(sums, axis=1)
-    sides = [times[:, None] - every] if sums is None else [every, times[:, None] - every]
-    sides = [side[:, side.any(axis=0)] for side in sides]
-    every = np.concatenate(sides, axis=1)
-    deviation = np.sqrt(known.variance @ every)
-    share = min(_STEP, (_CUMULANT / float(times.sum())) ** 0.25)
-    # Near 0, where the prior of a sum is small, its law is not smooth.
-    least = np.maximum(known.mean @ every - 4 * deviation, 0.0) + prior @ every
-    longest = np.minimum(share * deviation, np.maximum(least / 4, 1.0)).min(axis=1)
-    steps = 2 ** np.floor(np.log2(np.maximum(longest, 1.0))).astype(np.int64)
-    starts = np.flatnonzero(np.diff(steps, prepend=0))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), numbers.parts], strict=True):
-        yield _Sums(numbers.chosen(slice(start, end)), times, int(steps[start]))
-
-
-class _Sums:
-    """Sums of counts, each there so many times, on lattices of one step."""
-
-    def __init__(self, numbers: Numbers, times: Integers, step: int) -> None:
+    def __init__(self, numbers: Numbers, times: Integers, own: Integers, step: int) -> None:
+        self._own, self._rest = own, times[:, None] - own
         known, deviation = numbers.moments, np.sqrt(numbers.moments.variance)
         low = (known.mean - _FAR * deviation).min(axis=0) - _FAR
         high = (known.mean + _FAR * deviation).max(axis=0) + _FAR
@@ -85,7 +91,7 @@ class _Sums:
         self._points = int(widest) // step + 2 * _END
         self._length = fft.next_fast_len(int(wide) // step + 4 * _END, real=True)
         self._origin = (np.floor(low / step).astype(np.int64) - 1) * step
-        cells = aligned(counts.cells, self._origin, np.full(times.size, step))
+        cells = aligned(counts.cells, self._origin, step)
         used = cells.used
         row = np.broadcast_to(cells.category[:, None], used.shape)[used]
         nodes = cells.nodes[used]
@@ -126,38 +132,29 @@ class _Sums:
         laws = laws.reshape(*laws.shape[:2], turns, self._length).sum(axis=2)
         return origin, fft.rfft(laws, self._length) / step
 
-    def beside(self, low: Floats, high: Floats, parts: Sequence[Integers] | None) -> list[Lattices]:
+    def beside(self, low: Floats, high: Floats, alone: bool) -> list[Lattices]:
         known, (begin, spectra) = self.numbers.moments, self._spectra
-        every = (
-            np.eye(self.times.size, dtype=np.int64) if parts is None else np.stack(parts, axis=1)
-        )
-        origin = begin - int(self._origin @ self.times) + self._origin @ every
+        origin = begin - self._origin @ self._rest
         found = []
         for some in self._blocks():
             waves = self._waves(some)
-            if parts is None:
-                products = products_of_others(waves, self.times)
-            else:
-                rest = (self.times[:, None] - every).T
-                products = np.stack([np.prod(waves ** n[:, None, None], axis=0) for n in rest])
-            products = np.conj(np.swapaxes(products, 0, 1))
-            mean = known.mean[some]
-            middle = self.numbers.centres[some, None] - (mean @ self.times)[:, None] + mean @ every
+            others = products_of_others(waves, self.times) if alone else _sums(waves, self._rest)
+            products = np.conj(np.swapaxes(others, 0, 1))
+            middle = self.numbers.centres[some, None] - known.mean[some] @ self._rest
             ends = (np.broadcast_to(end, middle.shape) for end in (low, high))
             window = self._window(origin, middle, *ends)
             each = (products * spectrum[some, None] for spectrum in spectra)
             found.append([self._read(waves, *window) for waves in each])
         return [Lattices.joined(list(power)) for power in zip(*found, strict=True)]
 
-    def of(self, parts: Sequence[Integers]) -> Lattices:
-        known, every, found = self.numbers.moments, np.stack(parts, axis=1), []
+    def laws(self) -> Lattices:
+        known, own, found = self.numbers.moments, self._own, []
         for some in self._blocks():
-            waves = self._waves(some)
-            products = [np.prod(waves ** part[:, None, None], axis=0) for part in parts]
-            mean = known.mean[some] @ every
-            reach = self._points * self.step + _WIDE / 2 * np.sqrt(known.variance[some] @ every)
-            window = self._window(self._origin @ every, mean, mean - reach, mean + reach)
-            found.append(self._read(np.stack(products, axis=1) / self.step, *window))
+            products = np.swapaxes(_sums(self._waves(some), own), 0, 1)
+            mean = known.mean[some] @ own
+            reach = self._points * self.step + _WIDE / 2 * np.sqrt(known.variance[some] @ own)
+            window = self._window(self._origin @ own, mean, mean - reach, mean + reach)
+            found.append(self._read(products / self.step, *window))
         return Lattices.joined(found)
 
     def _window(
@@ -182,3 +179,10 @@ class _Sums:
         found = np.take_along_axis(laws, at, axis=-1)
         found[unknown] = 0.0
         return Lattices(begin, np.full(begin.size, self.step), found.reshape(begin.size, -1))
+
+
+def _sums(waves: Any, times: Integers) -> Any:
+    """Transforms of sums from those of counts, which are so many times in each, shape `(k, sums)`;
+    shape `(sums, ...)`.
+    """
+    return np.stack([np.prod(waves ** number[:, None, None], axis=0) for number in times.T])

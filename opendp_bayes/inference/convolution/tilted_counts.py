@@ -113,17 +113,22 @@ class TiltedCounts:
         return self.categories.log_weight(category, counts, self.anchor)
 
     @cached_property
-    def _log_masses(self) -> Floats:
+    def log_masses(self) -> Floats:
+        """Logarithms of the weights that the nodes of the cells stand for, without a tilt."""
         return self.cells.log_masses(self.log_weight)
+
+    @cached_property
+    def away(self) -> Floats:
+        """Distances of the nodes of the cells from the anchors."""
+        return np.asarray(self.cells.nodes - self.anchor[self.cells.category][:, None])
 
     def under(self, tilts: Floats) -> Moments:
         """The moments of the laws under some tilts."""
-        used, owner = self.cells.used, self.parts.owner
+        used = self.cells.used
         parts = Segments(np.append(0, np.cumsum(used.sum(axis=1)))[self.parts.start])
-        away = (self.cells.nodes - self.anchor[owner][:, None])[used]
-        known = []
+        away, log_masses, known = self.away[used], self.log_masses[used], []
         for some in np.array_split(tilts, tilts.size * away.size // _BLOCK + 1):
-            logs = self._log_masses[used] + some[:, None] * away
+            logs = log_masses + some[:, None] * away
             largest = parts.largest(logs)
             masses = np.exp(logs - largest[:, parts.owner])
             total = parts.sums(masses)

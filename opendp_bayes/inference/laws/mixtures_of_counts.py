@@ -65,9 +65,7 @@ class Bins:
     that: where this is small, nothing else smooths the bins.
     """
 
-    def __init__(
-        self, others: Floats, own: Floats, rest: Floats, most: Floats | float = np.inf
-    ) -> None:
+    def __init__(self, others: Floats, own: Floats, rest: Floats, most: Floats) -> None:
         self.others = others
         share = np.clip(_SMOOTHED * own, _FINEST * rest, _LARGEST_ALIKE)
         self._share = np.minimum(share, most)
@@ -79,10 +77,8 @@ class Bins:
         return np.where(whole < _ALL_APART, whole, _ALL_APART + large).astype(np.int64)
 
 
-def in_bins(
-    bins: Integers, weights: Floats, values: Floats, number: int = 0
-) -> tuple[Floats, Floats, Floats]:
-    """Weight of each of a number of bins, and mean and variance of the values in it.
+def in_bins(bins: Integers, weights: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Weight of each bin, and mean and variance of the values in it.
 
     Examples
     --------
@@ -90,10 +86,10 @@ def in_bins(
     >>> [each.tolist() for each in found]
     [[4.0, 2.0], [7.0, 5.0], [3.0, 0.0]]
     """
-    whole = np.asarray(np.bincount(bins, weights, number), dtype=np.float64)
+    whole = np.asarray(np.bincount(bins, weights), dtype=np.float64)
     safe = np.maximum(whole, 1e-300)
-    mean = np.bincount(bins, weights * values, number) / safe
-    return whole, mean, np.bincount(bins, weights * (values - mean[bins]) ** 2, number) / safe
+    mean = np.bincount(bins, weights * values) / safe
+    return whole, mean, np.bincount(bins, weights * (values - mean[bins]) ** 2) / safe
 
 
 def grouped(

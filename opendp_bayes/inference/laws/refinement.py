@@ -15,8 +15,6 @@ _DEPTH = 42.0
 _CHANGE, _BEND = 0.5, 0.01
 #: Cells of `exp(-_COARSER)` of it may be twice as coarse.
 _COARSER = 24.0
-#: Of numbers that begin cells, one to a narrow deviation is enough, or to this share of the number.
-_CLOSE = 0.25
 
 
 def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
@@ -25,21 +23,10 @@ def cells_from(seeds: Floats, low: Floats, high: Floats) -> Cells:
     return cells_between(rows, seeds.ravel(), low, high)
 
 
-def cells_between(
-    row: Integers, first: Floats, low: Floats, high: Floats, narrow: Floats | None = None
-) -> Cells:
-    """Cells of rows that begin at numbers in any order, and at the lowest of each.
-
-    Of numbers that are closer together than the `narrow` deviation of a row only one is used.
-    """
-    kept = (row >= 0) & (first > low[row]) & (first <= high[row])
+def cells_between(row: Integers, first: Floats, low: Floats, high: Floats) -> Cells:
+    """Cells of rows that begin at numbers in any order, and at the lowest of each."""
+    kept = (first > low[row]) & (first <= high[row])
     row, start = row[kept], np.floor(first[kept]).astype(np.int64)
-    if narrow is not None:
-        away = start / np.maximum(narrow[row], 1.0)
-        near = np.log(np.maximum(away, 1e-12)) / _CLOSE
-        bucket = np.floor(np.where(away < 1, near, away - 1)).astype(np.int64)
-        _, chosen = np.unique(np.stack([row, bucket]), axis=1, return_index=True)
-        row, start = row[chosen], start[chosen]
     row = np.append(row, np.arange(low.size))
     start = np.append(start, np.floor(low).astype(np.int64))
     order = np.lexsort((start, row))
@@ -52,9 +39,7 @@ def cells_between(
     return Cells(row, start, last)
 
 
-def refined(
-    log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH, change: float = _CHANGE
-) -> Cells:
+def refined(log_weight: LogWeight, cells: Cells, k: int, depth: float = _DEPTH) -> Cells:
     """The cells halved until the weight is smooth in each, without those that matter nothing.
 
     No cell may hold a mode of the weight in its inside.
@@ -69,7 +54,7 @@ def refined(
         np.maximum.at(largest, category, low + log_length)
         deficit = largest[category] - (high + log_length)
         slack = 1 + np.maximum(deficit, 0) / _COARSER
-        smooth = (np.abs(left - right) <= change * slack) & (
+        smooth = (np.abs(left - right) <= _CHANGE * slack) & (
             np.abs(left + right - 2 * middle) <= _BEND * slack
         )
         kept = deficit <= depth

@@ -18,18 +18,16 @@ def nodes_of(
     start: Integers,
     depth: float,
     largest: int | Integers | None = None,
-    *,
-    every: bool = False,
 ) -> tuple[Integers, Integers, Integers, Floats]:
     """Counts in order, shape `(..., m)`, of what was drawn with possible counts to begin with, both
     of shape `(...)`; the first and last of the integers that each stands for, and the logarithm of
     their number.
 
     They go as far as the noise has `exp(-depth)` of its largest mass, and up to a `largest` count,
-    whose copies stand for none; with `every` integer a node.
+    whose copies stand for none.
     """
     scale, reach = noisy.noise.scale, noisy.noise.reach(depth)
-    step = 1 if every else 2 * int(scale / _PLACES / 2) + 1  # odd: nodes are in the middle
+    step = 2 * int(scale / _PLACES / 2) + 1  # odd: nodes are in the middle
     of_sum = _DEVIATIONS * typical_std(noisy.noise) * np.sqrt(noisy.drawn.size)
     steps = np.where(noisy.noised, step, np.ceil(step * max(1, of_sum / reach)).astype(int))
     drawn = np.where(noisy.noised, noisy.drawn, start)
