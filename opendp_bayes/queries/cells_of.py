@@ -63,8 +63,6 @@ def cells_of(
             check_cells("cells", combinations if question.cells is None else len(question.cells))
         labels, index = table_of([column.labels for column in columns], question)
     if question.merge is not None:
-        from opendp_bayes.queries.cells_of import merged_cells
-
         labels, index, axes = *merged_cells(labels, index, question), ()
     # Where a record is left out, its number is -1, which is the entry that is put after the last.
     index = np.pad(index, [(0, 1)] * index.ndim, constant_values=-1)

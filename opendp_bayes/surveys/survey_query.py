@@ -402,7 +402,7 @@ def frames_of_the_same_rows(asked: Iterable[BoundQuery]) -> list[CountsOfFrame]:
     for all of them; otherwise none.
     """
     queries = list(asked)
-    frames = [frame.frame for frame in queries if frame.frame is not None]
+    frames = [bound.frame for bound in queries if bound.frame is not None]
     alike = len(frames) == len(queries) and all(
         frame.gate.plan is frames[0].gate.plan for frame in frames
     )

@@ -100,7 +100,7 @@ def show(
     from opendp_bayes import load_mechanism
     from opendp_bayes.display.progress import waiting
     from opendp_bayes.inference.sampling.kept_draws import kept_beside
-    from opendp_bayes_office.report.report_document import in_percent, read_results
+    from opendp_bayes_office.report.report_document import read_results
 
     kind = None if output is None or output == PRINTED else output.suffix.lower()
     if kind is not None and kind not in _FILES:
@@ -109,7 +109,7 @@ def show(
         load_mechanism(mechanism)
     with option_errors(f"FILE {file}: "):
         text = text_in(file)
-        whole, percent = read_results(text), percent and in_percent(text)
+        whole, in_percent = read_results(text)
     with waiting("Computing the posterior"), kept_beside(file):
         if plot is not None:
             _draw(whole, level, plot)
@@ -119,7 +119,7 @@ def show(
         if output is not None and kind is not None:
             with NewFile(output) as table:
                 table.write(_FILES[kind](whole.to_frame(level)))
-        sheet = whole.sheet(level, percent=percent)
+        sheet = whole.sheet(level, percent=percent and in_percent)
     display(sheet)
 
 

@@ -59,7 +59,7 @@ def _section(report: Report, number: int, say: Language) -> dict[str, Any]:
     if asked is not None and result is not None and result.by is not None:
         groups = [named(asked.columns[result.by], group, say) for group in groups]
     end = max(frame["upper"].to_list(), default=1.0)
-    percent = asked is None or asked.percent
+    percent = report.percent
     notes: list[str] = []
     if asked is not None and result is not None:
         notes += [*counted(asked, result, say), *_quantiles(release, asked, result, say)]

@@ -51,10 +51,14 @@ class Report:
         """The only release, or the survey of several."""
         return self.survey if len(self.survey) > 1 else self.releases[0]
 
+    @property
+    def percent(self) -> bool:
+        """False where the specification shows shares as numbers from 0 to 1."""
+        return self.specification is None or self.specification.percent
+
     def sheet(self) -> Sheet:
         """The sheet of the releases; computes their posteriors."""
-        asked = self.specification
-        sheet: Sheet = self.results.sheet(percent=asked is None or asked.percent)
+        sheet: Sheet = self.results.sheet(percent=self.percent)
         if self.specification is None or len(self.survey) > 1:
             return sheet
         return replace(sheet, title=self.specification.title)
@@ -71,7 +75,7 @@ class Report:
         """
         if format_of(text) == NAME:
             return cls.from_json(text)
-        found = read_results(text)
+        found, _ = read_results(text)
         survey = found if isinstance(found, Survey) else Survey((title,), (found,))
         if not all(release.guarantee.is_stated for release in survey.releases):
             raise ValueError(
@@ -114,15 +118,9 @@ class Report:
         return cls(asked, releases, document.software)
 
 
-def in_percent(text: str | bytes) -> bool:
-    """False for a report whose specification shows shares as numbers from 0 to 1."""
-    asked = Report.from_json(text).specification if format_of(text) == NAME else None
-    return asked is None or asked.percent
-
-
-def read_results(text: str | bytes) -> Any:
+def read_results(text: str | bytes) -> tuple[Any, bool]:
     """The release, the releases of groups, or the survey, in a text of JSON; of a report, the
-    survey of its results, or its only release.
+    survey of its results, or its only release. And whether shares are shown in per cent.
 
     Raises
     ------
@@ -130,10 +128,11 @@ def read_results(text: str | bytes) -> Any:
         For anything else.
     """
     if format_of(text) == NAME:
-        return Report.from_json(text).results
+        report = Report.from_json(text)
+        return report.results, report.percent
     if format_of(text) == "opendp-bayes survey":
-        return Survey.from_json(text)
-    return result_from_json(text)
+        return Survey.from_json(text), True
+    return result_from_json(text), True
 
 
 class _Document(msgspec.Struct, forbid_unknown_fields=True):
