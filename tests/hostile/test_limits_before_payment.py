@@ -42,6 +42,7 @@ convolution/counts_given_q:CountsGivenQ._place
 convolution/counts_given_q:CountsGivenQ._sums
 convolution/numbers_and_tilts:_public
 convolution/numbers_and_tilts:_private
+convolution/numbers_and_tilts:_in_parts
 engines/weighed_pairs:TwoCategories.together
 levels/tree_counts:TreeCounts._set
 levels/nested_tables:check_sums
