@@ -47,10 +47,7 @@ if TYPE_CHECKING:
     from opendp_bayes.queries.posterior_query import posterior as posterior
     from opendp_bayes.queries.question import DROP as DROP
     from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee as PrivacyGuarantee
-    from opendp_bayes.results.external_counts import (
-        noisy_counts as noisy_counts,
-        noisy_tables as noisy_tables,
-    )
+    from opendp_bayes.results.external_counts import noisy_counts as noisy_counts
     from opendp_bayes.results.release import Release as Release
     from opendp_bayes.surveys.agreement_of_copies import (
         agreement_of_copies as agreement_of_copies,
@@ -58,6 +55,7 @@ if TYPE_CHECKING:
     )
     from opendp_bayes.surveys.joint_posterior import combine_tables as combine_tables
     from opendp_bayes.surveys.levels_query import levels as levels
+    from opendp_bayes.surveys.measured_tables import noisy_tables as noisy_tables
     from opendp_bayes.surveys.survey import Survey as Survey
     from opendp_bayes.surveys.survey_query import survey as survey
     from opendp_bayes.trusted.account import LedgerError as LedgerError
@@ -99,7 +97,7 @@ _HOME = {
     "combine_estimates": "surveys.agreement_of_copies",
     "agreement_of_copies": "surveys.agreement_of_copies",
     "noisy_counts": "results.external_counts",
-    "noisy_tables": "results.external_counts",
+    "noisy_tables": "surveys.measured_tables",
     "log_likelihood": "inference.log_likelihood",
     "noise_aware_posterior": "inference.noise_aware",
     "NoiseAwarePosterior": "inference.answers.posterior",

@@ -22,7 +22,7 @@ from opendp_bayes.surveys.survey_tables.survey_posterior import SurveyPosterior
 from opendp_bayes.surveys.survey_tables.table_posterior import TablePosterior
 from tests.helpers.argument_rows import DIFFERENT, LARGER, REFUSED, SMALLER, Row, check
 from tests.helpers.argument_rows_of_constructors import CONSTRUCTORS, QUERIES
-from tests.helpers.argument_rows_of_losses import LOSSES, PLAN
+from tests.helpers.argument_rows_of_losses import LOSSES
 from tests.helpers.argument_rows_of_papers import PAPERS, PRESETS
 from tests.helpers.argument_rows_of_posteriors import POSTERIORS
 from tests.helpers.argument_rows_of_surveys import SURVEYS
@@ -54,12 +54,6 @@ def test_notices_an_argument_that_is_ignored(then: str) -> None:
         )
     with pytest.raises(AssertionError):
         test_an_argument_matters(Row(lambda x: x, {"x": 1}, "x", 2, "the same", float))
-
-
-def test_progress_is_reported() -> None:
-    steps: list[tuple[str, int, int]] = []
-    ob.plan(**PLAN, progress=lambda *step: steps.append(step))
-    assert steps == [("LaplaceParameters", 0, 1)]
 
 
 #: Not called with what a loss, a plan or a posterior depends on.
@@ -95,6 +89,6 @@ def every_argument() -> set[tuple[str, str]]:
 
 
 def test_every_argument_has_a_row() -> None:
-    stated = {(row.function.__qualname__, row.argument) for row in ROWS} | {("plan", "progress")}
+    stated = {(row.function.__qualname__, row.argument) for row in ROWS}
     options = {("posterior", "gamma")}  # of the mechanism named
     assert every_argument() == stated - options

@@ -15,7 +15,6 @@ from opendp_bayes.mathematics.validation import Floats, as_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: Colours of Okabe and Ito, which colour-blind readers tell apart: first blue and vermilion.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -48,11 +47,9 @@ class Panel:
         Dots by the names of their colours: middles, lower and upper ends, shape `(3, rows)`, NaN
         where there is none.
     axis : str
-        What the numbers are.
+        What the numbers are; of shares, which begin at 0 and are shown in per cent, it begins so.
     places : Sequence[str]
         Where they are places of names, these; otherwise empty.
-    starts_at_0 : bool
-        Whether the axis does.
     """
 
     title: str
@@ -60,7 +57,6 @@ class Panel:
     series: Mapping[str, Floats]
     axis: str = "Share"
     places: Sequence[str] = ()
-    starts_at_0: bool = True
 
     @property
     def height(self) -> float:
@@ -83,33 +79,9 @@ def plot_panel(
     plt = pyplot(ax, title)
     if ax is None:
         ax = plt.subplots(figsize=(_WIDTH, panel.height + 0.6), layout="constrained")[1]
-    _draw(ax, panel)
+    draw_panel(ax, panel)
     write_above(ax, sentences, title)
     return ax
-
-
-def plot_panels(panels: Sequence[Panel], sentences: str, columns: int) -> "Figure":
-    """Draw panels, `columns` to a row, below sentences."""
-    sentences += first_of(len(panels), "pictures")
-    panels = panels[:MOST_DRAWN]
-    columns = min(columns, len(panels))
-    rows = [panels[at : at + columns] for at in range(0, len(panels), columns)]
-    heights = [max(panel.height for panel in row) for row in rows]
-    figure, axes = pyplot().subplots(
-        len(rows),
-        columns,
-        figsize=(max(_WIDTH, 4.2 * columns), sum(heights) + 0.6),
-        squeeze=False,
-        height_ratios=heights,
-        layout="constrained",
-    )
-    for ax, panel in zip(axes.flat, panels, strict=False):
-        _draw(ax, panel)
-    for ax in axes.flat[len(panels) :]:
-        ax.set_axis_off()
-    text = textwrap.fill(sentences, max(_SENTENCE, 56 * columns))
-    figure.suptitle(text, x=0.01, ha="left", fontsize="small", color=GREY)
-    return figure
 
 
 def plot_cells(
@@ -220,7 +192,7 @@ def wrapped(label: object, width: int = _LINE) -> str:
     return textwrap.fill(text, width, max_lines=_LINES, placeholder=" …") or text
 
 
-def _draw(ax: "Axes", panel: Panel) -> None:
+def draw_panel(ax: "Axes", panel: Panel) -> None:
     """Draw the rows of a panel and their names, and shares in per cent."""
     rows = list(map(wrapped, panel.rows[:MOST_DRAWN]))
     places, number = np.arange(len(rows)), len(panel.series)
@@ -241,8 +213,8 @@ def _draw(ax: "Axes", panel: Panel) -> None:
     ax.set_xlabel(f"{panel.axis}{first_of(len(panel.rows), 'rows')}")
     if panel.axis.startswith("Share"):
         ax.xaxis.set_major_formatter(_in_per_cent)
-    if panel.starts_at_0:
-        highest = _highest(panel)
+        ends = [bounds[:, :MOST_DRAWN] for bounds in panel.series.values() if bounds.size]
+        highest = min(1.0, 1.06 * max((float(np.nanmax(some)) for some in ends), default=1)) or 1.0
         ax.set_xlim(-0.015 * highest, highest)  # room for a middle at 0
         ax.axvline(0, color="black", linewidth=0.8)
     if panel.places:
@@ -278,10 +250,3 @@ def _name_colours(ax: "Axes") -> None:
         frameon=False,
         borderaxespad=0,
     )
-
-
-def _highest(panel: Panel) -> float:
-    """The right end of an axis that starts at 0: of probabilities 1 at most."""
-    drawn = [of[:, :MOST_DRAWN] for of in panel.series.values()]
-    highest = max((float(np.nanmax(of)) for of in drawn if of.size), default=1)
-    return min(1.0, 1.06 * highest) if 0 < highest <= 1 else 1.06 * highest or 1.0

@@ -1,18 +1,12 @@
 """Report the progress of a computation that takes longer than a second."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 
-#: Called with the name of a step, how much of it is done, and how much there is.
-Progress = Callable[[str, int, int], None]
 #: Whether something is said to be done already.
 _SHOWN: ContextVar[bool] = ContextVar("_SHOWN", default=False)
-
-
-def silent(step: str, done: int, total: int, /) -> None:
-    """The progress that nobody watches."""
 
 
 @contextmanager
@@ -29,7 +23,7 @@ def waiting(what: str) -> Iterator[None]:
 def _show(what: str, opened: ExitStack) -> None:
     """Show what is being done, where somebody looks on, until all that is `opened` is closed."""
     from rich.console import Console
-    from rich.progress import Progress as Line, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if _SHOWN.get() or not console.is_terminal:
@@ -41,5 +35,5 @@ def _show(what: str, opened: ExitStack) -> None:
             open(number, "w", encoding=console.encoding)  # noqa: SIM115
         )
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    line = Line(*columns, console=console, transient=True)
+    line = Progress(*columns, console=console, transient=True)
     opened.enter_context(line).add_task(what, total=None)

@@ -35,11 +35,6 @@ def as_text(title: str, tables: Sequence[Table], notes: Sequence[str], width: in
     return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", "\n".join(filter(None, shown)))
 
 
-def _sum_of(widths: Sequence[int], most: int) -> int:
-    """The sum of widths, each of which is cut off at the most."""
-    return sum(min(width, most) for width in widths)
-
-
 def _lines(table: Table, width: int) -> Iterator[str]:
     """The heading and the rows, without blanks at their ends."""
     columns = list(zip(table.headings, *table.rows, strict=True))
@@ -49,9 +44,9 @@ def _lines(table: Table, width: int) -> Iterator[str]:
         parts = (chain(*(cell.split("\n") for cell in column)) for column in columns)
         widths = [max(map(len, column)) for column in parts]
         texts, room = widths[: table.texts], width - between - sum(widths[table.texts :])
-        fitting = (most for most in range(width, 0, -1) if _sum_of(texts, most) <= room)
-        most = max(next(fitting, 0), _NARROWEST)
-        widths[: table.texts] = [min(text, most) for text in texts]
+        cut = ([min(text, most) for text in texts] for most in range(width, _NARROWEST, -1))
+        narrowest = [min(text, _NARROWEST) for text in texts]
+        widths[: table.texts] = next((some for some in cut if sum(some) <= room), narrowest)
     for row in (table.headings, *table.rows):
         cells = [textwrap.wrap(cell, wide) for cell, wide in zip(row, widths, strict=True)]
         for line in zip_longest(*cells, fillvalue=""):

@@ -97,8 +97,3 @@ def labelled_frame(
         texts = [None if value is None else group_name(value) for value in values]
         named[name] = pl.Series(texts, dtype=pl.String)
     return pl.DataFrame({**named, **results})
-
-
-def seconded(disagreement: float) -> str:
-    """State in a sentence how far a second look at draws differs."""
-    return f"other draws differ by {disagreement:.1f} standard errors at most."

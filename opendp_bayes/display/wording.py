@@ -8,7 +8,6 @@ from typing import Any
 
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.neighbours import Distance
-from opendp_bayes.mechanisms.protocol import Mechanism
 from opendp_bayes.release_format.data import Key
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
@@ -153,19 +152,6 @@ def kind_in_words(name: str) -> str:
     return _NAMES.get(name, name).replace("{noise} ", "")
 
 
-def without_scale(mechanism: Mechanism) -> str:
-    """The kind of a mechanism and its parameters other than the scale, in few words."""
-    values = {
-        name: value
-        for name, value in asdict(mechanism).items()
-        if name != "scale" and value is not None
-    }
-    shown = ", ".join(
-        value if isinstance(value, str) else f"{name}={value:.4g}" for name, value in values.items()
-    )
-    return f"{type(mechanism).__name__}({shown})" if shown else type(mechanism).__name__
-
-
 def change(distance: Distance, size: int | None) -> str:
     """Describe the difference between neighbouring data sets at a distance.
 
@@ -177,9 +163,9 @@ def change(distance: Distance, size: int | None) -> str:
     '10 records added or removed, at most 1 in one count'
     """
     records = f"{distance.records} record{'' if distance.records == 1 else 's'}"
-    apart = distance.largest < distance.records
-    each = f", at most {distance.largest} in one count" if apart else ""
-    return f"{records} {'added or removed' if size is None else 'changed'}{each}"
+    in_one = f", at most {distance.largest} in one count"
+    changed = "added or removed" if size is None else "changed"
+    return f"{records} {changed}{in_one if distance.largest < distance.records else ''}"
 
 
 def difference(guarantee: PrivacyGuarantee) -> str:

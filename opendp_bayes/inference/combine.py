@@ -10,6 +10,7 @@ from scipy import special
 
 from opendp_bayes.inference.answers.learned_posterior import learned_posterior
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
+from opendp_bayes.inference.compatible import Records, check_releases, number_of_records
 from opendp_bayes.inference.convolution.different_records import DifferentRecords
 from opendp_bayes.inference.convolution.noisy_data_sets import NoisyDataSet
 from opendp_bayes.inference.engines.engine import Engine, Listed
@@ -25,7 +26,6 @@ from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, r
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats
-from opendp_bayes.release_format.combination import Combination, Records
 from opendp_bayes.release_format.data import ReleasedData
 
 #: Pairs of data sets that are added up.
@@ -93,28 +93,29 @@ def combine(
         raise ValueError(
             f"prior={told(prior)}: must be None, or 'learned' for releases of the same records."
         )
-    combination = Combination(releases, records, draws_may_agree)
-    if prior is not None or (combination.learned_prior and records == "same"):
-        return learned_posterior(combination, combination.releases, combination.ordered)
-    concentration = np.array(combination.prior)
-    likelihoods = [likelihood_of(one.setting, one.drawn) for one in combination.releases]
+    check_releases(releases, records, draws_may_agree)
+    first, size = releases[0], number_of_records(releases, records)
+    if prior is not None or (first.learned_prior and records == "same"):
+        return learned_posterior(releases, size, first.ordered)
+    concentration = np.array(first.prior)
+    likelihoods = [likelihood_of(one.setting, one.drawn) for one in releases]
     noisy = [
         NoisyDataSet(likelihood, one.size)
-        for one, likelihood in zip(combination.releases, likelihoods, strict=True)
+        for one, likelihood in zip(releases, likelihoods, strict=True)
         if isinstance(likelihood, DrawnCounts)
     ]
     for one in noisy:
         check_envelope(one.noisy, concentration, one.size)
     if records == "same":
         check_same_records([one.noisy for one in noisy])
-        found = way_of(likelihoods, concentration, combination.size).exact()
+        found = way_of(likelihoods, concentration, size).exact()
         if found is None:
-            raise ValueError(_refused(combination, "the data sets cannot be listed"))
+            raise ValueError(_refused(releases, size, "the data sets cannot be listed"))
     elif len(noisy) == len(likelihoods):
         found = _of_noise(noisy, concentration)
     else:
-        found = _of_pairs(combination, likelihoods, concentration)
-    return NoiseAwarePosterior(combination, found)
+        found = _of_pairs(releases, likelihoods, concentration)
+    return NoiseAwarePosterior(releases, found)
 
 
 def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:
@@ -128,15 +129,18 @@ def _of_noise(data_sets: list[NoisyDataSet], prior: Floats) -> Engine:
     return DifferentRecords(data_sets, prior)
 
 
-def _of_pairs(combination: Combination, likelihoods: list[Likelihood], prior: Floats) -> Engine:
+def _of_pairs(
+    releases: Sequence[ReleasedData], likelihoods: list[Likelihood], prior: Floats
+) -> Engine:
     """The list of all pairs of data sets of different records."""
-    sizes = [one.size for one in combination.releases]
+    sizes = [one.size for one in releases]
     public, k = [size for size in sizes if size is not None], prior.size
     unions = zip(accumulate(public), public[1:], strict=False)
     numbers = [number_of_candidates(one, k) * number_of_candidates(own, k) for one, own in unions]
     if len(public) < len(sizes) or max(numbers) > _LARGEST_PAIRS:
-        raise ValueError(_refused(combination, "the pairs of data sets cannot be listed"))
-    guess = prior + np.sum([one.counts for one in combination.releases], axis=0)
+        size = sum(public) if len(public) == len(sizes) else None
+        raise ValueError(_refused(releases, size, "the pairs of data sets cannot be listed"))
+    guess = prior + np.sum([one.counts for one in releases], axis=0)
     log_share = np.log(guess / guess.sum())
     pairs_of = zip(likelihoods, public, strict=True)
     listed = [_listed(one, size, log_share) for one, size in pairs_of]
@@ -167,11 +171,11 @@ def _added(first: tuple[Floats, int], second: tuple[Floats, int], k: int) -> tup
     return result, size + more
 
 
-def _refused(combination: Combination, why: str) -> str:
-    names = ", ".join(sorted({one.mechanism.name for one in combination.releases}))
-    number = "private" if combination.size is None else str(combination.size)
+def _refused(releases: Sequence[ReleasedData], size: int | None, why: str) -> str:
+    names = ", ".join(sorted({one.mechanism.name for one in releases}))
+    number = "private" if size is None else str(size)
     return (
-        f"releases: were made by {names}, and {why} ({number} records, {combination.k} categories)."
+        f"releases: were made by {names}, and {why} ({number} records, {releases[0].k} categories)."
         " Releases with noise on the counts (LaplaceParameters, KNormParameters) combine without a"
         " list."
     )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from opendp_bayes.inference.compatible import as_release
 from opendp_bayes.inference.laws.dirichlet_multinomial import log_rising
 from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
 from opendp_bayes.inference.likelihood.given_sum import given_sum
@@ -24,7 +25,7 @@ from opendp_bayes.inference.likelihood.poisson_counts import PoissonCounts, log_
 from opendp_bayes.mathematics.simplex import candidates, number_of_candidates, ranks
 from opendp_bayes.mathematics.underflow import UnderflowIsZero
 from opendp_bayes.mathematics.validation import Floats, Integers
-from opendp_bayes.release_format.data import ReleasedData, as_release
+from opendp_bayes.release_format.data import ReleasedData
 
 #: Numbers of records, and values of the noise, that weigh less than `exp(-_DEPTH)` are left out.
 _DEPTH = 45.0

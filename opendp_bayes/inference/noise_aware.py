@@ -10,12 +10,13 @@ from numpy.typing import ArrayLike
 from opendp_bayes.inference.answers.learned_posterior import learned_from
 from opendp_bayes.inference.answers.posterior import NoiseAwarePosterior
 from opendp_bayes.inference.answers.prior_conflict import pulls_of, warn_of_conflict
+from opendp_bayes.inference.compatible import as_release
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.inference.ways import way_to
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import as_generator, as_prior, as_size
-from opendp_bayes.release_format.data import ReleasedData, as_release
+from opendp_bayes.release_format.data import ReleasedData
 
 
 @underflow_is_zero
@@ -101,7 +102,7 @@ def noise_aware_posterior(
     fixed = release.setting.adds_noise and release.whole is None and records_prior is None
     first = partial(warn_of_conflict, release, counts) if fixed else None
     pulls = partial(pulls_of, release, counts) if release.setting.adds_noise else None
-    return NoiseAwarePosterior(release, counts, on_first_use=first, pulls=pulls)
+    return NoiseAwarePosterior([release], counts, on_first_use=first, pulls=pulls)
 
 
 def _with_prior(release: ReleasedData, prior: ArrayLike, ordered: Any) -> ReleasedData:

@@ -9,7 +9,7 @@ import msgspec
 
 from opendp_bayes.display.sheet import Sheet
 from opendp_bayes.display.tables import Table
-from opendp_bayes.display.wording import at_most, change, described, without_scale
+from opendp_bayes.display.wording import at_most, change, described
 from opendp_bayes.mathematics.telling import shortly
 from opendp_bayes.mechanisms.neighbours import Distance
 from opendp_bayes.mechanisms.privacy_loss import PrivacyLoss
@@ -246,7 +246,7 @@ def _full_tables(plan: Plan) -> tuple[Table, ...]:
         ("Expected width of a 95 % interval, noise included", "interval_width"),
     ):
         headings = title, *(shares.capitalize() for shares in plan.proportions)
-        rows = [(without_scale(row.mechanism), *_errors(row, name)) for row in plan.usable]
+        rows = [(_kind_of(row), *_errors(row, name)) for row in plan.usable]
         tables.append(Table(headings, rows))
     return tuple(tables)
 
@@ -254,7 +254,15 @@ def _full_tables(plan: Plan) -> tuple[Table, ...]:
 def _loss(row: PlanRow) -> tuple[str, ...]:
     """The mechanism, its scale, ε and ρ."""
     bounds = () if row.loss is None else (at_most(row.loss.epsilon), at_most(row.loss.rho))
-    return without_scale(row.mechanism), f"{row.mechanism.scale:.4g}", *bounds
+    return _kind_of(row), f"{row.mechanism.scale:.4g}", *bounds
+
+
+def _kind_of(row: PlanRow) -> str:
+    """The kind of a mechanism and its parameters other than the scale, in few words."""
+    parameters = asdict(row.mechanism).items()
+    set_ones = [pair for pair in parameters if pair[0] != "scale" and pair[1] is not None]
+    texts = (x if isinstance(x, str) else f"{name}={x:.4g}" for name, x in set_ones)
+    return type(row.mechanism).__name__ + (f"({', '.join(texts)})" if set_ones else "")
 
 
 def _errors(row: PlanRow, name: str) -> tuple[str, ...]:

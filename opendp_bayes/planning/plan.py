@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from opendp_bayes.accounting.calibration import calibrate, planned_distance, relative_loss
 from opendp_bayes.accounting.losses import loss_of
-from opendp_bayes.display.progress import Progress, silent
 from opendp_bayes.mathematics.telling import told
 from opendp_bayes.mathematics.underflow import underflow_is_zero
 from opendp_bayes.mathematics.validation import Floats, as_prior
@@ -45,7 +44,6 @@ def plan(
     proportions: ArrayLike | None = None,
     guess_size: int | None = None,
     mechanisms: Sequence[Mechanism] | None = None,
-    progress: Progress = silent,
 ) -> Plan:
     """Compare the mechanisms in a public setting, by their scales, losses and expected errors, and
     recommend one.
@@ -76,8 +74,6 @@ def plan(
         A guess of a private number of records, public too; no loss depends on it.
     mechanisms : Sequence[Mechanism], optional
         Mechanism values to compare, whose scales do not matter; all of this package unless given.
-    progress : Progress, optional
-        Called at each step.
 
     Raises
     ------
@@ -111,10 +107,10 @@ def plan(
         for name, value in (("epsilon", epsilon), ("delta", delta), ("rho", rho))
         if value is not None
     }
-    rows = []
-    for number, template in enumerate(considered):
-        progress(type(template).__name__, number, len(considered))
-        rows.append(_row(template, size, concentration, budget, distance, shares, records))
+    rows = [
+        _row(template, size, concentration, budget, distance, shares, records)
+        for template in considered
+    ]
     prior_used = tuple(concentration.tolist())
     return Plan(size, records, prior_used, distance.stated, budget, shares, ranked(rows))
 

@@ -130,14 +130,3 @@ class ReleasedData(Guaranteed):
     def concentration(self) -> Floats:
         """Concentration of the released posterior, `prior + counts`, shape `(k,)`."""
         return np.array(self.prior) + np.array(self.counts)
-
-
-def as_release(value: Any) -> ReleasedData:
-    """Return `value` if it is the data of one release; `TypeError` otherwise."""
-    if not isinstance(value, ReleasedData):
-        raise TypeError(
-            f"release: must be a Release, not {type(value).__name__}; of a grouped release take"
-            " that of one group, grouped[key], or where its groups were drawn at once, that of"
-            " all, grouped.whole."
-        )
-    return value

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -18,9 +19,8 @@ from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import PrivacyGuarantee
 
 D = TypeVar("D", bound="Document")
+T = TypeVar("T")
 
-
-_NUMBERS = {"min_length": 1}
 _DIFFERENT = {"extra_json_schema": {"uniqueItems": True}}
 #: Draws and their sum are integers of the machine.
 _LARGEST = 2**63 - 1
@@ -30,6 +30,16 @@ _Bound = Annotated[
     Meta(description="An upper bound; null is infinite."),
 ]
 _AtLeastOne = Annotated[int, Meta(ge=1)]
+
+
+def made(kind: Callable[..., T], field: str, name: str, parameters: Mapping[str, Any]) -> T:
+    """Make what a document describes in `field`; `ValueError` where its `kind`, by its name, does
+    not take these parameters.
+    """
+    try:
+        return kind(**parameters)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{field}: {name} does not accept these parameters: {error}") from None
 
 
 class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,13 +53,7 @@ class MechanismDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     def value(self) -> Mechanism:
         """The mechanism; `ValueError` if it is not known or does not take these parameters."""
-        kind = known_mechanism(self.name)
-        try:
-            return kind(**self.parameters)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"mechanism: {self.name} does not accept these parameters: {error}"
-            ) from None
+        return made(known_mechanism(self.name), "mechanism", self.name, self.parameters)
 
 
 class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -152,12 +156,14 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
     categories: Annotated[
         list[Label],
         Meta(
-            description="Labels; of a joint table, a value of each axis.", **_NUMBERS, **_DIFFERENT
+            description="Labels; of a joint table, a value of each axis.",
+            min_length=1,
+            **_DIFFERENT,
         ),
     ]
     prior: Annotated[
         list[Annotated[float, Meta(description="Of one category.", gt=0)]],
-        Meta(description="Concentration of the prior, of every group.", **_NUMBERS),
+        Meta(description="Concentration of the prior, of every group.", min_length=1),
     ]
     mechanism: Annotated[MechanismDocument, Meta(description="Made the release.")]
     size: Annotated[
@@ -188,7 +194,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
                 "What the mechanism drew, one for each category; may be negative. Of groups, one"
                 " group after the other, and last for the rows in no group where `size` is public."
             ),
-            **_NUMBERS,
+            min_length=1,
         ),
     ]
     learned_prior: Annotated[

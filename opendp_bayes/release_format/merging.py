@@ -23,7 +23,9 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
         Unless `merge` is a mapping from labels to lists that have each of `labels` once; of a joint
         table a cell may be a list.
     """
-    if not isinstance(merge, Mapping) or not all(_is_list(part) for part in merge.values()):
+    if not isinstance(merge, Mapping) or any(
+        isinstance(part, str) or not isinstance(part, Sequence) for part in merge.values()
+    ):
         raise TypeError(
             f"merge={told(merge)}: must be a mapping from each new label to a list of categories,"
             " as in merge={'north': ['Kent', 'Essex'], 'south': ['Devon']}."
@@ -106,7 +108,3 @@ def _place_of(label: Any, places: Mapping[Hashable, int]) -> int | None:
         return places.get(identity(tuple(label) if isinstance(label, list) else label))
     except TypeError:  # has no hash
         return None
-
-
-def _is_list(part: Any) -> bool:
-    return isinstance(part, Sequence) and not isinstance(part, str)

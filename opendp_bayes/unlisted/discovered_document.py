@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from opendp_bayes.mechanisms.integer_noise import DiscreteGaussian, DiscreteLaplace
 from opendp_bayes.release_format.data import Value
-from opendp_bayes.release_format.document import Document, Draw
+from opendp_bayes.release_format.document import Document, Draw, made
 from opendp_bayes.release_format.labels import distinct
 from opendp_bayes.release_format.privacy_guarantee import MEASURES
 from opendp_bayes.unlisted.thresholds import LAWS, Discovery, OptimalThreshold, RestNoise, Threshold
@@ -47,10 +47,7 @@ class LawDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
             raise ValueError(
                 f"law.name={self.name!r}: must be one of {', '.join(map(repr, LAWS))}."
             )
-        try:
-            law = LAWS[self.name](**self.parameters)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"law.parameters: {self.name} does not accept them: {error}") from None
+        law = made(LAWS[self.name], "law", self.name, self.parameters)
         if LawDocument.of(law) != self:
             raise ValueError(
                 f"law: its threshold or weights are not those of {law}; the document was changed."

@@ -11,9 +11,10 @@ from matplotlib.container import ErrorbarContainer
 
 import opendp_bayes as ob
 from opendp_bayes import LaplaceParameters, PrivacyLoss, Release
-from opendp_bayes.display.pictures import Panel, plot_panels
+from opendp_bayes.display.pictures import Panel
 from opendp_bayes.results.figures import ends_of
 from opendp_bayes.results.release import GroupedRelease
+from opendp_bayes.surveys.pictures import plot_panels
 from tests.helpers.releases import changed, guarantee
 
 PAIR = Release(
@@ -131,13 +132,14 @@ def test_extreme_posteriors_can_be_drawn(name: str) -> None:
 
 
 def test_of_many_panels_and_rows_the_first_are_drawn() -> None:
-    bounds = np.array([[3.0], [2.0], [4.0]])
+    bounds = np.array([[0.3], [0.2], [0.4]])
     panel = Panel("p", ["a"], {"": bounds}, axis="Records")
-    wide = Panel("w", ["a"] * 150, {"": np.tile(3 * bounds, 150)})
+    wide = Panel("w", ["a"] * 150, {"": np.tile(2 * bounds, 150)})
     figure = plot_panels([panel, wide, *[panel] * 99], "Said.", 20)
     assert figure.get_suptitle().replace("\n", " ") == "Said. (the first 100 of 101 pictures)"
     assert sum(ax.axison for ax in figure.axes) == 100
-    assert [ax.get_xlim()[1] for ax in figure.axes[:3]] == pytest.approx([4.24, 12.72, 4.24])
+    assert figure.axes[1].get_xlim()[1] == pytest.approx(1.06 * 0.8)
+    assert figure.axes[0].get_xlim()[0] > 0
     assert len(figure.axes[1].get_yticklabels()) == 100
     assert figure.axes[1].get_xlabel() == "Share (the first 100 of 150 rows)"
     assert figure.axes[0].get_xlabel() == "Records"

@@ -138,5 +138,5 @@ def test_a_context_of_ours_lets_every_query_wait_for_its_turn():
     first.join()
     second.join()
     assert is_waiting
-    assert answers == [1, 2]
+    assert sorted(answers) == [1, 2]  # either thread may be the first to write its own
     assert whole.current_privacy_loss() == 0.5

@@ -137,10 +137,10 @@ def law(**changed: Any) -> dict[str, Any]:
         ({"law": law(threshold=18)}, "threshold or weights"),
         ({"law": law(weights=["1"])}, "threshold or weights"),
         ({"law": law(name="laplace")}, "law.name='laplace'"),
-        ({"law": law(parameters={"epsilon": 1.0})}, "law.parameters"),
+        ({"law": law(parameters={"epsilon": 1.0})}, "law: optimal_threshold does not accept"),
         (
             {"law": law(parameters={"epsilon": 1.0, "delta": 2.0, "decay": 0.7999})},
-            "law.parameters",
+            "law: optimal_threshold does not accept",
         ),
         ({"labels": "public"}, "labels"),
         ({"format": "opendp-bayes release"}, "Release.from_json"),

@@ -11,7 +11,6 @@ from opendp_bayes.inference.learned.noised_table import NoisedTable, table_of
 from opendp_bayes.inference.sampling.kept_draws import kept
 from opendp_bayes.inference.sampling.markov_chain import warn_of_draws
 from opendp_bayes.mathematics.validation import Floats, as_generator
-from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import ReleasedData
 
 
@@ -72,26 +71,28 @@ def learned_from(
             f" {release.group_size}; use the release of all groups, or pooled()."
         )
     names = release.ordered if ordered is None else ordered
-    return learned_posterior(release, [release], names, random_state)
+    return learned_posterior([release], release.size, names, random_state)
 
 
 def learned_posterior(
-    of: ReleasedData | Combination,
     releases: Sequence[ReleasedData],
+    size: int | None,
     ordered: Any = (),
     random_state: int | None = 0,
 ) -> LearnedPosterior:
-    """The posterior of a table, drawn once or several times, under a learned prior."""
-    table = table_of(releases, of.size)
-    names = _ordered(table, of.axes, ordered)
+    """The posterior of a table of `size` records, drawn once or several times, under a learned
+    prior.
+    """
+    table = table_of(releases, size)
+    names = _ordered(table, releases[0].axes, ordered)
     draws = kept(
-        ["learned prior", of.size, names, random_state],
+        ["learned prior", size, names, random_state],
         releases,
         lambda: learned_counts(table, names, as_generator(random_state)),
         LearnedCounts.of_arrays,
     )
     warn_of_draws(draws.diagnostics)
-    return LearnedPosterior(of, draws)
+    return LearnedPosterior(releases, draws)
 
 
 def check_learned(release: ReleasedData) -> None:

@@ -185,7 +185,6 @@ class Quantiles(Shown, ByLabel[float, QuantilePosterior]):
             {"": np.array([middles, *ends.T])},
             axis="Category" if places else "Value",
             places=places,
-            starts_at_0=False,
         )
         return plot_panel(panel, sentence, ax)
 

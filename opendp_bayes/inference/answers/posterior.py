@@ -65,7 +65,6 @@ from opendp_bayes.mathematics.validation import (
     as_text,
 )
 from opendp_bayes.mechanisms.protocol import is_lawful
-from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData, Value
 from opendp_bayes.release_format.labels import (
     CATEGORIES,
@@ -106,8 +105,8 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     Attributes
     ----------
-    release : Release or Combination
-        The release, or the `Combination` of several.
+    releases : Sequence[Release]
+        The release, or several of the same categories (`combine`).
     categories : tuple[str or int or bool or tuple, ...], optional
         The labels of the categories: the release's, unless `merged` or `given` made it.
     prior : tuple[float, ...]
@@ -121,7 +120,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def __init__(
         self,
-        release: ReleasedData | Combination,
+        releases: Sequence[ReleasedData],
         engine: Engine,
         categories: tuple[Label, ...] | None = None,
         axes: tuple[str, ...] = (),
@@ -129,10 +128,11 @@ class NoiseAwarePosterior(UnderflowIsZero):
         on_first_use: Callable[[], None] | None = None,
         pulls: Callable[[], Floats] | None = None,
     ) -> None:
-        self.release: ReleasedData | Combination = release
-        self.categories = release.categories if categories is None else categories
-        self.axes = release.axes if categories is None else axes
-        self.unordered = release.unordered if categories is None else unordered
+        self.releases = tuple(releases)
+        if categories is None:
+            categories, axes = self.releases[0].categories, self.releases[0].axes
+            unordered = tuple(distinct(label for one in self.releases for label in one.unordered))
+        self.categories, self.axes, self.unordered = categories, axes, unordered
         self._engine = engine
         #: Called once, before the first answer of this posterior, but of no part of it.
         self._on_first_use = on_first_use
@@ -761,12 +761,13 @@ class NoiseAwarePosterior(UnderflowIsZero):
 
     def _unordered_of(self, variable: str, labels: tuple[Label, ...]) -> tuple[Label, ...]:
         """Those of the labels of a variable that are in no order."""
-        values = self.release.unordered_values(self.release.axes.index(variable))
+        place = self.releases[0].axes.index(variable)
+        values = [label for one in self.releases for label in one.unordered_values(place)]
         return tuple(label for label in labels if place_of(label, values) is not None)
 
     def _part(self: N, release: ReleasedData) -> N:
         """The posterior of one group of a table of groups: conditional on being in it."""
-        found = type(self)(release, self._engine.given(release.inside))
+        found = type(self)((release,), self._engine.given(release.inside))
         return found._of_parts(self, [[place] for place in release.inside])
 
     def _of_parts(self: N, whole: "NoiseAwarePosterior", parts: Groups) -> N:
@@ -783,7 +784,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         unordered: tuple[Label, ...] = (),
     ) -> N:
         """The posterior of other categories."""
-        return type(self)(self.release, engine, categories, axes, unordered)
+        return type(self)(self.releases, engine, categories, axes, unordered)
 
     def compare(self, other: "NoiseAwarePosterior") -> Comparison:
         """The difference of the probabilities of each category, this posterior's minus the other's,
@@ -895,8 +896,7 @@ class NoiseAwarePosterior(UnderflowIsZero):
         """
         if self._engine.draws_shares:
             return float(mixture.b.min())
-        of = self.release.releases if isinstance(self.release, Combination) else (self.release,)
-        if not all(is_lawful(each.mechanism) for each in of):
+        if not all(is_lawful(release.mechanism) for release in self.releases):
             return float(mixture.b.min())
         return float(sum(self.prior[place] for place in places))
 

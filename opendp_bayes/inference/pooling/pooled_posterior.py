@@ -1,6 +1,6 @@
 """The posteriors of groups that borrow strength from each other."""
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class PooledPosterior(NoiseAwarePosterior):
         concentrations: Concentrations,
         unordered: tuple[Label, ...] = (),
     ) -> None:
-        super().__init__(cast(Any, None), concentrations, categories, unordered=unordered)
+        super().__init__((), concentrations, categories, unordered=unordered)
 
     @property
     def concentration(self) -> Floats:

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from opendp_bayes.display.sheet import Sheet, Shown, seconded
+from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table
 from opendp_bayes.inference.engines.engine import Generator, Listed
 from opendp_bayes.inference.laws.dirichlet_multinomial import (
     dirichlet_multinomial,
     log_dirichlet_multinomial,
 )
+from opendp_bayes.inference.sampling.markov_chain import seconded
 from opendp_bayes.mathematics.exponential.hellinger import hellinger_distance
 from opendp_bayes.mathematics.exponential.sensitivity import (
     local_sensitivity,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import special
 
-from opendp_bayes.display.sheet import Sheet, Shown, seconded
+from opendp_bayes.display.sheet import Sheet, Shown
 from opendp_bayes.display.tables import Table
 from opendp_bayes.inference.engines.engine import Listed
 from opendp_bayes.mathematics.telling import warn
@@ -78,6 +78,11 @@ class Diagnostics(Shown):
         if self.disagreement is not None:
             note += f"; {seconded(self.disagreement)}"
         return Sheet((Table(("category", "R-hat", "effective draws"), rows),), notes=(note,))
+
+
+def seconded(disagreement: float) -> str:
+    """State in a sentence how far a second look at draws differs."""
+    return f"other draws differ by {disagreement:.1f} standard errors at most."
 
 
 def run_until(

@@ -23,7 +23,6 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.mechanisms.integer_noise import typical_std
-from opendp_bayes.release_format.combination import Combination
 from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import ByLabel, position_of
 from opendp_bayes.surveys.levels.concentrations import with_learned_concentrations
@@ -50,14 +49,14 @@ class LevelPosterior(NoiseAwarePosterior):
 
     def __init__(
         self,
-        release: ReleasedData | Combination,
+        releases: Sequence[ReleasedData],
         engine: Engine,
         categories: tuple[Label, ...] | None = None,
         axes: tuple[str, ...] = (),
         unordered: tuple[Label, ...] = (),
         resolution: Callable[[], Floats] | None = None,
     ) -> None:
-        super().__init__(release, engine, categories, axes, unordered)
+        super().__init__(releases, engine, categories, axes, unordered)
         #: Makes the `resolution` of the categories of a release; those made of others have none.
         self._resolution = resolution
 
@@ -130,7 +129,7 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         for name, (level, order) in tables.places.items():
             known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
             clear = partial(resolution, tables, self._whole, name)
-            levels.append((name, LevelPosterior(releases[name], known, resolution=clear)))
+            levels.append((name, LevelPosterior([releases[name]], known, resolution=clear)))
         super().__init__(levels, ("level", "levels"))
 
     @property

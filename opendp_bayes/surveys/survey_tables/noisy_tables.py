@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from opendp_bayes.inference.compatible import check_given_once, check_same_rows, check_whole
 from opendp_bayes.inference.likelihood.envelope import check_drawn
 from opendp_bayes.inference.likelihood.of_counts import noise_of
-from opendp_bayes.release_format.combination import (
-    check_given_once,
-    check_same_records,
-    check_whole,
-)
 from opendp_bayes.release_format.data import Label, ReleasedData
 from opendp_bayes.release_format.labels import distinct, identity, places_of
 from opendp_bayes.surveys.survey_tables.junction_tree import Scope, check_cliques
@@ -96,7 +92,7 @@ def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool
     by_name = {f"tables[{name!r}]": release for name, release in releases}
     for name, release in by_name.items():
         check_whole(name, release)
-    check_same_records(by_name)
+    check_same_rows(by_name)
     if not draws_may_agree:
         check_given_once(by_name)
     for name, release in by_name.items():

@@ -27,7 +27,7 @@ from opendp_bayes.mathematics.validation import (
     as_size,
 )
 from opendp_bayes.release_format.data import Label, Value
-from opendp_bayes.surveys.graph_picture import plot_graph
+from opendp_bayes.surveys.pictures import plot_graph
 from opendp_bayes.surveys.survey_tables.consistent_draws import (
     SETTLED_EFFECTIVE,
     SETTLED_R_HAT,

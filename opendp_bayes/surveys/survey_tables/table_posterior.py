@@ -55,9 +55,9 @@ class TablePosterior(NoiseAwarePosterior):
         self._engine, self._on_first_use, self._pulls = draws, None, None
 
     @property
-    def release(self) -> NoReturn:  # type: ignore[override]
+    def releases(self) -> NoReturn:  # type: ignore[override]
         """Raises `AttributeError`: a table rests on all releases of the survey."""
-        raise AttributeError("release: a table of a survey rests on all of its releases.")
+        raise AttributeError("releases: a table of a survey rests on all of its releases.")
 
     @property
     def learned(self) -> Quantities:

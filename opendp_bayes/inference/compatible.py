@@ -1,0 +1,119 @@
+"""Which releases have one posterior together: what they must have in common."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from opendp_bayes.mathematics.validation import as_choice
+from opendp_bayes.release_format.data import ReleasedData
+from opendp_bayes.release_format.labels import are_same, identity
+
+#: Whether releases are looks at the same records, or of different records.
+Records = Literal["same", "different"]
+
+
+def as_release(value: Any) -> ReleasedData:
+    """Return `value` if it is the data of one release; `TypeError` otherwise."""
+    if not isinstance(value, ReleasedData):
+        raise TypeError(
+            f"release: must be a Release, not {type(value).__name__}; of a grouped release take"
+            " that of one group, grouped[key], or where its groups were drawn at once, that of"
+            " all, grouped.whole."
+        )
+    return value
+
+
+def check_releases(
+    releases: Sequence[ReleasedData], records: Records, draws_may_agree: bool
+) -> None:
+    """Raise `ValueError` or `TypeError` unless there are at least two releases of the same
+    categories with the same prior; of the same records unless these are `"different"`; and none is
+    given twice, unless draws may agree.
+    """
+    if not isinstance(releases, (list, tuple)):
+        raise TypeError(
+            "releases: must be a list of at least two releases, not"
+            f" {type(releases).__name__}; tables by name have one posterior by combine_tables."
+        )
+    as_choice(draws_may_agree, "draws_may_agree", (True, False))
+    as_choice(records, "records", ("same", "different"))
+    if len(releases) < 2:
+        raise ValueError(f"releases: holds {len(releases)}; give at least two.")
+    named = {f"releases[{place}]": one for place, one in enumerate(releases)}
+    for name, release in named.items():
+        if not isinstance(release, ReleasedData):
+            raise TypeError(
+                f"{name}: must be a Release, not {type(release).__name__}; of a grouped release"
+                " combine the releases of one group."
+            )
+        check_whole(name, release)
+        for shared in ("categories", "prior", "learned_prior", "ordered"):
+            one, other = getattr(release, shared), getattr(releases[0], shared)
+            if not are_same(one, other):
+                raise ValueError(
+                    f"{name}: has {shared}={one}, the first has {other}; release all with the"
+                    f" same {shared}, or give tables of the same records by name, as in"
+                    " combine_tables({'vote': one, 'vote and party': other})."
+                )
+    if records == "same":
+        check_same_rows(named)
+    if not draws_may_agree:
+        check_given_once(named)
+
+
+def number_of_records(releases: Sequence[ReleasedData], records: Records) -> int | None:
+    """The public number of all records; None where that of some is private."""
+    sizes = [release.size for release in releases if release.size is not None]
+    if records == "same":
+        return next(iter(sizes), None)
+    return sum(sizes) if len(sizes) == len(releases) else None
+
+
+def check_whole(name: str, release: ReleasedData) -> None:
+    """Raise `ValueError` for one group of a table, by its name."""
+    if release.whole is not None:
+        raise ValueError(
+            f"{name}: is one group of a table, and the noise of all groups is one draw; give the"
+            " table, `grouped.whole`, and look at the cells of the group with"
+            " `posterior.given(...)`."
+        )
+
+
+def check_same_rows(named: Mapping[str, ReleasedData]) -> None:
+    """Raise `ValueError` where releases, by their names, cannot be of the same records."""
+    first = next(iter(named))
+    for name, release in named.items():
+        guarantee = release.guarantee
+        if guarantee.truncated and not guarantee.kept:
+            raise ValueError(
+                f"{name}: is of rows that were limited for each identifier, and which of them are"
+                " kept may differ from release to release, and so may the true counts; keep the"
+                " first of each, with `query.truncate_per_group(..., keep='first')`, or ask all in"
+                " one `ob.survey`."
+            )
+        if guarantee.kept != named[first].guarantee.kept:
+            raise ValueError(
+                f"{name}: is of {guarantee.kept or 'all rows'}, and {first} is of"
+                f" {named[first].guarantee.kept or 'all rows'}, so that their true counts differ;"
+                " release all with the same limit."
+            )
+    sizes = {name: one.size for name, one in named.items() if one.size is not None}
+    if len(set(sizes.values())) > 1:
+        shown = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise ValueError(
+            f"records: cannot be the same, because their public numbers differ: {shown}. Different"
+            " records combine as a list, with records='different'."
+        )
+
+
+def check_given_once(named: Mapping[str, ReleasedData]) -> None:
+    """Raise `ValueError` where one draw is given twice, whatever is promised of it."""
+    first: dict[Any, str] = {}
+    for name, release in named.items():
+        table = release.axes, identity(release.categories), release.size
+        before = first.setdefault((table, release.drawn, release.mechanism), name)
+        if before != name:
+            raise ValueError(
+                f"{name}: is the same release as {before}, or an identical draw; using it twice"
+                " would count it twice. Give it once, or where they are two draws that happen to"
+                " agree, draws_may_agree=True."
+            )
