@@ -227,7 +227,7 @@ def test_of_nan_every_probability_is_nan(made):
         *(posterior.odds("a"), posterior.cumulative()["a"], posterior.counts["a"]),
         posterior.quantity(lambda p: p["a"] - p["b"]),
     ]
-    together = [posterior, posterior.counts, posterior.compare(posterior.release.posterior)]
+    together = [posterior, posterior.counts, posterior.compare(posterior.releases[0].posterior)]
     laws = [law.cdf for law in (*alone, *together)]
     laws += [posterior["a"].pdf, posterior.pdf, posterior.counts["a"].pmf, posterior.counts.pmf]
     for law in laws:
