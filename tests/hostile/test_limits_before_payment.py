@@ -99,7 +99,6 @@ survey_tables/survey_posterior:SurveyPosterior._table
 laws/beta_mixture:BetaMixtures._mixed
 survey_tables/survey_posterior:SurveyPosterior._written
 survey_tables/survey_posterior:SurveyPosterior._copies
-survey_tables/table_posterior:TablePosterior.releases
 survey_tables/table_posterior:TableDraws.counted
 posterior/noisy_keys:_noisy_counts
 posterior/noisy_keys:NoisyKeys.__post_init__

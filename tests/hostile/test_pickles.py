@@ -22,7 +22,7 @@ from tests.helpers.hostile_releases import MARKED, context, frame, releases
 
 #: Have no text or numbers of their own, say whether what is left out of copies is known, or take
 #: seconds.
-SHOWN = {"plot", "to_arviz", "plug_in", "releases", "has_posterior", "pooled"}
+SHOWN = {"plot", "to_arviz", "plug_in", "has_posterior", "pooled"}
 
 
 @pytest.fixture(autouse=True)

@@ -125,7 +125,7 @@ def parts_of(result: Any) -> list[tuple[str, Any]]:
 
 #: Take seconds, and have tests of their own; are tried with an argument that is no result's own;
 #: or a table of a survey has none.
-SKIPPED = {"release", "releases", "pooled", "from_json", "json_schema", "with_sizes"}
+SKIPPED = {"release", "pooled", "from_json", "json_schema", "with_sizes"}
 
 
 def check(seed: int, folder: Path) -> None:

@@ -320,7 +320,6 @@ def test_the_concentration_is_a_certainty_where_it_was_given() -> None:
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda t: t.releases, AttributeError, r"releases: .*rests on all of"),
         (lambda t: t.marginal("region"), ValueError, r"variables=\['region'\]: must be some of"),
         (lambda t: t.conditional("vote", region=2), ValueError, "must be some of the variables"),
         (lambda t: t.conditional(age=3), ValueError, "age=3: is not a value"),

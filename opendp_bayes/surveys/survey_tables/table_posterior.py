@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class TablePosterior(NoiseAwarePosterior):
     tables, so that all agree.
 
     It answers what a `NoiseAwarePosterior` answers, by all draws that there are. The prior is that
-    of whole cliques, so that `prior` holds zeros; there is no one `release` that it is given.
+    of whole cliques, so that `prior` holds zeros; `releases` is empty, for all of the survey are behind it.
 
     Attributes
     ----------
@@ -50,14 +50,10 @@ class TablePosterior(NoiseAwarePosterior):
         measured: bool,
     ) -> None:
         self.axes, self.categories, self.measured = axes, categories, measured
+        self.releases = ()
         self.unordered = unordered
         self._survey, self._given = survey, given  # tables of one are drawn together
         self._engine, self._on_first_use, self._pulls = draws, None, None
-
-    @property
-    def releases(self) -> NoReturn:  # type: ignore[override]
-        """Raises `AttributeError`: a table rests on all releases of the survey."""
-        raise AttributeError("releases: a table of a survey rests on all of its releases.")
 
     @property
     def learned(self) -> Quantities:
