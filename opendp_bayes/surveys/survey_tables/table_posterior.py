@@ -22,7 +22,8 @@ class TablePosterior(NoiseAwarePosterior):
     tables, so that all agree.
 
     It answers what a `NoiseAwarePosterior` answers, by all draws that there are. The prior is that
-    of whole cliques, so that `prior` holds zeros; `releases` is empty, for all of the survey are behind it.
+    of whole cliques, so that `prior` holds zeros. `releases` is empty: it rests on
+    all of the survey.
 
     Attributes
     ----------
