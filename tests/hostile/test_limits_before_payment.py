@@ -58,6 +58,11 @@ ASKED = """
 answers/by_label:positions_of
 answers/by_label:grouped_positions
 answers/learned_posterior:learned_from
+compatible:as_release
+compatible:check_given_once
+compatible:check_releases
+compatible:check_same_rows
+compatible:check_whole
 answers/joint_table:positions_among
 answers/joint_table:check_others
 answers/joint_table:place_among
