@@ -228,7 +228,7 @@ def test_every_draw_has_the_prior_plus_counts_of_the_size(answer, unequal, monke
 
     monkeypatch.setattr(engine, "dirichlet", spy)
     answer(unequal)
-    counts = np.concatenate(seen) - np.array(unequal.release.prior)
+    counts = np.concatenate(seen) - np.array(unequal.releases[0].prior)
     assert np.abs(counts - np.rint(counts)).max() < 1e-9
     assert np.all(np.rint(counts) >= 0)
     assert set(np.rint(counts).sum(axis=1)) == {12}
