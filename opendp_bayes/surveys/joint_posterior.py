@@ -98,12 +98,14 @@ def posterior_of_tables(
         For releases that do not fit each other.
     """
     if not isinstance(tables, Mapping) or any(
-        not isinstance(release, ReleasedData) or type(name) is not str
-        for name, release in tables.items()
+        not isinstance(release, ReleasedData) or type(table) is not str
+        for table, release in tables.items()
     ):
         return survey_posterior(tables, draws_may_agree=draws_may_agree)  # refuses them
     if columns is not None:
-        tables = {name: replace(one, columns=columns[name]) for name, one in tables.items()}
+        tables = {
+            table: replace(release, columns=columns[table]) for table, release in tables.items()
+        }
     parts = nested_parts(tables, likely_columns(tables))
     if parts is not None:
         check_tables(list(tables.items()), draws_may_agree)
@@ -134,12 +136,12 @@ def nested_parts(
     if not any(release.parts or _leaves_out(release) for release in tables.values()):
         return None
     atoms = {
-        name: list(chain.from_iterable(merged_in(release))) for name, release in tables.items()
+        table: list(chain.from_iterable(merged_in(release))) for table, release in tables.items()
     }
-    widest = max(tables, key=lambda name: (len(columns[name]), len(atoms[name])))
+    widest = max(tables, key=lambda table: (len(columns[table]), len(atoms[table])))
     parts = {}
-    for name, release in tables.items():
-        seen = _projected(atoms[widest], columns[widest], columns[name])
+    for table, release in tables.items():
+        seen = _projected(atoms[widest], columns[widest], columns[table])
         number = {
             identity(label): row
             for row, places in enumerate(merged_in(release))
@@ -147,12 +149,12 @@ def nested_parts(
         }
         if seen is None or {identity(label) for label in seen} != number.keys():
             return None
-        parts[name] = np.array([number[identity(label)] for label in seen])
+        parts[table] = np.array([number[identity(label)] for label in seen])
     if not are_a_chain(list(parts.values())):
         return None
     finest = max(parts.values(), key=lambda places: int(places.max()))
     first = np.unique(finest, return_index=True)[1]
-    return {name: places[first] for name, places in parts.items()}
+    return {table: places[first] for table, places in parts.items()}
 
 
 def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
@@ -162,32 +164,32 @@ def likely_columns(tables: Mapping[str, ReleasedData]) -> dict[str, Columns]:
     """
     axes = {axis for release in tables.values() for axis in release.columns or release.axes}
     labels = {
-        name: frozenset(map(identity, chain.from_iterable(merged_in(release))))
-        for name, release in tables.items()
+        table: frozenset(map(identity, chain.from_iterable(merged_in(release))))
+        for table, release in tables.items()
     }
     stated = {
-        name: release.columns or release.axes or (name,)
-        for name, release in tables.items()
-        if release.columns or release.axes or (name in axes and not release.parts)
+        table: release.columns or release.axes or (table,)
+        for table, release in tables.items()
+        if release.columns or release.axes or (table in axes and not release.parts)
     }
     columns = {}
-    for name in tables:
-        alike = [table for table in tables if labels[table] == labels[name]]
-        named = {stated[table] for table in alike if table in stated}
-        plain = min(alike, key=lambda table: bool(tables[table].parts))
-        if name in stated:
-            columns[name] = stated[name]
+    for table in tables:
+        alike = [alike_table for alike_table in tables if labels[alike_table] == labels[table]]
+        named = {stated[alike_table] for alike_table in alike if alike_table in stated}
+        plain = min(alike, key=lambda alike_table: bool(tables[alike_table].parts))
+        if table in stated:
+            columns[table] = stated[table]
         elif len(named) == 1:
-            columns[name] = named.pop()
+            columns[table] = named.pop()
         else:
-            columns[name] = (name if named else plain,)
+            columns[table] = (table if named else plain,)
     return columns
 
 
 def _leaves_out(release: ReleasedData) -> bool:
     """True for a joint table without a cell for some combination of its labels."""
     cells: Any = release.categories
-    labels = (distinct(cell[at] for cell in cells) for at in range(len(release.axes)))
+    labels = (distinct(cell[axis] for cell in cells) for axis in range(len(release.axes)))
     return len(cells) < math.prod(map(len, labels))
 
 
@@ -197,7 +199,7 @@ def _projected(cells: Sequence[Any], columns: Columns, wanted: Columns) -> list[
         return list(cells)
     if len(columns) < 2 or not set(wanted) <= set(columns):
         return None
-    axes = [places_of(columns)[identity(name)] for name in wanted]
+    axes = [places_of(columns)[identity(column)] for column in wanted]
     return [
         cell[axes[0]] if len(axes) == 1 else tuple(cell[axis] for axis in axes) for cell in cells
     ]
@@ -245,10 +247,10 @@ def survey_posterior(
     """
     if not isinstance(tables, Mapping) or not tables:
         raise TypeError("tables: must be a mapping from names to at least one release.")
-    for name, release in tables.items():
-        if type(name) is not str or not isinstance(release, ReleasedData):
+    for table, release in tables.items():
+        if type(table) is not str or not isinstance(release, ReleasedData):
             raise TypeError(
-                f"tables[{name!r}]: must be a Release under a name of type str, not"
+                f"tables[{table!r}]: must be a Release under a name of type str, not"
                 f" {type(release).__name__}; of a grouped release give `grouped.whole`."
             )
     if concentration is not None:

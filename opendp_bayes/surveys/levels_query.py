@@ -92,11 +92,15 @@ def levels(
         coarser = _finest_first(column, labels, branching, merges)
     weights = [_RATIO**-level for level in range(len(coarser) + 1)]
     shares = [weight / math.fsum(weights) for weight in weights]
-    of = {"column": column, "categories": labels, **question}
-    found = {column: {**of, "share": shares[0]}}
-    for (name, merge), share in zip(coarser.items(), shares[1:], strict=True):
-        found[name] = {**of, "share": share, "merge": _with_new(merge, labels, question)}
-    return found
+    common = {"column": column, "categories": labels, **question}
+    questions = {column: {**common, "share": shares[0]}}
+    for (question_name, merge), share in zip(coarser.items(), shares[1:], strict=True):
+        questions[question_name] = {
+            **common,
+            "share": share,
+            "merge": _with_new(merge, labels, question),
+        }
+    return questions
 
 
 def _branching(k: int, budget: Budget) -> int:
@@ -133,7 +137,7 @@ def _finest_first(
             f" {column!r}, to what each merges."
         )
     parts = [np.arange(len(labels))]
-    for name, merge in merges.items():
+    for level, merge in merges.items():
         try:
             parts.append(merged_places(merge, labels))
             if len(merge) < 2:
@@ -142,20 +146,22 @@ def _finest_first(
                     " leave the level out."
                 )
         except (TypeError, ValueError) as error:
-            raise type(error)(f"merges[{name!r}]: {error}") from None
-    if len({int(part.max()) for part in parts}) < len(parts) or not are_a_chain(parts):
+            raise type(error)(f"merges[{level!r}]: {error}") from None
+    if len({int(partition.max()) for partition in parts}) < len(parts) or not are_a_chain(parts):
         raise ValueError(
             f"merges={told(merges)}: of any two levels one must be finer, and its groups parts of"
             " those of the other."
         )
-    return {name: merges[name] for name in sorted(merges, key=lambda name: -len(merges[name]))}
+    return {level: merges[level] for level in sorted(merges, key=lambda level: -len(merges[level]))}
 
 
 def _with_new(
-    given: Mapping[Value, Sequence[Value]], labels: Sequence[Value], question: dict[str, Any]
+    merges_of_user: Mapping[Value, Sequence[Value]],
+    labels: Sequence[Value],
+    question: dict[str, Any],
 ) -> dict[Value, Sequence[Value]]:
     """Add new labels of nulls and unknown values, alone, to what is merged."""
-    merge = dict(given)
+    merge = dict(merges_of_user)
     for policy in ("nulls", "unknown"):
         label = question.get(policy)
         if isinstance(label, (str, int)) and place_of(label, labels) is None:
@@ -182,10 +188,10 @@ def _checked(column: Any, categories: Any, branching: Any, question: dict[str, A
             f"branching={told(branching)}: must be a whole number of neighbours, at least 2, or"
             " None to have it found."
         )
-    own = [name for name in _OF_ONE if name in question]
-    if own:
+    reserved = [argument for argument in _OF_ONE if argument in question]
+    if reserved:
         raise TypeError(
-            f"{own[0]}={told(question[own[0]])}: belongs to one question; write the questions out"
-            " for `survey`, or change those that `levels` returns."
+            f"{reserved[0]}={told(question[reserved[0]])}: belongs to one question; write the"
+            " questions out for `survey`, or change those that `levels` returns."
         )
     return labels

@@ -55,55 +55,56 @@ def noisy_tables(
         data, for columns without keys, and where nothing is left.
     """
     as_choice(mechanism, "mechanism", get_args(Named))
-    known = getattr(measured, "keys", None) if keys is None else keys
-    if not isinstance(known, Mapping):
+    listed = getattr(measured, "keys", None) if keys is None else keys
+    if not isinstance(listed, Mapping):
         raise TypeError(
-            f"keys={told(known)}: must be a mapping from columns to labels; a list of measurements"
+            f"keys={told(listed)}: must be a mapping from columns to labels; a list of measurements"
             " does not hold them."
         )
-    labels = {column: as_labels(column, values) for column, values in known.items()}
+    labels = {column: as_labels(column, values) for column, values in listed.items()}
     marginals = getattr(measured, "marginals", measured)
-    each = marginals.flatten() if hasattr(marginals, "flatten") else marginals
-    each = list(each) if isinstance(each, Iterable) else [each]
-    if not all(hasattr(one, "clique") for one in each):
+    measurements = marginals.flatten() if hasattr(marginals, "flatten") else marginals
+    measurements = list(measurements) if isinstance(measurements, Iterable) else [measurements]
+    if not all(hasattr(measurement, "clique") for measurement in measurements):
         raise TypeError(
             f"measured={told(measured)}: must be measurements of private-pgm, or a table of them."
         )
-    found: dict[str, Release] = {}
-    for place, one in enumerate(each):
-        columns = tuple(one.clique)
+    releases: dict[str, Release] = {}
+    for position, measurement in enumerate(measurements):
+        columns = tuple(measurement.clique)
         if not columns:
             continue
-        _check_whole(place, one, columns, labels)
-        name, number = " × ".join(columns), 1
-        while name in found:
+        _check_whole(position, measurement, columns, labels)
+        title, number = " × ".join(columns), 1
+        while title in releases:
             number += 1
-            name = f"{' × '.join(columns)} ({number})"
-        found[name] = noisy_counts(
-            np.asarray(one.noisy_measurement, dtype=np.float64),
-            labels[name] if name in columns else {column: labels[column] for column in columns},
+            title = f"{' × '.join(columns)} ({number})"
+        releases[title] = noisy_counts(
+            np.asarray(measurement.noisy_measurement, dtype=np.float64),
+            labels[title] if title in columns else {column: labels[column] for column in columns},
             mechanism=mechanism,
             noise=noise,
-            scale=float(one.stddev) / (math.sqrt(2) if "laplace" in mechanism else 1.0),
+            scale=float(measurement.stddev) / (math.sqrt(2) if "laplace" in mechanism else 1.0),
             size=size,
         )
-    if not found:
+    if not releases:
         raise ValueError("measured: holds no marginal of a column.")
-    return found
+    return releases
 
 
 def _check_whole(
-    place: int, one: Any, columns: tuple[str, ...], labels: Mapping[str, tuple[Any, ...]]
+    position: int, measurement: Any, columns: tuple[str, ...], labels: Mapping[str, tuple[Any, ...]]
 ) -> None:
     """Raise `ValueError` for what is not a measurement of all cells of known columns."""
     missing = [column for column in columns if column not in labels]
     if missing:
         raise ValueError(f"keys: have no labels of {missing[0]!r}; give those of every column.")
     cells = math.prod(len(labels[column]) for column in columns)
-    query = getattr(one.query, "__name__", type(one.query).__name__)
-    if query != "datavector" or np.size(one.noisy_measurement) != cells:
+    query = getattr(measurement.query, "__name__", type(measurement.query).__name__)
+    if query != "datavector" or np.size(measurement.noisy_measurement) != cells:
         raise ValueError(
-            f"measured[{place}]: of {' × '.join(columns)} has {np.size(one.noisy_measurement)}"
-            f" numbers of the query {query!r}; must be the counts of all {cells} cells. Give keys"
-            " or cuts of every column to OpenDP, so that none are found in the data."
+            f"measured[{position}]: of {' × '.join(columns)} has"
+            f" {np.size(measurement.noisy_measurement)} numbers of the query {query!r}; must be the"
+            f" counts of all {cells} cells. Give keys or cuts of every column to OpenDP, so that"
+            " none are found in the data."
         )

@@ -116,12 +116,14 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
             For questions by groups or with categories that were discovered, and where the tables do
             not fit each other; warns where its chains have not met (`docs/surveys.md`).
         """
-        tables = {name: one for name, one in self.items() if isinstance(one, Release)}
-        for name in (name for name in self if name not in tables):
+        tables = {
+            question: release for question, release in self.items() if isinstance(release, Release)
+        }
+        for question in (question for question in self if question not in tables):
             raise ValueError(
-                f"releases[{name!r}]: is of groups, or of categories that were discovered, which"
-                " have no posterior together with others; in place of groups ask for a joint table,"
-                " as in column=['region', 'vote'], or combine the others by name:"
+                f"releases[{question!r}]: is of groups, or of categories that were discovered,"
+                " which have no posterior together with others; in place of groups ask for a joint"
+                " table, as in column=['region', 'vote'], or combine the others by name:"
                 " ob.combine_tables({...})."
             )
         with waiting("Computing the posterior of all tables"):
@@ -131,8 +133,8 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
                 draws_may_agree=True,  # questions of a survey are draws of their own
             )
 
-    def __getitem__(self, name: str) -> Any:
-        return self.releases[position_of(name, self.names, ("question", "questions"))]
+    def __getitem__(self, question: str) -> Any:
+        return self.releases[position_of(question, self.names, ("question", "questions"))]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -158,8 +160,8 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         import polars as pl
 
         return pl.concat(
-            one.estimates(level).select(pl.lit(name).alias("question"), pl.all())
-            for name, one in self.items()
+            release.estimates(level).select(pl.lit(question).alias("question"), pl.all())
+            for question, release in self.items()
         )
 
     def plot(self, columns: int = 2, *, level: float = 0.95) -> "Figure":
@@ -179,7 +181,8 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         """
         columns, level = as_size(columns, "columns", "columns"), as_level(level)
         panels = [
-            panel_of(one.estimates(level), _panel_title(name, one)) for name, one in self.items()
+            panel_of(release.estimates(level), _panel_title(question, release))
+            for question, release in self.items()
         ]
         sentences = (
             f"{self._together()} Means with {100 * level:.6g} % intervals, which take the noise"
@@ -208,23 +211,31 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         wait, percent = as_flag(wait, "wait"), as_flag(percent, "percent")
         sheets = [release.sheet(level, wait=wait, percent=percent) for release in self.releases]
         named = list(zip(self.names, sheets, strict=True))
-        tables = [_headed(table, name) for name, sheet in named for table in sheet.tables]
+        tables = [_headed(table, question) for question, sheet in named for table in sheet.tables]
         together = self._together()
         if self.releases[0].guarantee.is_stated:
             together = f"{self._together()[:-1]}, the sum of the losses below."
-        notes = [f"{name}: {note}" for name, sheet in named for note in sheet.notes]
+        notes = [f"{question}: {note}" for question, sheet in named for note in sheet.notes]
         return Sheet(tuple(tables), (together, *notes))
 
     def __str__(self) -> str:
         headings = ("Question", "Counts", "Mechanism", "Loss")
-        rows = [(name, *one.overview, _loss_of(one)) for name, one in self.items()]
-        said = [f"{name}: {note}" for name, one in self.items() for note in one.unmatched]
+        rows = [
+            (question, *release.overview, _loss_of(release)) for question, release in self.items()
+        ]
+        notes = [
+            f"{question}: {note}"
+            for question, release in self.items()
+            for note in release.unmatched
+        ]
         table = Table(headings, rows, texts=len(headings))
-        return str(Sheet((table,), (self._together(), *said), title="Survey"))
+        return str(Sheet((table,), (self._together(), *notes), title="Survey"))
 
     def to_json(self) -> str:
         """The survey as JSON; `Survey.from_json` reads it back."""
-        releases = {name: msgspec.Raw(release.to_json().encode()) for name, release in self.items()}
+        releases = {
+            question: msgspec.Raw(release.to_json().encode()) for question, release in self.items()
+        }
         columns = dict(zip(self.names, map(list, self.columns), strict=False))
         return msgspec.json.encode(_Document(NAME, VERSION, releases, columns)).decode()
 
@@ -239,11 +250,11 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         """
         document = decoded(_Document, text, NAME, VERSION)
         releases = []
-        for name, release in document.releases.items():
+        for question, release in document.releases.items():
             try:
                 releases.append(result_from_json(bytes(release)))
             except ValueError as error:
-                raise ValueError(f"releases[{name!r}]: {error}") from None
+                raise ValueError(f"releases[{question!r}]: {error}") from None
         if document.columns and list(document.columns) != list(document.releases):
             raise ValueError(
                 "columns: must be those of each question,"
@@ -253,7 +264,7 @@ class Survey(ShownAtOnce, Mapping[str, Any]):
         return cls(tuple(document.releases), tuple(releases), columns)
 
     def __repr__(self) -> str:
-        texts = (f"{name!r}: {release!r}" for name, release in self.items())
+        texts = (f"{question!r}: {release!r}" for question, release in self.items())
         return f"Survey({{{shortly(texts, len(self))}}})"
 
 
@@ -261,15 +272,15 @@ def _loss_of(release: SurveyResult) -> str:
     return stated_loss(release.guarantee) if release.guarantee.is_stated else "not stated"
 
 
-def _headed(table: Table, name: str) -> Table:
+def _headed(table: Table, question: str) -> Table:
     """Put the name of its question before every row of a table."""
-    rows = [(name, *row) for row in table.rows]
+    rows = [(question, *row) for row in table.rows]
     return replace(table, headings=("Question", *table.headings), rows=rows, texts=table.texts + 1)
 
 
-def _panel_title(name: str, result: Any) -> str:
+def _panel_title(question: str, result: Any) -> str:
     """The name of a question; of values that were discovered without the number of all others, that
     the shares are of those shown.
     """
     of_shown = hasattr(result, "discovery") and result.rest is None
-    return f"{name}: of those shown" if of_shown else name
+    return f"{question}: of those shown" if of_shown else question

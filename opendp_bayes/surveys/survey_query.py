@@ -119,12 +119,14 @@ def survey(
     query, grouped_by = before_groups(query)
     bound: dict[str, Bound[Any]] = {}
     cells = 0
-    for name, arguments in questions.items():
-        bound[name] = _asked(query, grouped_by, name, arguments)
-        cells += bound[name].number_listed
+    for question, arguments in questions.items():
+        bound[question] = _asked(query, grouped_by, question, arguments)
+        cells += bound[question].number_listed
         check_cells("questions", cells)
     survey_query = SurveyQuery(bound, _budget_allocation(share, questions))
-    warn_of_places({name: asked.question for name, asked in survey_query.questions.items()})
+    warn_of_places(
+        {question: bound_query.question for question, bound_query in survey_query.questions.items()}
+    )
     return survey_query
 
 
@@ -139,7 +141,11 @@ class SurveyQuery(ReleasedQuery[Survey]):
     @property
     def questions(self) -> dict[str, BoundQuery]:
         """The questions whose categories are listed, by name."""
-        return {name: bound for name, bound in self._asked.items() if isinstance(bound, BoundQuery)}
+        return {
+            question: bound
+            for question, bound in self._asked.items()
+            if isinstance(bound, BoundQuery)
+        }
 
     def _measurement(self, *, raw: bool) -> Measurement:
         """The composition of all measurements, of what users get, or `raw` of what was drawn."""
@@ -152,10 +158,10 @@ class SurveyQuery(ReleasedQuery[Survey]):
         )
         starts = dict(zip(self.questions, counts, strict=False))
         parts: dict[str, Any] = {}
-        for name, (bound, budget) in self._shared().items():
-            start = [starts[name]] if name in starts else []
-            with _about(name):
-                parts[name] = bound.measurement(budget, *start, raw=raw)
+        for question, (bound, budget) in self._shared().items():
+            start = [starts[question]] if question in starts else []
+            with _about(question):
+                parts[question] = bound.measurement(budget, *start, raw=raw)
         measurement = (
             make_composition(list(parts.values()))
             if together is None
@@ -200,8 +206,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """
         self._foresee()
         rows = [
-            bound.summary(budget, guess_size).select(pl.lit(name).alias("question"), pl.all())
-            for name, (bound, budget) in self._shared().items()
+            bound.summary(budget, guess_size).select(pl.lit(question).alias("question"), pl.all())
+            for question, (bound, budget) in self._shared().items()
         ]
         return pl.concat(rows, how="diagonal")
 
@@ -209,8 +215,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
         try:
             self._foresee()
             lines = [
-                f"{name!r}: {bound.described(budget)}"
-                for name, (bound, budget) in self._shared().items()
+                f"{question!r}: {bound.described(budget)}"
+                for question, (bound, budget) in self._shared().items()
             ]
         except ValueError as error:
             return f"SurveyQuery({error})"
@@ -233,7 +239,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
     def share(self) -> dict[str, float]:
         """The part of the budget that each question gets, by name; they add up to 1."""
         total = math.fsum(self._weights.values())
-        return {name: weight / total for name, weight in self._weights.items()}
+        return {question: weight / total for question, weight in self._weights.items()}
 
     def _foresee(self) -> None:
         """Raise `ValueError` where the budget buys a question nothing, or no posterior."""
@@ -250,10 +256,10 @@ class SurveyQuery(ReleasedQuery[Survey]):
             Where there is none, and where its releases have no posterior.
         """
         mechanisms: dict[str, Setting] = {}
-        for name, (bound, budget) in self._shared().items():
+        for question, (bound, budget) in self._shared().items():
             if isinstance(bound, BoundQuery):
-                with _about(name):
-                    mechanisms[name] = bound.settled(budget)
+                with _about(question):
+                    mechanisms[question] = bound.settled(budget)
         return mechanisms
 
     @property
@@ -267,10 +273,10 @@ class SurveyQuery(ReleasedQuery[Survey]):
             Where there is none.
         """
         laws = {}
-        for name, (bound, budget) in self._shared().items():
+        for question, (bound, budget) in self._shared().items():
             if not isinstance(bound, BoundQuery):
-                with _about(name):
-                    laws[name] = bound.settled(budget)
+                with _about(question):
+                    laws[question] = bound.settled(budget)
         return laws
 
     def check_joint(self) -> None:
@@ -279,19 +285,19 @@ class SurveyQuery(ReleasedQuery[Survey]):
         ask for it.
         """
         tables, settings = {}, self.settings
-        for name in (name for name in self._asked if name not in self.questions):
+        for question in (question for question in self._asked if question not in self.questions):
             raise ValueError(
-                f"questions[{name!r}]: has categories that are to be discovered, which have no"
+                f"questions[{question!r}]: has categories that are to be discovered, which have no"
                 " posterior together with others; ask for it in another survey."
             )
-        for name, bound in self.questions.items():
-            table = bound.foreseen(settings[name])
+        for question, bound in self.questions.items():
+            table = bound.foreseen(settings[question])
             if not isinstance(table, Release):
                 raise ValueError(
-                    f"questions[{name!r}]: is of groups, which have no posterior together with"
+                    f"questions[{question!r}]: is of groups, which have no posterior together with"
                     " others; ask for a joint table instead, as in column=['region', 'vote']."
                 )
-            tables[name] = table
+            tables[question] = table
         check_joint(tables)
 
     def check_pooled(self, name: str, setting: Setting) -> None:
@@ -311,12 +317,12 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """Every question with its part of the budget."""
         check_query_budget(parts_of(self).d_out)
         limits = as_tuple(parts_of(self).d_out)
-        weights = [self._weights[name] for name in self._asked]
+        weights = [self._weights[question] for question in self._asked]
         finite = [min(limit, sys.float_info.max) for limit in limits]
         parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
         return {
-            name: (bound, budget if isinstance(parts_of(self).d_out, tuple) else budget[0])
-            for (name, bound), budget in zip(self._asked.items(), parts, strict=True)
+            question: (bound, budget if isinstance(parts_of(self).d_out, tuple) else budget[0])
+            for (question, bound), budget in zip(self._asked.items(), parts, strict=True)
         }
 
 
@@ -325,11 +331,11 @@ def _budget_allocation(
 ) -> dict[str, float]:
     """The weight of each question in the budget, by name, checked."""
     weights = {
-        name: as_positive(
+        question: as_positive(
             arguments.get("share", 1) if isinstance(arguments, Mapping) else 1,
-            f"questions[{name!r}]: share",
+            f"questions[{question!r}]: share",
         )
-        for name, arguments in questions.items()
+        for question, arguments in questions.items()
     }
     if isinstance(share, Mapping):
         if in_order(share, list(questions)) is None:
@@ -337,7 +343,9 @@ def _budget_allocation(
                 f"share={dict(share)!r}: must have a weight for each of"
                 f" {', '.join(map(repr, questions))}, and no other."
             )
-        return {name: as_positive(share[name], f"share[{name!r}]") for name in questions}
+        return {
+            question: as_positive(share[question], f"share[{question!r}]") for question in questions
+        }
     if share != "equal":
         raise ValueError(
             f"share={told(share)}: must be 'equal', or a mapping from every question to a weight."
@@ -351,14 +359,16 @@ def _composed(
     """The composition of measurements by name, some of which begin behind a transformation that
     has counted for all of them. It gives what they draw in their order.
     """
-    behind: Any = together >> make_composition([parts[name] for name in counted])
-    others = {name: measurement for name, measurement in parts.items() if name not in counted}
+    behind: Any = together >> make_composition([parts[question] for question in counted])
+    others = {
+        question: measurement for question, measurement in parts.items() if question not in counted
+    }
     if not others:
         return behind
 
     def in_order(draws: Any) -> list[Any]:
         by_name = dict(zip((*counted, *others), (*draws[0], *draws[1:]), strict=True))
-        return [by_name[name] for name in parts]
+        return [by_name[question] for question in parts]
 
     ordered = new_function(guarded(in_order, "survey"), TO="ExtrinsicObject")
     return make_composition([behind, *others.values()]) >> ordered

@@ -115,7 +115,7 @@ def largest_error(case: Case) -> float:
     found, exact = case.counts(), listed(case)
     worst = abs(found.log_evidence - exact.log_evidence)
     for count in range(case.parent.size):
-        node = np.array([found.tree.place[count]])
+        node = np.array([found.tree.node_of[count]])
         _, values, masses = found.laws(node)
         law = np.bincount(exact.counts[:, count], exact.weights, values.max() + 1)
         own = np.zeros(law.size)

@@ -160,7 +160,7 @@ def test_levels_that_are_far_from_each_other(law: Any) -> None:
     logs = logs + special.gammaln(x + y + 1) - special.gammaln(x + y + 2)
     logs = np.where(x + y <= 1200, logs, -np.inf)
     exact = np.exp(logs - special.logsumexp(logs))
-    for place, value in zip(found.tree.place, (x, y, x + y), strict=True):
+    for place, value in zip(found.tree.node_of, (x, y, x + y), strict=True):
         _, counts, masses = found.laws(np.array([place]))
         mean = (exact * value).sum()
         assert masses @ counts == pytest.approx(mean, rel=1e-5)
@@ -176,7 +176,7 @@ def test_one_table_agrees_with_the_engine_of_one_table(size: int | None, scale: 
     drawn = true + law.simulate((30,), rng)
     other = given_noise(drawn, np.ones(30), law, size=size)
     found = flat(30, drawn, law, size, 2000 if size else 4000)
-    row, counts, masses = found.laws(found.tree.place[:30])
+    row, counts, masses = found.laws(found.tree.node_of[:30])
     mean = np.bincount(row, masses * counts)
     std = np.sqrt(np.bincount(row, masses * (counts - mean[row]) ** 2))
     assert np.abs(mean - other.counts.mean()).max() < 2e-3 * std.min()
@@ -307,7 +307,7 @@ def test_learned_levels_cover_what_they_promise(size: int | None) -> None:
         )
         assert np.all(np.abs(np.log(learned[:2] / 2.0)) < np.log(2))
         for at, values in enumerate(true[:-1]):
-            numbers = found.tree.place[np.flatnonzero(level == at)]
+            numbers = found.tree.node_of[np.flatnonzero(level == at)]
             row, counts, masses = found.laws(numbers)
             below = np.bincount(row, masses * (counts < values[row]))
             here = np.bincount(row, masses * (counts == values[row]))

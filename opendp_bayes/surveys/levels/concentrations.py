@@ -51,26 +51,28 @@ def _some_families(
     """Leave out, where a level has more than enough counts, whole families drawn at random: what
     was drawn for the others has a probability without them.
     """
-    kept = np.append(np.zeros(level.size, dtype=bool), True)
+    is_chosen = np.append(np.zeros(level.size, dtype=bool), True)
     rng = np.random.default_rng(0)
-    for one in range(int(level.max()), -1, -1):
-        own = np.flatnonzero(level == one)
-        own = own[kept[parent[own]]]
-        families, place, sizes = np.unique(parent[own], return_inverse=True, return_counts=True)
+    for depth in range(int(level.max()), -1, -1):
+        counts = np.flatnonzero(level == depth)
+        counts = counts[is_chosen[parent[counts]]]
+        families, family_of, sizes = np.unique(
+            parent[counts], return_inverse=True, return_counts=True
+        )
         order = rng.permutation(families.size)
         before = np.empty(families.size, dtype=np.int64)
         before[order] = np.cumsum(sizes[order]) - sizes[order]
-        kept[own] = (before < _ENOUGH)[place]
-    number = np.cumsum(kept) - 1
-    parents = np.append(number[parent[:-1][kept[:-1]]], -1)
-    own = kept[:-1]
-    return parents, level[own], [_part(look, kept, number) for look in looks], members[own]
+        is_chosen[counts] = (before < _ENOUGH)[family_of]
+    number = np.cumsum(is_chosen) - 1
+    parents = np.append(number[parent[:-1][is_chosen[:-1]]], -1)
+    chosen_looks = [_part(look, is_chosen, number) for look in looks]
+    return parents, level[is_chosen[:-1]], chosen_looks, members[is_chosen[:-1]]
 
 
-def _part(look: Look, kept: NDArray[np.bool_], number: Integers) -> Look:
+def _part(look: Look, is_chosen: NDArray[np.bool_], number: Integers) -> Look:
     """Noisy counts of those that are kept, with their new numbers."""
-    own = kept[look.counts]
-    return Look(number[look.counts[own]], look.noisy.chosen(own))
+    in_look = is_chosen[look.counts]
+    return Look(number[look.counts[in_look]], look.noisy.chosen(in_look))
 
 
 def _most_probable(
@@ -100,44 +102,48 @@ def _most_probable(
         value = counts.log_evidence + log_prior.sum()
         return -value, -(_slopes(counts, parent, level, prior[:-1]) + slope)
 
-    found = np.zeros(int(level.max()) + 1)
+    logs = np.zeros(int(level.max()) + 1)
     for _ in range(_MOST_BOXES):
-        box = np.clip(found - _REACH, *_BOUNDS), np.clip(found + _REACH, *_BOUNDS)
-        found = scipy.optimize.minimize(
+        box = np.clip(logs - _REACH, *_BOUNDS), np.clip(logs + _REACH, *_BOUNDS)
+        logs = scipy.optimize.minimize(
             loss,
-            found,
+            logs,
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip(*box, strict=True)),
             options={"maxiter": _MOST_STEPS, "ftol": _GAIN / parent.size, "gtol": _NEAR},
         ).x
-        inside = (box[0] < found) & (found < box[1])
-        if np.all(inside | (found <= _BOUNDS[0]) | (found >= _BOUNDS[1])):
+        inside = (box[0] < logs) & (logs < box[1])
+        if np.all(inside | (logs <= _BOUNDS[0]) | (logs >= _BOUNDS[1])):
             break
-    return np.asarray(np.exp(found), dtype=np.float64)
+    return np.asarray(np.exp(logs), dtype=np.float64)
 
 
-def _slopes(counts: TreeCounts, parent: Integers, level: Integers, own: Floats) -> Floats:
+def _slopes(
+    counts: TreeCounts, parent: Integers, level: Integers, concentrations: Floats
+) -> Floats:
     """Derivatives of the log-evidence by the logarithms of the concentrations, shape `(levels,)`;
-    `own` are those of all counts but the root.
+    `concentrations` are those of all counts but the root.
 
     Those of `ln Γ(A) - ln Γ(s + A) + sum_c (ln Γ(s_c + a_c) - ln Γ(a_c))` over the counts s that
     have parts, on average.
     """
-    whole: Floats = np.bincount(parent[:-1], own, parent.size).astype(np.float64)
-    has, of = np.flatnonzero(whole), np.arange(parent.size - 1)
+    whole: Floats = np.bincount(parent[:-1], concentrations, parent.size).astype(np.float64)
+    has, numbers = np.flatnonzero(whole), np.arange(parent.size - 1)
     below = np.empty(parent.size, dtype=np.int64)
     below[parent[:-1]] = level
     whole = whole[has]
     slopes = whole * (special.digamma(whole) - _mean(counts, has, whole))
-    more = own * (_mean(counts, of, own) - special.digamma(own))
+    more = concentrations * (
+        _mean(counts, numbers, concentrations) - special.digamma(concentrations)
+    )
     return np.asarray(np.bincount(below[has], slopes) + np.bincount(level, more), dtype=np.float64)
 
 
 def _mean(counts: TreeCounts, some: Integers, a: Floats) -> Floats:
     """Expected `ψ(s + a)` of some counts s, shape `(len(some),)`."""
-    row, value, masses = counts.laws(counts.tree.place[some])
+    row, value, masses = counts.laws(counts.tree.node_of[some])
     seen = masses > 1e-12
     row, value, masses = row[seen], value[seen], masses[seen]
-    found = np.bincount(row, masses * special.digamma(value + a[row]), some.size)
-    return np.asarray(found, dtype=np.float64)
+    expected = np.bincount(row, masses * special.digamma(value + a[row]), some.size)
+    return np.asarray(expected, dtype=np.float64)

@@ -52,15 +52,15 @@ class LevelCounts(ByDraws):
         self, whole: TreeCounts, parent: Integers, levels: Sequence[Integers], order: Integers
     ) -> None:
         self._whole, self._parent, self._levels = whole, parent, list(levels)
-        self._own = levels[-1][order]
-        self._nodes, self.prior = whole.tree.place[self._own], np.zeros(order.size)
+        self._numbers = levels[-1][order]
+        self._nodes, self.prior = whole.tree.node_of[self._numbers], np.zeros(order.size)
 
     @cached_property
     def counted(self) -> "LevelCounts":
         """These counts, which are drawn themselves."""
-        made = copy(self)
-        made.draws_shares = False
-        return made
+        counts = copy(self)
+        counts.draws_shares = False
+        return counts
 
     @cached_property
     def counts(self) -> CountLaws:
@@ -86,7 +86,7 @@ class LevelCounts(ByDraws):
     def probabilities(self) -> BetaMixtures:
         """Mixtures of Betas with the mean and variance that a probability has given its count."""
         row, counts, masses, seen = self._laws(self._nodes)
-        first, second = (each[seen] for each in self._whole.shares_of(self._nodes))
+        first, second = (logs[seen] for logs in self._whole.shares_of(self._nodes))
         mean = np.exp(first)
         variance = mean**2 * np.maximum(np.expm1(second - 2 * first), _SMALLEST)
         a, b = BetaMixtures.parameters(mean, np.maximum(1 - mean, _SMALLEST), variance)
@@ -103,27 +103,29 @@ class LevelCounts(ByDraws):
         step = max(_AT_A_TIME // self._whole.tree.nodes, 16)
         parts = []
         for begin in range(0, draws, step):
-            own = rng.spawn(1)[0]
-            parts.append(self._block(min(step, draws - begin), own))
-        counts, shares = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
+            generator = rng.spawn(1)[0]
+            parts.append(self._block(min(step, draws - begin), generator))
+        counts, shares = (np.concatenate(blocks, axis=1) for blocks in zip(*parts, strict=True))
         return counts.T, shares.T
 
     def _block(self, draws: int, rng: Generator) -> tuple[Integers, Floats]:
         tree, prior = self._whole.tree, self._whole.weights.prior
-        drawn = np.zeros((tree.nodes, draws), dtype=np.int64)
+        counts = np.zeros((tree.nodes, draws), dtype=np.int64)
         shares = np.zeros((self._parent.size, draws))
         for_root, *for_levels = rng.spawn(len(self._levels))
-        drawn[-1] = self._whole.draw_root(draws, for_root)
+        counts[-1] = self._whole.draw_root(draws, for_root)
         shares[-1] = 1.0
-        for above, level, own in zip(self._levels, self._levels[1:], for_levels, strict=False):
+        for above, level, generator in zip(
+            self._levels, self._levels[1:], for_levels, strict=False
+        ):
             sums = np.isin(tree.family, above)
             for nodes in reversed(tree.rounds):
                 if sums[nodes].any():
-                    self._whole.split(nodes[sums[nodes]], drawn, own)
-            concentration = prior[level, None] + drawn[tree.place[level]]
+                    self._whole.split(nodes[sums[nodes]], counts, generator)
+            concentration = prior[level, None] + counts[tree.node_of[level]]
             within = self._parent[level]
-            shares[level] = shares[within] * _within(concentration, within, own)
-        return drawn[self._nodes], shares[self._own]
+            shares[level] = shares[within] * _within(concentration, within, generator)
+        return counts[self._nodes], shares[self._numbers]
 
     def sample_sums(self, groups: Groups, draws: int, rng: Generator) -> Floats:
         """Draws of the probabilities of groups, some of those that are kept."""
@@ -131,7 +133,7 @@ class LevelCounts(ByDraws):
 
     @cached_property
     def drawn(self) -> "SharesDrawn":
-        number = min(max(_KEPT // self._own.size, _FEWEST_DRAWS), _DRAWS)
+        number = min(max(_KEPT // self._numbers.size, _FEWEST_DRAWS), _DRAWS)
         counts, shares = self._drawn(number, np.random.default_rng(0))
         return SharesDrawn(shares, counted=IndependentDraws(counts))
 
@@ -148,10 +150,10 @@ def _within(concentration: Floats, family: Integers, rng: Generator) -> Floats:
     """Dirichlet draws of the families, one beside the other; shape `(counts, size)`."""
     logs = np.log(rng.standard_gamma(concentration + 1))
     logs -= rng.standard_exponential(concentration.shape) / concentration
-    families, place = np.unique(family, return_inverse=True)
+    families, row_of = np.unique(family, return_inverse=True)
     top = np.full((families.size, logs.shape[1]), -np.inf)
-    np.maximum.at(top, place, logs)
-    shares = np.exp(logs - top[place])
+    np.maximum.at(top, row_of, logs)
+    shares = np.exp(logs - top[row_of])
     total = np.zeros(top.shape)
-    np.add.at(total, place, shares)
-    return shares / total[place]
+    np.add.at(total, row_of, shares)
+    return shares / total[row_of]

@@ -64,11 +64,16 @@ class LevelPosterior(NoiseAwarePosterior):
         """Several quantiles at once, as of every posterior; warns of those that lie in groups whose
         categories have less than two standard deviations of their noise in records.
         """
-        found = super().quantiles(levels, edges=edges)
+        quantiles = super().quantiles(levels, edges=edges)
         if (clear := self._clear) is not None:
-            at = {level: position_of(one.category, self.categories) for level, one in found.items()}
-            warn_of_blurred({level: float(clear[place]) for level, place in at.items()})
-        return found
+            positions = {
+                level: position_of(quantile.category, self.categories)
+                for level, quantile in quantiles.items()
+            }
+            warn_of_blurred(
+                {level: float(clear[position]) for level, position in positions.items()}
+            )
+        return quantiles
 
     @cached_property
     def _clear(self) -> Floats | None:
@@ -123,13 +128,16 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         )
         last = len(tables.levels) - 1
         self.concentrations = {
-            name: float(learned[last - tables.places[name][0]]) for name in self.names
+            release_name: float(learned[last - tables.places[release_name][0]])
+            for release_name in self.names
         }
         levels = []
-        for name, (level, order) in tables.places.items():
-            known = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
-            clear = partial(resolution, tables, self._whole, name)
-            levels.append((name, LevelPosterior([releases[name]], known, resolution=clear)))
+        for release_name, (level, order) in tables.places.items():
+            counts = LevelCounts(self._whole, tables.parent, tables.levels[: level + 1], order)
+            clear = partial(resolution, tables, self._whole, release_name)
+            levels.append(
+                (release_name, LevelPosterior([releases[release_name]], counts, resolution=clear))
+            )
         super().__init__(levels, ("level", "levels"))
 
     @property
@@ -150,7 +158,9 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         above, levels = self._tables.parent, self._tables.levels
         exact = np.zeros(above.size)
         finest = next(
-            name for name, (at, _) in self._tables.places.items() if at == len(levels) - 1
+            release_name
+            for release_name, (depth, _) in self._tables.places.items()
+            if depth == len(levels) - 1
         )
         exact[levels[-1][self._tables.places[finest][1]]] = self[finest].mean() * 10.0**decimals
         for numbers in levels[:0:-1]:
@@ -165,8 +175,8 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
             rank = np.arange(order.size) - first
             rounded[numbers[order]] += rank < missing[family[order]]
         return {
-            name: rounded[levels[at][order]] / 10**decimals
-            for name, (at, order) in self._tables.places.items()
+            release_name: rounded[levels[depth][order]] / 10**decimals
+            for release_name, (depth, order) in self._tables.places.items()
         }
 
     def rows(self) -> list[tuple[int, str, int]]:
@@ -174,17 +184,19 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         of it: how many levels are above, the name of the level, and the place in its `categories`.
         """
         places, above = self._tables.places, self._tables.parent.tolist()
-        names = {places[name][0]: name for name in reversed(self.names)}  # one of several looks
+        names = {
+            places[level_name][0]: level_name for level_name in reversed(self.names)
+        }  # one of several looks
         path: dict[int, tuple[int, ...]] = {len(above) - 1: ()}  # of places, from the root down
         rows = []
-        for depth, (at, name) in enumerate(sorted(names.items())):
-            numbers = self._tables.levels[at][places[name][1]]
-            for place, number in enumerate(numbers.tolist()):
+        for depth, (at, level_name) in enumerate(sorted(names.items())):
+            numbers = self._tables.levels[at][places[level_name][1]]
+            for position, number in enumerate(numbers.tolist()):
                 part_of = above[number]
                 while part_of not in path:  # a half
                     part_of = above[part_of]
-                path[number] = (*path[part_of], place)
-                rows.append((path[number], (depth, name, place)))
+                path[number] = (*path[part_of], position)
+                rows.append((path[number], (depth, level_name, position)))
         return [row for _, row in sorted(rows)]
 
     def sheet(self, level: float = 0.95) -> Sheet:
@@ -198,18 +210,18 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         """
         level = as_level(level)
         rows = self.rows()
-        known = {}
-        for name in {name for _, name, _ in rows}:
-            counts = self[name].counts
-            known[name] = list(
+        figures = {}
+        for level_name in {level_name for _, level_name, _ in rows}:
+            counts = self[level_name].counts
+            figures[level_name] = list(
                 zip(counts.mean(), counts.std(), *counts.interval(level), strict=True)
             )
         shown = []
-        for depth, name, place in rows:
-            mean, std, lower, upper = known[name][place]
-            label = f"{_INDENT * depth}{self[name].categories[place]}"
+        for depth, level_name, position in rows:
+            mean, std, lower, upper = figures[level_name][position]
+            label = f"{_INDENT * depth}{self[level_name].categories[position]}"
             shown.append((label, figure(mean, std), f"{lower} – {upper}"))
-        kinds = ", ".join(dict.fromkeys(name for _, name, _ in sorted(rows)))
+        kinds = ", ".join(dict.fromkeys(level_name for _, level_name, _ in sorted(rows)))
         headings = kinds, "Records", f"{100 * level:.6g} % interval"
         return Sheet((Table(headings, shown),), (_ADD_UP,))
 
@@ -225,10 +237,15 @@ class LevelsPosterior(UnderflowIsZero, ByLabel[str, LevelPosterior]):
         """
         if not isinstance(random_state, int):
             random_state = int(as_generator(random_state).integers(2**32))
-        return {name: one.sample(size, random_state) for name, one in self.items()}
+        return {
+            level_name: posterior.sample(size, random_state)
+            for level_name, posterior in self.items()
+        }
 
     def __repr__(self) -> str:
-        levels = ", ".join(f"{name}: {len(one.categories)}" for name, one in self.items())
+        levels = ", ".join(
+            f"{level_name}: {len(posterior.categories)}" for level_name, posterior in self.items()
+        )
         return f"LevelsPosterior({levels} categories)"
 
 
@@ -238,22 +255,22 @@ def resolution(tables: NestedTables, whole: TreeCounts, name: str) -> Floats:
 
     Shape `(categories,)`.
     """
-    at, order = tables.places[name]
-    own = tables.levels[at][order]
-    asked = np.zeros(tables.parent.size, dtype=bool)
-    asked[-1] = True  # the root
+    depth, order = tables.places[name]
+    nodes = tables.levels[depth][order]
+    is_released = np.zeros(tables.parent.size, dtype=bool)
+    is_released[-1] = True  # the root
     for level, _ in tables.places.values():
-        asked[tables.levels[level]] = True
-    above = tables.parent[own]
-    while not asked[above].all():  # beyond halves
-        above = np.where(asked[above], above, tables.parent[above])
-    row, counts, masses = whole.laws(whole.tree.place[own])
-    mean = np.bincount(row, masses * counts, own.size)
+        is_released[tables.levels[level]] = True
+    above = tables.parent[nodes]
+    while not is_released[above].all():  # beyond halves
+        above = np.where(is_released[above], above, tables.parent[above])
+    row, counts, masses = whole.laws(whole.tree.node_of[nodes])
+    mean = np.bincount(row, masses * counts, nodes.size)
     _, family, number = np.unique(above, return_inverse=True, return_counts=True)
-    looks = [look.noisy.noise for look in tables.looks if np.isin(own, look.counts).all()]
+    looks = [look.noisy.noise for look in tables.looks if np.isin(nodes, look.counts).all()]
     precision = sum(typical_std(noise) ** -2 for noise in looks)
-    found = (np.bincount(family, mean) / number)[family] * np.sqrt(precision)
-    return np.asarray(np.where(number[family] > _FEW, found, np.inf))
+    deviations = (np.bincount(family, mean) / number)[family] * np.sqrt(precision)
+    return np.asarray(np.where(number[family] > _FEW, deviations, np.inf))
 
 
 def warn_of_blurred(quantiles: Mapping[float, float]) -> None:

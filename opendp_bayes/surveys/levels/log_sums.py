@@ -15,7 +15,9 @@ _MOST_STEPS, _MOST_TILTS = 60, 400
 _AT_A_TIME = 1 << 20
 
 
-def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Floats) -> Floats:
+def log_sums(
+    first_logs: Floats, second_logs: Floats, first: Integers, number: int, tilt: Floats
+) -> Floats:
     """Logarithms of `sum_i exp(one[i] + other[s - i])` for `number` sums s from `first` on.
 
     Shape `(rows, number)`, -inf for impossible sums. A Fourier transform of weights that are
@@ -33,51 +35,55 @@ def log_sums(one: Floats, other: Floats, first: Integers, number: int, tilt: Flo
     tilt : ndarray
         About the tilt at which the sums are in the middle, shape `(rows,)`; a starting point.
     """
-    lowest, highest = (_end(one, at) + _end(other, at) for at in (0, -1))
+    lowest, highest = (
+        _end(first_logs, entries) + _end(second_logs, entries) for entries in (0, -1)
+    )
     sums = first[:, None] + np.arange(number)
     wanted = (sums >= lowest[:, None]) & (sums <= highest[:, None])
-    found, quality = np.full(sums.shape, -np.inf), np.full(sums.shape, -np.inf)
+    log_weights, quality = np.full(sums.shape, -np.inf), np.full(sums.shape, -np.inf)
     rows = np.flatnonzero(wanted.any(axis=1))
     near = np.maximum(first, lowest), np.minimum(first + number - 1, highest)
     goal = (near[0] + near[1]) / 2
-    length = fft.next_fast_len(one.shape[1] + other.shape[1] - 1, real=True)
+    length = fft.next_fast_len(first_logs.shape[1] + second_logs.shape[1] - 1, real=True)
     for _ in range(_MOST_TILTS):
         if not rows.size:
-            return found
+            return log_weights
         tilted = _tilted(
-            one[rows], other[rows], goal[rows], tilt[rows], lowest[rows], highest[rows]
+            first_logs[rows], second_logs[rows], goal[rows], tilt[rows], lowest[rows], highest[rows]
         )
-        tilts, weights, rest, log_scale = tilted
-        product = fft.irfft(fft.rfft(weights, length) * fft.rfft(rest, length), length)
-        at = np.clip(sums[rows], 0, length - 1)
-        here = np.take_along_axis(product, at, axis=1)
+        tilts, weights, other_weights, log_scale = tilted
+        product = fft.irfft(fft.rfft(weights, length) * fft.rfft(other_weights, length), length)
+        entries = np.clip(sums[rows], 0, length - 1)
+        here = np.take_along_axis(product, entries, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(here)
         logs = np.where(wanted[rows] & (here > 0), logs, -np.inf)
         share = logs - np.log(product.max(axis=1))[:, None]
         better = share > quality[rows]
-        values = logs + log_scale[:, None] - tilts[:, None] * at
-        found[rows] = np.where(better, values, found[rows])
+        values = logs + log_scale[:, None] - tilts[:, None] * entries
+        log_weights[rows] = np.where(better, values, log_weights[rows])
         quality[rows] = np.maximum(share, quality[rows])
         tilt[rows] = tilts
         missing = wanted[rows] & (quality[rows] < _KEPT)
         middle = np.clip(np.floor(goal[rows]).astype(np.int64) - first[rows], 0, number - 1)
-        for place in np.flatnonzero(missing[np.arange(rows.size), middle]):  # where the tilt went
-            row, open_ = rows[place], np.flatnonzero(missing[place])
-            nearest = np.argsort(np.abs(open_ - middle[place]))
-            some = open_[nearest[: _AT_A_TIME // one.shape[1] + 1]]
-            found[row, some] = _one_by_one(one[row], other[row], sums[row, some])
-            quality[row, some], missing[place, some] = 0.0, False
+        for position in np.flatnonzero(
+            missing[np.arange(rows.size), middle]
+        ):  # where the tilt went
+            row, open_ = rows[position], np.flatnonzero(missing[position])
+            nearest = np.argsort(np.abs(open_ - middle[position]))
+            some = open_[nearest[: _AT_A_TIME // first_logs.shape[1] + 1]]
+            log_weights[row, some] = _one_by_one(first_logs[row], second_logs[row], sums[row, some])
+            quality[row, some], missing[position, some] = 0.0, False
         goal[rows] = _next_goal(missing, sums[rows], goal[rows])
         rows = rows[missing.any(axis=1)]
-    return found
+    return log_weights
 
 
-def _one_by_one(one: Floats, other: Floats, sums: Integers) -> Floats:
+def _one_by_one(first_logs: Floats, second_logs: Floats, sums: Integers) -> Floats:
     """Logarithms of some sums of one row by their definition."""
-    rest = sums[:, None] - np.arange(one.size)
-    inside = (rest >= 0) & (rest < other.size)
-    terms = np.where(inside, one + other[np.where(inside, rest, 0)], -np.inf)
+    second_counts = sums[:, None] - np.arange(first_logs.size)
+    inside = (second_counts >= 0) & (second_counts < second_logs.size)
+    terms = np.where(inside, first_logs + second_logs[np.where(inside, second_counts, 0)], -np.inf)
     return np.asarray(logsumexp(terms, axis=1))
 
 
@@ -92,23 +98,28 @@ def _end(weights: Floats, side: int) -> Integers:
 def _next_goal(missing: Integers, sums: Integers, goal: Floats) -> Floats:
     """The sum nearest to the last goal of those that are not known yet."""
     away = np.where(missing, np.abs(sums - goal[:, None]), np.inf)
-    at = away.argmin(axis=1)[:, None]
-    return np.asarray(np.take_along_axis(sums, at, axis=1)[:, 0], dtype=np.float64)
+    nearest = away.argmin(axis=1)[:, None]
+    return np.asarray(np.take_along_axis(sums, nearest, axis=1)[:, 0], dtype=np.float64)
 
 
 def _tilted(
-    one: Floats, other: Floats, goal: Floats, start: Floats, lowest: Integers, highest: Integers
+    first_logs: Floats,
+    second_logs: Floats,
+    goal: Floats,
+    start: Floats,
+    lowest: Integers,
+    highest: Integers,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Tilts that put the mean of the sum near a goal, the tilted laws, and their log-scale."""
     tilt, low, high = start.copy(), np.full(start.shape, -np.inf), np.full(start.shape, np.inf)
     inside = np.minimum(_NEAREST, (highest - lowest) / 2)
     goal = np.clip(goal, lowest + inside, highest - inside)
-    laws = [np.empty_like(one), np.empty_like(other)]
+    laws = [np.empty_like(first_logs), np.empty_like(second_logs)]
     scale, open_rows = np.zeros(tilt.shape), np.arange(tilt.size)
     for step in range(_MOST_STEPS):
         mean, variance = np.zeros(open_rows.size), np.zeros(open_rows.size)
         scale[open_rows] = 0
-        for law, weights in zip(laws, (one, other), strict=True):
+        for law, weights in zip(laws, (first_logs, second_logs), strict=True):
             places = np.arange(weights.shape[1])
             logs = weights[open_rows] + tilt[open_rows, None] * places
             top = logs.max(axis=1)

@@ -53,40 +53,47 @@ class NestedTables:
     ) -> "NestedTables":
         """Make the tree of releases of the same records, finest first.
 
-        `parts[name]` is, for each cell of the finest table, the category of the release that the
-        cell is a part of, shape `(cells,)`.
+        `parts` has by name of a release, for each cell of the finest table, the category of the
+        release that the cell is a part of, shape `(cells,)`.
         """
-        names = sorted(parts, key=lambda name: -releases[name].k)
+        names = sorted(parts, key=lambda release_name: -releases[release_name].k)
         distinct: list[Integers] = []
         level_of: dict[str, tuple[int, Integers]] = {}
-        for name in names:
-            part, k = parts[name], releases[name].k
+        for release_name in names:
+            part, k = parts[release_name], releases[release_name].k
             if distinct and nests(part, distinct[-1]):  # the same, for it has no more parts
                 order = np.empty(k, dtype=np.int64)
                 order[part] = distinct[-1]
             else:
                 distinct.append(part)
                 order = np.arange(k)
-            level_of[name] = (len(distinct) - 1, order)
-        root, asked = np.zeros_like(distinct[0]), []
+            level_of[release_name] = (len(distinct) - 1, order)
+        root, released = np.zeros_like(distinct[0]), []
         whole: list[Integers] = []
         members: list[Floats] = []
         for fine, coarse in itertools.pairwise([*distinct, root]):
-            asked.append(len(whole))
+            released.append(len(whole))
             for part, number in [(fine, np.ones(int(fine.max()) + 1)), *halves(fine, coarse)]:
                 whole.append(part)
                 members.append(number)
         start = np.cumsum([0, *(number.size for number in members), 1])
         parent = np.full(start[-1], -1)
-        for at, (fine, coarse) in enumerate(itertools.pairwise([*whole, root])):
-            parent[start[at] + fine] = start[at + 1] + coarse
+        for position, (fine, coarse) in enumerate(itertools.pairwise([*whole, root])):
+            parent[start[position] + fine] = start[position + 1] + coarse
         numbers = [np.arange(a, b) for a, b in itertools.pairwise(start)]
         looks, places = [], dict.fromkeys(releases, (0, root))
-        for name in names:
-            at, order = asked[level_of[name][0]], level_of[name][1]
-            looks.append(Look(numbers[at][order], noise_of(f"tables[{name!r}]", releases[name])))
-            places[name] = len(whole) - at, order
-        size = next((one.size for one in releases.values() if one.size is not None), None)
+        for release_name in names:
+            position, order = released[level_of[release_name][0]], level_of[release_name][1]
+            looks.append(
+                Look(
+                    numbers[position][order],
+                    noise_of(f"tables[{release_name!r}]", releases[release_name]),
+                )
+            )
+            places[release_name] = len(whole) - position, order
+        size = next(
+            (release.size for release in releases.values() if release.size is not None), None
+        )
         return cls(
             parent, tuple(numbers[::-1]), places, tuple(looks), size, np.concatenate(members)
         )
@@ -95,7 +102,7 @@ class NestedTables:
     def level(self) -> Integers:
         """The level of each count but the root, 0 being the finest."""
         finest_first = self.levels[:0:-1]
-        return np.repeat(np.arange(len(finest_first)), [each.size for each in finest_first])
+        return np.repeat(np.arange(len(finest_first)), [counts.size for counts in finest_first])
 
     @property
     def highest(self) -> int:
@@ -104,9 +111,9 @@ class NestedTables:
             return self.size
         most = []
         for look in self.looks:
-            noisy, drawn = look.noisy, look.noisy.drawn
-            beyond = _BEYOND * noisy.noise.scale * np.sqrt(drawn.size) + _BEYOND
-            most.append(int(np.maximum(drawn, 0).sum() + beyond) if noisy.is_complete else 0)
+            noisy, noisy_counts = look.noisy, look.noisy.drawn
+            beyond = _BEYOND * noisy.noise.scale * np.sqrt(noisy_counts.size) + _BEYOND
+            most.append(int(np.maximum(noisy_counts, 0).sum() + beyond) if noisy.is_complete else 0)
         return max(most)
 
 
@@ -138,7 +145,7 @@ def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integer
     Over m counts, that is a root mean square of more than `1 + 12 / sqrt(m)` standard deviations,
     which Laplace noise alone has once in ten million.
     """
-    names = sorted(parts, key=lambda name: -releases[name].k)
+    names = sorted(parts, key=lambda release_name: -releases[release_name].k)
     for fine_name, coarse_name in itertools.pairwise(names):
         fine, coarse = (noise_of(f"tables[{n!r}]", releases[n]) for n in (fine_name, coarse_name))
         if not (fine.is_complete and coarse.is_complete):
@@ -146,7 +153,7 @@ def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integer
         above = np.empty(fine.drawn.size, dtype=np.int64)
         above[parts[fine_name]] = parts[coarse_name]
         added = np.bincount(above)
-        shift = [float(np.mean(each.noise.kinks or [0])) for each in (fine, coarse)]
+        shift = [float(np.mean(noisy.noise.kinks or [0])) for noisy in (fine, coarse)]
         away = np.bincount(above, fine.drawn - shift[0]) - coarse.drawn + shift[1]
         width = added * typical_std(fine.noise) ** 2 + typical_std(coarse.noise) ** 2
         if np.sqrt(np.mean(away**2 / width)) > 1 + _FAR / np.sqrt(added.size):
@@ -159,12 +166,12 @@ def check_sums(releases: Mapping[str, ReleasedData], parts: Mapping[str, Integer
 
 def nests(fine: Integers, coarse: Integers) -> bool:
     """True if every part of one partition lies in one part of the other; shapes `(cells,)`."""
-    of = np.empty(int(fine.max()) + 1, dtype=np.int64)
-    of[fine] = coarse
-    return bool(np.array_equal(of[fine], coarse))
+    coarse_of = np.empty(int(fine.max()) + 1, dtype=np.int64)
+    coarse_of[fine] = coarse
+    return bool(np.array_equal(coarse_of[fine], coarse))
 
 
 def are_a_chain(parts: Sequence[Integers]) -> bool:
     """True if of any two partitions one is finer than the other."""
     ordered = sorted(parts, key=lambda part: -int(part.max()))
-    return all(nests(one, other) for one, other in itertools.pairwise(ordered))
+    return all(nests(finer, coarser) for finer, coarser in itertools.pairwise(ordered))

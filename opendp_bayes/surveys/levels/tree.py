@@ -25,7 +25,7 @@ class Tree:
     left, right : ndarray of int
         The two nodes of each sum, shape `(nodes,)`; -1 for leaves. Children come before their
         parents, and the root is last.
-    place : ndarray of int
+    node_of : ndarray of int
         The node of every count that was asked for; an only child is its parent's node.
     family : ndarray of int
         The count asked for whose children a node sums up, all of them or some, shape `(nodes,)`; -1
@@ -34,7 +34,7 @@ class Tree:
 
     left: Integers
     right: Integers
-    place: Integers
+    node_of: Integers
     family: Integers
 
     @classmethod
@@ -43,7 +43,7 @@ class Tree:
         last is the root, of parent -1.
         """
         children: list[list[int]] = [[] for _ in range(parent.size)]
-        place = np.empty(parent.size, dtype=np.int64)
+        node_of = np.empty(parent.size, dtype=np.int64)
         nodes: list[tuple[int, int, int]] = []  # left, right, family
         for count, above in enumerate(parent.tolist()):
             parts = children[count]
@@ -53,13 +53,13 @@ class Tree:
             while len(parts) > 1:
                 pairs = list(zip(parts[::2], parts[1::2], strict=False))
                 sums = list(range(len(nodes), len(nodes) + len(pairs)))
-                nodes += [(one, other, count) for one, other in pairs]
+                nodes += [(first, second, count) for first, second in pairs]
                 parts = sums + parts[2 * len(pairs) :]
-            place[count] = parts[0]
+            node_of[count] = parts[0]
             if above >= 0:
                 children[above].append(parts[0])
         left, right, family = np.array(nodes, dtype=np.int64).T.copy()
-        return cls(left, right, place, family)
+        return cls(left, right, node_of, family)
 
     @property
     def nodes(self) -> int:
@@ -76,9 +76,9 @@ class Tree:
         """Sums in an order in which they can be taken: those of one round depend on former ones."""
         pairs = zip(self.left.tolist(), self.right.tolist(), strict=True)
         heights = [0] * self.nodes
-        for node, (one, other) in enumerate(pairs):
-            if one >= 0:
-                heights[node] = 1 + max(heights[one], heights[other])
+        for node, (left, right) in enumerate(pairs):
+            if left >= 0:
+                heights[node] = 1 + max(heights[left], heights[right])
         height = np.array(heights)
         order = np.argsort(height, kind="stable")
         edges = np.searchsorted(height[order], np.arange(1, height.max() + 2))
@@ -130,8 +130,8 @@ class Weights:
         inner = np.bincount(parent[:-1], prior[:-1], prior.size)
         below = np.where(inner > 0, inner, prior)
         self.above, self.below = np.zeros(tree.nodes), np.zeros(tree.nodes)
-        self.below[tree.place[::-1]] = below[::-1]  # of an only child and its parent the child's
-        self.above[tree.place] = prior
+        self.below[tree.node_of[::-1]] = below[::-1]  # of an only child and its parent the child's
+        self.above[tree.node_of] = prior
         left, right = tree.left.tolist(), tree.right.tolist()
         for node in np.flatnonzero(self.below == 0).tolist():  # sums of some of a count's parts
             self.above[node] = self.below[node] = self.above[left[node]] + self.above[right[node]]
@@ -145,24 +145,24 @@ class Weights:
         close = np.isclose(self.above, self.below, rtol=1e-12)
         self.nested = ~close & ~tree.is_leaf
         #: Noisy counts by node, look by look.
-        self.noisy = [look.noisy.placed(tree.place[look.counts], tree.nodes) for look in looks]
+        self.noisy = [look.noisy.placed(tree.node_of[look.counts], tree.nodes) for look in looks]
         self.any_noise = np.any([noisy.noised for noisy in self.noisy], axis=0)
 
     def log_weight(self, nodes: Integers, counts: Floats | Integers) -> Floats:
         """Logarithm of the weight of counts, shape `(len(nodes), w)`, up to one constant a node."""
-        found = np.zeros(counts.shape)
+        log_weights = np.zeros(counts.shape)
         leaf = np.flatnonzero(self.tree.is_leaf[nodes])
         if leaf.size:
-            found[leaf] = log_rising(counts[leaf], self.above[nodes[leaf], None])
+            log_weights[leaf] = log_rising(counts[leaf], self.above[nodes[leaf], None])
         nested = np.flatnonzero(self.nested[nodes])
         if nested.size:
-            at, own = nodes[nested], counts[nested]
-            found[nested] = log_rising(own, self.above[at, None])
-            found[nested] -= log_rising(own, self.below[at, None])
+            nested_nodes, nested_counts = nodes[nested], counts[nested]
+            log_weights[nested] = log_rising(nested_counts, self.above[nested_nodes, None])
+            log_weights[nested] -= log_rising(nested_counts, self.below[nested_nodes, None])
         if nodes[-1] == self.tree.nodes - 1 and self.size is None:
-            found[-1] -= log_rising(counts[-1], self.below[-1])
+            log_weights[-1] -= log_rising(counts[-1], self.below[-1])
         for noisy in self.noisy:
             rows = np.flatnonzero(noisy.noised[nodes])
             if rows.size:
-                found[rows] += noisy.log_mass(counts[rows], (nodes[rows], None))
-        return found
+                log_weights[rows] += noisy.log_mass(counts[rows], (nodes[rows], None))
+        return log_weights

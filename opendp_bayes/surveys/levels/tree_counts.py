@@ -68,9 +68,9 @@ class TreeCounts:
             self._keep(nodes, np.zeros((nodes.size, self.sizes[nodes].max())))
         for round_ in self.tree.rounds:
             for nodes in self._alike(round_):
-                one, other = self.tree.left[nodes], self.tree.right[nodes]
-                first = self.low[nodes] - self.low[one] - self.low[other]
-                laws = self._rows(self._inside, one), self._rows(self._inside, other)
+                left, right = self.tree.left[nodes], self.tree.right[nodes]
+                first = self.low[nodes] - self.low[left] - self.low[right]
+                laws = self._rows(self._inside, left), self._rows(self._inside, right)
                 number = int(self.sizes[nodes].max())
                 self._keep(nodes, log_sums(*laws, first, number, np.zeros(nodes.size)))
 
@@ -91,9 +91,9 @@ class TreeCounts:
         for round_ in reversed(self.tree.rounds):
             for nodes in self._alike(round_):
                 above = self._rows(outside, nodes)
-                for own, found in self._handed(nodes, above):
-                    self._lost[own] = found.max(axis=1)
-                    self._put(outside, own, found - self._lost[own, None])
+                for children, messages in self._handed(nodes, above):
+                    self._lost[children] = messages.max(axis=1)
+                    self._put(outside, children, messages - self._lost[children, None])
         return outside
 
     def _handed(self, nodes: Integers, above: Floats) -> Iterator[tuple[Integers, Floats]]:
@@ -103,11 +103,13 @@ class TreeCounts:
         counts = self.low[nodes, None] + np.arange(above.shape[1])
         above = above + self.weights.log_weight(nodes, counts)
         pair = self.tree.left[nodes], self.tree.right[nodes]
-        for own, other in (pair, pair[::-1]):
-            rest = self._rows(self._inside, other)[:, ::-1]
-            first = self.low[own] - self.low[nodes] + self.low[other] + rest.shape[1] - 1
-            number = int(self.sizes[own].max())
-            yield own, log_sums(above, rest, first, number, np.zeros(nodes.size))
+        for child, sibling in (pair, pair[::-1]):
+            sibling_laws = self._rows(self._inside, sibling)[:, ::-1]
+            first = (
+                self.low[child] - self.low[nodes] + self.low[sibling] + sibling_laws.shape[1] - 1
+            )
+            number = int(self.sizes[child].max())
+            yield child, log_sums(above, sibling_laws, first, number, np.zeros(nodes.size))
 
     def _widened(self, doubled: bool) -> bool:
         """Make windows wider that lose something, and no less than `doubled` where that is asked;
@@ -161,13 +163,13 @@ class TreeCounts:
     def _rows(self, values: Floats, nodes: Integers) -> Floats:
         """Values of some nodes side by side, -inf beyond their windows."""
         width = int(self.sizes[nodes].max())
-        at = np.minimum(self.start[nodes, None] + np.arange(width), values.size - 1)
-        return np.where(self._used(nodes, width), values[at], -np.inf)
+        places = np.minimum(self.start[nodes, None] + np.arange(width), values.size - 1)
+        return np.where(self._used(nodes, width), values[places], -np.inf)
 
     def _put(self, values: Floats, nodes: Integers, rows: Floats) -> None:
         used = self._used(nodes, rows.shape[1])
-        at = self.start[nodes, None] + np.arange(rows.shape[1])
-        values[at[used]] = rows[used]
+        places = self.start[nodes, None] + np.arange(rows.shape[1])
+        values[places[used]] = rows[used]
 
     # -- answers --------------------------------------------------------------------------------
 
@@ -184,15 +186,15 @@ class TreeCounts:
 
     def laws(self, nodes: Integers) -> tuple[Integers, Integers, Floats]:
         """Numbers of rows, counts and probabilities of some nodes, one after another."""
-        windows, place = self._windows.chosen(nodes)
-        counts = place + (self.low - self.start[:-1])[nodes][windows.owner]
-        return windows.owner, counts, self.masses[place]
+        windows, entries = self._windows.chosen(nodes)
+        counts = entries + (self.low - self.start[:-1])[nodes][windows.owner]
+        return windows.owner, counts, self.masses[entries]
 
     def shares_of(self, nodes: Integers) -> tuple[Floats, Floats]:
         """The `shares` of some nodes, in the order of `laws`."""
-        _, place = self._windows.chosen(nodes)
+        _, entries = self._windows.chosen(nodes)
         first, second = self.shares
-        return first[place], second[place]
+        return first[entries], second[entries]
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
@@ -209,16 +211,18 @@ class TreeCounts:
         """Expected products of `above / below'` over a node and those that it is a part of, given
         its count, `below'` being that of its parent; logarithms.
         """
-        found = np.zeros(self.start[-1])
+        products = np.zeros(self.start[-1])
         for round_ in reversed(self.tree.rounds):
             for nodes in self._alike(round_):
-                said = self._rows(self._outside + found - below, nodes)
-                for own, handed in self._handed(nodes, said):
-                    base = self._rows(self._outside, own)
+                message = self._rows(self._outside + products - below, nodes)
+                for children, handed in self._handed(nodes, message):
+                    base = self._rows(self._outside, children)
                     with np.errstate(invalid="ignore"):
-                        share = handed - self._lost[own, None] - base + self._rows(above, own)
-                    self._put(found, own, np.where(np.isfinite(base), share, 0.0))
-        return found
+                        share = (
+                            handed - self._lost[children, None] - base + self._rows(above, children)
+                        )
+                    self._put(products, children, np.where(np.isfinite(base), share, 0.0))
+        return products
 
     # -- draws ----------------------------------------------------------------------------------
 
@@ -228,40 +232,44 @@ class TreeCounts:
         _, counts, masses = self.laws(np.array([root]))
         return rng.choice(counts, draws, p=masses / masses.sum())
 
-    def split(self, nodes: Integers, drawn: Integers, rng: np.random.Generator) -> None:
-        """Draw the two parts of sums: fill in rows of `drawn`, shape `(nodes, draws)`, for the
+    def split(self, nodes: Integers, counts: Integers, rng: np.random.Generator) -> None:
+        """Draw the two parts of sums: fill in rows of `counts`, shape `(nodes, draws)`, for the
         children of some nodes, none of which is above another, whose rows are known.
         """
         for some in self._alike(nodes):
-            sums = drawn[some]
+            sums = counts[some]
             first = int(sums.min())
             key = np.arange(some.size)[:, None] * (int(sums.max()) - first + 1) + sums - first
-            pairs, place = np.unique(key, return_inverse=True)
+            pairs, pair_of = np.unique(key, return_inverse=True)
             row, sum_ = np.divmod(pairs, int(sums.max()) - first + 1)
-            part = self._parts(some[row], sum_ + first, place.ravel(), rng)
-            drawn[self.tree.left[some]] = part.reshape(sums.shape)
-            drawn[self.tree.right[some]] = sums - drawn[self.tree.left[some]]
+            left_counts = self._parts(some[row], sum_ + first, pair_of.ravel(), rng)
+            counts[self.tree.left[some]] = left_counts.reshape(sums.shape)
+            counts[self.tree.right[some]] = sums - counts[self.tree.left[some]]
 
     def _parts(
-        self, nodes: Integers, sums: Integers, place: Integers, rng: np.random.Generator
+        self, nodes: Integers, sums: Integers, pair_of: Integers, rng: np.random.Generator
     ) -> Integers:
-        """The left part of each sum in `place`, of nodes and sums that are all different."""
+        """The left part of each sum in `pair_of`, of nodes and sums that are all different."""
         left, right = self.tree.left[nodes], self.tree.right[nodes]
-        found, level = np.empty(place.size, dtype=np.int64), rng.random(place.size)
-        order = np.argsort(place, kind="stable")
+        counts, level = np.empty(pair_of.size, dtype=np.int64), rng.random(pair_of.size)
+        order = np.argsort(pair_of, kind="stable")
         step = max(int(_AT_A_TIME / self.sizes[left].max()), 1)
         for begin in range(0, nodes.size, step):
             end = min(begin + step, nodes.size)
-            one, other, total = left[begin:end], right[begin:end], sums[begin:end]
-            logs = self._rows(self._inside, one)
-            rest = (total - self.low[one] - self.low[other])[:, None] - np.arange(logs.shape[1])
-            inside = (rest >= 0) & (rest < self.sizes[other, None])
-            at = self.start[other, None] + np.where(inside, rest, 0)
-            logs = np.where(inside, logs + self._inside[at], -np.inf)
+            left_nodes, right_nodes, total = left[begin:end], right[begin:end], sums[begin:end]
+            logs = self._rows(self._inside, left_nodes)
+            right_counts = (total - self.low[left_nodes] - self.low[right_nodes])[
+                :, None
+            ] - np.arange(logs.shape[1])
+            inside = (right_counts >= 0) & (right_counts < self.sizes[right_nodes, None])
+            places = self.start[right_nodes, None] + np.where(inside, right_counts, 0)
+            logs = np.where(inside, logs + self._inside[places], -np.inf)
             weights = np.exp(logs - logs.max(axis=1)[:, None])
-            bounds = np.searchsorted(place[order], [begin, end])
+            bounds = np.searchsorted(pair_of[order], [begin, end])
             some = order[bounds[0] : bounds[1]]
-            rows = place[some] - begin
+            rows = pair_of[some] - begin
             index = picked(weights, rows, level[some] * (1 - 1e-12))
-            found[some] = self.low[one[rows]] + np.minimum(index, self.sizes[one[rows]] - 1)
-        return found
+            counts[some] = self.low[left_nodes[rows]] + np.minimum(
+                index, self.sizes[left_nodes[rows]] - 1
+            )
+        return counts

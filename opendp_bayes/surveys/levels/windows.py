@@ -39,31 +39,33 @@ def starting_windows(weights: Weights, highest: int) -> tuple[Integers, Integers
     low, high = (np.clip(end, 0, highest).astype(np.int64) for end in (low, high))
     if weights.size is not None:
         low[-1] = high[-1] = weights.size
-    found = fitted(tree, low, high)
+    windows = fitted(tree, low, high)
     if weights.size is not None:
-        while not found[0][-1] == found[1][-1] == weights.size:  # the others do not add up to it
+        while (
+            not windows[0][-1] == windows[1][-1] == weights.size
+        ):  # the others do not add up to it
             more = high - low + 1
             low[:-1] = np.maximum(low - more, 0)[:-1]
             high[:-1] = np.minimum(high + more, highest)[:-1]
-            found = fitted(tree, low, high)
-    return found
+            windows = fitted(tree, low, high)
+    return windows
 
 
 def fitted(tree: Tree, low: Integers, high: Integers) -> tuple[Integers, Integers]:
     """Leave out of windows what no counts in the others' windows add up to."""
     low, high = low.copy(), high.copy()
     for nodes in tree.rounds:
-        one, other = tree.left[nodes], tree.right[nodes]
-        low[nodes] = np.maximum(low[nodes], low[one] + low[other])
-        high[nodes] = np.minimum(high[nodes], high[one] + high[other])
+        left, right = tree.left[nodes], tree.right[nodes]
+        low[nodes] = np.maximum(low[nodes], low[left] + low[right])
+        high[nodes] = np.minimum(high[nodes], high[left] + high[right])
         empty = low[nodes] > high[nodes]
-        low[nodes] = np.where(empty, low[one] + low[other], low[nodes])
-        high[nodes] = np.where(empty, high[one] + high[other], high[nodes])
+        low[nodes] = np.where(empty, low[left] + low[right], low[nodes])
+        high[nodes] = np.where(empty, high[left] + high[right], high[nodes])
     for nodes in reversed(tree.rounds):
-        one, other = tree.left[nodes], tree.right[nodes]
-        least = low[nodes] - high[other], low[nodes] - high[one]
-        most = high[nodes] - low[other], high[nodes] - low[one]
-        for child, below, above in zip((one, other), least, most, strict=True):
+        left, right = tree.left[nodes], tree.right[nodes]
+        least = low[nodes] - high[right], low[nodes] - high[left]
+        most = high[nodes] - low[right], high[nodes] - low[left]
+        for child, below, above in zip((left, right), least, most, strict=True):
             low[child] = np.maximum(low[child], below)
             high[child] = np.minimum(high[child], above)
     return low, high
@@ -84,8 +86,10 @@ def _normal_laws(weights: Weights, highest: int) -> tuple[Floats, Floats]:
         sums[leaves] = own_mean
         center = tree.summed(sums)
         slope, bend = _slopes(weights, center, spread, variance)
-        found, spread = _smoothed(weights, mean, variance, center, slope, bend)
-        nearer = np.clip(found[leaves], own_mean / 4, 4 * own_mean + 4 * np.sqrt(own_variance) + 1)
+        smoothed, spread = _smoothed(weights, mean, variance, center, slope, bend)
+        nearer = np.clip(
+            smoothed[leaves], own_mean / 4, 4 * own_mean + 4 * np.sqrt(own_variance) + 1
+        )
         step = (nearer - own_mean) / own_variance
         deviation = np.sqrt(own_variance)
         # Where a step turns back it was too long.
@@ -95,7 +99,7 @@ def _normal_laws(weights: Weights, highest: int) -> tuple[Floats, Floats]:
         off = np.abs(step) * deviation
         if off.max() < _SETTLED:
             break
-    return np.maximum(found, 0), spread
+    return np.maximum(smoothed, 0), spread
 
 
 def _grid(weights: Weights, leaves: Integers, highest: int) -> tuple[Floats, Floats]:
@@ -161,20 +165,20 @@ def _smoothed(
     mean, variance = mean.copy(), variance.copy()
     before, wide = np.zeros(tree.nodes), np.zeros(tree.nodes)
     for nodes in tree.rounds:
-        one, other = tree.left[nodes], tree.right[nodes]
-        before[nodes], wide[nodes] = mean[one] + mean[other], variance[one] + variance[other]
+        left, right = tree.left[nodes], tree.right[nodes]
+        before[nodes], wide[nodes] = mean[left] + mean[right], variance[left] + variance[right]
         bends = np.maximum(bend[nodes], -_BENT / wide[nodes])
         precision = 1 / wide[nodes] + bends
         pull = before[nodes] / wide[nodes] + slope[nodes] + bends * center[nodes]
         mean[nodes], variance[nodes] = pull / precision, 1 / precision
-    found, spread = mean.copy(), variance.copy()
+    smoothed, spread = mean.copy(), variance.copy()
     if weights.size is not None:
-        found[-1], spread[-1] = weights.size, 0.0
+        smoothed[-1], spread[-1] = weights.size, 0.0
     for nodes in reversed(tree.rounds):
-        one, other = tree.left[nodes], tree.right[nodes]
-        apart = variance[one] * variance[other] / wide[nodes]
-        for child in (one, other):
+        left, right = tree.left[nodes], tree.right[nodes]
+        apart = variance[left] * variance[right] / wide[nodes]
+        for child in (left, right):
             share = variance[child] / wide[nodes]
-            found[child] = mean[child] + share * (found[nodes] - before[nodes])
+            smoothed[child] = mean[child] + share * (smoothed[nodes] - before[nodes])
             spread[child] = apart + share**2 * spread[nodes]
-    return found, spread
+    return smoothed, spread

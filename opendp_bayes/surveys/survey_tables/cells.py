@@ -31,8 +31,8 @@ class State:
 
     def at(self, cells: Integers) -> Integers:
         """The counts of cells, shape `(..., chains)`."""
-        found: Integers = self.flat.take(cells * self.chosen.size + np.arange(self.chosen.size))
-        return found
+        counts: Integers = self.flat.take(cells * self.chosen.size + np.arange(self.chosen.size))
+        return counts
 
 
 def split(flat: Any, cells: dict[Scope, int]) -> dict[Scope, Any]:
@@ -40,7 +40,7 @@ def split(flat: Any, cells: dict[Scope, int]) -> dict[Scope, Any]:
     cells, shape `(..., cells, chains)`.
     """
     parts = np.split(flat, list(accumulate(cells.values()))[:-1], axis=-2)
-    return {scope: np.swapaxes(part, -1, -2) for scope, part in zip(cells, parts, strict=True)}
+    return {scope: np.swapaxes(table, -1, -2) for scope, table in zip(cells, parts, strict=True)}
 
 
 class CellPrior:
@@ -52,11 +52,13 @@ class CellPrior:
 
     def log_weight(self, counts: Integers, chosen: Any) -> Floats:
         """At counts, each for the α at a place, `chosen`, which broadcasts against them."""
-        found = self._table.take(np.minimum(counts, _TABULATED - 1) + chosen * _TABULATED)
+        weights = self._table.take(np.minimum(counts, _TABULATED - 1) + chosen * _TABULATED)
         if counts.size and counts.max() >= _TABULATED:
-            at = counts >= _TABULATED
-            found[at] = log_rising(counts[at], self.alphas[np.broadcast_to(chosen, at.shape)[at]])
-        return found
+            is_large = counts >= _TABULATED
+            weights[is_large] = log_rising(
+                counts[is_large], self.alphas[np.broadcast_to(chosen, is_large.shape)[is_large]]
+            )
+        return weights
 
 
 class Cells:
@@ -75,36 +77,36 @@ class Cells:
         after = 0
         for table in model.tables.values():
             first, after = after, after + table.cells
-            self.first[table.scope], own = first, slice(first, after)
-            self._multiplicity[own] = table.multiplicity
-            each = alphas.setdefault(table.cells, model.concentrations / table.cells)
-            self._alphas[own] = list(alphas).index(table.cells) * each.size
-            ones = table.cells * gammaln(each)
+            self.first[table.scope], cells = first, slice(first, after)
+            self._multiplicity[cells] = table.multiplicity
+            alphas_of_table = alphas.setdefault(table.cells, model.concentrations / table.cells)
+            self._alphas[cells] = list(alphas).index(table.cells) * alphas_of_table.size
+            ones = table.cells * gammaln(alphas_of_table)
             self._log_prior = self._log_prior - table.multiplicity * ones
-            for at, look in enumerate(table.looks):
+            for look_number, look in enumerate(table.looks):
                 noise, none = (
                     look.noisy.noise,
                     (np.zeros_like(self._alphas), np.full(number, np.inf)),
                 )
-                drawn, scale = looks.setdefault((type(noise), at), none)
-                drawn[own] = look.noisy.drawn
-                scale[own] = np.where(look.noisy.noised, noise.scale, np.inf)
+                noisy_counts, scale = looks.setdefault((type(noise), look_number), none)
+                noisy_counts[cells] = look.noisy.drawn
+                scale[cells] = np.where(look.noisy.noised, noise.scale, np.inf)
         self._prior = CellPrior(np.concatenate([*alphas.values()]))
-        self._looks = [(law, *of) for (law, _), of in looks.items()]
+        self._looks = [(law, *arrays) for (law, _), arrays in looks.items()]
 
     def noises(self, cells: Integers, counts: Integers) -> list[tuple[IntegerNoise, Integers]]:
         """Laws of the noise at cells, its scale infinite where there was no look, and how much of
         it there is where they have such counts.
         """
         return [
-            (law(scale.take(cells)), drawn.take(cells) - counts)
-            for law, drawn, scale in self._looks
+            (law(scale.take(cells)), noisy_counts.take(cells) - counts)
+            for law, noisy_counts, scale in self._looks
         ]
 
     def log_prior(self, flat: Integers, chosen: Integers) -> Floats:
         """`ln P(tables, concentration)` of each chain up to a constant, shape `(chains,)`."""
-        every = np.arange(len(flat))[:, None]
-        return self._log_prior[chosen] + self.log_weight(every, flat, chosen).sum(axis=0)
+        cells = np.arange(len(flat))[:, None]
+        return self._log_prior[chosen] + self.log_weight(cells, flat, chosen).sum(axis=0)
 
     def log_weight(self, cells: Any, counts: Integers, chosen: Integers) -> Floats:
         """The prior's part of the log-density at the counts of cells, shape `(..., chains)`."""

@@ -51,13 +51,18 @@ class ConsistentDraws:
 
     def arrays(self) -> Arrays:
         """Hand over arrays, of which `of_arrays` makes the draws again."""
-        tables = {f"table {at}": self.cliques[of] for at, of in enumerate(self.model.tree.cliques)}
+        tables = {
+            f"table {number}": self.cliques[clique]
+            for number, clique in enumerate(self.model.tree.cliques)
+        }
         return tables | {"concentration": self.concentration, "sweeps": np.array(self.sweeps)}
 
     @classmethod
     def of_arrays(cls, model: Model, arrays: Arrays) -> "ConsistentDraws":
         """The draws of a model."""
-        cliques = {of: arrays[f"table {at}"] for at, of in enumerate(model.tree.cliques)}
+        cliques = {
+            clique: arrays[f"table {number}"] for number, clique in enumerate(model.tree.cliques)
+        }
         return cls(model, cliques, arrays["concentration"], int(arrays["sweeps"]))
 
     def counts(self, scope: Scope) -> Integers | None:
@@ -83,14 +88,14 @@ class ConsistentDraws:
         """The largest R-hat and the fewest effective draws of the counts in a table."""
         if scope not in self._settled:
             counts: Any = self.counts(scope)  # measured, so in a clique
-            found = Diagnostics.of(counts.astype(np.float64))
-            self._settled[scope] = float(found.r_hat.max()), float(found.ess.min())
+            diagnostics = Diagnostics.of(counts.astype(np.float64))
+            self._settled[scope] = float(diagnostics.r_hat.max()), float(diagnostics.ess.min())
         return self._settled[scope]
 
     def have_met(self, scopes: Sequence[Scope], r_hat: float, effective: float) -> bool:
         """True if the counts in each of some tables have at most this R-hat and so many draws."""
-        each = map(self.settled, scopes)
-        return all(r <= r_hat and number >= effective for r, number in each)
+        diagnostics = map(self.settled, scopes)
+        return all(r <= r_hat and number >= effective for r, number in diagnostics)
 
 
 def draw(model: Model, effective: int, rng: np.random.Generator) -> ConsistentDraws:
@@ -112,19 +117,21 @@ def draw(model: Model, effective: int, rng: np.random.Generator) -> ConsistentDr
         small = np.int32 if state.flat.max() < 2**31 else np.int64
         return state.flat.astype(small), state.chosen
 
-    def look(drawn: list[tuple[Integers, Integers]], sweeps: int) -> tuple[ConsistentDraws, bool]:
-        found = _after_a_quarter(model, drawn, sweeps)
-        settled = found.have_met(margins, MET, effective)
-        return found, settled and found.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE)
+    def look(states: list[tuple[Integers, Integers]], sweeps: int) -> tuple[ConsistentDraws, bool]:
+        draws = _after_a_quarter(model, states, sweeps)
+        settled = draws.have_met(margins, MET, effective)
+        return draws, settled and draws.have_met(measured, SETTLED_R_HAT, SETTLED_EFFECTIVE)
 
     return run_until(sweep, look, _FIRST_RUN, _DOUBLINGS, _MOST_KEPT)
 
 
 def _after_a_quarter(
-    model: Model, drawn: list[tuple[Integers, Integers]], sweeps: int
+    model: Model, states: list[tuple[Integers, Integers]], sweeps: int
 ) -> ConsistentDraws:
-    kept, chosen = zip(*drawn[len(drawn) // 4 :], strict=True)
-    tables = split(np.stack(kept), {of: table.cells for of, table in model.tables.items()})
+    tables_kept, chosen = zip(*states[len(states) // 4 :], strict=True)
+    tables = split(
+        np.stack(tables_kept), {scope: table.cells for scope, table in model.tables.items()}
+    )
     cliques = {
         clique: np.ascontiguousarray(tables[clique].swapaxes(0, 1)) for clique in model.tree.cliques
     }
@@ -140,36 +147,40 @@ def starting_tables(model: Model, chains: int, rng: np.random.Generator) -> dict
     (root, _), *others = model.tree.downwards()
     sizes = np.full(chains, model.size) if model.size is not None else _sizes(model, chains, rng)
     guess = _guess(model, root)
-    found = {root: rng.multinomial(sizes, guess / guess.sum())}
+    tables = {root: rng.multinomial(sizes, guess / guess.sum())}
     for child, separator in others:
-        shared = model.margin_of(found, separator)
+        shared = model.margin_of(tables, separator)
         places, guess = model.places(child, separator), _guess(model, child)
         counts = np.empty((chains, guess.size), dtype=np.int64)
         for cell in range(shared.shape[1]):
             inside = np.flatnonzero(places == cell)
             shares = guess[inside] / guess[inside].sum()
             counts[:, inside] = rng.multinomial(shared[:, cell], shares)
-        found[child] = counts
-    return found
+        tables[child] = counts
+    return tables
 
 
 def _sizes(model: Model, chains: int, rng: np.random.Generator) -> Integers:
     """Numbers of records about the sum that was drawn with the least noise."""
-    look = min(model.looks, key=lambda one: one.std**2 * one.noisy.drawn.size)
-    drawn = look.noisy.drawn
-    around = rng.normal(drawn.sum(), look.std * drawn.size**0.5, chains)
+    look = min(
+        model.looks, key=lambda noisy_table: noisy_table.std**2 * noisy_table.noisy.drawn.size
+    )
+    noisy_counts = look.noisy.drawn
+    around = rng.normal(noisy_counts.sum(), look.std * noisy_counts.size**0.5, chains)
     return np.maximum(np.rint(around), 0).astype(np.int64)
 
 
 def _guess(model: Model, clique: Scope) -> Floats:
     """A positive table that has about the measured margins, largest tables last."""
     shape = tuple(model.levels[v] for v in clique)
-    found = np.ones(shape)
+    fitted_table = np.ones(shape)
     inside = [look for look in model.looks if set(look.scope) <= set(clique)]
     for _ in range(_ROUNDS):
-        for look in sorted(inside, key=lambda one: len(one.scope)):
+        for look in sorted(inside, key=lambda noisy_table: len(noisy_table.scope)):
             wanted = np.maximum(look.noisy.drawn, _LEAST)
             wanted = wanted.reshape([model.levels[v] for v in look.scope])
-            others = tuple(at for at, v in enumerate(clique) if v not in look.scope)
-            found = found * np.expand_dims(wanted / found.sum(axis=others), others)
-    return found.reshape(-1)
+            others = tuple(axis for axis, v in enumerate(clique) if v not in look.scope)
+            fitted_table = fitted_table * np.expand_dims(
+                wanted / fitted_table.sum(axis=others), others
+            )
+    return fitted_table.reshape(-1)

@@ -40,8 +40,8 @@ class PairEffects:
 
     def draw(self, draws: int, rng: np.random.Generator) -> Floats:
         """Draws of the effects, shape `(draws, levels, levels)`."""
-        own = rng.standard_normal((draws, self.root.shape[1])) @ self.root.T
-        return (self.mean + own).reshape(draws, *self.shape)
+        deviations = rng.standard_normal((draws, self.root.shape[1])) @ self.root.T
+        return (self.mean + deviations).reshape(draws, *self.shape)
 
 
 def measured_effects(
@@ -51,15 +51,15 @@ def measured_effects(
     the table with the least noise, where several have it. `size` is the number of records, about.
     """
     tables: dict[Scope, list[NoisyTable]] = {}
-    for look in sorted(looks, key=lambda one: one.std):
+    for look in sorted(looks, key=lambda noisy_table: noisy_table.std):
         tables.setdefault(look.scope, []).append(look)
-    found: dict[Scope, PairEffects] = {}
-    for scope, of in tables.items():
+    effects: dict[Scope, PairEffects] = {}
+    for scope, looks_of_scope in tables.items():
         wide = tuple(v for v in scope if levels[v] > 1)
         if len(wide) > 1:
             # Levels of the others are one each, so that the cells are those of these.
-            found = _fitted(wide, [levels[v] for v in wide], of, size) | found
-    return found
+            effects = _fitted(wide, [levels[v] for v in wide], looks_of_scope, size) | effects
+    return effects
 
 
 def _fitted(
@@ -70,35 +70,35 @@ def _fitted(
     """
     table = _Table.of(looks, size)
     cells = np.indices(shape).reshape(len(shape), -1)
-    blocks = [part for number in (1, 2) for part in combinations(range(len(shape)), number)]
-    rows = [_indicator(cells[list(block)], [shape[at] for at in block]) for block in blocks]
+    blocks = [subset for number in (1, 2) for subset in combinations(range(len(shape)), number)]
+    rows = [_indicator(cells[list(block)], [shape[v] for v in block]) for block in blocks]
     features = np.concatenate(rows)
     ends = np.cumsum([0, *map(len, rows)])
-    own = {block: slice(*ends[at : at + 2]) for at, block in enumerate(blocks)}
+    rows_of = {block: slice(*ends[v : v + 2]) for v, block in enumerate(blocks)}
     logs = {block: CENTRE for block in blocks if len(block) == 2}
     effects, covariance = np.zeros(len(features)), np.eye(len(features))
     for step in range(_STEPS):
         penalty = np.full(len(features), _OF_MARGINS**-2)
         for pair, log in logs.items():
-            penalty[own[pair]] = math.exp(-2 * log)
+            penalty[rows_of[pair]] = math.exp(-2 * log)
         before, (effects, covariance) = effects, _step(table, features, effects, penalty)
         if step < _FIRST:
             continue
         squares = effects**2 + np.diag(covariance)
-        fitted = {pair: _log_strength(squares[own[pair]]) for pair in logs}
-        changes = [abs(effects - before).max(), *(abs(fitted[of] - logs[of]) for of in logs)]
+        fitted = {pair: _log_strength(squares[rows_of[pair]]) for pair in logs}
+        changes = [abs(effects - before).max(), *(abs(fitted[pair] - logs[pair]) for pair in logs)]
         logs = fitted
         if max(changes) < _SETTLED:
             break
     root = np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
     return {
-        (scope[one], scope[other]): PairEffects(
-            (shape[one], shape[other]),
-            effects[own[one, other]],
-            root[own[one, other]],
+        (scope[first], scope[second]): PairEffects(
+            (shape[first], shape[second]),
+            effects[rows_of[first, second]],
+            root[rows_of[first, second]],
             math.exp(log),
         )
-        for (one, other), log in logs.items()
+        for (first, second), log in logs.items()
     }
 
 
@@ -130,19 +130,19 @@ class _Table:
     and the variance of its noise, and the number of records.
     """
 
-    known: Integers
-    drawn: Floats
+    cells: Integers
+    noisy_counts: Floats
     noise: Floats
     size: float
 
     @classmethod
     def of(cls, looks: list[NoisyTable], size: float) -> "_Table":
         weights = np.array([look.noisy.noised / look.std**2 for look in looks])
-        drawn = np.array([look.noisy.drawn for look in looks])
+        noisy_counts = np.array([look.noisy.drawn for look in looks])
         weight = weights.sum(axis=0)
-        known = np.flatnonzero(weight)
-        mean = (weights * drawn).sum(axis=0)[known] / weight[known]
-        return cls(known, mean, 1 / weight[known], size)
+        cells = np.flatnonzero(weight)
+        mean = (weights * noisy_counts).sum(axis=0)[cells] / weight[cells]
+        return cls(cells, mean, 1 / weight[cells], size)
 
     def at(self, logs: Floats) -> "_Point":
         return _Point(self, softmax(logs))
@@ -159,20 +159,23 @@ class _Point:
 
     @property
     def gap(self) -> Floats:
-        return self.table.drawn - self.table.size * self.p[self.table.known]
+        return self.table.noisy_counts - self.table.size * self.p[self.table.cells]
 
     def slopes(self, features: Floats) -> Floats:
         """Derivatives of the expected counts, for each effect."""
-        shares, inside = self.p[self.table.known], features[:, self.table.known]
+        shares, inside = self.p[self.table.cells], features[:, self.table.cells]
         return self.table.size * (inside - (features @ self.p)[:, None]) * shares
 
     def weighed(self, rows: Floats) -> Floats:
         """Rows by the inverse of the covariance, `diag(noise + n p) - n p pᵀ`."""
-        shares = self.p[self.table.known]
+        shares = self.p[self.table.cells]
         variances = self.table.noise + self.table.size * shares
-        own = shares / variances
-        rest = 1 / self.table.size - shares @ own
-        return rows / variances + np.multiply.outer(rows @ own, own) / rest
+        weighted_shares = shares / variances
+        remainder = 1 / self.table.size - shares @ weighted_shares
+        return (
+            rows / variances
+            + np.multiply.outer(rows @ weighted_shares, weighted_shares) / remainder
+        )
 
 
 def _indicator(levels: Integers, shape: list[int]) -> Floats:

@@ -51,7 +51,7 @@ class ImpliedTables:
         chains, draws = shape
         self._model, self._factors, tree = model, factors, model.tree
         self._start = factors
-        if tree.known != tree.cliques:
+        if tree.measured != tree.cliques:
             self._start = refactored(model, factors, without_filling(model.levels, tree))
         joint = math.prod(model.levels)
         points = joint if joint <= LARGEST_JOINT else _DRAWN
@@ -62,22 +62,24 @@ class ImpliedTables:
         ).reshape(-1)
         middle = ((np.arange(number) + 0.5) * draws / number).astype(np.int64)
         rows = np.add.outer(np.arange(chains) * draws, middle).reshape(-1)
-        own, start = (
-            [Factor(one.separator, one.own, one.values[rows]) for one in of]
-            for of in (factors, self._start)
+        factors_in_middle, start = (
+            [Factor(factor.separator, factor.residual, factor.values[rows]) for factor in of_tree]
+            for of_tree in (factors, self._start)
         )
         self.interactions: Interactions = drawn_interactions(model, size, rows.size, rng)
         self._levels = (
             np.indices(model.levels).reshape(len(model.levels), -1)
             if points == joint
-            else _drawn_levels(model, own, points, rng)
+            else _drawn_levels(model, factors_in_middle, points, rng)
         )
-        density, before = (_density(model, of, self._levels) for of in (own, start))
+        density, before = (
+            _density(model, of_tree, self._levels) for of_tree in (factors_in_middle, start)
+        )
         often = 1.0 if points == joint else density.mean(axis=1, keepdims=True) * points
         self._before = before / often
         changed = self._before * np.exp(self._change())
-        tables = [model.cells_of(self._levels, scope) for scope in tree.known]
-        targets = [_sums(of, density / often, int(of.max()) + 1) for of in tables]
+        tables = [model.cells_of(self._levels, scope) for scope in tree.measured]
+        targets = [_sums(of_tree, density / often, int(of_tree.max()) + 1) for of_tree in tables]
         self._after = fitted(changed, tables, targets, _ROUNDS, _CLOSE)
 
     def probabilities(self, scope: Scope) -> Floats:
@@ -86,25 +88,34 @@ class ImpliedTables:
         """
         before = probabilities(self._model, self._start, scope)
         places = self._model.cells_of(self._levels, scope)
-        sums, changed = (_sums(places, of, before.shape[1]) for of in (self._before, self._after))
+        sums, changed = (
+            _sums(places, weights, before.shape[1]) for weights in (self._before, self._after)
+        )
         ratio = np.divide(changed, sums, out=np.ones_like(sums), where=sums > 0)
-        sets = {tuple(v for v in scope if v in known) for known in self._model.tree.known}
-        known = [one for one in sorted(sets) if one and not any({*one} < {*of} for of in sets)]
-        parts = [self._model.places(scope, part) for part in known]
-        targets = [probabilities(self._model, self._factors, part).T for part in known]
+        sets = {
+            tuple(v for v in scope if v in measured_set)
+            for measured_set in self._model.tree.measured
+        }
+        measured_set = [
+            shared
+            for shared in sorted(sets)
+            if shared and not any({*shared} < {*weights} for weights in sets)
+        ]
+        parts = [self._model.places(scope, part) for part in measured_set]
+        targets = [probabilities(self._model, self._factors, part).T for part in measured_set]
         start = before.T * ratio[:, self.stretch]
         return fitted(start, parts, targets, _ROUNDS_OF_TABLES, _CLOSE_IN_TABLES).T
 
     def of_row(self, row: int) -> Interactions:
         """The interactions of one draw, each of shape `(levels, levels)`."""
-        return {pair: of[self.stretch[row]] for pair, of in self.interactions.items()}
+        return {pair: values[self.stretch[row]] for pair, values in self.interactions.items()}
 
     def _change(self) -> Floats:
         """The sum of all interactions at every point, shape `(points, draws)`, at most 0."""
         total = np.zeros_like(self._before)
-        for pair, of in self.interactions.items():
+        for pair, values in self.interactions.items():
             places = self._model.cells_of(self._levels, pair)
-            total += of.reshape(len(of), -1).T.take(places, axis=0)
+            total += values.reshape(len(values), -1).T.take(places, axis=0)
         return total - total.max(axis=0)
 
 
@@ -144,11 +155,11 @@ def _sums(places: Integers, weights: Floats, cells: int) -> Floats:
 
 def _density(model: Model, factors: Sequence[Factor], levels: Integers) -> Floats:
     """Probabilities of combinations of levels without interactions, shape `(points, draws)`."""
-    found = np.ones((levels.shape[1], len(factors[0].values)))
+    density = np.ones((levels.shape[1], len(factors[0].values)))
     for factor in factors:
         places = model.cells_of(levels, factor.scope)
-        found *= factor.values.reshape(len(factor.values), -1).T.take(places, axis=0)
-    return found
+        density *= factor.values.reshape(len(factor.values), -1).T.take(places, axis=0)
+    return density
 
 
 def _drawn_levels(
@@ -156,13 +167,13 @@ def _drawn_levels(
 ) -> Integers:
     """Combinations of levels from the mixture of all draws, without interactions."""
     rows = rng.integers(len(factors[0].values), size=points)
-    found = np.zeros((len(model.levels), points), dtype=np.int64)
+    combinations = np.zeros((len(model.levels), points), dtype=np.int64)
     for factor in factors:
-        places = model.cells_of(found, factor.separator)
+        places = model.cells_of(combinations, factor.separator)
         reached = factor.values[rows, places].cumsum(axis=1)
         level = rng.random((points, 1)) * reached[:, -1:]
-        own = np.unravel_index((reached[:, :-1] <= level).sum(axis=1),
-                               [model.levels[v] for v in factor.own])  # fmt: skip
-        for v, of in zip(factor.own, own, strict=True):
-            found[v] = of
-    return found
+        levels_of_factor = np.unravel_index((reached[:, :-1] <= level).sum(axis=1),
+                               [model.levels[v] for v in factor.residual])  # fmt: skip
+        for v, levels_of_variable in zip(factor.residual, levels_of_factor, strict=True):
+            combinations[v] = levels_of_variable
+    return combinations

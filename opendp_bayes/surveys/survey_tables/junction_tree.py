@@ -29,13 +29,13 @@ class Edge:
 class JunctionTree:
     """Cliques with the first as root, and an edge for every other one, parents first.
 
-    Cliques that share no variable are joined by an empty separator. `known` are the largest sets of
-    variables of which every two were given in one scope.
+    Cliques that share no variable are joined by an empty separator. `measured` are the largest sets
+    of variables of which every two were given in one scope.
     """
 
     cliques: tuple[Scope, ...]
     edges: tuple[Edge, ...]
-    known: tuple[Scope, ...]
+    measured: tuple[Scope, ...]
 
     def separations(self) -> list[tuple[Scope, Scope, Scope]]:
         """The independences that the tree assumes, one for each edge: the variables below it, all
@@ -44,18 +44,18 @@ class JunctionTree:
         below = [set(clique) for clique in self.cliques]
         for edge in reversed(self.edges):  # children before their parents
             below[edge.parent] |= below[edge.child]
-        every = set().union(*self.cliques)
-        found: list[tuple[Scope, Scope, Scope]] = []
+        variables = set().union(*self.cliques)
+        triples: list[tuple[Scope, Scope, Scope]] = []
         for edge in self.edges:
-            one = below[edge.child] - set(edge.separator)
-            found.append(
+            inner = below[edge.child] - set(edge.separator)
+            triples.append(
                 (
-                    tuple(sorted(one)),
-                    tuple(sorted(every - one - set(edge.separator))),
+                    tuple(sorted(inner)),
+                    tuple(sorted(variables - inner - set(edge.separator))),
                     edge.separator,
                 )
             )
-        return found
+        return triples
 
     def downwards(self) -> list[tuple[Scope, Scope]]:
         """Every clique, parents first, with the variables that it shares with its parent."""
@@ -63,10 +63,10 @@ class JunctionTree:
         return [(self.cliques[0], ()), *below]
 
     def holding(self, variables: Scope) -> Scope | None:
-        """The first clique that holds some variables; None unless they are `known` together."""
-        if not any(set(variables) <= set(one) for one in self.known):
+        """The first clique that holds some variables; None unless they are `measured` together."""
+        if not any(set(variables) <= set(clique) for clique in self.measured):
             return None
-        return next(one for one in self.cliques if set(variables) <= set(one))
+        return next(clique for clique in self.cliques if set(variables) <= set(clique))
 
 
 def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTree:
@@ -93,7 +93,7 @@ def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTre
     inside, outside = [0], list(range(1, len(cliques)))
     while outside:
         parent, child = max(
-            ((one, other) for one in inside for other in outside),
+            ((joined, open_clique) for joined in inside for open_clique in outside),
             key=lambda pair: len(set(cliques[pair[0]]) & set(cliques[pair[1]])),
         )
         shared = tuple(sorted(set(cliques[parent]) & set(cliques[child])))
@@ -101,26 +101,29 @@ def junction_tree(levels: Sequence[int], scopes: Sequence[Scope]) -> JunctionTre
         inside.append(child)
         outside.remove(child)
     pairs = {pair for scope in scopes for pair in combinations(scope, 2)}
-    known: list[Scope] = []
-    for part in sorted({part for clique in cliques for part in subsets(clique)}, key=len)[::-1]:
-        if pairs.issuperset(combinations(part, 2)) and not any(set(part) <= {*of} for of in known):
-            known.append(part)
-    return JunctionTree(tuple(cliques), tuple(edges), tuple(sorted(known)))
+    measured: list[Scope] = []
+    inside_cliques = {subset for clique in cliques for subset in subsets(clique)}
+    for subset in sorted(inside_cliques, key=len)[::-1]:
+        if pairs.issuperset(combinations(subset, 2)) and not any(
+            set(subset) <= {*larger} for larger in measured
+        ):
+            measured.append(subset)
+    return JunctionTree(tuple(cliques), tuple(edges), tuple(sorted(measured)))
 
 
 def without_filling(levels: Sequence[int], tree: JunctionTree) -> JunctionTree:
     """A tree of known sets alone, each of which meets those before it within one of them."""
     chosen: list[Scope] = []
-    for scope in tree.known:
-        shared = {v for one in chosen for v in one if v in scope}
-        if not chosen or any(shared <= {*one} for one in chosen):
+    for scope in tree.measured:
+        shared = {v for scope_before in chosen for v in scope_before if v in scope}
+        if not chosen or any(shared <= {*scope_before} for scope_before in chosen):
             chosen.append(scope)
     return junction_tree(levels, [*chosen, *((v,) for v in range(len(levels)))])
 
 
 def subsets(scope: Scope) -> list[Scope]:
     """Every non-empty subset of some variables."""
-    return [part for number in range(1, len(scope) + 1) for part in combinations(scope, number)]
+    return [subset for number in range(1, len(scope) + 1) for subset in combinations(scope, number)]
 
 
 def most_cells(levels: Sequence[int], tree: JunctionTree) -> int:
@@ -144,33 +147,33 @@ def check_cliques(levels: Sequence[int], scopes: Sequence[Scope], names: Sequenc
 def to_leave_out(levels: Sequence[int], scopes: Sequence[Scope]) -> int:
     """The place of the scope without which the largest clique is smallest."""
 
-    def rest(place: int) -> int:
-        others = [*scopes[:place], *scopes[place + 1 :], *((v,) for v in scopes[place])]
+    def cells_without(position: int) -> int:
+        others = [*scopes[:position], *scopes[position + 1 :], *((v,) for v in scopes[position])]
         return most_cells(levels, junction_tree(levels, others))
 
-    return min(range(len(scopes)), key=rest)
+    return min(range(len(scopes)), key=cells_without)
 
 
 def _maximal_cliques(levels: Sequence[int], scopes: Sequence[Scope]) -> list[Scope]:
     neighbours: dict[int, set[int]] = {v: set() for scope in scopes for v in scope}
     for scope in scopes:
-        for one, other in combinations(scope, 2):
-            neighbours[one].add(other)
-            neighbours[other].add(one)
+        for first, second in combinations(scope, 2):
+            neighbours[first].add(second)
+            neighbours[second].add(first)
 
     def cost(v: int) -> tuple[int, int, int]:
         around = neighbours[v]
         missing = sum(b not in neighbours[a] for a, b in combinations(sorted(around), 2))
         return missing, math.prod(levels[u] for u in around | {v}), v
 
-    found: list[frozenset[int]] = []
+    cliques: list[frozenset[int]] = []
     while neighbours:
         v = min(neighbours, key=cost)
         around = neighbours.pop(v)
         clique = frozenset(around | {v})
-        if not any(clique <= known for known in found):
-            found.append(clique)
+        if not any(clique <= clique_before for clique_before in cliques):
+            cliques.append(clique)
         for u in around:
             neighbours[u] |= around - {u}
             neighbours[u].discard(v)
-    return sorted(tuple(sorted(clique)) for clique in found)
+    return sorted(tuple(sorted(clique)) for clique in cliques)

@@ -19,8 +19,8 @@ class MovedSet:
 
     A line is told by the levels of `ordered` variables, by their places in an order that is drawn,
     `grid`: of the moved ones and of those that all of these tables have, or where none is moved, of
-    all. Levels of the others are `drawn` for each line: those that each clique has alone or first,
-    with its place among the tables.
+    all. Levels of the others, `free`, are drawn for each line: those that each clique has alone or
+    first, with its place among the tables.
     """
 
     def __init__(self, model: Model, moved: Scope) -> None:
@@ -41,12 +41,12 @@ class MovedSet:
             lines = min(levels[v] for v in self.ordered)
             self.grid = np.tile(np.arange(lines), (len(self.ordered), 1))
             passes = [-(-table.cells // lines) for table in self.touched]
-        self.drawn: list[tuple[Scope, int]] = []
-        for place, table in enumerate(self.touched):
-            own = tuple(v for v in table.scope if v in left)
-            if own and table.scope in model.tree.cliques:
-                self.drawn.append((own, place))
-                left -= {*own}
+        self.free: list[tuple[Scope, int]] = []
+        for position, table in enumerate(self.touched):
+            free = tuple(v for v in table.scope if v in left)
+            if free and table.scope in model.tree.cliques:
+                self.free.append((free, position))
+                left -= {*free}
         #: Tables that each line meets, and cells in each of them.
         self.corners = len(self.touched), 2 ** len(moved)
         #: Calls after which the lines have covered the largest table once, about.
@@ -64,46 +64,48 @@ class Lines:
     """
 
     def __init__(self, model: Model, cells: Cells, sets: list[MovedSet]) -> None:
-        ordered = sorted({v for one in sets for v in one.ordered})
+        ordered = sorted({v for moved_set in sets for v in moved_set.ordered})
         self._levels = np.array([[model.levels[v]] for v in ordered])
-        first_rows = {v: at * self._levels.max() for at, v in enumerate(ordered)}
+        first_rows = {v: row * self._levels.max() for row, v in enumerate(ordered)}
         ends = list(product((0, 1), repeat=len(sets[0].moved)))
-        shape = math.prod(sets[0].corners), sum(one.grid.shape[1] for one in sets)
+        shape = math.prod(sets[0].corners), sum(moved_set.grid.shape[1] for moved_set in sets)
         self.first, self.sign = np.zeros((2, *shape, 1), dtype=np.int64)
         # Corners are cells by rows of levels in order, and by how far on levels drawn later are.
-        widest = max(len(table.scope) for one in sets for table in one.touched)
+        widest = max(len(table.scope) for moved_set in sets for table in moved_set.touched)
         self._stride = np.zeros((widest, *shape, 1), dtype=np.int64)
         self._rows = np.zeros((widest, *shape), dtype=np.int64)
         levels = [
             [
-                np.indices([model.levels[v] for v in own]).reshape(len(own), -1)
-                for own, _ in one.drawn
+                np.indices([model.levels[v] for v in free]).reshape(len(free), -1)
+                for free, _ in moved_set.free
             ]
-            for one in sets
+            for moved_set in sets
         ]
         stages = max(map(len, levels))
-        most = max((of.shape[1] for each in levels for of in each), default=0)
+        most = max((grid.shape[1] for stages_of_set in levels for grid in stages_of_set), default=0)
         self._along = np.zeros((stages, *shape, most), dtype=np.int64)
         self._number = np.ones((stages, shape[1], 1), dtype=np.int64)
         self._passed = np.zeros((stages, len(ends), shape[1]), dtype=np.int64)
         after = 0
-        for one, drawn in zip(sets, levels, strict=True):
-            at = slice(after, after := after + one.grid.shape[1])
-            rows = dict(zip(one.ordered, one.grid, strict=True))
-            for corner, (table, which) in enumerate(product(one.touched, ends)):
-                self.first[corner, at] = cells.first[table.scope]
-                self.sign[corner, at] = 1 - 2 * (sum(which) % 2)
-                second = dict(zip(one.moved, which, strict=True))
-                for place, v in enumerate(v for v in table.scope if v in rows):
+        for moved_set, grids in zip(sets, levels, strict=True):
+            columns = slice(after, after := after + moved_set.grid.shape[1])
+            rows = dict(zip(moved_set.ordered, moved_set.grid, strict=True))
+            for corner, (table, which) in enumerate(product(moved_set.touched, ends)):
+                self.first[corner, columns] = cells.first[table.scope]
+                self.sign[corner, columns] = 1 - 2 * (sum(which) % 2)
+                second = dict(zip(moved_set.moved, which, strict=True))
+                for position, v in enumerate(v for v in table.scope if v in rows):
                     far = second.get(v, 0) * (model.levels[v] // 2)
-                    self._stride[place, corner, at] = table.stride[v]
-                    self._rows[place, corner, at] = first_rows[v] + rows[v] + far
-                for stage, ((own, _), of) in enumerate(zip(one.drawn, drawn, strict=True)):
-                    strides = [table.stride.get(v, 0) for v in own]
-                    self._along[stage, corner, at, : of.shape[1]] = strides @ of
-            for stage, ((_, place), of) in enumerate(zip(one.drawn, drawn, strict=True)):
-                self._number[stage, at] = of.shape[1]
-                self._passed[stage, :, at] = place * len(ends) + np.arange(len(ends))[:, None]
+                    self._stride[position, corner, columns] = table.stride[v]
+                    self._rows[position, corner, columns] = first_rows[v] + rows[v] + far
+                for stage, ((free, _), grid) in enumerate(zip(moved_set.free, grids, strict=True)):
+                    strides = [table.stride.get(v, 0) for v in free]
+                    self._along[stage, corner, columns, : grid.shape[1]] = strides @ grid
+            for stage, ((_, position), grid) in enumerate(zip(moved_set.free, grids, strict=True)):
+                self._number[stage, columns] = grid.shape[1]
+                self._passed[stage, :, columns] = (
+                    position * len(ends) + np.arange(len(ends))[:, None]
+                )
 
     def draw(self, state: State, rng: np.random.Generator) -> Integers:
         """Draw levels; returns the cells at all corners, shape `(corners, lines, chains)`."""
@@ -113,17 +115,17 @@ class Lines:
         levels = keys.argsort(axis=-1).reshape(chains, -1).T
         cells: Integers = self.first + (self._stride * levels.take(self._rows, axis=0)).sum(axis=0)
         by_records, most = rng.random() < _BY_RECORDS, self._along.shape[-1]
-        every = np.arange(cells.shape[1])[:, None]
+        lines = np.arange(cells.shape[1])[:, None]
         for along, number, passed in zip(self._along, self._number, self._passed, strict=True):
             level = rng.random(cells.shape[1:])
             if by_records:
-                first, further = cells[passed, every.T[0]], along[passed, every.T[0]]
+                first, further = cells[passed, lines.T[0]], along[passed, lines.T[0]]
                 passing = first + np.moveaxis(further, -1, 0)[..., None]
                 picked = _by_records(state.at(passing).sum(axis=1), number, level)
             else:
                 picked = (level * number).astype(np.int64)
             flat = along.reshape(len(along), -1)
-            cells = cells + flat.take(every * most + picked, axis=1)
+            cells = cells + flat.take(lines * most + picked, axis=1)
         return cells
 
 

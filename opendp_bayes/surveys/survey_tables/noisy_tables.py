@@ -56,19 +56,19 @@ class NoisyTables:
         releases = list(named)
         check_tables(releases, draws_may_agree)
         _check_not_merged(releases)
-        axes = [release.axes or release.columns or (name,) for name, release in releases]
+        axes = [release.axes or release.columns or (table,) for table, release in releases]
         variables = tuple(distinct(v for names in axes for v in names))
         labels: dict[str, tuple[Label, ...]] = {}
         unordered: dict[str, tuple[Label, ...]] = {}
         looks = []
-        for (name, release), names in zip(releases, axes, strict=True):
-            for at, v in enumerate(names):
-                _settle(labels, v, _labels_of(release, at), name)
-                own = (*unordered.get(v, ()), *release.unordered_values(at))
-                unordered[v] = tuple(distinct(own))
-            looks.append(_look(name, release, names, labels, variables))
-        size = next((one.size for _, one in releases if one.size is not None), None)
-        found = cls(
+        for (table, release), names in zip(releases, axes, strict=True):
+            for axis, v in enumerate(names):
+                _settle(labels, v, _labels_of(release, axis), table)
+                unordered_values = (*unordered.get(v, ()), *release.unordered_values(axis))
+                unordered[v] = tuple(distinct(unordered_values))
+            looks.append(_look(table, release, names, labels, variables))
+        size = next((release.size for _, release in releases if release.size is not None), None)
+        noisy = cls(
             variables,
             tuple(labels[v] for v in variables),
             tuple(looks),
@@ -76,8 +76,8 @@ class NoisyTables:
             unordered,
         )
         scopes = [look.scope for look in looks]
-        check_cliques(found.levels, scopes, [name for name, _ in releases])
-        return found
+        check_cliques(noisy.levels, scopes, [table for table, _ in releases])
+        return noisy
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -89,49 +89,51 @@ def check_tables(releases: list[tuple[str, ReleasedData]], draws_may_agree: bool
     """Raise `ValueError` for releases that cannot be of the same records, or are given twice, and
     for counts that cannot have been drawn.
     """
-    by_name = {f"tables[{name!r}]": release for name, release in releases}
-    for name, release in by_name.items():
-        check_whole(name, release)
+    by_name = {f"tables[{table!r}]": release for table, release in releases}
+    for table, release in by_name.items():
+        check_whole(table, release)
     check_same_rows(by_name)
     if not draws_may_agree:
         check_given_once(by_name)
-    for name, release in by_name.items():
-        noisy = noise_of(name, release)
+    for table, release in by_name.items():
+        noisy = noise_of(table, release)
         try:
             check_drawn(noisy, release.size)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+            raise ValueError(f"{table}: {error}") from None
 
 
 def _check_not_merged(releases: list[tuple[str, ReleasedData]]) -> None:
-    for name, release in releases:
+    for table, release in releases:
         if release.parts:
             raise ValueError(
-                f"tables[{name!r}]: merges categories, and there is another table that neither"
+                f"tables[{table!r}]: merges categories, and there is another table that neither"
                 " merges these nor is merged by them; take the nested tables alone, as in"
                 " ob.combine_tables({name: survey[name] for name in [...]})."
             )
 
 
-def _labels_of(release: ReleasedData, at: int) -> list[Label]:
+def _labels_of(release: ReleasedData, axis: int) -> list[Label]:
     """The labels of one axis, in the order of the cells."""
     if not release.axes:
         return list(release.categories)
-    return distinct(release.values_of_axes[release.axes[at]])
+    return distinct(release.values_of_axes[release.axes[axis]])
 
 
-def _settle(labels: dict[str, tuple[Label, ...]], v: str, own: list[Label], name: str) -> None:
+def _settle(
+    labels: dict[str, tuple[Label, ...]], v: str, labels_of_table: list[Label], table: str
+) -> None:
     """Note the labels of a variable; `ValueError` where another table has others."""
-    known = labels.setdefault(v, tuple(own))
-    if set(map(identity, known)) != set(map(identity, own)):
+    labels_before = labels.setdefault(v, tuple(labels_of_table))
+    if set(map(identity, labels_before)) != set(map(identity, labels_of_table)):
         raise ValueError(
-            f"tables[{name!r}]: has the labels {own!r} of {v!r}, another table has {list(known)!r};"
-            " ask all with the same labels, or merge them before."
+            f"tables[{table!r}]: has the labels {labels_of_table!r} of {v!r}, another table has"
+            f" {list(labels_before)!r}; ask all with the same labels, or merge them before."
         )
 
 
 def _look(
-    name: str,
+    table: str,
     release: ReleasedData,
     names: Sequence[str],
     labels: dict[str, tuple[Label, ...]],
@@ -142,15 +144,15 @@ def _look(
     shape = [len(labels[v]) for v in order]
     if math.prod(shape) != release.k:
         raise ValueError(
-            f"tables[{name!r}]: has {release.k} cells of {math.prod(shape)} combinations of labels;"
-            " every combination needs one, so ask without cells=."
+            f"tables[{table!r}]: has {release.k} cells of {math.prod(shape)} combinations of"
+            " labels; every combination needs one, so ask without cells=."
         )
-    known = {v: places_of(labels[v]) for v in order}
+    positions = {v: places_of(labels[v]) for v in order}
     places = []
     for cell in release.categories:
         values: Any = cell if release.axes else (cell,)
         where = dict(zip(names, values, strict=True))
-        place = [known[v][identity(where[v])] for v in order]
-        places.append(int(np.ravel_multi_index(place, shape)))
+        position = [positions[v][identity(where[v])] for v in order]
+        places.append(int(np.ravel_multi_index(position, shape)))
     scope: Scope = tuple(variables.index(v) for v in order)
-    return NoisyTable(scope, noise_of(f"tables[{name!r}]", release).placed(places, release.k))
+    return NoisyTable(scope, noise_of(f"tables[{table!r}]", release).placed(places, release.k))

@@ -29,17 +29,17 @@ _ROWS = 256
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """Probabilities of the `own` variables of a clique given those of its `separator`, shape
-    `(rows, separator cells, own cells)`.
+    """Probabilities of the `residual` variables of a clique given those of its `separator`,
+    shape `(rows, separator cells, residual cells)`.
     """
 
     separator: Scope
-    own: Scope
+    residual: Scope
     values: Floats
 
     @property
     def scope(self) -> Scope:
-        return self.separator + self.own
+        return self.separator + self.residual
 
 
 def drawn_factors(draws: ConsistentDraws, rng: np.random.Generator) -> list[Factor]:
@@ -52,28 +52,30 @@ def drawn_factors(draws: ConsistentDraws, rng: np.random.Generator) -> list[Fact
     shared = dict(model.tree.downwards())
     for clique in model.tree.cliques:
         separator = shared[clique]
-        own = tuple(v for v in clique if v not in separator)
-        counts = model.margin(draws.rows(clique), clique, separator + own)
+        residual = tuple(v for v in clique if v not in separator)
+        counts = model.margin(draws.rows(clique), clique, separator + residual)
         cells = counts.shape[1]
-        blocks = counts.reshape(len(counts), -1, math.prod(model.levels[v] for v in own))
+        blocks = counts.reshape(len(counts), -1, math.prod(model.levels[v] for v in residual))
         alpha = concentration / cells + blocks
         values = dirichlet(alpha.reshape(-1, alpha.shape[2]), rng)
-        factors[clique] = Factor(separator, own, values.reshape(alpha.shape))
+        factors[clique] = Factor(separator, residual, values.reshape(alpha.shape))
     return [factors[clique] for clique in shared]
 
 
 def refactored(model: Model, factors: list[Factor], tree: JunctionTree) -> list[Factor]:
     """The probabilities of the cliques of another tree, whose cliques these factors' hold."""
-    found = []
+    refactored_factors = []
     for clique, separator in tree.downwards():
-        own = tuple(v for v in clique if v not in separator)
-        shape = len(factors[0].values), -1, math.prod(model.levels[v] for v in own)
+        residual = tuple(v for v in clique if v not in separator)
+        shape = len(factors[0].values), -1, math.prod(model.levels[v] for v in residual)
         blocks = np.maximum(
-            probabilities(model, factors, separator + own).reshape(shape),
+            probabilities(model, factors, separator + residual).reshape(shape),
             np.finfo(np.float64).tiny,
         )
-        found.append(Factor(separator, own, blocks / blocks.sum(axis=2, keepdims=True)))
-    return found
+        refactored_factors.append(
+            Factor(separator, residual, blocks / blocks.sum(axis=2, keepdims=True))
+        )
+    return refactored_factors
 
 
 def probabilities(model: Model, factors: list[Factor], scope: Scope) -> Floats:
@@ -88,8 +90,8 @@ def probabilities(model: Model, factors: list[Factor], scope: Scope) -> Floats:
         for factor, shape in zip(needed, shapes, strict=True):
             values = factor.values[first:last]
             terms += [values.reshape(len(values), *shape), [batch, *factor.scope]]
-        found = np.einsum(*terms, [batch, *scope], optimize="greedy")  # type: ignore[call-overload]
-        parts.append(found.reshape(last - first, -1))
+        joint = np.einsum(*terms, [batch, *scope], optimize="greedy")  # type: ignore[call-overload]
+        parts.append(joint.reshape(last - first, -1))
     return np.concatenate(parts)
 
 
@@ -98,7 +100,7 @@ def _needed(factors: list[Factor], scope: Scope) -> list[Factor]:
     needed: list[Factor] = []
     wanted = set(scope)
     for factor in reversed(factors):  # children before their parents
-        if wanted & set(factor.own):
+        if wanted & set(factor.residual):
             needed.append(factor)
             wanted |= set(factor.separator)
     return needed[::-1]
@@ -114,7 +116,7 @@ def learned_centre(effects: Mapping[Scope, PairEffects]) -> tuple[float, float]:
     """Learn the centre of the normal law of the logarithms of pairs' strengths from those of
     measured pairs, which may be none: its mean, and its standard deviation.
     """
-    above = [math.log(one.strength) - CENTRE for one in effects.values()]
+    above = [math.log(effect.strength) - CENTRE for effect in effects.values()]
     variance = 1 / (BETWEEN**-2 + len(above) * WITHIN**-2)
     return CENTRE + variance * WITHIN**-2 * sum(above), variance**0.5
 
@@ -132,16 +134,16 @@ def drawn_interactions(
     (mean, std), half = learned_centre(effects), draws // 2
     directions = _directions(model.levels, effects, half, rng)
     centre = mean + std * rng.standard_normal(half)
-    found: Interactions = {}
+    interactions: Interactions = {}
     for pair in open_pairs(model):
-        one, other = (directions[v] for v in pair)
+        first, second = (directions[v] for v in pair)
         logs = centre + WITHIN * rng.standard_normal(half)
         strength = np.minimum(np.exp(logs), _STRONGEST)[:, None, None]
-        along = rng.standard_normal((half, 1, 1)) * one[:, :, None] * other[:, None, :]
-        cells = rng.standard_normal((half, one.shape[1], other.shape[1]))
-        own = strength * (along + cells) / 2**0.5
-        found[pair] = np.concatenate([own, -own])
-    return found
+        along = rng.standard_normal((half, 1, 1)) * first[:, :, None] * second[:, None, :]
+        cells = rng.standard_normal((half, first.shape[1], second.shape[1]))
+        interaction = strength * (along + cells) / 2**0.5
+        interactions[pair] = np.concatenate([interaction, -interaction])
+    return interactions
 
 
 def open_pairs(model: Model) -> list[Scope]:
@@ -159,16 +161,18 @@ def _directions(
     """For each variable the direction of its levels in which its measured effects are largest, of
     mean 0 and mean square 1, shape `(draws, levels)`; any direction where it has none.
     """
-    drawn = {pair: one.draw(draws, rng) for pair, one in effects.items()}
-    found = []
+    drawn_effects = {pair: effect.draw(draws, rng) for pair, effect in effects.items()}
+    directions = []
     for v, number in enumerate(levels):
         blocks = [
-            of if pair[0] == v else of.swapaxes(1, 2) for pair, of in drawn.items() if v in pair
+            block if pair[0] == v else block.swapaxes(1, 2)
+            for pair, block in drawn_effects.items()
+            if v in pair
         ]
         if not blocks:
             blocks = [rng.standard_normal((draws, number, 1))]
         first = np.linalg.svd(np.concatenate(blocks, axis=2), full_matrices=False)[0][:, :, 0]
         centred = first - first.mean(axis=1, keepdims=True)
         size = np.sqrt((centred**2).mean(axis=1, keepdims=True))
-        found.append(centred / np.where(size > 0, size, 1.0))
-    return found
+        directions.append(centred / np.where(size > 0, size, 1.0))
+    return directions

@@ -36,11 +36,11 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: np.random.
     (root, _), *others = model.tree.downwards()
     size = int(tables[root].sum())
     smallest = np.min_scalar_type(max(model.levels))
-    found: Any = np.empty((size, len(model.levels)), dtype=smallest, order="F")
-    every = np.arange(tables[root].size).repeat(tables[root])
-    _write(found, slice(None), root, model, rng.permutation(every))
+    records: Any = np.empty((size, len(model.levels)), dtype=smallest, order="F")
+    cells_of_root = np.arange(tables[root].size).repeat(tables[root])
+    _write(records, slice(None), root, model, rng.permutation(cells_of_root))
     for child, separator in others:
-        rows = np.argsort(_key(found, model, separator), kind="stable")
+        rows = np.argsort(_key(records, model, separator), kind="stable")
         places = model.places(child, separator)
         cells = np.argsort(places, kind="stable")
         numbers = tables[child][cells]
@@ -48,8 +48,8 @@ def matched_records(model: Model, tables: dict[Scope, Integers], rng: np.random.
         ends = np.bincount(places[cells], numbers).astype(np.int64).cumsum()
         for block in np.split(parts, ends[:-1]):
             rng.shuffle(block)
-        _write(found, rows, child, model, parts)
-    return found
+        _write(records, rows, child, model, parts)
+    return records
 
 
 def exchange(
@@ -63,14 +63,19 @@ def exchange(
     their interactions. So do records that agree on all variables that one was measured with, where
     a cycle is filled in.
     """
-    turned = {pair[::-1]: of.T for pair, of in interactions.items()} | interactions
+    turned = {
+        pair[::-1]: interaction.T for pair, interaction in interactions.items()
+    } | interactions
     # Where one level takes the place of another, at each level of the other variable.
-    changes = {pair: (of[:, None] - of).reshape(-1) for pair, of in turned.items()}
+    changes = {
+        pair: (interaction[:, None] - interaction).reshape(-1)
+        for pair, interaction in turned.items()
+    }
     sides: list[Side] = []
-    parts, tree, every = model.tree.separations(), model.tree, range(len(model.levels))
-    for v in every if tree.known != tree.cliques else ():
-        around = {u for one in tree.known if v in one for u in one}
-        parts.append(((v,), tuple({*every} - around), tuple(around - {v})))
+    parts, tree, variables = model.tree.separations(), model.tree, range(len(model.levels))
+    for v in variables if tree.measured != tree.cliques else ():
+        around = {u for measured_set in tree.measured if v in measured_set for u in measured_set}
+        parts.append(((v,), tuple({*variables} - around), tuple(around - {v})))
     for below, above, shared in parts:
         inside = {v: [(u, changes[v, u]) for u in above if (v, u) in changes] for v in below}
         if any(inside.values()):
@@ -87,20 +92,20 @@ def _sweep(records: Any, model: Model, sides: list[Side], rng: np.random.Generat
         alike = np.argsort(key, kind="stable")
         key, paired = key[alike], order[alike]
         same = key[:-1:2] == key[1::2]
-        one, other = paired[:-1:2][same], paired[1::2][same]
+        first, second = paired[:-1:2][same], paired[1::2][same]
         above = {u for crossing in inside.values() for u, _ in crossing}
-        ends = {u: (records[one, u], records[other, u]) for u in above}
-        change = np.zeros(one.size)
+        ends = {u: (records[first, u], records[second, u]) for u in above}
+        change = np.zeros(first.size)
         for v, crossing in inside.items():
             levels = model.levels[v]
-            both = records[one, v].astype(np.int64) * levels + records[other, v]
+            both = records[first, v].astype(np.int64) * levels + records[second, v]
             for u, changes in crossing:
                 code, (here, there) = both * model.levels[u], ends[u]
                 change += changes.take(code + there) - changes.take(code + here)
         accepted = -rng.standard_exponential(change.size) < change
-        one, other = one[accepted], other[accepted]
+        first, second = first[accepted], second[accepted]
         for v in inside:
-            records[one, v], records[other, v] = records[other, v], records[one, v]
+            records[first, v], records[second, v] = records[second, v], records[first, v]
 
 
 def _key(records: Any, model: Model, shared: Scope) -> Any:
@@ -116,21 +121,21 @@ def new_tables(
     model: Model, factors: list[Factor], row: int, size: int, rng: np.random.Generator
 ) -> dict[Scope, Integers]:
     """Tables of `size` new records with the probabilities of one draw."""
-    found: dict[Scope, Integers] = {}
+    tables: dict[Scope, Integers] = {}
     for factor in factors:
         clique = tuple(sorted(factor.scope))
-        numbers = model.margin_of(found, factor.separator) if found else np.array([size])
+        numbers = model.margin_of(tables, factor.separator) if tables else np.array([size])
         shares = factor.values[row]
         counts = rng.multinomial(numbers, shares / shares.sum(axis=1, keepdims=True))
         ordered = counts.reshape([model.levels[v] for v in factor.scope])
-        found[clique] = ordered.transpose(np.argsort(factor.scope)).reshape(-1)
-    return found
+        tables[clique] = ordered.transpose(np.argsort(factor.scope)).reshape(-1)
+    return tables
 
 
-def _write(found: Any, rows: Any, clique: Scope, model: Model, cells: Integers) -> None:
+def _write(records: Any, rows: Any, clique: Scope, model: Model, cells: Integers) -> None:
     levels = np.unravel_index(cells, [model.levels[v] for v in clique])
-    for v, of in zip(clique, levels, strict=True):
-        found[rows, v] = of
+    for v, column in zip(clique, levels, strict=True):
+        records[rows, v] = column
 
 
 def frame_of(levels: Integers, labels: Mapping[str, tuple[Label, ...]]) -> "pl.DataFrame":
@@ -140,14 +145,14 @@ def frame_of(levels: Integers, labels: Mapping[str, tuple[Label, ...]]) -> "pl.D
     import polars as pl
 
     columns = {}
-    for (name, of), own in zip(labels.items(), levels.T, strict=True):
-        kinds = {type(label) for label in of}
+    for (variable, labels_of_column), column in zip(labels.items(), levels.T, strict=True):
+        kinds = {type(label) for label in labels_of_column}
         if kinds == {bool} or kinds == {int}:
-            columns[name] = pl.Series(name, np.array(of)[own])
+            columns[variable] = pl.Series(variable, np.array(labels_of_column)[column])
         else:
-            texts = list(map(str, of))
+            texts = list(map(str, labels_of_column))
             if len(set(texts)) < len(texts):
-                texts = list(map(repr, of))
-            codes = pl.Series(name, own.astype(np.uint32))
-            columns[name] = codes.cast(pl.Enum(texts))
+                texts = list(map(repr, labels_of_column))
+            codes = pl.Series(variable, column.astype(np.uint32))
+            columns[variable] = codes.cast(pl.Enum(texts))
     return pl.DataFrame(columns)

@@ -103,7 +103,7 @@ class SurveyPosterior(UnderflowIsZero):
         self._interactions, self._rng = interactions, rng.spawn(1)[0]
         self._scopes = tuple(dict.fromkeys(look.scope for look in noisy.looks))
         self.tables: tuple[Names, ...] = tuple(map(self._names, self._scopes))
-        self.cliques: tuple[Names, ...] = tuple(map(self._names, draws.model.tree.known))
+        self.cliques: tuple[Names, ...] = tuple(map(self._names, draws.model.tree.measured))
         singles: list[Scope] = [(v,) for v in range(len(self.variables))]
         if noisy.size is None:
             singles.append(())
@@ -130,14 +130,17 @@ class SurveyPosterior(UnderflowIsZero):
         95 % intervals of such margins held the truth: the prior is even over the cells of a table,
         and real tables are not.
         """
-        found = []
+        narrow = []
         for v, levels in enumerate(self._model.levels):
             looks = [look for look in self._model.looks if v in look.scope]
             cells = [self._model.tables[look.scope].cells // levels for look in looks]
-            known = sum(1 / (of * look.std**2) for of, look in zip(cells, looks, strict=True))
-            if min(cells) > 1 and known * (_WIDE * self._about / levels) ** 2 < 1:
-                found.append(self.variables[v])
-        return tuple(found)
+            precision = sum(
+                1 / (cells_in_sum * look.std**2)
+                for cells_in_sum, look in zip(cells, looks, strict=True)
+            )
+            if min(cells) > 1 and precision * (_WIDE * self._about / levels) ** 2 < 1:
+                narrow.append(self.variables[v])
+        return tuple(narrow)
 
     @property
     def independences(self) -> tuple[tuple[Names, Names, Names], ...]:
@@ -145,8 +148,8 @@ class SurveyPosterior(UnderflowIsZero):
         first are independent of the second given the third, which may be none. A random interaction
         of each pair departs from them.
         """
-        found = self._model.tree.separations()
-        return tuple(tuple(map(self._names, triple)) for triple in found)  # type: ignore[misc]
+        triples = self._model.tree.separations()
+        return tuple(tuple(map(self._names, triple)) for triple in triples)  # type: ignore[misc]
 
     @cached_property
     def records(self) -> NumberPosterior:
@@ -213,8 +216,10 @@ class SurveyPosterior(UnderflowIsZero):
             lower, upper = table.interval(level)
             mean = table.mean()
             far = reach * np.sqrt((noise / size) ** 2 + mean * (1 - mean) / size)
-            known = np.minimum(mean + far, 1) - np.maximum(mean - far, 0)
-            rows.append((list(table.axes), mean.size, (upper - lower).mean(), known.mean()))
+            width_with_table = np.minimum(mean + far, 1) - np.maximum(mean - far, 0)
+            rows.append(
+                (list(table.axes), mean.size, (upper - lower).mean(), width_with_table.mean())
+            )
         schema: Any = {
             "pair": pl.List(pl.String),
             "cells": pl.Int64,
@@ -236,13 +241,13 @@ class SurveyPosterior(UnderflowIsZero):
         tree = self._model.tree
         means = {clique: self._theta(clique).mean(axis=(0, 1)) for clique in tree.cliques}
         rounded = self._model.rounded(means, units)
-        found = []
+        rounded_means = []
         for names in sets:
             scope = self._places(names, "sets")
             if tree.holding(scope) is None:
                 raise ValueError(f"sets: no clique of the model holds {list(names)!r} together.")
-            found.append(self._model.margin_of(rounded, scope) / units)
-        return found
+            rounded_means.append(self._model.margin_of(rounded, scope) / units)
+        return rounded_means
 
     def conditional(self, *variables: str, **given: Value) -> TablePosterior:
         """The posterior of one variable, or of a table of several, among the records for which
@@ -260,7 +265,7 @@ class SurveyPosterior(UnderflowIsZero):
         """The table of some variables given any others or none."""
         scope = (*(self._places(given, "given") if given else ()), *self._places(variables))
         names = (*given, *variables)
-        number = math.prod(len(self.categories[name]) for name in names)
+        number = math.prod(len(self.categories[variable]) for variable in names)
         most = _MOST_NUMBERS // self._draws.size.size
         if number > most and self._model.tree.holding(scope) is None:
             raise ValueError(
@@ -270,11 +275,11 @@ class SurveyPosterior(UnderflowIsZero):
         cells = self._cells(scope[len(given) :])
         draws = TableDraws(self._theta(scope), self._draws.counts(scope), names)
         if given:
-            shape = [len(self.categories[name]) for name in given]
-            at = [place_among(v, value, self.categories[v]) for v, value in given.items()]
-            first = int(np.ravel_multi_index(at, shape)) * len(cells)
+            shape = [len(self.categories[variable]) for variable in given]
+            positions = [place_among(v, value, self.categories[v]) for v, value in given.items()]
+            first = int(np.ravel_multi_index(positions, shape)) * len(cells)
             draws = draws._of(lambda values: values[..., first : first + len(cells)])
-        measured = any(set(scope) <= set(known) for known in self._scopes)
+        measured = any(set(scope) <= set(measured_scope) for measured_scope in self._scopes)
         unordered = self._unordered.get(variables[0], ()) if len(variables) == 1 else ()
         return TablePosterior(self, draws, cells, variables, unordered, given, measured)
 
@@ -284,10 +289,13 @@ class SurveyPosterior(UnderflowIsZero):
         """
         rng = as_generator(random_state)
         picked = rng.integers(self._draws.size.size, size=as_size(size, "size", "draws"))
-        factors = [Factor(one.separator, one.own, one.values[picked]) for one in self._factors]
+        factors = [
+            Factor(factor.separator, factor.residual, factor.values[picked])
+            for factor in self._factors
+        ]
         return {
             self._names(scope): probabilities(self._model, factors, scope)
-            for scope in self._model.tree.known
+            for scope in self._model.tree.measured
         }
 
     def synthetic(
@@ -322,7 +330,7 @@ class SurveyPosterior(UnderflowIsZero):
         ValueError
             For a number of a population, and for more copies than draws.
         """
-        return [self._frame(*one) for one in self._copies(copies, kind, records, random_state)]
+        return [self._frame(*copy) for copy in self._copies(copies, kind, records, random_state)]
 
     def write_synthetic(
         self,
@@ -360,7 +368,7 @@ class SurveyPosterior(UnderflowIsZero):
         as_choice(format, "format", get_args(Format))
         if not isinstance(folder, (str, Path)):
             raise TypeError(f"folder={told(folder)}: must be a path, a str or a Path.")
-        made = self._copies(copies, kind, records, random_state)
+        copies_drawn = self._copies(copies, kind, records, random_state)
         digits = len(str(copies))
         paths = [
             Path(folder) / f"{kind}-{number:0{digits}d}.{format}" for number in range(1, copies + 1)
@@ -369,8 +377,8 @@ class SurveyPosterior(UnderflowIsZero):
             if path.exists():
                 raise FileExistsError(f"folder={str(folder)!r}: has {path.name} already; empty it.")
         Path(folder).mkdir(parents=True, exist_ok=True)
-        for path, one in zip(paths, made, strict=True):
-            frame = self._frame(*one)
+        for path, copy in zip(paths, copies_drawn, strict=True):
+            frame = self._frame(*copy)
             frame.write_csv(path) if format == "csv" else frame.write_parquet(path)
             yield path, frame
 
@@ -423,10 +431,10 @@ class SurveyPosterior(UnderflowIsZero):
             tables = {clique: self._draws.rows(clique)[row].astype(np.int64) for clique in cliques}
         else:
             tables = new_tables(self._model, self._factors, row, size, rng)
-        found = matched_records(self._model, tables, rng)
+        matched = matched_records(self._model, tables, rng)
         if self._implied is not None:
-            exchange(found, self._model, self._implied.of_row(row), rng)
-        return frame_of(found, self.categories)
+            exchange(matched, self._model, self._implied.of_row(row), rng)
+        return frame_of(matched, self.categories)
 
     def __repr__(self) -> str:
         cliques = ", ".join(" × ".join(names) for names in self.cliques)
@@ -435,10 +443,10 @@ class SurveyPosterior(UnderflowIsZero):
 
     def _theta(self, scope: Scope) -> Floats:
         if self._model.tree.holding(scope) is not None or self._implied is None:
-            found = probabilities(self._model, self._factors, scope)
+            probabilities_drawn = probabilities(self._model, self._factors, scope)
         else:
-            found = self._implied.probabilities(scope)
-        return found.reshape(*self._draws.shape, -1)
+            probabilities_drawn = self._implied.probabilities(scope)
+        return probabilities_drawn.reshape(*self._draws.shape, -1)
 
     def _names(self, scope: Scope) -> Names:
         return tuple(self.variables[v] for v in scope)
@@ -447,6 +455,6 @@ class SurveyPosterior(UnderflowIsZero):
         return tuple(positions_among(self.variables, names, argument))
 
     def _cells(self, scope: Scope) -> tuple[Label, ...]:
-        labels = [self.categories[name] for name in self._names(scope)]
+        labels = [self.categories[variable] for variable in self._names(scope)]
         cells: Any = labels[0] if len(labels) == 1 else tuple(product(*labels))
         return tuple(cells)

@@ -73,7 +73,7 @@ class TablePosterior(NoiseAwarePosterior):
         """The table of some of the variables, by default of all others, where those `given` have
         such values; `SurveyPosterior.conditional` has it too.
         """
-        names = variables or tuple(name for name in self.axes if name not in given)
+        names = variables or tuple(variable for variable in self.axes if variable not in given)
         positions_among(self.axes, (*names, *given))
         return self._survey.conditional(*names, **self._given, **given)
 

@@ -41,7 +41,7 @@ class Table:
         self.multiplicity = 0
         self.looks: list[NoisyTable] = []
         #: Cells between two neighbouring levels of each variable.
-        self.stride = {v: math.prod(shape[at + 1 :]) for at, v in enumerate(scope)}
+        self.stride = {v: math.prod(shape[axis + 1 :]) for axis, v in enumerate(scope)}
 
 
 class Model:
@@ -98,30 +98,32 @@ class Model:
         order given.
         """
         whole = counts.reshape(-1, *(self.levels[v] for v in clique))
-        others = tuple(1 + at for at, v in enumerate(clique) if v not in scope)
-        kept = [v for v in clique if v in scope]
+        others = tuple(1 + axis for axis, v in enumerate(clique) if v not in scope)
+        kept_variables = [v for v in clique if v in scope]
         summed = whole.sum(axis=others)
-        order = [0, *(1 + kept.index(v) for v in scope)]
+        order = [0, *(1 + kept_variables.index(v) for v in scope)]
         return summed.transpose(order).reshape(*counts.shape[:-1], -1)
 
     def margin_of(self, tables: dict[Scope, Integers], scope: Scope) -> Any:
         """Sum the first table that holds some variables, of tables that agree, to that of these."""
-        clique = next(one for one in tables if set(scope) <= set(one))
+        clique = next(
+            scope_of_table for scope_of_table in tables if set(scope) <= set(scope_of_table)
+        )
         return self.margin(tables[clique], clique, scope)
 
     def places(self, clique: Scope, scope: Scope) -> Integers:
         """The cell of the table of some variables, for every cell of a clique's."""
-        own = np.indices([self.levels[v] for v in clique]).reshape(len(clique), -1)
-        every = np.zeros((len(self.levels), own.shape[1]), dtype=np.int64)
-        every[[*clique]] = own
-        return self.cells_of(every, scope)
+        levels_of_clique = np.indices([self.levels[v] for v in clique]).reshape(len(clique), -1)
+        levels_of_all = np.zeros((len(self.levels), levels_of_clique.shape[1]), dtype=np.int64)
+        levels_of_all[[*clique]] = levels_of_clique
+        return self.cells_of(levels_of_all, scope)
 
     def cells_of(self, levels: Integers, scope: Scope) -> Integers:
         """The cell of the table of some variables, of each column of levels of all variables."""
-        found = np.zeros_like(levels[0])
+        cells = np.zeros_like(levels[0])
         for v in scope:
-            found = found * self.levels[v] + levels[v]
-        return found
+            cells = cells * self.levels[v] + levels[v]
+        return cells
 
     def rounded(self, means: dict[Scope, Floats], units: int) -> dict[Scope, Integers]:
         """Whole numbers of `units` for the cells of every clique, which add up to all of them and
@@ -131,18 +133,18 @@ class Model:
         the partial sums of cells that share a level of the separator are rounded, so that none of
         them is off by more than one unit beyond what the separator is.
         """
-        found: dict[Scope, Integers] = {}
+        tables: dict[Scope, Integers] = {}
         for clique, separator in self.tree.downwards():
             places = self.places(clique, separator)
-            totals = self.margin_of(found, separator) if found else np.array([units])
+            totals = self.margin_of(tables, separator) if tables else np.array([units])
             rounded = np.zeros(means[clique].size, dtype=np.int64)
             for cell, total in enumerate(totals):
                 inside = np.flatnonzero(places == cell)
                 sums = means[clique][inside].cumsum()
                 ends = np.rint(total * sums / sums[-1]).astype(np.int64)
                 rounded[inside] = np.diff(ends, prepend=0)
-            found[clique] = rounded
-        return found
+            tables[clique] = rounded
+        return tables
 
     def all_tables(self, cliques: dict[Scope, Integers]) -> dict[Scope, Integers]:
         """Every table of the model from those of the cliques."""
