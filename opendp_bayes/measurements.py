@@ -76,8 +76,8 @@ def measured_sampler(
     draw = _drawer(setting)
 
     def sample(counts: _npt.ArrayLike, prior: _npt.ArrayLike, draws: int) -> _Integers:
-        drawn = draw(_np.asarray(counts, dtype=_np.int64), draws)
-        return setting.projected(drawn)
+        noisy_counts = draw(_np.asarray(counts, dtype=_np.int64), draws)
+        return setting.projected(noisy_counts)
 
     return sample
 

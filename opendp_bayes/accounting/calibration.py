@@ -103,8 +103,8 @@ def calibrate(
     setting, distance = Setting.of(mechanism, size, prior), planned_distance(d_in)
     guess = counts_to_suit(setting, proportions, tune)
     loss = relative_loss(epsilon=epsilon, delta=delta, rho=rho)
-    found = fitted(setting, lambda candidate: loss(candidate, distance, accounting), guess)
-    return cast(M, deepcopy(found.mechanism))  # caches of losses keep the other
+    calibrated = fitted(setting, lambda candidate: loss(candidate, distance, accounting), guess)
+    return cast(M, deepcopy(calibrated.mechanism))  # caches of losses keep the other
 
 
 def counts_to_suit(setting: Setting, proportions: ArrayLike | None, tune: bool) -> Integers | None:
@@ -134,8 +134,8 @@ def fitted(
     """
     if guess is None or not hasattr(setting.mechanism, "smoothness"):
         return smallest_scale(setting, value)
-    name, bounds = setting.mechanism.smoothness
-    found: dict[float, Setting] = {}
+    parameter, bounds = setting.mechanism.smoothness
+    settings: dict[float, Setting] = {}
     start = setting
 
     def width(log_smoothness: float) -> float:
@@ -143,9 +143,9 @@ def fitted(
         # with it.
         nonlocal start
         start = smallest_scale(
-            start.changed(**{name: math.exp(log_smoothness)}), value, _COARSE_SLACK
+            start.changed(**{parameter: math.exp(log_smoothness)}), value, _COARSE_SLACK
         )
-        found[log_smoothness] = start
+        settings[log_smoothness] = start
         of_guess = cast(Any, start.mechanism).width(guess, start.prior_array)
         return math.log(of_guess) + preference * log_smoothness
 
@@ -155,7 +155,9 @@ def fitted(
         method="bounded",
         options={"xatol": _LOG_TOLERANCE},
     )
-    return smallest_scale(found[min(found, key=lambda at: abs(at - best.x))], value)
+    return smallest_scale(
+        settings[min(settings, key=lambda log_value: abs(log_value - best.x))], value
+    )
 
 
 def smallest_scale(
@@ -170,12 +172,12 @@ def smallest_scale(
     # A scale that is private enough, and the logarithm of its loss.
     allowed: tuple[float, float] | None = None
     refused: tuple[float, float] | None = None
-    found = candidate = setting
+    smallest = candidate = setting
     for step in count():
         scale, value = candidate.mechanism.scale, loss(candidate)
         logarithm = math.log(value) if value > 0 else -math.inf
         if value <= 1:
-            found, allowed = candidate, (scale, logarithm)
+            smallest, allowed = candidate, (scale, logarithm)
         else:
             refused = (scale, logarithm)
             if scale >= SCALES[1]:
@@ -197,7 +199,7 @@ def smallest_scale(
             break
         scale = min(max(_next(allowed, refused, scale, value, step, slack), SCALES[0]), SCALES[1])
         candidate = candidate.changed(scale=scale)
-    return found
+    return smallest
 
 
 def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, slack: float) -> float:
@@ -224,8 +226,8 @@ def _next(allowed: Any, refused: Any, scale: float, value: float, step: int, sla
     (high, below), (low, above) = allowed, refused
     if step % 4 == 3 or not (math.isfinite(below) and math.isfinite(above)):
         return math.sqrt(low * high)
-    part = (above + slack / 2) / (above - below)  # a little to the private side of the crossing
-    return float(low * (high / low) ** min(max(part, 1e-3), 1 - 1e-3))
+    position = (above + slack / 2) / (above - below)  # a little to the private side of the crossing
+    return float(low * (high / low) ** min(max(position, 1e-3), 1 - 1e-3))
 
 
 def relative_loss(
@@ -253,11 +255,11 @@ def relative_loss(
 
 
 def _by_bound(
-    name: str, limit: float, setting: Setting, distance: Distance, accounting: Accounting
+    measure: str, limit: float, setting: Setting, distance: Distance, accounting: Accounting
 ) -> float:
-    loss = loss_of(setting, distance, accounting=accounting, renyi=name == "rho")
-    value: float = getattr(loss, name)
-    if name == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
+    loss = loss_of(setting, distance, accounting=accounting, renyi=measure == "rho")
+    value: float = getattr(loss, measure)
+    if measure == "epsilon" and math.isinf(value) and math.isfinite(loss.rho):
         raise ValueError(
             f"mechanism={type(setting.mechanism).__name__}: has no ε without δ. Give delta as well,"
             " or rho, in a Context by dp.loss_of(epsilon=..., delta=...); or take another"

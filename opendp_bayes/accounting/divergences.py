@@ -101,9 +101,9 @@ def _one_sided(log_p: Floats, ratio: Floats, epsilon: float) -> Floats:
     return -excess.sum(axis=0)
 
 
-def largest_concentrated(block: Block, log_error: float, known: float) -> float:
-    """Certified bound on the largest concentrated loss of the pairs, or `known` where that is more:
-    for each pair, the smaller of `concentrated` and the bound by its range.
+def largest_concentrated(block: Block, log_error: float, largest_before: float) -> float:
+    """Certified bound on the largest concentrated loss of the pairs, or `largest_before` where that
+    is more: for each pair, the smaller of `concentrated` and the bound by its range.
 
     The range costs little, so divergences are computed for the pairs of the largest ranges first,
     and no more for those whose range alone gives less than was found.
@@ -113,15 +113,15 @@ def largest_concentrated(block: Block, log_error: float, known: float) -> float:
     order = np.argsort(-by_range)
     for start in range(0, order.size, _AT_A_TIME):
         pairs = order[start : start + _AT_A_TIME]
-        if by_range[pairs[0]] <= known:
+        if by_range[pairs[0]] <= largest_before:
             break
-        part = Block(
+        chunk = Block(
             block.first[pairs], block.second[pairs], block.log_p[:, pairs], block.log_q[:, pairs]
         )
         losses = np.maximum(largest, -smallest)[pairs]
-        found = np.minimum(concentrated(part, log_error, losses), by_range[pairs])
-        known = max(known, float(found.max()))
-    return known
+        bounds = np.minimum(concentrated(chunk, log_error, losses), by_range[pairs])
+        largest_before = max(largest_before, float(bounds.max()))
+    return largest_before
 
 
 def orders_less_one(largest_ratio: float) -> Floats:
@@ -163,10 +163,10 @@ def concentrated(
         with np.errstate(divide="ignore", invalid="ignore"):
             peak = (-intercept + np.sqrt(np.maximum(intercept**2 - intercept * slope, 0.0))) / slope
             inside = np.clip(np.where(np.isfinite(peak), peak, t[1:]), t[:-1], t[1:])
-            at = np.stack(np.broadcast_arrays(inside, t[:-1], t[1:]))
-            value = (intercept + slope * at) / (at * (1 + at))
+            points = np.stack(np.broadcast_arrays(inside, t[:-1], t[1:]))
+            value = (intercept + slope * points) / (points * (1 + points))
         # Towards t = 0 on the first chord, which starts at the origin.
-        value = np.where(at > 0, value, slope)
+        value = np.where(points > 0, value, slope)
         beyond = (largest_ratio + 2 * log_error) / (1 + t[-1])
         worst = np.maximum(worst, np.maximum(value.max(axis=(0, 1)), beyond))
     return worst * (1 + 2.0**-40)

@@ -85,11 +85,11 @@ class GaussianPair:
             low, high = self.tail(1 - first)
             return 1 - high, 1 - low
         last = first + math.ceil(_REACH * self.scale) + 1
-        one = GaussianPair(self.scale, 1, 1)
-        log_p = one._log_mass(np.arange(first, last, dtype=np.float64))
+        single = GaussianPair(self.scale, 1, 1)
+        log_p = single._log_mass(np.arange(first, last, dtype=np.float64))
         value, error = _summed(log_p, 1.0)
         low, high = Fraction(value) - Fraction(error), Fraction(value) + Fraction(error)
-        return max(low, Fraction(0)), high + Fraction(one._tail(last)) + _UNDERFLOW
+        return max(low, Fraction(0)), high + Fraction(single._tail(last)) + _UNDERFLOW
 
     @property
     def _shift(self) -> int:
@@ -139,8 +139,10 @@ class GaussianPair:
         # P above a, and exp(epsilon) Q; the two densities are equal there.
         upper, lower = ndtr(-a), math.exp(-(a**2) / 2) * erfcx((a + mu) / math.sqrt(2)) / 2
         # The function is at most the density, and at most that times mu (x - a), largest at:
-        at = (a + math.sqrt(a**2 + 4)) / 2
-        peak = min(math.exp(-(max(a, 0.0) ** 2) / 2), math.exp(-(at**2) / 2) * mu * (at - a))
+        peak_at = (a + math.sqrt(a**2 + 4)) / 2
+        peak = min(
+            math.exp(-(max(a, 0.0) ** 2) / 2), math.exp(-(peak_at**2) / 2) * mu * (peak_at - a)
+        )
         integral = min(upper - lower + upper * _CANCELLED, mu * _expected_excess(a))
         return float(integral + peak / (t * math.sqrt(2 * math.pi)))
 

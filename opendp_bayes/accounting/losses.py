@@ -259,7 +259,7 @@ class Curve:
         bound = min(delta_from_bounds(self.loss, epsilon), delta_from_rho(self.loss.rho, epsilon))
         if self.pairs is None:
             return bound
-        return min(bound, max(_delta_of(one, epsilon) for one in self.pairs))
+        return min(bound, max(_delta_of(pairs, epsilon) for pairs in self.pairs))
 
     def epsilon(self, delta: float) -> float:
         """An ε whose δ is at most `delta`, as `PrivacyProfile.epsilon` says."""
@@ -377,23 +377,25 @@ def _loss_of_pairs(
         return _loss_of_noise(proven, setting, distance, largest_work, renyi)
     group = min(d_in, largest_group(setting))
     renyi = renyi and work_of(setting.size, setting.prior) <= _RENYI_WORK
-    found = [_examine(setting, distance, renyi)[0] for distance in range(1, group + 1)]
-    number, rest = divmod(d_in, group)
-    epsilon = min(_repeated([f.epsilon for f in found], number, rest), proven.epsilon)
-    spread = min(_repeated([f.range for f in found], number, rest), proven.range)
-    rho = max(f.rho for f in found)
+    losses = [_examine(setting, distance, renyi)[0] for distance in range(1, group + 1)]
+    number, remainder = divmod(d_in, group)
+    epsilon = min(_repeated([f.epsilon for f in losses], number, remainder), proven.epsilon)
+    spread = min(_repeated([f.range for f in losses], number, remainder), proven.range)
+    rho = max(f.rho for f in losses)
     if d_in > group:  # its square root satisfies the triangle inequality, as the other two do
-        roots = [sqrt_up(Fraction(f.rho)) for f in found]
-        rho = round_up(Fraction(_repeated(roots, number, rest)) ** 2)
+        roots = [sqrt_up(Fraction(f.rho)) for f in losses]
+        rho = round_up(Fraction(_repeated(roots, number, remainder)) ** 2)
     rho = min(rho, round_up(Fraction(spread) ** 2 / 8), proven.rho)
     return PrivacyLoss(epsilon=min(epsilon, spread), range=spread, rho=rho, method=first.method)
 
 
-def _repeated(values: Sequence[float], number: int, rest: int) -> float:
+def _repeated(values: Sequence[float], number: int, remainder: int) -> float:
     """`number` times the largest value, plus the largest up to the rest: the triangle inequality
     over intermediate data sets.
     """
-    return round_up(number * Fraction(max(values)) + (Fraction(max(values[:rest])) if rest else 0))
+    return round_up(
+        number * Fraction(max(values)) + (Fraction(max(values[:remainder])) if remainder else 0)
+    )
 
 
 def _loss_of_noise(
@@ -405,24 +407,24 @@ def _loss_of_noise(
     (`docs/research/proofs.md`, "Moves of several counts").
     """
     pieces = distance.pieces if isinstance(setting.law, AdditiveNoise) else ((distance.records, 1),)
-    each = [pairs_of(setting, Distance.of(moved), largest_work) for moved, _ in pieces]
-    if None in each:
+    pairs_of_pieces = [pairs_of(setting, Distance.of(moved), largest_work) for moved, _ in pieces]
+    if None in pairs_of_pieces:
         return proven
-    if not renyi or any(isinstance(pairs, GaussianPair) for pairs in each):
+    if not renyi or any(isinstance(pairs, GaussianPair) for pairs in pairs_of_pieces):
         return replace(proven, method="exact")
     parts = [
         number * Fraction(_concentrated_of(cast(NoisePairs, pairs)))
-        for (_, number), pairs in zip(pieces, each, strict=True)
+        for (_, number), pairs in zip(pieces, pairs_of_pieces, strict=True)
     ]
     return replace(proven, rho=min(proven.rho, round_up(sum(parts, Fraction(0)))), method="exact")
 
 
 def _concentrated_of(pairs: NoisePairs) -> float:
     """ρ of independent coordinates that move alike."""
-    one = NoisePairs(pairs.law, pairs.log_error)
-    block = next(one.blocks())
-    of_one = concentrated(block, one.log_error, extremes(block)[1], FINE_ORDERS_LESS_ONE)
-    return pairs.copies * float(np.max(of_one))
+    single = NoisePairs(pairs.law, pairs.log_error)
+    block = next(single.blocks())
+    largest = concentrated(block, single.log_error, extremes(block)[1], FINE_ORDERS_LESS_ONE)
+    return pairs.copies * float(np.max(largest))
 
 
 @lru_cache(maxsize=1024)
@@ -434,10 +436,13 @@ def _examine(setting: Setting, distance: int, renyi: bool) -> tuple[PrivacyLoss,
     for block in pairs.blocks():
         smallest, largest = extremes(block)
         losses = np.maximum(largest, -smallest)
-        at = int(np.argmax(losses))
-        if worst is None or losses[at] > epsilon:
-            epsilon = float(losses[at])
-            sets = tuple(block.first[at].tolist()), tuple(block.second[at].tolist())
+        worst_index = int(np.argmax(losses))
+        if worst is None or losses[worst_index] > epsilon:
+            epsilon = float(losses[worst_index])
+            sets = (
+                tuple(block.first[worst_index].tolist()),
+                tuple(block.second[worst_index].tolist()),
+            )
             worst = WorstPair(*sets, epsilon)
         spread = max(spread, float(np.max(largest - smallest)))
         if renyi:

@@ -41,8 +41,8 @@ class NoisePairs:
         log_p, log_q = np.zeros(1), np.zeros(1)
         for _ in range(self.copies):
             log_p, log_q = (
-                np.add.outer(total, one).ravel()
-                for total, one in zip((log_p, log_q), self.law, strict=True)
+                np.add.outer(total, step).ravel()
+                for total, step in zip((log_p, log_q), self.law, strict=True)
             )
         none = np.zeros((1, 0), dtype=np.int64)
         yield Block(none, none, log_p[:, None], log_q[:, None])
@@ -94,10 +94,10 @@ def knorm_steps(k: int, scale: float, distance: int) -> tuple[Floats, Floats]:
     most = Fraction(min(near, 1 / (1 + rate)))
     least = most * Fraction(rate)
     corners = [(Fraction(0), Fraction(0)), (least, most), (1 - most, 1 - least)]
-    one = [*dict.fromkeys(corners), (Fraction(1), Fraction(1))]
-    several = one
+    single = [*dict.fromkeys(corners), (Fraction(1), Fraction(1))]
+    several = single
     for _ in range(distance - 1):
-        several = _applied(one, several)
+        several = _applied(single, several)
     sides = [(y1 - y0, x1 - x0) for (x0, y0), (x1, y1) in pairwise(several)]
     masses = [side for side in sides if min(side) > 0]
     log_p, log_q = (np.array([_log(mass[side]) for mass in masses]) for side in (0, 1))

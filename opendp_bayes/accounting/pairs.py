@@ -76,9 +76,9 @@ def all_pairs(setting: Setting, distance: Distance) -> list[Pairs | GaussianPair
         return [first]  # the largest distance is the worst
     if distance.records > largest_group(setting):
         return None
-    every = map(Distance.of, range(1, distance.records + 1))
-    found = [pairs_of(setting, one, FEASIBLE_WORK) for one in every]
-    return [pairs for pairs in found if pairs is not None]
+    distances = map(Distance.of, range(1, distance.records + 1))
+    pairs_by_distance = [pairs_of(setting, nearer, FEASIBLE_WORK) for nearer in distances]
+    return [pairs for pairs in pairs_by_distance if pairs is not None]
 
 
 def largest_group(setting: Setting) -> int:

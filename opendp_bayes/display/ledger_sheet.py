@@ -19,14 +19,14 @@ _STATES: dict[State, str] = {
 def ledger_sheet(accounts: Iterable[Account], *, title: str) -> Sheet:
     """A row for every entry, data set by data set, and a sentence on what each has left."""
     shown = list(accounts)
-    rows = [(one.dataset, *_row(*line)) for one in shown for line in one.lines()]
+    rows = [(account.dataset, *_row(*line)) for account in shown for line in account.lines()]
     notes = list(map(str, shown))
     notes += [
-        f"{one.dataset}: {one.failures} release{' has' if one.failures == 1 else 's have'} failed"
-        " after data were read, or not ended yet, and has used its budget. A failure may tell"
-        " something. Look why."
-        for one in shown
-        if one.failures
+        f"{account.dataset}: {account.failures}"
+        f" release{' has' if account.failures == 1 else 's have'} failed after data were read, or"
+        " not ended yet, and has used its budget. A failure may tell something. Look why."
+        for account in shown
+        if account.failures
     ]
     return Sheet((Table(_HEADINGS, rows, texts=4),), tuple(notes), title)
 

@@ -131,8 +131,8 @@ def plot_cells(
             middle, lower, upper = bounds[:, row, column]
             text = f"{100 * middle:.1f} %\n{100 * lower:.1f} to {100 * upper:.1f}"
             shade = "white" if middle > 0.55 * np.nanmax(bounds[0]) else "black"
-            at = column + 0.5, row + 0.5
-            ax.text(*at, text, ha="center", va="center", fontsize="x-small", color=shade)
+            centre = column + 0.5, row + 0.5
+            ax.text(*centre, text, ha="center", va="center", fontsize="x-small", color=shade)
     write_above(ax, sentences, title)
     return ax
 
@@ -196,17 +196,17 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     """Draw the rows of a panel and their names, and shares in per cent."""
     rows = list(map(wrapped, panel.rows[:MOST_DRAWN]))
     places, number = np.arange(len(rows)), len(panel.series)
-    for at, (name, bounds) in enumerate(panel.series.items()):
+    for row, (series, bounds) in enumerate(panel.series.items()):
         middle, lower, upper = bounds[:, :MOST_DRAWN]
         ax.errorbar(
             middle,
-            places + _SPREAD * ((at + 0.5) / number - 0.5),
+            places + _SPREAD * ((row + 0.5) / number - 0.5),
             xerr=np.clip([middle - lower, upper - middle], 0, None),
             fmt="o",
-            color=COLOURS[at % len(COLOURS)],
+            color=COLOURS[row % len(COLOURS)],
             elinewidth=2,
             markersize=4.5,
-            label=name,
+            label=series,
         )
     ax.set_yticks(places, rows, parse_math=False)
     ax.set_ylim(max(1, len(rows)) - 0.4, -0.6)
@@ -220,7 +220,11 @@ def draw_panel(ax: "Axes", panel: Panel) -> None:
     if panel.places:
         step = -(-len(panel.places) // 12)
         ticks = range(0, len(panel.places), step)
-        ax.set_xticks(ticks, [wrapped(panel.places[at], 12) for at in ticks], parse_math=False)
+        ax.set_xticks(
+            ticks,
+            [wrapped(panel.places[tick], 12) for tick in ticks],
+            parse_math=False,
+        )
         ax.set_xlim(-0.5, len(panel.places) - 0.5)
     if panel.title:
         ax.set_title(wrapped(panel.title), loc="left", fontsize="medium", parse_math=False)

@@ -51,8 +51,8 @@ def _lines(table: Table, width: int) -> Iterator[str]:
         cells = [textwrap.wrap(cell, wide) for cell, wide in zip(row, widths, strict=True)]
         for line in zip_longest(*cells, fillvalue=""):
             yield "  ".join(
-                part.ljust(wide) if place < table.texts else part.rjust(wide)
-                for place, (part, wide) in enumerate(zip(line, widths, strict=True))
+                content.ljust(wide) if position < table.texts else content.rjust(wide)
+                for position, (content, wide) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
 
 

@@ -91,9 +91,9 @@ def labelled_frame(
     import polars as pl
 
     named: dict[str, pl.Series] = {}
-    for name, values in labels.items():
-        while name in results or name in named:
-            name += "_"
+    for heading, values in labels.items():
+        while heading in results or heading in named:
+            heading += "_"
         texts = [None if value is None else group_name(value) for value in values]
-        named[name] = pl.Series(texts, dtype=pl.String)
+        named[heading] = pl.Series(texts, dtype=pl.String)
     return pl.DataFrame({**named, **results})

@@ -69,11 +69,11 @@ def estimates_table(frame: "pl.DataFrame", level: float, *, percent: bool = Fals
     """
     import polars as pl
 
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    counts = [name for name in ("count", "drawn") if name in frame.columns]
-    cells = [list(map(label_said, frame[name].fill_null("(null)"))) for name in texts]
-    cells += [list(map(str, frame[name])) for name in counts]
-    headings = [_HEADINGS.get(name, name) for name in (*texts, *counts)]
+    texts = [column for column, kind in frame.schema.items() if kind == pl.String]
+    counts = [column for column in ("count", "drawn") if column in frame.columns]
+    cells = [list(map(label_said, frame[column].fill_null("(null)"))) for column in texts]
+    cells += [list(map(str, frame[column])) for column in counts]
+    headings = [_HEADINGS.get(column, column) for column in (*texts, *counts)]
     for prefix, heading in _INTERVALS.items():
         if f"{prefix}lower" not in frame.columns:
             continue

@@ -83,9 +83,9 @@ def limited(guarantee: PrivacyGuarantee) -> list[str]:
     """Say of a release whose promise is `truncated` what it is of."""
     if not guarantee.truncated:
         return []
-    kept = f" to {guarantee.kept}" if guarantee.kept else ""
+    rule = f" to {guarantee.kept}" if guarantee.kept else ""
     return [
-        f"The rows of each identifier were limited{kept} before they were counted: the results are"
+        f"The rows of each identifier were limited{rule} before they were counted: the results are"
         " about the rows kept, not about all rows."
     ]
 
@@ -104,8 +104,8 @@ def described(mechanism: Any) -> str:
     """The mechanism with the parameters that are set, numbers to six digits."""
     values = asdict(mechanism)
     parameters = [
-        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
-        for name, value in values.items()
+        f"{parameter}={value:.6g}" if isinstance(value, float) else f"{parameter}={value!r}"
+        for parameter, value in values.items()
         if value is not None
     ]
     return f"{type(mechanism).__name__}({', '.join(parameters)})"
@@ -134,11 +134,11 @@ def in_plain_words(mechanism: Any) -> str:
     >>> in_plain_words(LaplaceParameters(scale=8.33333))
     'discrete Laplace noise, scale 8.33'
     """
-    name, parameters = _NAMES.get(type(mechanism).__name__), asdict(mechanism)
-    if name is None:
+    words, parameters = _NAMES.get(type(mechanism).__name__), asdict(mechanism)
+    if words is None:
         return described(mechanism)
     scale = f", scale {parameters['scale']:.3g}" if "scale" in parameters else ""
-    return f"{name.format_map(parameters)}{scale}"
+    return f"{words.format_map(parameters)}{scale}"
 
 
 def kind_in_words(name: str) -> str:

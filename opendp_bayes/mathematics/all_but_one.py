@@ -15,11 +15,11 @@ def all_but_one(values: Any, operation: np.ufunc = np.add) -> Any:
     >>> all_but_one(np.array([0.0, 2.0, 4.0]), np.multiply).tolist()
     [8.0, 0.0, 0.0]
     """
-    found = np.empty_like(values)
-    found[:1] = operation.identity
-    operation.accumulate(values[:-1], out=found[1:])
-    found[:-1] = operation(found[:-1], operation.accumulate(values[:0:-1])[::-1])
-    return found
+    combined = np.empty_like(values)
+    combined[:1] = operation.identity
+    operation.accumulate(values[:-1], out=combined[1:])
+    combined[:-1] = operation(combined[:-1], operation.accumulate(values[:0:-1])[::-1])
+    return combined
 
 
 def products_of_others(values: Any, times: Any) -> Any:
@@ -34,6 +34,6 @@ def products_of_others(values: Any, times: Any) -> Any:
     number = times[several].reshape(-1, *[1] * (values.ndim - 1))
     powers = values.copy() if several.size else values
     powers[several] **= number
-    found = all_but_one(powers, np.multiply)
-    found[several] *= values[several] ** (number - 1)
-    return found
+    products = all_but_one(powers, np.multiply)
+    products[several] *= values[several] ** (number - 1)
+    return products

@@ -38,11 +38,11 @@ def increasing_roots(
     >>> increasing_roots(powers, np.ones(2), 0.0, 2.0, 1e-12).round(6).tolist()
     [1.414214, 1.259921]
     """
-    place = np.array(start, dtype=np.float64)
-    lower, upper = np.full(place.shape, low), np.full(place.shape, high)
-    active, before = np.arange(place.size), np.full(place.shape, np.inf)
+    points = np.array(start, dtype=np.float64)
+    lower, upper = np.full(points.shape, low), np.full(points.shape, high)
+    active, before = np.arange(points.size), np.full(points.shape, np.inf)
     for _ in range(_MOST_STEPS):
-        here = place[active]
+        here = points[active]
         value, slope = function(here, active)
         lower[active] = np.where(value <= 0, here, lower[active])
         upper[active] = np.where(value >= 0, here, upper[active])
@@ -54,8 +54,8 @@ def increasing_roots(
         halved = np.abs(value) <= before[active] / 2
         before[active] = np.abs(value)
         inside = (step > left) & (step < right) & (halved | done)
-        place[active] = np.where(inside, step, np.where(done, here, (left + right) / 2))
+        points[active] = np.where(inside, step, np.where(done, here, (left + right) / 2))
         active = active[~done]
         if not active.size:
             break
-    return place
+    return points

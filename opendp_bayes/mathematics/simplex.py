@@ -96,12 +96,12 @@ def ranks(counts: Integers, size: int) -> Integers:
     k = counts.shape[1]
     remaining = np.full(len(counts), size, dtype=np.int64)
     rank = np.zeros(len(counts), dtype=np.int64)
-    for place in range(k - 1):
+    for position in range(k - 1):
         # With r left for this place and the p after it, C(r + p, p) candidates begin as this row
         # does; those with less than this entry precede it.
-        following = k - 1 - place
+        following = k - 1 - position
         begin = np.array([comb(r + following, following) for r in range(size + 1)], dtype=np.int64)
-        left = remaining - counts[:, place]
+        left = remaining - counts[:, position]
         rank += begin[remaining] - begin[left]
         remaining = left
     return rank
@@ -119,11 +119,11 @@ def neighbours(sets: Integers) -> tuple[Integers, Integers]:
     size, k = int(sets[0].sum()), sets.shape[1]
     first, second = [], []
     for leaves, joins in permutations(range(k), 2):
-        at = np.flatnonzero(sets[:, leaves])
-        moved = sets[at]
+        row = np.flatnonzero(sets[:, leaves])
+        moved = sets[row]
         moved[:, leaves] -= 1
         moved[:, joins] += 1
-        first.append(at)
+        first.append(row)
         second.append(ranks(moved, size))
     return np.concatenate(first), np.concatenate(second)
 

@@ -46,8 +46,8 @@ def told(value: Any) -> str:
     if plain and len(items) <= _LONGEST and len(text := repr(value)) <= _LONGEST:
         return text
     kind = type(value)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    return f"<{name}>"
+    path = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"<{path}>"
 
 
 def listed_names(known: Iterable[Any]) -> str:
@@ -77,7 +77,7 @@ def shortly(parts: Iterable[Any], number: int) -> str:
     return ", ".join([*shown, f"and {left} more"] if left else shown)
 
 
-def meant(given: Any, known: Iterable[Any]) -> str:
+def meant(word: Any, possible: Iterable[Any]) -> str:
     """Ask whether a known name was meant, one that begins like the name given or is spelled much
     like it; empty where there is none.
 
@@ -86,10 +86,10 @@ def meant(given: Any, known: Iterable[Any]) -> str:
     >>> meant("Laplace", ["gaussian_parameters", "laplace_parameters"])
     " Did you mean 'laplace_parameters'?"
     """
-    text = str(given).casefold() if isinstance(given, (str, tuple)) else ""
-    names = {str(name).casefold(): name for name in known}
+    text = str(word).casefold() if isinstance(word, (str, tuple)) else ""
+    names = {str(candidate).casefold(): candidate for candidate in possible}
     near = [
-        *(name for name in names if text and name.startswith(text)),
+        *(candidate for candidate in names if text and candidate.startswith(text)),
         *get_close_matches(text, names, n=1),
     ]
     return f" Did you mean {names[near[0]]!r}?" if near else ""

@@ -29,10 +29,10 @@ class UnderflowIsZero:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name, member in list(vars(cls).items()):
+        for attribute, member in list(vars(cls).items()):
             if isfunction(member):
-                setattr(cls, name, underflow_is_zero(member))
+                setattr(cls, attribute, underflow_is_zero(member))
             elif isinstance(member, property) and member.fget is not None:
-                setattr(cls, name, member.getter(underflow_is_zero(member.fget)))
+                setattr(cls, attribute, member.getter(underflow_is_zero(member.fget)))
             elif isinstance(member, cached_property):
                 member.func = underflow_is_zero(member.func)

@@ -38,14 +38,18 @@ def nearest_counts(noised: NDArray[Any], size: int, *, fair: bool = False) -> ND
     descending = np.take_along_axis(noised, order, axis=-1)
     excess = np.cumsum(descending, axis=-1) - size
     rank = np.arange(1, noised.shape[-1] + 1)
-    kept = (descending * rank >= excess).sum(axis=-1, keepdims=True)
-    surplus = -np.take_along_axis(excess, kept - 1, axis=-1)
-    place = rank
+    positive = (descending * rank >= excess).sum(axis=-1, keepdims=True)
+    surplus = -np.take_along_axis(excess, positive - 1, axis=-1)
+    position = rank
     if fair:
         start = (noised * rank).sum(axis=-1, keepdims=True)
-        row = np.cumsum(np.take_along_axis(rank <= kept, np.argsort(order, axis=-1), -1), axis=-1)
-        place = 1 + (np.take_along_axis(row, order, axis=-1) + start) % kept
-    lowered = np.where(rank <= kept, descending + surplus // kept + (place <= surplus % kept), 0)
+        row = np.cumsum(
+            np.take_along_axis(rank <= positive, np.argsort(order, axis=-1), -1), axis=-1
+        )
+        position = 1 + (np.take_along_axis(row, order, axis=-1) + start) % positive
+    lowered = np.where(
+        rank <= positive, descending + surplus // positive + (position <= surplus % positive), 0
+    )
     result = np.empty_like(noised)
     np.put_along_axis(result, order, lowered, axis=-1)
     return result

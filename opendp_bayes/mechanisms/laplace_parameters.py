@@ -126,15 +126,15 @@ class LaplaceParameters(NoisyCounts):
                 " be enumerated."
             )
         size, law = int(counts.sum()), self.law(int(counts.sum()), prior)
-        part = counts[np.array(law.noised)]
-        number = (size + 1) ** part.size
+        noised = counts[np.array(law.noised)]
+        number = (size + 1) ** noised.size
         if number > LARGEST_ENUMERATION:
             raise ValueError(
                 f"counts: there are {Decimal(number):.3g} candidates for {size} records; must be at"
                 f" most {LARGEST_ENUMERATION} to enumerate."
             )
-        values = np.indices((size + 1,) * part.size).reshape(part.size, -1)
-        marginals = [log_clamped(law.noise, count, 0, size) for count in part.tolist()]
+        values = np.indices((size + 1,) * noised.size).reshape(noised.size, -1)
+        marginals = [log_clamped(law.noise, count, 0, size) for count in noised.tolist()]
         log_p = reduce(np.add.outer, marginals).ravel()
         released = self.project(law.completed(values.T, size), size)
         if self.total != "truncated":

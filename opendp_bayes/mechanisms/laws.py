@@ -50,12 +50,12 @@ class AdditiveNoise:
         """Complete the draws of the noised counts, shape `(..., j)`, to an array of shape `(...,
         k)`: a count that is not noised takes the records, of `size`, that the others leave.
         """
-        drawn = np.empty((*noised.shape[:-1], len(self.noised)), dtype=np.int64)
-        drawn[..., np.array(self.noised)] = noised
+        noisy_counts = np.empty((*noised.shape[:-1], len(self.noised)), dtype=np.int64)
+        noisy_counts[..., np.array(self.noised)] = noised
         if not all(self.noised):
-            rest = np.clip(size - exact_integers(noised).sum(axis=-1), -SATURATION, SATURATION)
-            drawn[..., np.flatnonzero(np.logical_not(self.noised))[0]] = rest
-        return drawn
+            remainder = np.clip(size - exact_integers(noised).sum(axis=-1), -SATURATION, SATURATION)
+            noisy_counts[..., np.flatnonzero(np.logical_not(self.noised))[0]] = remainder
+        return noisy_counts
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,8 @@ class Distance:
         """The records in as few counts as can be: what each moves by, and how many there are."""
         if not self.largest:
             return ()
-        number, rest = divmod(self.records, self.largest)
-        return ((self.largest, number), *(((rest, 1),) if rest else ()))
+        number, remainder = divmod(self.records, self.largest)
+        return ((self.largest, number), *(((remainder, 1),) if remainder else ()))
 
     @property
     def stated(self) -> "int | Distance":

@@ -43,8 +43,10 @@ class NoisyCounts(ABC):
         total = int(counts.sum())
         law = self.law(total, prior)
         assert isinstance(law, AdditiveNoise)  # noqa: S101 (others draw in another way)
-        part = counts[np.array(law.noised)]
-        noised = law.noise.draws(draws * part.size).reshape(draws, part.size) + part
+        true_counts = counts[np.array(law.noised)]
+        noised = (
+            law.noise.draws(draws * true_counts.size).reshape(draws, true_counts.size) + true_counts
+        )
         return law.completed(saturated(noised), total)
 
     def sample(self, counts: ArrayLike, prior: ArrayLike, draws: int = 1) -> Integers:

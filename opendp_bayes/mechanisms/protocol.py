@@ -105,8 +105,8 @@ def is_lawful(mechanism: Mechanism) -> TypeGuard[Lawful]:
     """True if a mechanism states its law, and no subclass draws in another way beneath it."""
     if not isinstance(mechanism, Lawful):
         return False
-    return _place(mechanism, "law") <= min(
-        _place(mechanism, name) for name in ("draw", "sample", "log_pmf")
+    return _depth(mechanism, "law") <= min(
+        _depth(mechanism, method) for method in ("draw", "sample", "log_pmf")
     )
 
 
@@ -147,9 +147,9 @@ def default_options(kind: type[Mechanism], size: int | None) -> dict[str, str]:
     return {} if total is None or total.default is None else {"total": default_total(size)}
 
 
-def _place(mechanism: Mechanism, method: str) -> int:
+def _depth(mechanism: Mechanism, method: str) -> int:
     """Place among the base classes of a mechanism, from the class itself on, where a method is
     defined.
     """
     kinds = type(mechanism).__mro__
-    return next(place for place, kind in enumerate(kinds) if method in vars(kind))
+    return next(depth for depth, kind in enumerate(kinds) if method in vars(kind))

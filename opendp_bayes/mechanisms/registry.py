@@ -35,7 +35,7 @@ BUILT_IN: tuple[type[Any], ...] = (
     SmoothHellingerExponential,
 )
 
-_known: dict[str, type[Any]] = {kind.name: kind for kind in BUILT_IN}
+_classes: dict[str, type[Any]] = {kind.name: kind for kind in BUILT_IN}
 #: Those that only documents name.
 _in_documents: dict[str, type[Any]] = {}
 
@@ -49,7 +49,7 @@ def available_mechanisms() -> list[str]:
     >>> "laplace_parameters" in available_mechanisms()
     True
     """
-    return sorted({*_known, *entry_points(group=GROUP).names})
+    return sorted({*_classes, *entry_points(group=GROUP).names})
 
 
 def load_mechanism(name: str) -> type[Any]:
@@ -68,20 +68,20 @@ def load_mechanism(name: str) -> type[Any]:
     TypeError
         For an entry point that is not a mechanism.
     """
-    if as_text(name, "name") not in _known:
-        found = list(entry_points(group=GROUP, name=name))
-        if len(found) != 1:
+    if as_text(name, "name") not in _classes:
+        registered = list(entry_points(group=GROUP, name=name))
+        if len(registered) != 1:
             problem = (
                 "is not an installed mechanism"
-                if not found
-                else f"is registered by {len(found)} packages"
+                if not registered
+                else f"is registered by {len(registered)} packages"
             )
-            known = available_mechanisms()
-            hint = "" if found else meant(name, known)
+            available = available_mechanisms()
+            hint = "" if registered else meant(name, available)
             raise ValueError(
-                f"mechanism={told(name)}: {problem}; available: {', '.join(known)}.{hint}"
+                f"mechanism={told(name)}: {problem}; available: {', '.join(available)}.{hint}"
             )
-        kind: Any = found[0].load()
+        kind: Any = registered[0].load()
         required = ("check", "log_pmf", "sample", "proven_loss")
         is_mechanism: bool = (
             isinstance(kind, type)
@@ -90,11 +90,11 @@ def load_mechanism(name: str) -> type[Any]:
         )
         if not (is_mechanism and all(callable(getattr(kind, method, None)) for method in required)):
             raise TypeError(
-                f"mechanism={name!r}: {found[0].value} must be a dataclass with name = {name!r} and"
-                f" the methods {', '.join(required)}."
+                f"mechanism={name!r}: {registered[0].value} must be a dataclass with name ="
+                f" {name!r} and the methods {', '.join(required)}."
             )
-        _known[name] = kind
-    return _known[name]
+        _classes[name] = kind
+    return _classes[name]
 
 
 def register_for_documents(kind: type[Any]) -> None:
@@ -113,7 +113,7 @@ def known_mechanism(name: str) -> type[Any]:
     """Return a class that is built in, loaded or registered for documents; `ValueError` otherwise,
     without importing anything.
     """
-    kind = _known.get(name) or _in_documents.get(name)
+    kind = _classes.get(name) or _in_documents.get(name)
     if kind is None:
         raise ValueError(
             f"mechanism={name!r}: is not built in; if an installed package provides it, import"

@@ -52,10 +52,10 @@ class Setting:
             )
         array = as_prior(prior)
         size = None if size is None else as_size(size)
-        own: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
+        checked: Mechanism = replace(deepcopy(mechanism))  # its own checks are made once more
         # A loss may be asked for at a scale that no release should use.
-        replace(own, scale=SCALES[0]).check(size=size, prior=array)
-        return cls(own, size, tuple(array.tolist()))
+        replace(checked, scale=SCALES[0]).check(size=size, prior=array)
+        return cls(checked, size, tuple(array.tolist()))
 
     def changed(self, **parameters: Any) -> "Setting":
         """Give the mechanism another scale or smoothness, on which no check depends."""

@@ -53,7 +53,9 @@ class PlanRow:
         """
         if self.refused is not None:
             return math.inf
-        return mean_error({name: error.hellinger for name, error in self.errors.items()})
+        return mean_error(
+            {proportion: error.hellinger for proportion, error in self.errors.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class Plan:
                 yield {
                     **common,
                     "proportions": proportions,
-                    **{name: error and getattr(error, name) for name in names},
+                    **{figure: error and getattr(error, figure) for figure in names},
                 }
 
     def to_frame(self) -> "pl.DataFrame":
@@ -189,11 +191,13 @@ class Plan:
             )
         elif any(error.method == "simulated" for error in errors):
             notes.append("* simulated; the others are sums over all outcomes.")
-        budget = ", ".join(f"{_SYMBOLS[name]} = {value:.6g}" for name, value in self.budget.items())
+        budget = ", ".join(
+            f"{_SYMBOLS[measure]} = {value:.6g}" for measure, value in self.budget.items()
+        )
         refused = dict.fromkeys(
             (type(row.mechanism).__name__, row.refused) for row in self.rows if row.refused
         )
-        notes += (f"{name} cannot be used. {reason}" for name, reason in refused)
+        notes += (f"{mechanism} cannot be used. {reason}" for mechanism, reason in refused)
         return Sheet(tables, (*notes, f"Recommended: {self.reason}"), f"Plan for {budget}")
 
     @property
@@ -215,7 +219,7 @@ class Plan:
         return str(self.sheet(brief=True))
 
     def __repr__(self) -> str:
-        budget = ", ".join(f"{name}={value:.6g}" for name, value in self.budget.items())
+        budget = ", ".join(f"{measure}={value:.6g}" for measure, value in self.budget.items())
         size = f"size={self.size}" if self.size is not None else f"guess_size={self.records}"
         prior = shortly(self.prior, len(self.prior))
         return (
@@ -226,7 +230,8 @@ class Plan:
 
 def _brief_table(plan: Plan) -> Table:
     """Losses and Hellinger errors."""
-    errors, first = [f"Error,\n{of}" for of in plan.proportions], next(iter(plan.proportions))
+    errors = [f"Error,\n{proportion}" for proportion in plan.proportions]
+    first = next(iter(plan.proportions))
     rows = [
         (*_loss(row), *_errors(row, "hellinger"), _errors(row, "interval_width")[0])
         for row in plan.usable
@@ -240,13 +245,13 @@ def _full_tables(plan: Plan) -> tuple[Table, ...]:
         (*_loss(row), row.loss.method if row.loss else "") for row in plan.usable
     ]
     tables = [Table((*_LOSSES, "Accounting"), rows)]
-    for title, name in (
+    for title, figure in (
         ("Expected Hellinger error", "hellinger"),
         ("Expected total variation, of predictions of the next record", "total_variation"),
         ("Expected width of a 95 % interval, noise included", "interval_width"),
     ):
         headings = title, *(shares.capitalize() for shares in plan.proportions)
-        rows = [(_kind_of(row), *_errors(row, name)) for row in plan.usable]
+        rows = [(_kind_of(row), *_errors(row, figure)) for row in plan.usable]
         tables.append(Table(headings, rows))
     return tuple(tables)
 
@@ -261,14 +266,14 @@ def _kind_of(row: PlanRow) -> str:
     """The kind of a mechanism and its parameters other than the scale, in few words."""
     parameters = asdict(row.mechanism).items()
     set_ones = [pair for pair in parameters if pair[0] != "scale" and pair[1] is not None]
-    texts = (x if isinstance(x, str) else f"{name}={x:.4g}" for name, x in set_ones)
+    texts = (x if isinstance(x, str) else f"{parameter}={x:.4g}" for parameter, x in set_ones)
     return type(row.mechanism).__name__ + (f"({', '.join(texts)})" if set_ones else "")
 
 
-def _errors(row: PlanRow, name: str) -> tuple[str, ...]:
+def _errors(row: PlanRow, figure: str) -> tuple[str, ...]:
     """One kind of error for each of the proportions; a star says that it is simulated."""
     return tuple(
-        f"{getattr(error, name):.4f}{'*' if error.method == 'simulated' else ''}"
+        f"{getattr(error, figure):.4f}{'*' if error.method == 'simulated' else ''}"
         for error in row.errors.values()
     )
 

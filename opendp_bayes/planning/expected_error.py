@@ -105,8 +105,8 @@ def error_of_part(error: PartError, setting: Setting, counts: Integers, part: sl
         return float(law.weights @ _moved(released / total[:, None], true))
     alike = np.stack([counts[part], prior[part]])
     first, times = np.unique(alike, axis=1, return_index=True, return_counts=True)[1:]
-    own, records = ReleaseLaw(law.counts[:, part], law.weights), int(counts[part].sum())
-    widths = [_mean_width(own, prior[part], records, [place]) for place in first.tolist()]
+    law_of_part, records = ReleaseLaw(law.counts[:, part], law.weights), int(counts[part].sum())
+    widths = [_mean_width(law_of_part, prior[part], records, [place]) for place in first.tolist()]
     return float(times @ widths / times.sum())
 
 
@@ -132,7 +132,7 @@ def proportions_of_interest(
     if stated is not None:
         counts_in_proportion(records, prior, stated)  # which refuses what is not proportions
         shares["stated"] = np.asarray(stated, dtype=np.float64) / np.sum(stated)
-    return {name: tuple(share.tolist()) for name, share in shares.items()}
+    return {proportion: tuple(share.tolist()) for proportion, share in shares.items()}
 
 
 def mean_error(errors: Mapping[str, float]) -> float:
@@ -148,9 +148,12 @@ def mean_error_of(
     that a plan would give to a mechanism, in less time.
     """
     wanted = {"stated": shares["stated"]} if "stated" in shares else shares
-    counts, every = counts_at(wanted, setting, records), slice(None)
+    counts, all_categories = counts_at(wanted, setting, records), slice(None)
     return mean_error(
-        {name: error_of_part(kind, setting, at, every) for name, at in counts.items()}
+        {
+            proportion: error_of_part(kind, setting, counts_of_share, all_categories)
+            for proportion, counts_of_share in counts.items()
+        }
     )
 
 
@@ -159,13 +162,19 @@ def errors_at(
 ) -> dict[str, ExpectedError]:
     """The expected error at each of the proportions of so many records."""
     counts = counts_at(shares, setting, records)
-    return {name: expected_error(setting, at) for name, at in counts.items()}
+    return {
+        proportion: expected_error(setting, counts_of_share)
+        for proportion, counts_of_share in counts.items()
+    }
 
 
 def counts_at(shares: Mapping[str, Any], setting: Setting, records: int) -> dict[str, Integers]:
     """Counts of so many records in each of the proportions."""
     prior = setting.prior_array
-    return {name: counts_in_proportion(records, prior, share) for name, share in shares.items()}
+    return {
+        proportion: counts_in_proportion(records, prior, share)
+        for proportion, share in shares.items()
+    }
 
 
 def preferred(scores: Sequence[float]) -> int:
@@ -183,9 +192,9 @@ def _mean_width(law: ReleaseLaw, prior: Floats, records: int, categories: Sequen
     """The mean over some categories of the width of their intervals, of so many true records."""
     from opendp_bayes.inference.laws.beta_mixture import BetaMixtures
 
-    released, own = prior + law.counts, float(prior.sum())
+    released, prior_total = prior + law.counts, float(prior.sum())
     total, widths = released.sum(axis=1), []
-    ends = (special.betaincinv(prior, own - prior, tail) for tail in (1 - _TAIL, _TAIL))
+    ends = (special.betaincinv(prior, prior_total - prior, tail) for tail in (1 - _TAIL, _TAIL))
     beforehand = np.subtract(*ends)
     for i in categories:
         mean = released[:, i] / total
@@ -194,7 +203,7 @@ def _mean_width(law: ReleaseLaw, prior: Floats, records: int, categories: Sequen
         ).astype(np.int64)
         mixed = BetaMixtures.grouped(released[:, i], total - released[:, i], law.weights, cell)
         lower, upper = mixed.interval(_LEVEL)
-        normal = _normal_width(law.weights, mean, float(prior[i]), own, records)
+        normal = _normal_width(law.weights, mean, float(prior[i]), prior_total, records)
         widths.append(min(float((upper - lower)[0]), normal, float(beforehand[i])))
     return math.fsum(widths) / len(widths)
 

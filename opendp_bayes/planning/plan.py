@@ -95,9 +95,9 @@ def plan(
     records = records_of(size, guess_size)
     shares = proportions_of_interest(concentration, records, proportions)
     usual = default_mechanisms(size, concentration.size, pure=delta is None and rho is None)
-    given: Any = usual if mechanisms is None else mechanisms
-    considered = list(given) if isinstance(given, Iterable) else [given]
-    if not considered or not all(isinstance(one, Mechanism) for one in considered):
+    wanted: Any = usual if mechanisms is None else mechanisms
+    considered = list(wanted) if isinstance(wanted, Iterable) else [wanted]
+    if not considered or not all(isinstance(mechanism, Mechanism) for mechanism in considered):
         raise (TypeError if considered else ValueError)(
             f"mechanisms={told(mechanisms)}: must be a list of at least one mechanism; leave it out"
             " for all of this package."

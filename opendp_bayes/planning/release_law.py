@@ -108,21 +108,23 @@ def _(law: Flips, setting: Setting, counts: Integers) -> ReleaseLaw:
 
 def _of_noise(law: AdditiveNoise, setting: Setting, counts: Integers, largest: int) -> ReleaseLaw:
     size, k, noise = int(counts.sum()), counts.size, law.noise
-    part = counts[np.array(law.noised)]
+    noised = counts[np.array(law.noised)]
     reach = noise.reach(_DEPTH) + 1
     # What is moved to an end of the window that is not one of the law's is a negligible part.
     low, high = law.cut
     ends = [
         (count, int(max(count - reach, low)), int(min(count + reach, high)))
-        for count in part.tolist()
+        for count in noised.tolist()
     ]
     if math.prod(last - first + 1 for _, first, last in ends) * k**2 > largest:
-        draws = part + noise.simulate((_draws(part.size), part.size), np.random.default_rng(_SEED))
+        draws = noised + noise.simulate(
+            (_draws(noised.size), noised.size), np.random.default_rng(_SEED)
+        )
         return _simulated(setting.projected(law.completed(draws, size)))
     marginals = [np.exp(log_clamped(noise, *each)) for each in ends]
-    values = np.indices([marginal.size for marginal in marginals]).reshape(len(part), -1).T
-    drawn = law.completed(values + [first for _, first, _ in ends], size)
-    return ReleaseLaw(setting.projected(drawn), reduce(np.multiply.outer, marginals).ravel())
+    values = np.indices([marginal.size for marginal in marginals]).reshape(len(noised), -1).T
+    noisy_counts = law.completed(values + [first for _, first, _ in ends], size)
+    return ReleaseLaw(setting.projected(noisy_counts), reduce(np.multiply.outer, marginals).ravel())
 
 
 @_of_law.register

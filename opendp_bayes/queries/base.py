@@ -262,26 +262,26 @@ class ReleasedQuery(Query, ABC, Generic[R]):
 class AskedQuery(ReleasedQuery[R]):
     """A query with one question, which is `Bound`."""
 
-    def __init__(self, asked: Any) -> None:
-        super().__init__(*parts_of(asked.base)._replace(chain=asked.chain))
-        self._asked = asked
+    def __init__(self, bound: Any) -> None:
+        super().__init__(*parts_of(bound.base)._replace(chain=bound.chain))
+        self._bound = bound
 
     @deferred_interrupts()
     def _settle(self) -> None:
         """Raise `ValueError` where the budget of the query buys nothing."""
         check_query_budget(parts_of(self).d_out)
-        self._asked.settled(parts_of(self).d_out)
+        self._bound.settled(parts_of(self).d_out)
 
     def __repr__(self) -> str:
         try:
             self._settle()
         except ValueError as error:
             return f"{type(self).__name__}({error})"
-        return str(self._asked.described(parts_of(self).d_out))
+        return str(self._bound.described(parts_of(self).d_out))
 
     def _measurement(self, *, raw: bool) -> Measurement:
         self._settle()
-        return self._asked.measurement(parts_of(self).d_out, raw=raw)
+        return self._bound.measurement(parts_of(self).d_out, raw=raw)
 
     def _made_of(self, draw: Any) -> R:
-        return self._asked.restated(draw, parts_of(self).d_out)
+        return self._bound.restated(draw, parts_of(self).d_out)

@@ -265,7 +265,7 @@ def _marked(
     makes those of groups.
     """
     if split is not None:
-        return lambda drawn: replace(split(drawn), columns=question.columns)
+        return lambda noisy: replace(split(noisy), columns=question.columns)
     return partial(
         Release.of,
         learned_prior=question.learned,
@@ -386,21 +386,24 @@ def _is_another_value(bound: BoundQuery, variable: Variable) -> bool:
 def _where_from(bound: BoundQuery) -> str:
     """Say where the labels of categories and groups are from, of several columns by name."""
     question = bound.question
-    sources: dict[str, object] = {of.column: of.categories for of in question.variables}
+    sources: dict[str, object] = {
+        variable.column: variable.categories for variable in question.variables
+    }
     together = question.combinations
     sources |= {
-        of.column: of.categories if together is None else together for of in question.groups
+        variable.column: variable.categories if together is None else together
+        for variable in question.groups
     }
     axes = () if bound.frame is None else bound.frame.cells.axes
-    boolean = {of.column for of in axes if of.kind == "boolean"}
+    boolean = {variable.column for variable in axes if variable.kind == "boolean"}
     return _by_name(
         {
-            name: "given"
+            column: "given"
             if labels is not None
             else "of its type"
-            if name in boolean
+            if column in boolean
             else "of its type; an Enum that was made from the data is the data"
-            for name, labels in sources.items()
+            for column, labels in sources.items()
         }
     )
 
@@ -409,7 +412,7 @@ def _by_name(texts: dict[str, str]) -> str:
     """Join what is said of several columns, once where it is the same of all."""
     if len(set(texts.values())) == 1:
         return next(iter(texts.values()))
-    return ", ".join(f"{name}: {text}" for name, text in texts.items())
+    return ", ".join(f"{column}: {text}" for column, text in texts.items())
 
 
 def _width(bound: BoundQuery, setting: Setting, records: int) -> float:

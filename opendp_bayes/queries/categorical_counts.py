@@ -228,8 +228,8 @@ def counts_of_frame(query: LazyFrameQuery, question: Question) -> CountsOfFrame:
         For a plan that is not stable or a question that does not fit it.
     """
     of_groups = question.groups if question.combinations is None else ()
-    every = (*question.variables, *of_groups)
-    listed_by_type = [variable.column for variable in every if variable.categories is None]
+    variables = (*question.variables, *of_groups)
+    listed_by_type = [variable.column for variable in variables if variable.categories is None]
     made_by = "make_grouped_counts" if question.by else "make_categorical_counts"
     gate = stable_plan_of(query, [*question.columns, *question.by], listed_by_type)
     cells = cells_in_frame(*gate.output_space, question)

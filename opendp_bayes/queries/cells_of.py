@@ -82,7 +82,7 @@ def cells_of(
     }
     if not question.by:
         return Cells(counted_axes, index, CountsSpace(labels, size, **of_columns))
-    of_groups = [kinds[_named(name, kinds, "by")] for name in question.by]
+    of_groups = [kinds[_named(column, kinds, "by")] for column in question.by]
     by = groups_of(question, of_groups)
     shape = (*by.index.shape, *index.shape)
     check_cells("by", len(by.groups) * len(labels))
@@ -106,7 +106,7 @@ def _named(column: str, kinds: Mapping[str, ColumnKind], argument: str) -> str:
             f"{argument}={told(column)}: is not a column of the frame, which has {len(kinds)}; its"
             f" `collect_schema()` names them.{near}"
         )
-    if any(twins([column, name]) for name in kinds):
+    if any(twins([column, column_of_frame]) for column_of_frame in kinds):
         warn(f"{argument}={column!a}: it and another column of the frame {DIFFER}.")
     return column
 
@@ -164,7 +164,9 @@ def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
     if question.combinations is not None:
         rows = _as_rows(question.combinations, question.by)
         values = (distinct(row[axis] for row in rows) for axis in range(len(variables)))
-        variables = tuple(map(lambda of, labels: replace(of, categories=labels), variables, values))
+        variables = tuple(
+            map(lambda variable, labels: replace(variable, categories=labels), variables, values)
+        )
     columns = [_column(variable, kind) for variable, kind in zip(variables, kinds, strict=True)]
     labels = [column.labels for column in columns]
     shape = [len(column.labels) + 1 for column in columns]  # the last for what is in no group
@@ -174,8 +176,10 @@ def groups_of(question: Question, kinds: Sequence[ColumnKind]) -> Groups:
         rows = list(product(*labels))
     index, places = np.full(shape, -1), list(map(places_of, labels))
     for number, row in enumerate(rows):
-        at = tuple(place[identity(value)] for place, value in zip(places, row, strict=True))
-        index[at] = number
+        places_of_row = tuple(
+            place[identity(value)] for place, value in zip(places, row, strict=True)
+        )
+        index[places_of_row] = number
     index = index[np.ix_(*(column.number for column in columns))]
     groups: Any = rows if len(columns) > 1 else [row[0] for row in rows]
     return Groups(tuple(column.axis for column in columns), tuple(groups), index)

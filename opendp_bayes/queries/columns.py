@@ -54,8 +54,8 @@ def labelled_column(
     ValueError, TypeError
         For labels or a policy that do not fit.
     """
-    own = public_values(column, kind, categories, of_groups=of_groups)
-    covered = covers(kind, (*own, *map(plain, recode or ())))
+    listed = public_values(column, kind, categories, of_groups=of_groups)
+    covered = covers(kind, (*listed, *map(plain, recode or ())))
     if kind.nullable and nulls is None:
         raise ValueError(
             f"nulls=None: column {column!r} may hold nulls. Pass nulls= with the label to count"
@@ -70,14 +70,14 @@ def labelled_column(
             " categories. Pass unknown= with the label to count them under: one of the"
             f" categories, or a new one, such as unknown='other'; {_or_drop('unknown')}"
         )
-    labels = list(own)
+    labels = list(listed)
     numbers = []
-    for name, label in (("nulls", nulls), ("unknown", unknown)):
+    for policy, label in (("nulls", nulls), ("unknown", unknown)):
         if label is not None and not isinstance(label, LeftOut):
             if type(label) not in (str, int, bool):  # a subclass could print as another label does
-                raise TypeError(f"{name}={told(label)}: must be a label (str, int or bool).")
+                raise TypeError(f"{policy}={told(label)}: must be a label (str, int or bool).")
             if place_of(label, labels) is None:
-                check_new(name, label, labels)
+                check_new(policy, label, labels)
                 labels.append(label)
         # A value that the domain excludes, but a plan made all the same, is counted too, in the
         # first category: failing would tell that it is there.
@@ -85,10 +85,10 @@ def labelled_column(
         numbers.append(-1 if is_out else 0 if label is None else place_of(label, labels) or 0)
     if len(labels) < 2 and not of_groups:
         raise ValueError(
-            f"categories={list(own)!r}: needs at least two categories, those for blanks and"
+            f"categories={list(listed)!r}: needs at least two categories, those for blanks and"
             " other values included."
         )
-    values = dict(zip(own, range(len(own)), strict=True))
+    values = dict(zip(listed, range(len(listed)), strict=True))
     values |= {
         plain(value): _recoded(column, kind, value, label, labels)
         for value, label in (recode or {}).items()
@@ -97,10 +97,10 @@ def labelled_column(
     if nulls is not None and not isinstance(nulls, LeftOut) and not _misfits([nulls], kind):
         values.setdefault(nulls, numbers[0])
     number = list(values.values())
-    number += [each for each in dict.fromkeys(numbers) if each not in number]
+    number += [code for code in dict.fromkeys(numbers) if code not in number]
     axis = Axis(column, kind.kind, tuple(values), *map(number.index, numbers))
-    places = (place_of(label, labels[len(own) :]) for label in (nulls, unknown))
-    new = (None if place is None else labels[len(own) + place] for place in places)
+    places = (place_of(label, labels[len(listed) :]) for label in (nulls, unknown))
+    new = (None if place is None else labels[len(listed) + place] for place in places)
     return LabelledColumn(axis, tuple(labels), tuple(number), *new)
 
 
@@ -138,7 +138,7 @@ def _misfits(labels: Sequence[Any], kind: ColumnKind) -> list[Any]:
 
 def public_values(
     column: str,
-    known: ColumnKind,
+    column_kind: ColumnKind,
     categories: Any,
     *,
     of_groups: bool = False,
@@ -147,15 +147,15 @@ def public_values(
     """The categories before any bucket, or the values of a column that makes groups, checked
     against the type of the column.
     """
-    name, argument = ("by", f"categories[{column!r}]") if of_groups else ("column", argument)
-    if known.kind not in TYPE_OF:
+    keyword, argument = ("by", f"categories[{column!r}]") if of_groups else ("column", argument)
+    if column_kind.kind not in TYPE_OF:
         raise TypeError(
-            f"{name}={told(column)}: has type {known.type}; must be Enum, String, Categorical,"
-            f" integer or Boolean. {how_to_cast(known.type, column)}"
+            f"{keyword}={told(column)}: has type {column_kind.type}; must be Enum, String,"
+            f" Categorical, integer or Boolean. {how_to_cast(column_kind.type, column)}"
         )
-    labels = _labels(column, known, categories, argument, of_groups=of_groups)
+    labels = _labels(column, column_kind, categories, argument, of_groups=of_groups)
     shown = f"{argument}={told(labels)}"
-    _check_fit(labels, known, column, shown)
+    _check_fit(labels, column_kind, column, shown)
     if len(distinct(labels)) < len(labels):
         raise ValueError(f"{shown}: must not repeat a label.")
     if alike := twins(labels):
@@ -258,28 +258,28 @@ def _to_write(label: Any, expected: type, column: str) -> str:
     return ""
 
 
-def covers(known: ColumnKind, categories: tuple[Value, ...]) -> bool:
+def covers(column_kind: ColumnKind, categories: tuple[Value, ...]) -> bool:
     """True if the column cannot hold values outside the categories."""
-    values = (True, False) if known.kind == "boolean" else known.declared
+    values = (True, False) if column_kind.kind == "boolean" else column_kind.declared
     return values is not None and set(values) <= set(categories)
 
 
-def check_new(name: str, label: Label, labels: Sequence[Label]) -> None:
+def check_new(policy: str, label: Label, labels: Sequence[Label]) -> None:
     """Refuse a bucket, which would be a new category beside `labels`, that is meant to be one of
     these, or to be `DROP`.
     """
     meant = look_alike(label, labels)
     if meant is not None:
         raise ValueError(
-            f"{name}={label!r}: would be a new category beside {meant!r}, which reads the same."
-            f" Write {name}={meant!r} to count them there, or give the new one another name."
+            f"{policy}={label!r}: would be a new category beside {meant!r}, which reads the same."
+            f" Write {policy}={meant!r} to count them there, or give the new one another name."
         )
     if isinstance(label, str) and label.upper() == "DROP":
         raise ValueError(
-            f"{name}={told(label)}: would be a new category of that name. Give it another name, or"
-            f" one of the categories; {_or_drop(name)}"
+            f"{policy}={told(label)}: would be a new category of that name. Give it another name,"
+            f" or one of the categories; {_or_drop(policy)}"
         )
 
 
-def _or_drop(name: str) -> str:
-    return f"or {name}=ob.DROP to leave them out, where the number of records is private."
+def _or_drop(policy: str) -> str:
+    return f"or {policy}=ob.DROP to leave them out, where the number of records is private."

@@ -105,17 +105,17 @@ def named_mechanism(mechanism: str, options: dict[str, Option]) -> type[Mechanis
     accepted = (
         [] if kind is None else [field.name for field in fields(kind) if field.name != "scale"]
     )
-    for name in options:
-        if name not in accepted:
+    for option in options:
+        if option not in accepted:
             remedy = (
                 "check its spelling, or name the mechanism it belongs to"
                 if kind is None
                 else f"its options are {', '.join(accepted)}"
             )
             raise TypeError(
-                f"{name}={told(options[name])}: is neither an argument of a posterior nor an"
+                f"{option}={told(options[option])}: is neither an argument of a posterior nor an"
                 f" option of mechanism={told(mechanism)}; {remedy}. The scale follows from the"
-                f" budget.{meant(name, [*accepted, *ARGUMENTS, 'mechanism'])}"
+                f" budget.{meant(option, [*accepted, *ARGUMENTS, 'mechanism'])}"
             )
     return kind
 

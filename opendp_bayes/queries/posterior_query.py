@@ -188,7 +188,7 @@ class PosteriorQuery(AskedQuery[R]):
     the `Release` or `GroupedRelease`.
     """
 
-    _asked: BoundQuery
+    _bound: BoundQuery
 
     def summarize(self, guess_size: int | None = None) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
@@ -237,4 +237,4 @@ class PosteriorQuery(AskedQuery[R]):
         [('LaplaceParameters', 2.0, 0.5)]
         """
         self._settle()
-        return self._asked.summary(parts_of(self).d_out, guess_size)
+        return self._bound.summary(parts_of(self).d_out, guess_size)

@@ -60,8 +60,8 @@ class Variable:
     recode: Mapping[Value, Value] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("nulls", "unknown"):
-            object.__setattr__(self, name, plain(getattr(self, name)))
+        for policy in ("nulls", "unknown"):
+            object.__setattr__(self, policy, plain(getattr(self, policy)))
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,9 @@ class Question:
         """
         names, joint = _as_names(column, "column"), not isinstance(column, str)
         of_groups = [] if by is None else _as_names(by, "by")
-        for name in (name for name in names if name in of_groups):
+        for shared in (shared for shared in names if shared in of_groups):
             raise ValueError(
-                f"by={name!r}: is a column that is asked for, so every group would have one"
+                f"by={shared!r}: is a column that is asked for, so every group would have one"
                 " category alone. Group by another column."
             )
         if joint and categories is not None and not isinstance(categories, Mapping):
@@ -167,7 +167,7 @@ class Question:
                 f"cells={told(cells)}: belongs to a joint table; pass several columns, as in"
                 " ['region', 'vote']."
             )
-        rest, combinations = _apart(categories, of_groups)
+        alone, combinations = _apart(categories, of_groups)
         unknown, cell = _with_cell(unknown, names, cells) if joint else (unknown, None)
         if not isinstance(recode, Mapping | None):
             raise TypeError(
@@ -175,16 +175,19 @@ class Question:
                 " recode={'Nord': 'north'}, or from columns to such mappings."
             )
         recoded: Any = recode
-        if recode and not any(isinstance(of, Mapping) for of in recode.values()):
+        if recode and not any(isinstance(value, Mapping) for value in recode.values()):
             recoded = dict.fromkeys(names, recode)
-        given = {"categories": rest, "nulls": nulls, "unknown": unknown, "recode": recoded}
-        spread = [_of_columns(of, names, of_groups, argument) for argument, of in given.items()]
-        every = tuple(map(Variable, [*names, *of_groups], *spread))
-        groups = every[len(names) :]
+        by_argument = {"categories": alone, "nulls": nulls, "unknown": unknown, "recode": recoded}
+        spread = [
+            _of_columns(value, names, of_groups, argument)
+            for argument, value in by_argument.items()
+        ]
+        variables = tuple(map(Variable, [*names, *of_groups], *spread))
+        groups = variables[len(names) :]
         if combinations is not None:
             _check_alone(tuple(of_groups), groups)
         return cls(
-            every[: len(names)],
+            variables[: len(names)],
             joint,
             cells=cells,
             unknown=cell,
@@ -198,7 +201,7 @@ def _as_names(columns: Any, argument: str) -> list[str]:
     """The names of one column or several."""
     if isinstance(columns, str):
         return [columns]
-    if not isinstance(columns, Sequence) or not all(isinstance(name, str) for name in columns):
+    if not isinstance(columns, Sequence) or not all(isinstance(column, str) for column in columns):
         raise TypeError(
             f"{argument}={told(columns)}: must be the name of a column, a str, or a list of names;"
             " list its values in categories=, and compute a new column in the plan first."
@@ -210,45 +213,46 @@ def _as_names(columns: Any, argument: str) -> list[str]:
     return list(columns)
 
 
-def _of_columns(given: Any, names: list[str], of_groups: list[str], argument: str) -> list[Any]:
+def _of_columns(value: Any, names: list[str], of_groups: list[str], argument: str) -> list[Any]:
     """Spread an argument over the columns asked for and those of groups: a mapping gives each its
     own, None where it names none; any other value holds for every column asked for.
     """
-    if not isinstance(given, Mapping):
-        return [given] * len(names) + [None] * len(of_groups)
-    every = [*names, *of_groups]
-    unknown = [name for name in given if name not in every]
+    if not isinstance(value, Mapping):
+        return [value] * len(names) + [None] * len(of_groups)
+    columns = [*names, *of_groups]
+    unknown = [column for column in value if column not in columns]
     if unknown:
         groups = " or grouped by" if of_groups else ""
         remedy = "" if of_groups else "; columns that make groups are named by by=['region']"
         raise ValueError(
-            f"{argument}={told(given)}: {unknown[0]!r} is not among the columns asked for{groups},"
-            f" which are {', '.join(map(repr, every))}{remedy}."
+            f"{argument}={told(value)}: {unknown[0]!r} is not among the columns asked for{groups},"
+            f" which are {', '.join(map(repr, columns))}{remedy}."
         )
-    return [given.get(name) for name in every]
+    return [value.get(column) for column in columns]
 
 
-def _apart(given: Any, columns: list[str]) -> tuple[Any, Any]:
+def _apart(values: Any, columns: list[str]) -> tuple[Any, Any]:
     """A mapping without what it has under the tuple of several columns, and that, or None."""
     together = tuple(columns)
-    if len(together) < 2 or not isinstance(given, Mapping) or together not in given:
-        return given, None
-    return {name: of for name, of in given.items() if name != together}, given[together]
+    if len(together) < 2 or not isinstance(values, Mapping) or together not in values:
+        return values, None
+    alone = {column: value for column, value in values.items() if column != together}
+    return alone, values[together]
 
 
 def _with_cell(unknown: Any, names: list[str], cells: Any) -> tuple[Any, Any]:
     """Take apart what is given for unknown values of the columns of a joint table, and the cell for
     what is in none, or `DROP`.
     """
-    rest, cell = _apart(unknown, names)
+    alone, cell = _apart(unknown, names)
     if isinstance(unknown, LeftOut) and cells is not None:
         cell = unknown
     elif isinstance(unknown, Sequence) and not isinstance(unknown, str):
         cell = as_cell(unknown, len(names), "unknown")
-        rest = dict(zip(names, cell, strict=True))
+        alone = dict(zip(names, cell, strict=True))
     if cell is None or isinstance(cell, LeftOut):
-        return rest, cell
-    return rest, as_cell(cell, len(names), "unknown")
+        return alone, cell
+    return alone, as_cell(cell, len(names), "unknown")
 
 
 def as_cell(
@@ -268,13 +272,14 @@ def as_cell(
 
 def _check_alone(together: tuple[str, ...], groups: tuple[Variable, ...]) -> None:
     """Raise `ValueError` where more is said of the columns of combinations."""
-    for of in groups:
-        for name in ("categories", "nulls", "unknown", "recode"):
-            if getattr(of, name) is not None:
+    for variable in groups:
+        for argument in ("categories", "nulls", "unknown", "recode"):
+            if getattr(variable, argument) is not None:
                 raise ValueError(
-                    f"{name}[{of.column!r}]={told(getattr(of, name))}: the groups are the"
-                    f" combinations that categories has under {together!r}, and records of any"
-                    " other are in no group; leave it out, or give the categories of each column."
+                    f"{argument}[{variable.column!r}]={told(getattr(variable, argument))}: the"
+                    f" groups are the combinations that categories has under {together!r}, and"
+                    " records of any other are in no group; leave it out, or give the categories of"
+                    " each column."
                 )
 
 

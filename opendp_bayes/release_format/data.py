@@ -98,22 +98,24 @@ class ReleasedData(Guaranteed):
         mechanism's projection.
         """
         if self.source is not None:
-            return tuple(self.source.counts[place] for place in self.inside)
-        drawn, size = np.array(self.drawn, dtype=np.int64), self.group_size or self.size
-        counts = projected(self.mechanism, drawn, size)
+            return tuple(self.source.counts[cell] for cell in self.inside)
+        noisy_counts, size = np.array(self.drawn, dtype=np.int64), self.group_size or self.size
+        counts = projected(self.mechanism, noisy_counts, size)
         return tuple(counts.tolist())
 
     @property
     def values_of_axes(self) -> dict[str, tuple[Label, ...]]:
         """Values of every cell of a joint table, for each of its axes; empty without axes."""
         cells: Any = self.categories
-        return {axis: tuple(cell[at] for cell in cells) for at, axis in enumerate(self.axes)}
+        return {
+            axis: tuple(cell[position] for cell in cells) for position, axis in enumerate(self.axes)
+        }
 
     def unordered_values(self, at: int = 0) -> tuple[Value, ...]:
         """The labels of a column, by its place, that are in no order: they stand for no value, or
         for values that are none of its categories.
         """
-        labels = [of[at] for of in (self.nulls, self.unknown) if of]
+        labels = [policies[at] for policies in (self.nulls, self.unknown) if policies]
         return tuple(distinct(label for label in labels if label is not None))
 
     @property
@@ -122,9 +124,13 @@ class ReleasedData(Guaranteed):
         if max(len(self.axes), len(self.nulls)) > 1:
             return ()
         values: Any = self.unordered_values()
-        known = set(map(identity, [(one,) for one in values] if self.axes else values))
-        every = zip(self.categories, self.parts or ((one,) for one in self.categories), strict=True)
-        return tuple(label for label, part in every if known.issuperset(map(identity, part)))
+        unordered = set(map(identity, [(value,) for value in values] if self.axes else values))
+        pairs = zip(
+            self.categories, self.parts or ((value,) for value in self.categories), strict=True
+        )
+        return tuple(
+            label for label, members in pairs if unordered.issuperset(map(identity, members))
+        )
 
     @property
     def concentration(self) -> Floats:

@@ -68,7 +68,7 @@ class LossDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def value(self) -> PrivacyLoss:
         """The loss with infinity for null."""
         stated = msgspec.structs.asdict(self).items()
-        bounds: Any = {name: math.inf if bound is None else bound for name, bound in stated}
+        bounds: Any = {measure: math.inf if bound is None else bound for measure, bound in stated}
         return PrivacyLoss(**bounds)
 
 
@@ -118,9 +118,9 @@ class Document(
             stated |= {"squared": distance.squared, "largest": distance.largest}
         # Empty lists are left out, and the loss writes null for infinity.
         written: dict[str, Any] = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in stated.items()
-            if name in cls.__struct_fields__
+            field: list(value) if isinstance(value, tuple) else value
+            for field, value in stated.items()
+            if field in cls.__struct_fields__
         }
         return msgspec.json.encode(cls(**written)).decode()
 
@@ -243,11 +243,11 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
         )
         by = len(self.by) if len(self.by) != 1 else 0
         columns = len(self.columns or self.axes) or 1
-        merged = [label for part in self.parts for label in part]
+        merged = [label for members in self.parts for label in members]
         of_columns = (
             f"must be left out, or have a label or null for each of columns={self.columns!r}."
         )
-        known = set(self.ordered) <= set(self.axes) if axes else len(self.ordered) <= 1
+        are_columns = set(self.ordered) <= set(self.axes) if axes else len(self.ordered) <= 1
         return [
             (
                 "categories",
@@ -300,7 +300,7 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
             ("prior", len(self.prior) == k, f"must be {k} numbers."),
             (
                 "ordered",
-                known and (self.learned_prior or not self.ordered),
+                are_columns and (self.learned_prior or not self.ordered),
                 f"must be variables of the table, {self.axes!r}, or one name where it has one"
                 " column; and only where learned_prior is true.",
             ),
@@ -313,13 +313,15 @@ class ReleaseDocument(Document, frozen=True, kw_only=True):
             mechanism.check(size=self.size, prior=np.array(self.prior))
         shared = ("categories", "axes", "columns", "nulls", "unknown", "prior")
         alone = () if number else ("drawn", "ordered", "parts")
-        values: dict[str, Any] = {name: tuple(getattr(self, name)) for name in (*shared, *alone)}
+        values: dict[str, Any] = {field: tuple(getattr(self, field)) for field in (*shared, *alone)}
         values |= {"mechanism": mechanism, "guarantee": self.guarantee(self.size)}
         if not number:
             return values | {"learned_prior": self.learned_prior}
         return values | {
             "groups": tuple(self.groups),
-            "drawn": tuple(tuple(self.drawn[at : at + k]) for at in range(0, number * k, k)),
+            "drawn": tuple(
+                tuple(self.drawn[start : start + k]) for start in range(0, number * k, k)
+            ),
             "rest": self.drawn[-1] if self.size is not None else None,
             "sizes": tuple(self.sizes) or None,
             "grouped_by": tuple(self.by),

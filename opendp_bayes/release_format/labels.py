@@ -50,15 +50,17 @@ def plain(label: Any) -> Any:
     return label.value if isinstance(label, Enum) and isinstance(label, (str, int)) else label
 
 
-def are_same(one: Any, other: Any) -> bool:
+def are_same(first: Any, second: Any) -> bool:
     """True if two labels are equal; also two tuples of labels, in their order."""
-    return identity(one) == identity(other)
+    return identity(first) == identity(second)
 
 
 def place_of(label: Any, labels: Iterable[Any]) -> int | None:
     """Find a label among others: its place, or None if it is not there."""
     wanted = identity(label)
-    return next((at for at, known in enumerate(labels) if identity(known) == wanted), None)
+    return next(
+        (place for place, candidate in enumerate(labels) if identity(candidate) == wanted), None
+    )
 
 
 def distinct(labels: Iterable[K]) -> list[K]:
@@ -68,7 +70,7 @@ def distinct(labels: Iterable[K]) -> list[K]:
 
 def places_of(labels: Iterable[Any]) -> dict[Hashable, int]:
     """The place of every label among those that differ, by its `identity`."""
-    return {identity(label): place for place, label in enumerate(distinct(labels))}
+    return {identity(label): position for position, label in enumerate(distinct(labels))}
 
 
 def numbered(labels: Sequence[Any]) -> list[int]:
@@ -83,13 +85,13 @@ def numbered(labels: Sequence[Any]) -> list[int]:
     return [places[identity(label)] for label in labels]
 
 
-def in_order(given: Mapping[Any, T], labels: Sequence[Any]) -> list[T] | None:
+def in_order(by_label: Mapping[Any, T], labels: Sequence[Any]) -> list[T] | None:
     """The values of a mapping in the order of the labels; None unless it has one for each label,
     and no other.
     """
-    values = {identity(label): value for label, value in given.items()}
+    values = {identity(label): value for label, value in by_label.items()}
     wanted = [identity(label) for label in labels]
-    if len(values) < len(given) or values.keys() != set(wanted):
+    if len(values) < len(by_label) or values.keys() != set(wanted):
         return None
     return [values[label] for label in wanted]
 
@@ -105,7 +107,12 @@ def look_alike(label: Any, labels: Iterable[K]) -> K | None:
     """
     text = _as_read(label)
     return next(
-        (known for known in labels if _as_read(known) == text and not are_same(known, label)), None
+        (
+            candidate
+            for candidate in labels
+            if _as_read(candidate) == text and not are_same(candidate, label)
+        ),
+        None,
     )
 
 
@@ -127,7 +134,7 @@ def twins(labels: Iterable[Any]) -> tuple[str, str] | None:
     return None
 
 
-def spare(name: str, labels: Iterable[Any]) -> str:
+def spare(text: str, labels: Iterable[Any]) -> str:
     """A name that reads like none of some labels: in brackets, as many as that takes.
 
     Examples
@@ -136,9 +143,9 @@ def spare(name: str, labels: Iterable[Any]) -> str:
     '(other)'
     """
     taken = set(map(_as_read, labels))
-    while _as_read(name) in taken:
-        name = f"({name})"
-    return name
+    while _as_read(text) in taken:
+        text = f"({text})"
+    return text
 
 
 def _as_read(label: Any) -> Any:
@@ -176,10 +183,11 @@ class ByLabel(Mapping[K, T]):
 
 def absent(label: Any, labels: Iterable[Any], kind: tuple[str, str]) -> KeyError:
     """Make the error for a label that is not among others."""
-    one, several = kind
-    known = list(labels)
+    singular, several = kind
+    listed = list(labels)
     return KeyError(
-        f"{label!r}: is not a {one}; the {several} are {listed_names(known)}.{meant(label, known)}"
+        f"{label!r}: is not a {singular}; the {several} are"
+        f" {listed_names(listed)}.{meant(label, listed)}"
     )
 
 

@@ -24,7 +24,7 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
         table a cell may be a list.
     """
     if not isinstance(merge, Mapping) or any(
-        isinstance(part, str) or not isinstance(part, Sequence) for part in merge.values()
+        isinstance(members, str) or not isinstance(members, Sequence) for members in merge.values()
     ):
         raise TypeError(
             f"merge={told(merge)}: must be a mapping from each new label to a list of categories,"
@@ -32,26 +32,26 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
         )
     places = places_of(labels)
     number = np.full(len(labels), -1)
-    for at, (merged, part) in enumerate(merge.items()):
+    for row, (merged, members) in enumerate(merge.items()):
         if type(merged) not in (str, int, bool):
             raise TypeError(f"merge: its label {merged!r} must be a str, an int or a bool.")
-        if not part:
+        if not members:
             raise ValueError(
                 f"merge[{merged!r}]=[]: must name at least one category, or be left out."
             )
-        for label in part:
-            place = _place_of(label, places)
-            if place is None:
+        for label in members:
+            position = _place_of(label, places)
+            if position is None:
                 raise ValueError(
                     f"merge[{merged!r}]: {label!r} is not a category; those are"
                     f" {listed_names(labels)}.{meant(label, labels)}"
                 )
-            if number[place] >= 0:
-                first = list(merge)[number[place]]
+            if number[position] >= 0:
+                first = list(merge)[number[position]]
                 raise ValueError(
                     f"merge[{merged!r}]: {label!r} is in {first!r} already; name it once."
                 )
-            number[place] = at
+            number[position] = row
     if np.any(number < 0):
         missing = labels[int(np.argmax(number < 0))]
         raise ValueError(
@@ -64,8 +64,8 @@ def merged_places(merge: Any, labels: Sequence[Label]) -> Integers:
 def merged_parts(merge: Mapping[Value, Sequence[Any]]) -> tuple[tuple[Label, ...], ...]:
     """The labels that each merged category stands for, cells as tuples."""
     return tuple(
-        tuple(tuple(label) if isinstance(label, list) else label for label in part)
-        for part in merge.values()
+        tuple(tuple(label) if isinstance(label, list) else label for label in members)
+        for members in merge.values()
     )
 
 
@@ -90,7 +90,7 @@ def neighbours(labels: Sequence[Value], width: int) -> dict[Value, list[Value]]:
     >>> neighbours(["18-24", "25-34", "35-44"], 2)
     {'18-24 to 25-34': ['18-24', '25-34'], '35-44': ['35-44']}
     """
-    groups = [list(labels[at : at + width]) for at in range(0, len(labels), width)]
+    groups = [list(labels[start : start + width]) for start in range(0, len(labels), width)]
     names = [str(g[0]) if len(g) == 1 else f"{g[0]} to {g[-1]}" for g in groups]
     merge: dict[Value, list[Value]] = dict(zip(names, groups, strict=True))
     if len(merge) < len(groups):

@@ -46,10 +46,10 @@ def plug_in_estimate(release: ReleasedData, level: float = 0.95) -> Estimate:
     ValueError
         Unless `0 < level < 1`.
     """
-    own, whole, tail = release.concentration, release.concentration.sum(), (1 - as_level(level)) / 2
-    rest, mean = whole - own, own / whole
-    std = np.sqrt(mean * (rest / whole) / (whole + 1))
-    lower, upper = (special.betaincinv(own, rest, part) for part in (tail, 1 - tail))
+    a, whole, tail = release.concentration, release.concentration.sum(), (1 - as_level(level)) / 2
+    b, mean = whole - a, a / whole
+    std = np.sqrt(mean * (b / whole) / (whole + 1))
+    lower, upper = (special.betaincinv(a, b, level_of_end) for level_of_end in (tail, 1 - tail))
     return Estimate(mean, std, lower, upper)
 
 
@@ -93,7 +93,7 @@ def estimate_of_groups(groups: Any, level: float) -> Estimate:
     and otherwise from the posterior of each.
     """
     shape = len(groups), len(groups.categories)
-    found, known = np.empty((4, *shape)), np.zeros(shape[0], dtype=np.bool_)
+    estimates, is_computed = np.empty((4, *shape)), np.zeros(shape[0], dtype=np.bool_)
     if are_computed_together(groups):
         from opendp_bayes.inference.convolution.many_tables import shares_of_tables
         from opendp_bayes.inference.likelihood.drawn_counts import DrawnCounts
@@ -101,10 +101,10 @@ def estimate_of_groups(groups: Any, level: float) -> Estimate:
 
         noise = noise_of("release", next(iter(groups.values()))).noise
         noisy = DrawnCounts.of(groups.drawn, noise)
-        found, known = shares_of_tables(noisy, np.array(groups.prior), level)
-    for at in np.flatnonzero(~known).tolist():
-        found[:, at] = estimate_of(groups[groups.groups[at]].posterior, level)
-    return Estimate(*found.reshape(4, -1))
+        estimates, is_computed = shares_of_tables(noisy, np.array(groups.prior), level)
+    for group in np.flatnonzero(~is_computed).tolist():
+        estimates[:, group] = estimate_of(groups[groups.groups[group]].posterior, level)
+    return Estimate(*estimates.reshape(4, -1))
 
 
 def are_computed_together(groups: Any) -> bool:
@@ -118,8 +118,8 @@ def says_little(prior: Sequence[float], estimate: Estimate) -> NDArray[np.bool_]
     learned alone: each standard deviation is above 0.9 of the prior's.
     """
     share = np.array(prior) / np.sum(prior)
-    known = np.sqrt(share * (1 - share) / (np.sum(prior) + 1))
-    return np.all(estimate.std.reshape(-1, share.size) > _LITTLE * known, axis=1)
+    std_of_prior = np.sqrt(share * (1 - share) / (np.sum(prior) + 1))
+    return np.all(estimate.std.reshape(-1, share.size) > _LITTLE * std_of_prior, axis=1)
 
 
 def estimate_or_reason(result: Any, level: float, *, wait: bool) -> Estimate | str:

@@ -119,16 +119,16 @@ def noisy_counts(
         merged_places(merge, labels)
         parts, axes, labels, shape = merged_parts(merge), (), tuple(merge), (len(merge),)
     numbers = _in_order(counts, labels, shape)
-    found, drawn = as_drawn(numbers, mechanism, noise, as_scale(scale))
-    warn_of_clamped(np.array(drawn), found, len(labels))
+    parameters, draws = as_drawn(numbers, mechanism, noise, as_scale(scale))
+    warn_of_clamped(np.array(draws), parameters, len(labels))
     public = None if size is None else as_size(size)
     learned = isinstance(prior, str) and bool(as_choice(prior, "prior", ("learned",)))
     concentration = as_prior(1.0 if learned else prior, len(labels))
     return Release(
-        drawn=drawn,
+        drawn=draws,
         categories=labels,
         prior=tuple(concentration.tolist()),
-        mechanism=found,
+        mechanism=parameters,
         guarantee=PrivacyGuarantee.none(public),
         axes=axes,
         learned_prior=learned,
@@ -141,24 +141,24 @@ def _cells(
 ) -> tuple[tuple[str, ...], tuple[Label, ...], tuple[int, ...]]:
     """The axes, the labels of the cells and the shape of a table, or of one column."""
     if isinstance(categories, Mapping):
-        columns = {name: as_labels(name, values) for name, values in categories.items()}
+        columns = {column: as_labels(column, values) for column, values in categories.items()}
         shape = tuple(map(len, columns.values()))
         return tuple(columns), tuple(product(*columns.values())), shape
     labels = as_labels("categories", categories)
     return (), labels, (len(labels),)
 
 
-def as_labels(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+def as_labels(column: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """Different labels of one column, with a name for nulls."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise TypeError(f"{name}={told(values)}: must be a list of labels, or a mapping to them.")
-    given = list(values)
-    null = spare("(null)", [label for label in given if label is not None])
-    labels = tuple(null if label is None else label for label in given)
+        raise TypeError(f"{column}={told(values)}: must be a list of labels, or a mapping to them.")
+    labels_listed = list(values)
+    null = spare("(null)", [label for label in labels_listed if label is not None])
+    labels = tuple(null if label is None else label for label in labels_listed)
     if len(labels) < 2 or len(distinct(labels)) < len(labels):
-        raise ValueError(f"{name}={told(values)}: must be at least 2 different labels.")
+        raise ValueError(f"{column}={told(values)}: must be at least 2 different labels.")
     if not all(isinstance(label, _KINDS) for label in labels):
-        raise TypeError(f"{name}={told(values)}: every label must be a str, bool or int.")
+        raise TypeError(f"{column}={told(values)}: every label must be a str, bool or int.")
     return labels
 
 
@@ -173,14 +173,14 @@ def _in_order(counts: Any, labels: tuple[Label, ...], shape: tuple[int, ...]) ->
                 " its count, which is not a count of 0: count known categories."
             )
         counts = values
-    found = as_numbers(counts, "counts")
-    if found.shape not in (shape, (len(labels),)):
+    array = as_numbers(counts, "counts")
+    if array.shape not in (shape, (len(labels),)):
         raise ValueError(
-            f"counts: has shape {found.shape}; must have {shape}, a number for each category."
+            f"counts: has shape {array.shape}; must have {shape}, a number for each category."
             " OpenDP's make_count_by_categories adds one for all other values unless"
             " null_category=False; it needs a label too."
         )
-    return found.ravel()
+    return array.ravel()
 
 
 def as_drawn(
@@ -213,8 +213,8 @@ def as_drawn(
             " where it was added to integers, or the numbers as they were before rounding."
         )
     if noise != "rounded" and mechanism == LaplaceParameters.name:
-        made = LaplaceParameters(scale, noise=noise, total="private")
-        return made, tuple(map(int, np.floor(counts)))
+        parameters = LaplaceParameters(scale, noise=noise, total="private")
+        return parameters, tuple(map(int, np.floor(counts)))
     if not discrete and scale < _SMALLEST_ROUNDED:
         raise ValueError(
             f"scale={scale!r}: must be at least {_SMALLEST_ROUNDED:g} for noise='rounded', whose"
@@ -224,12 +224,12 @@ def as_drawn(
     return GaussianParameters(width, total="private"), tuple(map(int, np.rint(counts)))
 
 
-def warn_of_clamped(drawn: Integers, mechanism: Mechanism, k: int) -> None:
+def warn_of_clamped(noisy_counts: Integers, mechanism: Mechanism, k: int) -> None:
     """Warn where so many counts are 0 and none is negative, as noise hardly draws them."""
     noise = cast(AdditiveNoise, Setting(mechanism, None, (1.0,) * k).law).noise
-    zeros = int(np.count_nonzero(drawn == 0))
+    zeros = int(np.count_nonzero(noisy_counts == 0))
     log_share = float(noise.log_mass(0) - noise.log_at_most(0))  # of 0 among what is at most 0
-    if drawn.min() >= 0 and zeros * log_share < _UNLIKELY:
+    if noisy_counts.min() >= 0 and zeros * log_share < _UNLIKELY:
         warn(
             f"counts: {zeros} are 0 and none is negative, which noise of scale"
             f" {mechanism.scale:g} hardly draws: were they clamped? Then small counts are taken for"

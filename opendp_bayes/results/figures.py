@@ -30,7 +30,7 @@ def panel_of(frame: "pl.DataFrame", title: str = "") -> Panel:
     if grouped and len(names) <= len(COLOURS):
         bounds = np.full((3, len(rows), len(names)), np.nan)  # where a table leaves out cells
         bounds[:, numbered(groups), numbered(categories)] = bounds_of(frame)
-        series = {label_said(name): bounds[..., at] for at, name in enumerate(names)}
+        series = {label_said(label): bounds[..., column] for column, label in enumerate(names)}
         axis = "Share" if len(names) > 1 else f"Share of {label_said(names[0])}"
         return Panel(title, list(map(label_said, rows)), series, axis)
     labels = frame["category"].fill_null(EVERYTHING_ELSE)
@@ -46,16 +46,17 @@ def ends_of(frame: "pl.DataFrame") -> "pl.DataFrame":
     between, mean = frame[_ENDS:-_ENDS], pl.col("mean")
     if between.is_empty():
         return frame
-    name = pl.lit(f"{between.height} between: their means").alias("group")
+    group = pl.lit(f"{between.height} between: their means").alias("group")
     reach = between.select(
-        name, pl.first("category"), mean.median(), lower=mean.min(), upper=mean.max()
+        group, pl.first("category"), mean.median(), lower=mean.min(), upper=mean.max()
     )
     return pl.concat([frame[:_ENDS], reach, frame[-_ENDS:]], how="diagonal")
 
 
 def bounds_of(frame: "pl.DataFrame", prefix: str = "") -> Floats:
     """Means, lower and upper ends, shape `(3, rows)`."""
-    return frame.select(f"{prefix}{name}" for name in ("mean", "lower", "upper")).to_numpy().T
+    columns = (f"{prefix}{statistic}" for statistic in ("mean", "lower", "upper"))
+    return frame.select(columns).to_numpy().T
 
 
 def plot_estimates(

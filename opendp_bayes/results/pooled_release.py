@@ -71,14 +71,14 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             groups.noisy.drawn,
         )
         self._unordered, self._a, self._counts = groups.unordered, a, counts
-        every = a.reshape(-1, a.shape[-1])
-        self.kappa = every.sum(axis=1)
-        self.m = every / self.kappa[:, None]
+        concentrations = a.reshape(-1, a.shape[-1])
+        self.kappa = concentrations.sum(axis=1)
+        self.m = concentrations / self.kappa[:, None]
         self.diagnostics = replace(diagnostics_of(a), categories=("ln κ", *self.categories))
 
     def __getitem__(self, key: Key) -> PooledPosterior:
-        place = position_of(key, self._groups, ("group", "groups"))
-        counts = self._counts[..., place, :]
+        position = position_of(key, self._groups, ("group", "groups"))
+        counts = self._counts[..., position, :]
         concentrations = Concentrations.of(self._a, counts)
         return PooledPosterior(self.categories, concentrations, self._unordered)
 
@@ -106,8 +106,10 @@ class Pooled(Shown, Mapping[Key, PooledPosterior]):
             Unless `0 < level < 1`.
         """
         level = as_level(level)
-        each = zip(*(estimate_of(one, level) for one in self.values()), strict=True)
-        estimate, drawn = Estimate(*map(np.concatenate, each)), self.drawn.ravel().tolist()
+        estimates = zip(
+            *(estimate_of(posterior, level) for posterior in self.values()), strict=True
+        )
+        estimate, drawn = Estimate(*map(np.concatenate, estimates)), self.drawn.ravel().tolist()
         frame = estimates_frame(estimate, self.categories, drawn, level, self)
         return frame.rename({"count": "drawn"})
 

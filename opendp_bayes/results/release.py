@@ -235,9 +235,9 @@ class Release(Estimated, ReleasedData):
         from opendp_bayes.inference.pooling.pooled_groups import cells_by
 
         keys, categories, places = cells_by(self, columns, "columns")
-        axes = tuple(name for name in self.axes if name not in columns)
+        axes = tuple(axis for axis in self.axes if axis not in columns)
         shares = self.size is not None or self.learned_prior
-        axes_left = [self.axes.index(name) for name in axes]
+        axes_left = [self.axes.index(axis) for axis in axes]
         template = Release(
             self.drawn,
             categories,
@@ -247,7 +247,7 @@ class Release(Estimated, ReleasedData):
             axes if len(axes) > 1 else (),
             whole=self if shares else None,
             learned_prior=self.learned_prior,
-            ordered=tuple(name for name in self.ordered if name in axes),
+            ordered=tuple(axis for axis in self.ordered if axis in axes),
             columns=axes if self.columns else (),
             nulls=tuple(self.nulls[column] for column in axes_left if self.nulls),
             unknown=tuple(self.unknown[column] for column in axes_left if self.unknown),
@@ -353,11 +353,11 @@ class Release(Estimated, ReleasedData):
 
         return self.has_posterior or is_quick(self)
 
-    def _frame(self, known: Estimate | None, level: float, *, plug_in: bool) -> "pl.DataFrame":
+    def _frame(self, estimate: Estimate | None, level: float, *, plug_in: bool) -> "pl.DataFrame":
         """`to_frame` of what is known."""
         ignoring = plug_in_estimate(self, level)._asdict() if plug_in and self.k > 1 else {}
-        results = results_of(known, self.counts, level)
-        results |= {f"plug_in_{name}": numbers for name, numbers in ignoring.items()}
+        results = results_of(estimate, self.counts, level)
+        results |= {f"plug_in_{statistic}": numbers for statistic, numbers in ignoring.items()}
         return labelled_frame(self.values_of_axes or {"category": self.categories}, results)
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
@@ -423,13 +423,13 @@ class Release(Estimated, ReleasedData):
         return (GroupedRelease if document.groups else Release)(**document.values())
 
     def __repr__(self) -> str:
-        each = zip(self.categories, self.counts, strict=True)
-        counts = shortly((f"{label!r}: {count}" for label, count in each), self.k)
+        pairs = zip(self.categories, self.counts, strict=True)
+        counts = shortly((f"{label!r}: {count}" for label, count in pairs), self.k)
         prior = "'learned'" if self.learned_prior else f"[{shortly(self.prior, self.k)}]"
         if self.ordered:
             prior += f", ordered={list(self.ordered)}"
-        said = f"prior={prior}, mechanism={self.mechanism}, {self.guarantee}"
-        return f"Release({{{counts}}}, {said})"
+        facts = f"prior={prior}, mechanism={self.mechanism}, {self.guarantee}"
+        return f"Release({{{counts}}}, {facts})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -536,15 +536,15 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         k, sizes = len(self.categories), self.sizes or (None,) * len(self.groups)
         releases = (
             Release(
-                drawn,
+                noisy_counts,
                 *shared,
-                inside=() if self.whole is None else tuple(range(at * k, (at + 1) * k)),
+                inside=() if self.whole is None else tuple(range(number * k, (number + 1) * k)),
                 group_size=size,
                 columns=self.columns,
                 nulls=self.nulls,
                 unknown=self.unknown,
             )
-            for at, (drawn, size) in enumerate(zip(self.drawn, sizes, strict=True))
+            for number, (noisy_counts, size) in enumerate(zip(self.drawn, sizes, strict=True))
         )
         return ByLabel(zip(self.groups, releases, strict=True), ("group", "groups"))
 
@@ -557,10 +557,12 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
             For other columns.
         """
         if columns != self.grouped_by:
-            of = ", ".join(map(repr, self.grouped_by)) or "columns that its document does not name"
+            columns_of_groups = (
+                ", ".join(map(repr, self.grouped_by)) or "columns that its document does not name"
+            )
             raise ValueError(
-                f"columns={columns!r}: the groups of this release are made by {of}; ask for the"
-                " joint table to have other groups."
+                f"columns={columns!r}: the groups of this release are made by {columns_of_groups};"
+                " ask for the joint table to have other groups."
             )
         return self
 
@@ -685,17 +687,17 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
         return is_quick(*(release for release in self.values() if not release.has_posterior))
 
     def _frame(
-        self, known: Estimate | None, level: float, *, plug_in: bool = False
+        self, estimate: Estimate | None, level: float, *, plug_in: bool = False
     ) -> "pl.DataFrame":
         """`to_frame` of what is known; `plug_in` is for one posterior."""
-        one = next(iter(self.values()))
-        of_one = one.values_of_axes or {"category": one.categories}
-        name = "group"
-        while name in of_one:
-            name += "_"
-        labels: dict[str, Any] = {name: [key for key in self for _ in one.categories]}
-        labels |= {name: [*values] * len(self) for name, values in of_one.items()}
-        return labelled_frame(labels, results_of(known, [*chain(*self.counts)], level))
+        release = next(iter(self.values()))
+        values_of_axes = release.values_of_axes or {"category": release.categories}
+        heading = "group"
+        while heading in values_of_axes:
+            heading += "_"
+        labels: dict[str, Any] = {heading: [key for key in self for _ in release.categories]}
+        labels |= {axis: [*values] * len(self) for axis, values in values_of_axes.items()}
+        return labelled_frame(labels, results_of(estimate, [*chain(*self.counts)], level))
 
     def estimates(self, level: float = 0.95) -> "pl.DataFrame":
         """The estimates in the columns that results of all kinds have: `group` and `category`,
@@ -757,21 +759,23 @@ class GroupedRelease(Estimated, Guaranteed, Mapping[Key, Release]):
 
         frame = self.estimates(as_level(level))
         if category is not None:
-            place = position_of(category, self.categories)
-            frame = frame.gather_every(len(self.categories), place)
+            position = position_of(category, self.categories)
+            frame = frame.gather_every(len(self.categories), position)
             frame = ends_of(frame.sort("mean", descending=True, maintain_order=True))
         return self._plot(frame, level, ax, title)
 
     def to_json(self) -> str:
         """The release as JSON; `Release.from_json` reads it back."""
-        rest = () if self.rest is None else (self.rest,)
-        drawn = (*chain(*self.drawn), *rest)
-        return ReleaseDocument.of(self, by=self.grouped_by, drawn=drawn, sizes=self.sizes or ())
+        rest_of_size = () if self.rest is None else (self.rest,)
+        noisy_counts = (*chain(*self.drawn), *rest_of_size)
+        return ReleaseDocument.of(
+            self, by=self.grouped_by, drawn=noisy_counts, sizes=self.sizes or ()
+        )
 
     def __repr__(self) -> str:
-        k, own = len(self.categories), list(map(repr, self.categories))
+        k, labels = len(self.categories), list(map(repr, self.categories))
         groups = (
-            f"{group!r}: {{{shortly(map('{}: {}'.format, own, counts), k)}}}"
+            f"{group!r}: {{{shortly(map('{}: {}'.format, labels, counts), k)}}}"
             for group, counts in zip(self, self.counts, strict=True)
         )
         return (

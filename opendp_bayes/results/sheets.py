@@ -40,16 +40,16 @@ def estimates_sheet(
 def shown_of(result: Any, level: float, *, wait: bool) -> tuple["pl.DataFrame", list[str]]:
     """A row for every category, of every group, and what is said of them; `Release.sheet`."""
     aware = estimate_or_reason(result, level, wait=wait)
-    known = aware if isinstance(aware, Estimate) else None
+    estimate = aware if isinstance(aware, Estimate) else None
     notes = [f"Mechanism: {in_plain_words(result.mechanism)}."]
     if result.learned_prior:
         notes.append(_prior_of(result))
-    if known is None:
+    if estimate is None:
         notes.append(str(aware))
     elif not result.learned_prior:
-        notes += little_said(says_little(result.prior, known))
+        notes += little_said(says_little(result.prior, estimate))
     notes += result.unmatched
-    return result._frame(known, level, plug_in=aware != TAKES_LONG), notes
+    return result._frame(estimate, level, plug_in=aware != TAKES_LONG), notes
 
 
 def little_said(little: NDArray[np.bool_]) -> list[str]:
@@ -66,9 +66,12 @@ def little_said(little: NDArray[np.bool_]) -> list[str]:
 
 def _prior_of(release: Any) -> str:
     """State the prior, and what was learned of it where the posterior has been computed."""
-    said = prior_said(release.prior, learned=release.learned_prior, ordered=release.ordered)
+    text = prior_said(release.prior, learned=release.learned_prior, ordered=release.ordered)
     if not release.has_posterior or not isinstance(release.posterior, LearnedPosterior):
-        return f"Prior: {said}."
+        return f"Prior: {text}."
     learned = release.posterior.learned
-    told = (f"{name} {learned[name].mean():.3g} ± {learned[name].std():.2g}" for name in learned)
-    return f"Prior: {said} ({', '.join(told)})."
+    told = (
+        f"{parameter} {learned[parameter].mean():.3g} ± {learned[parameter].std():.2g}"
+        for parameter in learned
+    )
+    return f"Prior: {text} ({', '.join(told)})."

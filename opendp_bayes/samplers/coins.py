@@ -60,8 +60,10 @@ class Coins:
             self._low[i], self._high[i] = exp_enclosure(self._exponent(i), _COIN_BITS)
         words = (random_words(index.size) >> np.uint64(64 - _COIN_BITS)).astype(np.int64)
         heads = words < self._low[index]
-        for place in np.flatnonzero(~heads & (words < self._high[index])).tolist():
-            heads[place] = _is_below_exp(int(words[place]), self._exponent(int(index[place])))
+        for position in np.flatnonzero(~heads & (words < self._high[index])).tolist():
+            heads[position] = _is_below_exp(
+                int(words[position]), self._exponent(int(index[position]))
+            )
         return heads
 
 
@@ -101,13 +103,13 @@ def discrete_gaussians(scale: Fraction, draws: int) -> NDArray[Any]:
     result = discrete_laplaces(Fraction(wide), draws)
     undecided = np.arange(draws)
     while undecided.size:
-        magnitudes, place = np.unique(np.abs(result[undecided]), return_inverse=True)
+        magnitudes, magnitude_of = np.unique(np.abs(result[undecided]), return_inverse=True)
         # Few magnitudes are many samples', so each probability is enclosed once.
         exponents = [(y - variance / wide) ** 2 / (2 * variance) for y in magnitudes.tolist()]
-        kept = Coins(len(exponents), exponents.__getitem__).flip(place.ravel())
-        undecided = undecided[~kept]
-        drawn = discrete_laplaces(Fraction(wide), undecided.size)
-        if drawn.dtype == object and result.dtype != object:
+        accepted = Coins(len(exponents), exponents.__getitem__).flip(magnitude_of.ravel())
+        undecided = undecided[~accepted]
+        candidates = discrete_laplaces(Fraction(wide), undecided.size)
+        if candidates.dtype == object and result.dtype != object:
             result = result.astype(object)
-        result[undecided] = drawn
+        result[undecided] = candidates
     return result

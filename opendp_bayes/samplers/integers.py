@@ -91,9 +91,9 @@ def uniform_below(bounds: NDArray[Any]) -> NDArray[Any]:
     undecided = np.arange(bounds.size)
     while undecided.size:
         words = (random_words(undecided.size) >> np.uint64(1)).astype(np.int64)
-        drawn = words & mask[undecided]
-        inside = drawn < bounds[undecided]
-        result[undecided[inside]] = drawn[inside]
+        candidates = words & mask[undecided]
+        inside = candidates < bounds[undecided]
+        result[undecided[inside]] = candidates[inside]
         undecided = undecided[~inside]
     return result
 
@@ -129,9 +129,9 @@ def geometrics(rate: Fraction, draws: int) -> NDArray[Any]:
         return np.array([geometric(rate) for _ in range(draws)], dtype=object)
     remainder, undecided = np.empty(draws, dtype=dtype), np.arange(draws)
     while undecided.size:
-        drawn = uniform_below(np.full(undecided.size, t, dtype=dtype))
-        accepted = _bernoulli_exp_units(drawn, t)
-        remainder[undecided[accepted]] = drawn[accepted]
+        candidates = uniform_below(np.full(undecided.size, t, dtype=dtype))
+        accepted = _bernoulli_exp_units(candidates, t)
+        remainder[undecided[accepted]] = candidates[accepted]
         undecided = undecided[~accepted]
     quotient, going = np.zeros(draws, dtype=np.int64), np.arange(draws)
     while going.size:

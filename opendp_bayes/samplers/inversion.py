@@ -21,14 +21,14 @@ def by_inversion(cumulative: Cumulative, bits: int = BITS) -> int:
     Only so many bits of the number are drawn as it takes to tell where it lies. Where an enclosure
     leaves a doubt it is computed again with twice the bits, and the number is drawn further.
     """
-    uniform, drawn = randbits(bits), bits
+    uniform, bits_drawn = randbits(bits), bits
     while True:
         first, below, above = cumulative(bits)
         at_least, at_most = uniform * below[-1], (uniform + 1) * above[-1]
-        place = bisect_right(above, at_least >> drawn, hi=len(above) - 1) - 1
-        if place >= 0 and place + 1 < len(below) and at_most <= below[place + 1] << drawn:
-            return first + place
-        uniform, drawn, bits = uniform << bits | randbits(bits), drawn + bits, 2 * bits
+        index = bisect_right(above, at_least >> bits_drawn, hi=len(above) - 1) - 1
+        if index >= 0 and index + 1 < len(below) and at_most <= below[index + 1] << bits_drawn:
+            return first + index
+        uniform, bits_drawn, bits = uniform << bits | randbits(bits), bits_drawn + bits, 2 * bits
 
 
 def exp_enclosure(x: Fraction, bits: int) -> tuple[int, int]:

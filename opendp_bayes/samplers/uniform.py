@@ -32,10 +32,10 @@ def log_uniforms(number: int) -> Floats:
     while undecided.size:
         words = random_words(undecided.size)
         last_one = words & (~words + np.uint64(1))
-        found = words > 0
-        _, exponents = np.frexp(last_one[found].astype(np.float64))
-        halvings[undecided[found]] += exponents
-        undecided = undecided[~found]
+        has_one = words > 0
+        _, exponents = np.frexp(last_one[has_one].astype(np.float64))
+        halvings[undecided[has_one]] += exponents
+        undecided = undecided[~has_one]
         halvings[undecided] += 64
     mantissas = (random_words(number) >> np.uint64(12)).astype(np.float64) + 0.5
     return np.log1p(mantissas * 2.0**-52) - halvings * math.log(2)
@@ -71,7 +71,7 @@ class WeightedPlaces:
         words = random_words(number)
         places = np.searchsorted(self._heads, words, side="left")
         doubtful = np.flatnonzero(places < np.searchsorted(self._heads, words, side="right"))
-        for at in doubtful.tolist():
-            drawn = int(words[at]) << self._later | secrets.randbits(self._later)
-            places[at] = bisect_right(self._below, drawn)
+        for position in doubtful.tolist():
+            number_drawn = int(words[position]) << self._later | secrets.randbits(self._later)
+            places[position] = bisect_right(self._below, number_drawn)
         return places.astype(np.int64)

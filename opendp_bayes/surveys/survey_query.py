@@ -120,7 +120,7 @@ def survey(
     bound: dict[str, Bound[Any]] = {}
     cells = 0
     for question, arguments in questions.items():
-        bound[question] = _asked(query, grouped_by, question, arguments)
+        bound[question] = _bind(query, grouped_by, question, arguments)
         cells += bound[question].number_listed
         check_cells("questions", cells)
     survey_query = SurveyQuery(bound, _budget_allocation(share, questions))
@@ -133,17 +133,17 @@ def survey(
 class SurveyQuery(ReleasedQuery[Survey]):
     """A query made by `survey`. `resolve` gives the measurement, `release` the `Survey`."""
 
-    def __init__(self, asked: Mapping[str, Bound[Any]], weights: Mapping[str, float]) -> None:
-        base = next(iter(asked.values())).base
+    def __init__(self, bound: Mapping[str, Bound[Any]], weights: Mapping[str, float]) -> None:
+        base = next(iter(bound.values())).base
         super().__init__(*parts_of(base))
-        self._asked, self._weights = dict(asked), dict(weights)
+        self._bound, self._weights = dict(bound), dict(weights)
 
     @property
     def questions(self) -> dict[str, BoundQuery]:
         """The questions whose categories are listed, by name."""
         return {
             question: bound
-            for question, bound in self._asked.items()
+            for question, bound in self._bound.items()
             if isinstance(bound, BoundQuery)
         }
 
@@ -232,8 +232,8 @@ class SurveyQuery(ReleasedQuery[Survey]):
             bound.restated(released, budget, once)
             for (bound, budget), released in zip(self._shared().values(), draws, strict=True)
         ]
-        columns = tuple(bound.columns for bound in self._asked.values())
-        return Survey(tuple(self._asked), tuple(releases), columns)
+        columns = tuple(bound.columns for bound in self._bound.values())
+        return Survey(tuple(self._bound), tuple(releases), columns)
 
     @property
     def share(self) -> dict[str, float]:
@@ -285,7 +285,7 @@ class SurveyQuery(ReleasedQuery[Survey]):
         ask for it.
         """
         tables, settings = {}, self.settings
-        for question in (question for question in self._asked if question not in self.questions):
+        for question in (question for question in self._bound if question not in self.questions):
             raise ValueError(
                 f"questions[{question!r}]: has categories that are to be discovered, which have no"
                 " posterior together with others; ask for it in another survey."
@@ -317,12 +317,12 @@ class SurveyQuery(ReleasedQuery[Survey]):
         """Every question with its part of the budget."""
         check_query_budget(parts_of(self).d_out)
         limits = as_tuple(parts_of(self).d_out)
-        weights = [self._weights[question] for question in self._asked]
+        weights = [self._weights[question] for question in self._bound]
         finite = [min(limit, sys.float_info.max) for limit in limits]
         parts = list(zip(*(divided(limit, weights) for limit in finite), strict=True))
         return {
             question: (bound, budget if isinstance(parts_of(self).d_out, tuple) else budget[0])
-            for (question, bound), budget in zip(self._asked.items(), parts, strict=True)
+            for (question, bound), budget in zip(self._bound.items(), parts, strict=True)
         }
 
 
@@ -374,7 +374,7 @@ def _composed(
     return make_composition([behind, *others.values()]) >> ordered
 
 
-def _asked(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Bound[Any]:
+def _bind(query: Any, grouped_by: tuple[str, ...], name: str, arguments: Any) -> Bound[Any]:
     """One question, put to the query, which may be grouped for all questions."""
     if type(name) is not str:
         raise TypeError(f"questions: the name {name!r} must be a str, not {type(name).__name__}.")
@@ -407,11 +407,11 @@ def _about(name: str) -> Iterator[None]:
         raise type(error)(f"questions[{name!r}]: {error}") from None
 
 
-def frames_of_the_same_rows(asked: Iterable[BoundQuery]) -> list[CountsOfFrame]:
+def frames_of_the_same_rows(questions: Iterable[BoundQuery]) -> list[CountsOfFrame]:
     """The counts of questions, if all are of one frame by the same plan, so that one pass can count
     for all of them; otherwise none.
     """
-    queries = list(asked)
+    queries = list(questions)
     frames = [bound.frame for bound in queries if bound.frame is not None]
     alike = len(frames) == len(queries) and all(
         frame.gate.plan is frames[0].gate.plan for frame in frames

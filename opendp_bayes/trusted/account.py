@@ -59,9 +59,9 @@ class Loss(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
         """True if there is ε or ρ, not both, and neither they nor δ are negative, not even -0.0,
         or infinite.
         """
-        one = (self.epsilon is None) != (self.rho is None)
+        one_kind = (self.epsilon is None) != (self.rho is None)
         positive = all(math.copysign(1, number) > 0 for number in (self.value, self.delta))
-        return one and positive and 0 <= self.value < math.inf and 0 <= self.delta < 1
+        return one_kind and positive and 0 <= self.value < math.inf and 0 <= self.delta < 1
 
     def within(self, kind: Kind) -> tuple[Fraction, Fraction] | None:
         """The loss in ε or in ρ, and its δ, exactly; None where a ρ has no ε to be added.
@@ -210,7 +210,7 @@ class Account:
 
 def _left(total: Loss, spent: tuple[Fraction, Fraction]) -> Loss:
     value, delta = Fraction(total.value) - spent[0], Fraction(total.delta) - spent[1]
-    parts = (round_down(max(part, Fraction(0))) + 0.0 for part in (value, delta))  # no -0.0
+    parts = (round_down(max(left, Fraction(0))) + 0.0 for left in (value, delta))  # no -0.0
     return Loss.of(total.kind, *parts)
 
 
@@ -224,15 +224,15 @@ def unit_said(unit: str) -> str:
     >>> unit_said("changes: 2, identifier: person")
     'all records of 2 values of person changed'
     """
-    found = _UNIT.fullmatch(unit)
-    if found is None:
+    match = _UNIT.fullmatch(unit)
+    if match is None:
         return f"the privacy unit {unit}"
-    kind, number, identifier = found.groups()
+    kind, number, identifier = match.groups()
     many = "" if number == "1" else "s"
-    of = f"{number} record{many}"
+    whose_records = f"{number} record{many}"
     if identifier is not None:
-        of = f"all records of {number} value{many} of {identifier}"
-    return f"{of} {'changed' if kind == 'changes' else 'added or removed'}"
+        whose_records = f"all records of {number} value{many} of {identifier}"
+    return f"{whose_records} {'changed' if kind == 'changes' else 'added or removed'}"
 
 
 def as_name(value: object, argument: str) -> str:

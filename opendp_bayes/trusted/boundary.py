@@ -131,19 +131,19 @@ def silenced() -> Iterator[None]:
 
 def _nowhere() -> int:
     """Let standard error lead nowhere, and return a number for where it led."""
-    kept = os.dup(_ERRORS)
+    original = os.dup(_ERRORS)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, _ERRORS)
     os.close(nowhere)
-    return kept
+    return original
 
 
 def _heard() -> None:
     """Let standard error lead where it did before."""
-    kept, _WhileSilenced.errors = _WhileSilenced.errors, None
-    if kept is not None:
-        os.dup2(kept, _ERRORS)
-        os.close(kept)
+    original, _WhileSilenced.errors = _WhileSilenced.errors, None
+    if original is not None:
+        os.dup2(original, _ERRORS)
+        os.close(original)
 
 
 def guarded(function: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:

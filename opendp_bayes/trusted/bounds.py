@@ -52,11 +52,11 @@ class Bounds:
             return d_in
         if not isinstance(d_in, Sequence) and not hasattr(d_in, "by"):
             return cls((Limit(frozenset(), as_distance(d_in)),))
-        given = d_in if isinstance(d_in, Sequence) else [d_in]
+        stated = d_in if isinstance(d_in, Sequence) else [d_in]
         bounds = cls(
             tuple(
                 Limit(frozenset(map(_key, bound.by)), bound.per_group, bound.num_groups)
-                for bound in given
+                for bound in stated
             )
         )
         if bounds._per_group(frozenset()) is None:
@@ -114,8 +114,8 @@ class Bounds:
         """Bounds of rows of which each person has one for each value of a column, where the unit
         is so many people.
         """
-        each = Limit(frozenset((column, person)), 1), Limit(frozenset((person,)), None, people)
-        return Bounds((*self.limits, *each))
+        limits = Limit(frozenset((column, person)), 1), Limit(frozenset((person,)), None, people)
+        return Bounds((*self.limits, *limits))
 
     def distance(
         self, cells: Cells, kinds: Mapping[str, ColumnKind], kept: frozenset[str]
@@ -134,17 +134,17 @@ class Bounds:
             any other column limits the number of rows alone.
         """
         records = self.records if cells.space.size is None else (self.records + 1) // 2
-        columns = kept & {of.column for of in cells.axes}
+        columns = kept & {axis.column for axis in cells.axes}
         keys = [columns & limit.by for limit in self.limits]
         most = np.full(cells.space.k, records, dtype=object)
         for group in {*keys, frozenset().union(*keys)} - {frozenset()}:
             values = _number_of_values(cells, kinds, group)
-            each = self.per_group(group)
+            per_group = self.per_group(group)
             limits = {
-                one: records if one >= _MANY else min(records, int(one) * each)
-                for one in np.unique(values).tolist()
+                number: records if number >= _MANY else min(records, int(number) * per_group)
+                for number in np.unique(values).tolist()
             }
-            most = np.minimum(most, [limits[one] for one in values.tolist()])
+            most = np.minimum(most, [limits[number] for number in values.tolist()])
         return Distance.among(records, Counter(most.tolist()))
 
 
@@ -160,12 +160,14 @@ def _number_of_values(
     """Number of different values of some columns are counted in each cell, shape `(k,)`; at least
     `_MANY` where that is not known.
     """
-    chosen = [at for at, of in enumerate(cells.axes) if of.column in columns]
-    others = [at for at in range(len(cells.axes)) if at not in chosen]
+    chosen = [position for position, axis in enumerate(cells.axes) if axis.column in columns]
+    others = [position for position in range(len(cells.axes)) if position not in chosen]
     values = np.ones(())
-    for at in chosen:
-        of = cells.axes[at]
-        values = np.multiply.outer(values, _values_at(of, kinds[of.column], cells.index.shape[at]))
+    for position in chosen:
+        axis = cells.axes[position]
+        values = np.multiply.outer(
+            values, _values_at(axis, kinds[axis.column], cells.index.shape[position])
+        )
     index = cells.index.transpose(*chosen, *others).reshape(values.size, -1)
     k = cells.space.k
     pairs = np.unique(index + 1 + (k + 1) * np.arange(values.size)[:, None])

@@ -45,9 +45,9 @@ class Axis:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
-        of = TYPE_OF.get(self.kind)
-        fit = of is not None and all(type(value) is of for value in self.values)
-        if fit and of is int:
+        type_of_kind = TYPE_OF.get(self.kind)
+        fit = type_of_kind is not None and all(type(value) is type_of_kind for value in self.values)
+        if fit and type_of_kind is int:
             fit = all(-(2**63) <= int(value) < 2**63 for value in self.values)
         if not fit or len(set(self.values)) < len(self.values):
             raise ValueError(
@@ -58,12 +58,14 @@ class Axis:
     def places(self, values: pl.Series) -> Integers:
         """The place of each value, by the value alone."""
         compared = COMPARED_AS[self.kind]
-        known = pl.DataFrame({"value": pl.Series(self.values, dtype=compared)}).with_row_index("at")
-        given = values.cast(compared, strict=False).to_frame("value")
-        found = given.join(known, on="value", how="left", maintain_order="left")["at"]
+        listed = pl.DataFrame({"value": pl.Series(self.values, dtype=compared)}).with_row_index(
+            "at"
+        )
+        looked_up = values.cast(compared, strict=False).to_frame("value")
+        joined = looked_up.join(listed, on="value", how="left", maintain_order="left")["at"]
         outside = np.where(values.is_null().to_numpy(), self.null, self.unknown)
-        at = found.cast(pl.Int64).fill_null(-1).to_numpy()
-        return np.where(at < 0, outside, at)
+        places = joined.cast(pl.Int64).fill_null(-1).to_numpy()
+        return np.where(places < 0, outside, places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +96,10 @@ class Cells:
         index.setflags(write=False)  # or it could be made wrong after it was checked
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "axes", tuple(self.axes))
-        lengths = [max(len(of.values), of.null + 1, of.unknown + 1) for of in self.axes]
+        lengths = [max(len(axis.values), axis.null + 1, axis.unknown + 1) for axis in self.axes]
         fits = self.index.ndim == len(self.axes) and self.index.dtype.kind == "i"
         fits = fits and all(map(operator.ge, self.index.shape, lengths))
-        least = min((0, *(place for of in self.axes for place in (of.null, of.unknown))))
+        least = min((0, *(place for axis in self.axes for place in (axis.null, axis.unknown))))
         if not fits or least < 0:
             raise ValueError(
                 f"index: must be whole numbers with a dimension for each axis, no shorter than"
@@ -112,9 +114,11 @@ class Cells:
 
     def check_kinds(self, kinds: Mapping[str, ColumnKind]) -> None:
         """Raise `ValueError` unless the frame has every column, and of the kind that is counted."""
-        for of in self.axes:
-            if of.column not in kinds or kinds[of.column].kind != of.kind:
-                raise ValueError(f"axes: the frame has no column {of.column!r} of kind {of.kind}.")
+        for axis in self.axes:
+            if axis.column not in kinds or kinds[axis.column].kind != axis.kind:
+                raise ValueError(
+                    f"axes: the frame has no column {axis.column!r} of kind {axis.kind}."
+                )
 
     def counts(self, groups: pl.DataFrame) -> Integers:
         """The number of records of each cell, shape `(k,)`, from a frame with a row for every
@@ -122,7 +126,7 @@ class Cells:
         of records. Rows of the same combination are added up.
         """
         *values, numbers = groups.get_columns()
-        places = [of.places(value) for of, value in zip(self.axes, values, strict=True)]
+        places = [axis.places(value) for axis, value in zip(self.axes, values, strict=True)]
         counts = np.zeros(self.space.k + 1, dtype=np.int64)  # the last one of no cell, at -1
         np.add.at(counts, self.index[tuple(places)], numbers.to_numpy().astype(np.int64))
         return counts[:-1]
@@ -137,8 +141,8 @@ class Cells:
         than counting in plain polars.
         """
         values = {
-            f"value_{at}": column_named(of.column).cast(types[of.column], strict=False)
-            for at, of in enumerate(self.axes)
+            f"value_{place}": column_named(axis.column).cast(types[axis.column], strict=False)
+            for place, axis in enumerate(self.axes)
         }
         return frame.select(**values).group_by(*values).len("number")
 
@@ -168,6 +172,6 @@ def counted(
     # more would decide which rows of all others are drawn.
     pl.set_random_seed(secrets.randbits(64))
     if limits.any and len(several) > 1:
-        used = {of.column: None for cells in several for of in cells.axes}
+        used = {axis.column: None for cells in several for axis in cells.axes}
         frame = collected(frame.select(map(column_named, used))).lazy()
     return [cells.counts(collected(cells.groups(frame, types))) for cells in several]

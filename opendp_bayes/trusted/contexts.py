@@ -143,8 +143,8 @@ class CheckedContext(Unchanging, Context):
             For a loss that buys nothing, and where the budget is spent.
         """
         if self.d_mids is None:
-            losses = {name: value for name, value in kwargs.items() if value is not None}
-            kwargs = {name: as_loss(value, name) for name, value in losses.items()}
+            losses = {measure: value for measure, value in kwargs.items() if value is not None}
+            kwargs = {measure: as_loss(value, measure) for measure, value in losses.items()}
         elif kwargs:
             raise ValueError(
                 f"query: takes no {', '.join(kwargs)}, because the Context divides its budget"
@@ -255,17 +255,17 @@ def context(
     source = _frame(data, labels, sheet, glob)
     frame, domains, left_out = source.frame, {}, dict(source.left_out)
     schema = frame.collect_schema()
-    for name, dtype in schema.items():
+    for column, dtype in schema.items():
         try:
-            domains[name] = domain_of_column(name, dtype)
+            domains[column] = domain_of_column(column, dtype)
         except (OpenDPException, ValueError):
             kind = kind_of(dtype).type
-            left_out[name] = (
+            left_out[column] = (
                 f"has type {kind}, for which OpenDP has no domain, so it is left out of the"
-                f" Context. {how_to_cast(kind, name, 'in the frame')}"
+                f" Context. {how_to_cast(kind, column, 'in the frame')}"
             )
     if len(domains) < len(schema):
-        frame = frame.select(column_named(name) for name in domains)
+        frame = frame.select(column_named(column) for column in domains)
     return CheckedContext.opened(
         frame,
         lazyframe_domain(list(domains.values())),
@@ -284,21 +284,21 @@ def _frame(data: Any, labels: Any, sheet: Any, glob: Any) -> Scanned:
     if not isinstance(data, (str, PathLike)):
         _check_unused(options, dict.fromkeys(options, "is for files; leave it out for a frame."))
         return scanned(data)
-    for name, kind, constraint in (
+    for argument, kind, constraint in (
         ("labels", bool | str | PathLike, "True, False, or the path of a catalogue of SAS"),
         ("sheet", str | None, "the name of a sheet, or None"),
         ("glob", bool, "True or False"),
     ):
-        if not isinstance(options[name], kind):
-            raise TypeError(f"{name}={told(options[name])}: must be {constraint}.")
+        if not isinstance(options[argument], kind):
+            raise TypeError(f"{argument}={told(options[argument])}: must be {constraint}.")
     return scanned(_read(Path(data), labels, sheet, glob))
 
 
 def _check_unused(options: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
     """Raise `ValueError` for the first option that is given, with the reason why it must not be."""
-    for name, reason in reasons.items():
-        if options[name]:
-            raise ValueError(f"{name}={told(options[name])}: {reason}")
+    for argument, reason in reasons.items():
+        if options[argument]:
+            raise ValueError(f"{argument}={told(options[argument])}: {reason}")
 
 
 def _read(path: Path, labels: Any, sheet: Any, glob: Any) -> Any:
@@ -334,29 +334,29 @@ def check_identifier(
     if identifier is None:
         return
     _check_by_name(identifier, "privacy_unit: its identifier")
-    for name in identifier.meta.root_names():
-        if name in left_out:
-            raise ValueError(f"privacy_unit: identifier={name!r}: {left_out[name]}")
-        if name not in columns:
+    for column in identifier.meta.root_names():
+        if column in left_out:
+            raise ValueError(f"privacy_unit: identifier={column!r}: {left_out[column]}")
+        if column not in columns:
             raise ValueError(
                 # Not which there are: of a file without a header, they are somebody's record.
-                f"privacy_unit: identifier={name!r} is not a column of the frame, which has"
+                f"privacy_unit: identifier={column!r} is not a column of the frame, which has"
                 f" {len(columns)}; its schema names them."
             )
 
 
-def _check_by_name(key: Any, name: str) -> None:
+def _check_by_name(key: Any, argument: str) -> None:
     """Raise `ValueError` for what polars takes for a pattern: OpenDP cannot mean the column."""
     if (pl.col(key) if isinstance(key, str) else key).meta.has_multiple_outputs():
         raise ValueError(
-            f"{name} must be one column by name, and polars takes '*' and '^...$' for patterns."
+            f"{argument} must be one column by name, and polars takes '*' and '^...$' for patterns."
             " Rename the column that is called so."
         )
 
 
-def _as_unit(given: Any) -> tuple[Metric, Any]:
+def _as_unit(unit: Any) -> tuple[Metric, Any]:
     """The unit, if it is at least one row or identifier."""
-    metric, distance = _as_pair(given, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
+    metric, distance = _as_pair(unit, "privacy_unit", "dp.unit_of(contributions=1)", Metric)
     kind = kind_of_unit(metric)
     if kind == "changes":
         return metric, _as_rows(distance, "changes")
@@ -378,20 +378,20 @@ def _as_unit(given: Any) -> tuple[Metric, Any]:
     return metric, distance
 
 
-def _as_rows(value: Any, name: str) -> int:
-    if (isinstance(value, int) and value < 1) or not as_size(value, name) <= _MOST_ROWS:
-        raise ValueError(f"{name}={value!r}: must be between 1 and {_MOST_ROWS}.")
+def _as_rows(value: Any, argument: str) -> int:
+    if (isinstance(value, int) and value < 1) or not as_size(value, argument) <= _MOST_ROWS:
+        raise ValueError(f"{argument}={value!r}: must be between 1 and {_MOST_ROWS}.")
     return int(value)
 
 
-def _as_loss(given: Any) -> tuple[Measure, Any]:
+def _as_loss(stated: Any) -> tuple[Measure, Any]:
     """The loss, if it is one that can be spent."""
-    measure, loss = _as_pair(given, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
-    name = name_of(measure)
-    if name.startswith("Approximate"):
-        return measure, (as_positive(loss[0], MEASURES[name]), as_delta(loss[1]))
-    if name in MEASURES and name != SMOOTHED:
-        return measure, as_positive(loss, MEASURES[name])
+    measure, loss = _as_pair(stated, "privacy_loss", "dp.loss_of(epsilon=1.0)", Measure)
+    measure_name = name_of(measure)
+    if measure_name.startswith("Approximate"):
+        return measure, (as_positive(loss[0], MEASURES[measure_name]), as_delta(loss[1]))
+    if measure_name in MEASURES and measure_name != SMOOTHED:
+        return measure, as_positive(loss, MEASURES[measure_name])
     raise ValueError(
         f"privacy_loss={measure}: must be dp.loss_of(epsilon=...) or dp.loss_of(rho=...), each with"
         " or without delta=."
@@ -407,16 +407,16 @@ def _check_split(evenly: Any, weights: Any) -> None:
                 f"split_by_weights={told(weights)}: must be a sequence of numbers, one for each"
                 " query."
             )
-        for at, weight in enumerate(weights):
-            as_positive(weight, f"split_by_weights[{at}]")
+        for position, weight in enumerate(weights):
+            as_positive(weight, f"split_by_weights[{position}]")
 
 
-def _is_sequence_of(kind: type, given: Any) -> bool:
-    return isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
+def _is_sequence_of(kind: type, values: Any) -> bool:
+    return isinstance(values, Sequence) and all(isinstance(value, kind) for value in values)
 
 
-def _as_pair(given: Any, name: str, example: str, kind: type) -> tuple[Any, Any]:
-    is_pair = isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], kind)
+def _as_pair(pair: Any, argument: str, example: str, kind: type) -> tuple[Any, Any]:
+    is_pair = isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], kind)
     if not is_pair:
-        raise TypeError(f"{name}={told(given)}: must be what OpenDP makes, as in {example}.")
-    return given[0], given[1]
+        raise TypeError(f"{argument}={told(pair)}: must be what OpenDP makes, as in {example}.")
+    return pair[0], pair[1]

@@ -141,7 +141,7 @@ def _counting(
     @interruptible()
     def function(data: Any) -> tuple[Integers, ...]:
         pairs = zip(space.spaces, count(data), strict=True)
-        return tuple(one.counts(counts) for one, counts in pairs)
+        return tuple(measured.counts(counts) for measured, counts in pairs)
 
     together = make_user_transformation(
         domain,
@@ -152,13 +152,13 @@ def _counting(
         guarded_map(counted_distance(domain, metric), made_by),
     )
     make = partial(_make_one_of, space, metric, kinds=kinds, made_by=made_by, kept=kept)
-    return together, [make(at, cells) for at, cells in enumerate(several)]
+    return together, [make(number, cells) for number, cells in enumerate(several)]
 
 
 def _make_one_of(
     several: CountsOfSeveral,
     metric: Metric,
-    at: int,
+    number: int,
     cells: Cells,
     *,
     kinds: Mapping[str, ColumnKind],
@@ -168,12 +168,12 @@ def _make_one_of(
     """The transformation from the counts of several questions of data in a metric to those of
     one.
     """
-    space = several.spaces[at]
+    space = several.spaces[number]
 
     def function(value: Any) -> Integers:
         if not isinstance(value, tuple) or len(value) != len(several.spaces):
             raise ContractError(f"the input must hold counts of {len(several.spaces)} questions.")
-        return space.counts(value[at])
+        return space.counts(value[number])
 
     def stability_map(d_in: Any) -> int | Distance:
         bounds = Bounds.of(d_in)

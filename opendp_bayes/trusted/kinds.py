@@ -60,26 +60,26 @@ class ColumnKind:
 
 def kind_of(dtype: pl.DataType, *, nullable: bool = True) -> ColumnKind:
     """Describe a column of polars. Nothing else in the package reads the labels of a type."""
-    name = dtype.base_type().__name__
+    type_name = dtype.base_type().__name__
     if isinstance(dtype, pl.Enum):
-        return ColumnKind("text", name, nullable, tuple(dtype.categories))
+        return ColumnKind("text", type_name, nullable, tuple(dtype.categories))
     if isinstance(dtype, (pl.String, pl.Categorical)):
-        return ColumnKind("text", name, nullable)
+        return ColumnKind("text", type_name, nullable)
     if isinstance(dtype, pl.Boolean):
-        return ColumnKind("boolean", name, nullable)
-    return ColumnKind("integer" if dtype.is_integer() else "other", name, nullable)
+        return ColumnKind("boolean", type_name, nullable)
+    return ColumnKind("integer" if dtype.is_integer() else "other", type_name, nullable)
 
 
-def column_named(name: str) -> pl.Expr:
+def column_named(column: str) -> pl.Expr:
     """The column of this name: `pl.col` would take `*`, and what stands between `^` and `$`, for a
     pattern.
     """
-    return pl.col(f"^{re.escape(name)}$" if is_pattern(name) else name)
+    return pl.col(f"^{re.escape(column)}$" if is_pattern(column) else column)
 
 
-def is_pattern(name: str) -> bool:
+def is_pattern(column: str) -> bool:
     """True if polars takes the name of a column for a pattern, wherever it means one column."""
-    return name == "*" or (name.startswith("^") and name.endswith("$"))
+    return column == "*" or (column.startswith("^") and column.endswith("$"))
 
 
 class KindsOfFrame(Mapping[str, ColumnKind]):
@@ -91,9 +91,9 @@ class KindsOfFrame(Mapping[str, ColumnKind]):
         self._domain = domain
         self.types = frame_of(domain).collect_schema()
 
-    def __getitem__(self, name: str) -> ColumnKind:
-        nullable = self._domain.get_series_domain(name).nullable if name in self.types else True
-        return kind_of(self.types[name], nullable=nullable)
+    def __getitem__(self, column: str) -> ColumnKind:
+        nullable = self._domain.get_series_domain(column).nullable if column in self.types else True
+        return kind_of(self.types[column], nullable=nullable)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.types)

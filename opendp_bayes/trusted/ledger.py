@@ -357,14 +357,17 @@ def _accounts(database: sqlite3.Connection) -> dict[str, Account]:
         "select number, dataset, at, state, kind, value, delta, unit, note from entry"
         " order by number"
     ):
-        known = entries.setdefault(dataset, [])
+        entries_of_account = entries.setdefault(dataset, [])
         try:
             entry = _entry(row)
-            _check_entry(known, entry)
+            _check_entry(entries_of_account, entry)
         except (TypeError, ValueError) as error:
             raise _UnusableFileError(f"is damaged: entry {number} {error}. {_START_ANEW}") from None
-        known.append(entry)
-    return {dataset: Account(dataset, tuple(known)) for dataset, known in entries.items()}
+        entries_of_account.append(entry)
+    return {
+        dataset: Account(dataset, tuple(entries_of_account))
+        for dataset, entries_of_account in entries.items()
+    }
 
 
 def _entry(row: list[Any]) -> Entry:
@@ -379,14 +382,14 @@ def _entry(row: list[Any]) -> Entry:
     return Entry(at, state, loss, unit, note)
 
 
-def _check_entry(known: list[Entry], entry: Entry) -> None:
+def _check_entry(earlier_entries: list[Entry], entry: Entry) -> None:
     """Raise `ValueError` for an entry that does not go with those before it."""
-    kind = (known or [entry])[0].loss.kind
-    unit = next((earlier.unit for earlier in known if earlier.unit), entry.unit)
+    kind = (earlier_entries or [entry])[0].loss.kind
+    unit = next((earlier.unit for earlier in earlier_entries if earlier.unit), entry.unit)
     is_total = entry.state == "total"
     in_kind = entry.loss.kind == kind if is_total else entry.loss.within(kind) is not None
     for fits, problem in (
-        (known or is_total, "is about a data set that has no total"),
+        (earlier_entries or is_total, "is about a data set that has no total"),
         (in_kind, f"is in {entry.loss.kind} on a data set that is kept in {kind}"),
         (
             entry.unit == unit or not (entry.is_paid or entry.unit),

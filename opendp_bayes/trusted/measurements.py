@@ -70,8 +70,8 @@ def drawer(setting: Setting) -> Drawer:
         return _noisy_max(law.scale, size, prior)
 
     def draw(counts: Integers, draws: int) -> Integers:
-        drawn = drawn_by(mechanism, counts, prior, draws)
-        return _checked(drawn, not is_lawful(mechanism), draws, prior.size)
+        noisy_counts = drawn_by(mechanism, counts, prior, draws)
+        return _checked(noisy_counts, not is_lawful(mechanism), draws, prior.size)
 
     return draw
 
@@ -87,9 +87,9 @@ def _added(law: AdditiveNoise) -> Drawer:
     )
 
     def draw(counts: Integers, draws: int) -> Integers:
-        part = np.tile(counts[noised], draws)
-        drawn = np.array(add_noise(part), dtype=np.int64).reshape(draws, -1)
-        return law.completed(saturated(drawn), int(counts.sum()))
+        tiled = np.tile(counts[noised], draws)
+        noisy_counts = np.array(add_noise(tiled), dtype=np.int64).reshape(draws, -1)
+        return law.completed(saturated(noisy_counts), int(counts.sum()))
 
     return draw
 
@@ -108,17 +108,21 @@ def _noisy_max(scale: float, size: int, prior: Floats) -> Drawer:
     return draw
 
 
-def _checked(drawn: Integers, as_counts: bool, draws: int, k: int) -> Integers:
+def _checked(noisy_counts: Integers, as_counts: bool, draws: int, k: int) -> Integers:
     """Check draws: a mechanism from a plugin may return anything. Only draws before a projection
     may be negative; refusing these would tell what was drawn.
     """
     shape = (draws, k)
-    valid = isinstance(drawn, np.ndarray) and drawn.shape == shape and drawn.dtype.kind in "iu"
-    if not valid or (as_counts and np.any(drawn < 0)):
+    valid = (
+        isinstance(noisy_counts, np.ndarray)
+        and noisy_counts.shape == shape
+        and noisy_counts.dtype.kind in "iu"
+    )
+    if not valid or (as_counts and np.any(noisy_counts < 0)):
         raise ContractError(
             "the mechanism's sample must be an array of non-negative integers of shape (draws, k)."
         )
-    return drawn
+    return noisy_counts
 
 
 # --- The time of a release
@@ -138,12 +142,12 @@ def paced(draw: Drawer, setting: Setting) -> Drawer:
 
     def drawn_in_time(counts: Integers, draws: int) -> Integers:
         start = monotonic_ns()
-        drawn = draw(counts, draws)
+        noisy_counts = draw(counts, draws)
         end = LEAST
         while end < monotonic_ns() - start:
             end *= 2
         sleep(max(start + end - monotonic_ns(), 0) / 1e9)
-        return drawn
+        return noisy_counts
 
     return drawn_in_time
 
@@ -289,15 +293,15 @@ def _losses(
     def loss(d_in: SupportsIndex) -> PrivacyLoss:
         # Where δ does not help it is not used, but what a map states must not fall.
         distance = Distance.of(d_in)
-        found = at(distance)
+        loss_at_distance = at(distance)
         if not delta:
-            return replace(found)  # a value that nobody can change for others
+            return replace(loss_at_distance)  # a value that nobody can change for others
         # Nor must an ε that a search has found, which is off by its tolerance: of few records it is
         # of other pairs at each distance.
         others = map(Distance.of, {*range(LARGEST_GROUP), *PROBES})
-        nearer = [found, *(at(other) for other in others if other <= distance)]
+        nearer = [loss_at_distance, *(at(probe) for probe in others if probe <= distance)]
         epsilon = max(loss.epsilon for loss in nearer)
-        return replace(found, epsilon=epsilon, delta=max(loss.delta for loss in nearer))
+        return replace(loss_at_distance, epsilon=epsilon, delta=max(loss.delta for loss in nearer))
 
     return loss
 
@@ -315,11 +319,11 @@ def _curve(setting: Setting, d_in: SupportsIndex, accounting: Accounting) -> Any
     ).curve
 
 
-def restated(drawn: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str) -> P:
+def restated(release: P, loss: PrivacyLoss, *, distance: Distance, truncated: bool, kept: str) -> P:
     """The draw of a measurement, which promises for one record, with the promise to one unit.
 
     `loss` is that of the unit at its `distance`. `truncated` says whether its rows were limited,
     and `kept` by which rule.
     """
-    promised = replace(drawn.guarantee, loss=loss, d_in=distance, truncated=truncated, kept=kept)
-    return replace(drawn, guarantee=promised)
+    promised = replace(release.guarantee, loss=loss, d_in=distance, truncated=truncated, kept=kept)
+    return replace(release, guarantee=promised)

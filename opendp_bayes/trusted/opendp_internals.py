@@ -81,10 +81,10 @@ def grouped_plan_of(query: LazyGroupByQuery) -> Any:
     return object.__getattribute__(query, "_lgb_plan")
 
 
-def forget_origin(made: Any) -> None:
+def forget_origin(built: Any) -> None:
     """Take from an object of OpenDP what it was made of, such as the frame."""
     with suppress(AttributeError):
-        del made.__opendp_dict__
+        del built.__opendp_dict__
 
 
 def frame_of(domain: Domain) -> pl.LazyFrame:

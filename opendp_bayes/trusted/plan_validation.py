@@ -52,7 +52,7 @@ def check_plan(plan: pl.LazyFrame, source: pl.LazyFrame, bounds: Any = ()) -> Ro
     """
     keys = [key for bound in bounds for key in bound.by] if isinstance(bounds, Sequence) else []
     exprs = [pl.col(key) if isinstance(key, str) else key for key in keys]
-    bounded = frozenset(name for expr in exprs for name in expr.meta.root_names())
+    bounded = frozenset(column for expr in exprs for column in expr.meta.root_names())
     try:
         return _rows(written(plan), source, bounded)
     except RefusedError as error:
@@ -72,10 +72,10 @@ def written(plan: pl.LazyFrame) -> Any:
     """The plan as polars writes it; `ValueError` for one that it cannot write, or that is too deep
     to be looked at.
     """
-    found: Any = None
+    nodes: Any = None
     try:
         with silenced():  # polars will drop the JSON form; OpenDP pins the version that has it
-            found = json.loads(plan.serialize(format="json"), object_hook=_with_closed_frame)
+            nodes = json.loads(plan.serialize(format="json"), object_hook=_with_closed_frame)
     except RecursionError:
         pass
     except Exception as error:  # noqa: BLE001 - polars promises no kind
@@ -83,13 +83,13 @@ def written(plan: pl.LazyFrame) -> Any:
             "query: polars cannot write its plan down, so nobody can see which rows it looks at;"
             f" leave out Python functions and objects. ({type(error).__name__})"
         ) from None
-    if found is None or _is_deep(found):
+    if nodes is None or _is_deep(nodes):
         raise ValueError(
             "query: its plan has steps or functions too deep in each other; must have at most"
             f" {_MOST_LEVELS} levels, which are some 100 steps, or 70 functions in one expression."
             " Compute columns in the frame, before the Context is opened."
         )
-    return found
+    return nodes
 
 
 def _with_closed_frame(node: dict[str, Any]) -> dict[str, Any]:
@@ -107,10 +107,10 @@ def _is_deep(node: Any) -> bool:
     level = [node]
     for _ in range(_MOST_LEVELS):
         level = [
-            part
-            for one in level
-            for part in (one.values() if isinstance(one, dict) else one)
-            if isinstance(part, (dict, list))
+            child
+            for parent in level
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+            if isinstance(child, (dict, list))
         ]
     return bool(level)
 
@@ -236,7 +236,7 @@ def _group_keys(node: Any) -> list[Any]:
     """The keys by which groups are numbered: values of a row, in a struct or a hash of one."""
     kind, body = named(node)
     if kind == "Function" and named(body["function"])[0] in ("AsStruct", "Hash"):
-        return [key for part in body["input"] for key in _group_keys(part)]
+        return [key for input_node in body["input"] for key in _group_keys(input_node)]
     return [node]
 
 

@@ -47,10 +47,10 @@ class RefusedError(ValueError):
     the entry there.
     """
 
-    def __init__(self, name: str, why: str | None = None) -> None:
-        parts = name.split(".") if why is None else [why]
-        reason, remedy = REFUSED[next((part for part in parts if part in REFUSED), "")]
-        super().__init__(f"{shown(name) if why is None else name} {reason}. {remedy}.")
+    def __init__(self, step: str, why: str | None = None) -> None:
+        parts = step.split(".") if why is None else [why]
+        reason, remedy = REFUSED[next((word for word in parts if word in REFUSED), "")]
+        super().__init__(f"{shown(step) if why is None else step} {reason}. {remedy}.")
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ def fields(body: Any, names: str) -> list[Any]:
 def columns_of(node: Any) -> frozenset[str]:
     """The names of the columns that are read anywhere in a node."""
     nodes = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    own = {node["Column"]} if isinstance(node, dict) and "Column" in node else set()
-    return frozenset(own).union(*map(columns_of, nodes))
+    columns = {node["Column"]} if isinstance(node, dict) and "Column" in node else set()
+    return frozenset(columns).union(*map(columns_of, nodes))
 
 
 def value_of(rows: Rows, node: Any) -> Value:
@@ -155,8 +155,8 @@ def _among(value: Value, families: tuple[str, ...], what: str) -> Value:
 
 def current_value(rows: Rows, node: Any, families: tuple[str, ...], what: str) -> Value:
     """An expression that groups go by, in which no column was computed anew."""
-    for name in sorted(columns_of(node) & rows.stale):
-        raise RefusedError(repr(name), "stale")
+    for column in sorted(columns_of(node) & rows.stale):
+        raise RefusedError(repr(column), "stale")
     return value_among(rows, node, families, what)
 
 
@@ -217,7 +217,7 @@ def _check_constant(node: Any, dtype: pl.DataType) -> None:
     fails to make it one.
     """
     values = constants(node)
-    family, wanted = (FAMILIES.get(each.base_type()) for each in (values.dtype, dtype))
+    family, wanted = (FAMILIES.get(either.base_type()) for either in (values.dtype, dtype))
     fits = family == wanted or (family, wanted) in (("integer", "float"), ("String", "Enum"))
     try:
         if fits or values.dtype == pl.Null:
@@ -237,9 +237,9 @@ def _of_two(rows: Rows, node: Any) -> Value:
         raise RefusedError(str(op))
     accepted = OPERATORS[op]
     first, second = (value_among(rows, side, accepted.of, shown(op)) for side in (left, right))
-    made = Value(first.name, _type_of(rows, node), first.of_rows or second.of_rows)
+    result = Value(first.name, _type_of(rows, node), first.of_rows or second.of_rows)
     if accepted is COMPARISON and {first.family, second.family} <= set(NUMBERS):
-        return made
+        return result
     if is_literal(right):
         _check_constant(right, first.dtype)
     elif is_literal(left):
@@ -249,20 +249,20 @@ def _of_two(rows: Rows, node: Any) -> Value:
         raise RefusedError(f"{shown(op)} of {types}, which are not the same type,", "fails")
     if accepted is QUOTIENT and (not is_literal(right) or constants(right).item() < 1):
         raise RefusedError(f"{shown(op)} by anything but a constant of at least 1", "fails")
-    return made
+    return result
 
 
 def _cast(rows: Rows, node: Any) -> Value:
     inner, _, _ = fields(node["Cast"], "expr dtype options")
     value = value_of(rows, inner)
-    made = replace(value, dtype=_type_of(rows, node))
-    if made.family not in CASTS:
-        why = "Categorical" if made.family == "Categorical" else ""
-        raise RefusedError(f"cast to {made.family}", why)
-    _among(value, CASTS[made.family].of, f"cast to {made.family}")
-    if isinstance(made.dtype, pl.Enum):
-        _check_length(made.dtype.categories)
-    return made
+    result = replace(value, dtype=_type_of(rows, node))
+    if result.family not in CASTS:
+        why = "Categorical" if result.family == "Categorical" else ""
+        raise RefusedError(f"cast to {result.family}", why)
+    _among(value, CASTS[result.family].of, f"cast to {result.family}")
+    if isinstance(result.dtype, pl.Enum):
+        _check_length(result.dtype.categories)
+    return result
 
 
 def _of_function(rows: Rows, node: Any) -> Value:
@@ -275,17 +275,19 @@ def _of_function(rows: Rows, node: Any) -> Value:
     value = value_among(rows, first, FUNCTIONS[kind].of, shown(kind))
     if not all(map(is_literal, constants)):
         raise RefusedError(f"{shown(kind)} by values of rows", "constant")
-    made = replace(value, dtype=_type_of(rows, node))
-    if made.family not in (("Categorical",) if kind == "Cut" else COMPARED):
-        why = made.family if made.family in REFUSED else ""
-        raise RefusedError(f"{shown(kind)} to {made.family}", why)
+    result = replace(value, dtype=_type_of(rows, node))
+    if result.family not in (("Categorical",) if kind == "Cut" else COMPARED):
+        why = result.family if result.family in REFUSED else ""
+        raise RefusedError(f"{shown(kind)} to {result.family}", why)
     if kind == "Cut":
         _check_length(pl.Series(arguments["labels"] or [], dtype=pl.String))
-    for at, constant in enumerate(constants):
-        _check_constant(constant, made.dtype if at and kind == "ReplaceStrict" else value.dtype)
-    if constants and made.dtype != value.dtype and kind != "ReplaceStrict":
-        raise RefusedError(f"{shown(kind)} to {made.family}", "constant")
-    return made
+    for position, constant in enumerate(constants):
+        _check_constant(
+            constant, result.dtype if position and kind == "ReplaceStrict" else value.dtype
+        )
+    if constants and result.dtype != value.dtype and kind != "ReplaceStrict":
+        raise RefusedError(f"{shown(kind)} to {result.family}", "constant")
+    return result
 
 
 def function_of(node: Any) -> tuple[str, Any]:
@@ -298,9 +300,9 @@ def function_of(node: Any) -> tuple[str, Any]:
     return f"{kind}.{inner}", arguments
 
 
-def shown(name: str) -> str:
+def shown(step: str) -> str:
     """Name of a kind as users of polars write it: `StringExpr.Contains` is `str.contains`."""
-    *spaces, last = (_BORDERS.sub("_", part).lower() for part in name.split("."))
+    *spaces, last = (_BORDERS.sub("_", word).lower() for word in step.split("."))
     spaces = [_SPACES.get(space, space) for space in spaces]
     written = ".".join(filter(None, (*spaces, last))).replace("bitwise.", "bitwise_")
     return WRITTEN.get(written) or WRITTEN.get(written.partition(".")[0]) or written

@@ -238,10 +238,10 @@ def debited(ask: Callable[[Any], Any], query: Measurement, d_in: Any) -> Callabl
         outcome = None
 
     def answer() -> Any:
-        given, problem = outcome or _outcome(compositor, query)
+        result, problem = outcome or _outcome(compositor, query)
         if problem:
             raise ReleaseError(f"{problem} {cost}.")
-        return given
+        return result
 
     return answer
 

@@ -26,7 +26,7 @@ def scan_files(path: Path, *, glob: bool = False) -> pl.LazyFrame:
     if not glob and not path.is_dir():
         raise ValueError(f"data={path}: is not a file; check the path.")
     parts = _parts_of(path, glob=glob)
-    schemas = [list(_scan([part], "Parquet", part.name).collect_schema().items()) for part in parts]
+    schemas = [list(_scan([file], "Parquet", file.name).collect_schema().items()) for file in parts]
     if any(schema != schemas[0] for schema in schemas):
         raise ValueError(
             f"data={path.name}: not all its files have the same columns, in the same types and"
@@ -35,7 +35,7 @@ def scan_files(path: Path, *, glob: bool = False) -> pl.LazyFrame:
     return _scan(parts, "Parquet", path.name)
 
 
-def _scan(paths: list[Path], kind: str, name: str) -> pl.LazyFrame:
+def _scan(paths: list[Path], kind: str, source: str) -> pl.LazyFrame:
     """The columns of files of one kind."""
     try:
         if kind == "Parquet":
@@ -47,7 +47,7 @@ def _scan(paths: list[Path], kind: str, name: str) -> pl.LazyFrame:
         scan = None  # the cause, which may have values, is dropped
     if scan is None:
         raise ValueError(
-            f"data={name}: cannot be read as {kind}; check that it is what its extension says."
+            f"data={source}: cannot be read as {kind}; check that it is what its extension says."
         )
     return scan
 
@@ -68,9 +68,9 @@ def _parts_of(path: Path, *, glob: bool) -> list[Path]:
     parts = [
         file
         for file in files
-        if file.is_file() and not any(name.startswith((".", "_")) for name in names[file])
+        if file.is_file() and not any(folder.startswith((".", "_")) for folder in names[file])
     ]
-    if any(part.suffix.lower() != ".parquet" for part in parts):
+    if any(file.suffix.lower() != ".parquet" for file in parts):
         raise ValueError(
             f"data={path}: glob=True is for files of Parquet alone, and others match; end it with"
             " .parquet."

@@ -59,8 +59,10 @@ class on_disk:  # noqa: N801 - reads as a function, `with on_disk(frame) as scan
     def _write(self, frame: pl.LazyFrame) -> None:
         schema = frame.collect_schema()
         # An Enum is stored as its codes, which polars reads back several times faster.
-        self._enums = {name: dtype for name, dtype in schema.items() if isinstance(dtype, pl.Enum)}
-        codes = frame.with_columns(column_named(name).to_physical() for name in self._enums)
+        self._enums = {
+            column: dtype for column, dtype in schema.items() if isinstance(dtype, pl.Enum)
+        }
+        codes = frame.with_columns(column_named(column).to_physical() for column in self._enums)
         sink = codes.sink_parquet(self._path, compression="lz4", statistics=False, lazy=True)
         # The streaming writer of polars 1.36 panics on long columns of few bits a row.
         sink.collect(engine="in-memory", optimizations=EVERY_ROW)
@@ -170,18 +172,18 @@ def scanned(frame: Any) -> Scanned:
 
 def _widened(frame: pl.LazyFrame) -> pl.LazyFrame:
     schema = withheld(frame.collect_schema, "frame: looking up its names and types")
-    narrow = {name: _WIDER[of] for name, of in schema.items() if of in _WIDER}
+    narrow = {column: _WIDER[dtype] for column, dtype in schema.items() if dtype in _WIDER}
     return _cast(frame, narrow)
 
 
 def _cast(frame: pl.LazyFrame, types: Mapping[str, Any]) -> pl.LazyFrame:
-    return frame.with_columns(column_named(name).cast(of) for name, of in types.items())
+    return frame.with_columns(column_named(column).cast(dtype) for column, dtype in types.items())
 
 
-def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
+def _of_narwhals(native: Any) -> tuple[pl.DataFrame, dict[str, str]]:
     """Data in memory that are not in polars, and the columns that are left out, with the reason."""
-    package = type(given).__module__.partition(".")[0]
-    kind = type(given).__name__ if package == "builtins" else f"{package}.{type(given).__name__}"
+    package = type(native).__module__.partition(".")[0]
+    kind = type(native).__name__ if package == "builtins" else f"{package}.{type(native).__name__}"
     try:
         import narwhals as nw
     except ImportError:
@@ -191,11 +193,11 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
         ) from None
     try:
         with silenced():
-            frame = nw.from_native(given)
+            frame = nw.from_native(native)
     except TypeError:
         raise TypeError(
             f"data={kind}: must be a LazyFrame or a DataFrame of polars, a DataFrame of pandas or"
-            f" a table of pyarrow.{_advice(given)}"
+            f" a table of pyarrow.{_advice(native)}"
         ) from None
     except nw.exceptions.DuplicateError:
         frame = None
@@ -211,32 +213,34 @@ def _of_narwhals(given: Any) -> tuple[pl.DataFrame, dict[str, str]]:
     left_out: dict[str, str] = {}
     if frame.implementation.is_pandas_like():
         left_out = {
-            str(name): (
+            str(column): (
                 "has the type object of pandas, whose values may be of any kind, so that their"
                 " reading would depend on the data; it is left out of the Context. Say which kind"
-                f" in the frame, as in frame.astype({{{str(name)!r}: 'string'}})."
+                f" in the frame, as in frame.astype({{{str(column)!r}: 'string'}})."
             )
-            for name, of in given.dtypes.items()
-            if str(of) == "object"
+            for column, dtype in native.dtypes.items()
+            if str(dtype) == "object"
         }
     converted = withheld(
         lambda: frame.drop(list(left_out)).to_polars(),
         f"data={kind}: making its columns those of polars",
         "convert it yourself, and pass the frame of polars",
     )
-    coded = (name for name, of in converted.schema.items() if of in (pl.Categorical, pl.Enum))
-    texts = (column_named(name).cast(pl.String) for name in coded)
+    coded = (
+        column for column, dtype in converted.schema.items() if dtype in (pl.Categorical, pl.Enum)
+    )
+    texts = (column_named(column).cast(pl.String) for column in coded)
     return converted.with_columns(texts), left_out
 
 
-def _advice(given: Any) -> str:
+def _advice(native: Any) -> str:
     """A sentence on how a frame is made of what is none."""
-    if type(given).__module__ == "pyarrow._dataset":
+    if type(native).__module__ == "pyarrow._dataset":
         return (
             " Give the path of its folder, or of its files with glob=True, as in"
             " ob.context('data/*.parquet', glob=True, ...)."
         )
     tables = ("__arrow_c_stream__", "__arrow_c_array__", "__array__")
-    if isinstance(given, (dict, list)) or any(hasattr(given, name) for name in tables):
+    if isinstance(native, (dict, list)) or any(hasattr(native, protocol) for protocol in tables):
         return " Make one of it first, as in pl.DataFrame(...)."
     return ""

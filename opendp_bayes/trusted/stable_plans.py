@@ -77,8 +77,8 @@ class StablePlan:
         identifier = identifier_of(self.stable.input_metric)
         if identifier is None or not identifier.meta.is_column():
             return None
-        name = str(identifier.meta.output_name())
-        return name if name in self.plan.collect_schema() and self.is_kept(name) else None
+        column = str(identifier.meta.output_name())
+        return column if column in self.plan.collect_schema() and self.is_kept(column) else None
 
     def counts(self, cells: Cells, made_by: str) -> Transformation:
         """Chain the plan and the counts of cells; messages name the constructor `made_by`."""
@@ -147,9 +147,9 @@ def stable_plan_of(
             else "with an identifier as the privacy unit, its plan must limit the rows of each, as"
             " in `context.query().truncate_per_group(3)`."
         )
-        said = (error.message or "").partition('""If you would like')[0].strip()
+        reason = (error.message or "").partition('""If you would like')[0].strip()
         raise ValueError(
-            f"query: {advice} OpenDP does not find this plan stable under {metric}: {said}"
+            f"query: {advice} OpenDP does not find this plan stable under {metric}: {reason}"
         ) from None
     return StablePlan(base, plan, stable, Truncation.of(rows.limits), rows.computed)
 
@@ -168,11 +168,11 @@ def _check_columns(
     except pl.exceptions.PolarsError as error:
         # Not which columns there are: of a CSV file without a header, they are somebody's record.
         problem = str(error).partition("\n")[0].partition("; valid columns")[0]
-    for name, reason in left_out.items():
-        if schema is None and json.dumps(name, ensure_ascii=False) in problem:
-            raise ValueError(f"query: its plan asks for {name!r}, which {reason}")
-        if schema is not None and name in columns and name not in schema:
-            raise ValueError(f"column={name!r}: {reason}")
+    for dropped, reason in left_out.items():
+        if schema is None and json.dumps(dropped, ensure_ascii=False) in problem:
+            raise ValueError(f"query: its plan asks for {dropped!r}, which {reason}")
+        if schema is not None and dropped in columns and dropped not in schema:
+            raise ValueError(f"column={dropped!r}: {reason}")
     if schema is None:
         raise ValueError(
             f"query: its plan cannot be carried out on any data; polars says: {problem}. If it has"
@@ -206,7 +206,7 @@ def ungrouped(query: LazyGroupByQuery) -> tuple[LazyFrameQuery, tuple[str, ...]]
         with silenced():  # polars will drop the JSON form; the rule below notices if it changes
             node = json.loads(grouped.serialize(format="json"))["GroupBy"]
             plan = pl.LazyFrame.deserialize(io.StringIO(json.dumps(node["input"])), format="json")
-            keys = [name for key in node["keys"] if (name := _key(key)) is not None]
+            keys = [column for key in node["keys"] if (column := _key(key)) is not None]
     except Exception as error:  # noqa: BLE001 - polars promises no kind
         raise ValueError(
             "query: its plan cannot be read back from `group_by`; leave out infinite and undefined"

@@ -86,8 +86,8 @@ class Truncation:
     def of(cls, limits: Sequence[RowLimit]) -> "Truncation":
         """Put the limits of a plan together, the first one first."""
         rules = [limit.rule for limit in limits]
-        kept = "; of these ".join(rules) if all(rules) else ""
-        return cls(bool(limits), any(limit.by_order for limit in limits), kept)
+        rules_in_words = "; of these ".join(rules) if all(rules) else ""
+        return cls(bool(limits), any(limit.by_order for limit in limits), rules_in_words)
 
 
 def _counted(number: int, noun: str) -> str:
@@ -117,7 +117,11 @@ def _steps_in_order(visitor: Any, *, limited: bool) -> Iterator[bool]:
     except NotImplementedError as error:  # a step that polars has no view of, by its name
         in_order = str(error) in _IN_ORDER
     else:
-        exprs = [part for expr in visitor.get_exprs() for part in _expressions(visitor, expr.node)]
+        exprs = [
+            expression
+            for expr in visitor.get_exprs()
+            for expression in _expressions(visitor, expr.node)
+        ]
         if is_filter := type(node).__name__ == "Filter":  # which moves no row
             limited |= any(type(expr).__name__ in ("Window", "str") for expr in exprs)
         in_order = _in_order(node) and (is_filter or not any(map(_reorders, exprs)))
@@ -136,10 +140,10 @@ def _expressions(visitor: Any, number: int) -> Iterator[Any]:
         yield str(error)
         return
     yield expr
-    for name in ("left", "right", "expr", "input", "function"):
-        inner = getattr(expr, name, [])
-        for part in inner if isinstance(inner, list) else [inner]:
-            yield from _expressions(visitor, part)
+    for side in ("left", "right", "expr", "input", "function"):
+        inner = getattr(expr, side, [])
+        for node in inner if isinstance(inner, list) else [inner]:
+            yield from _expressions(visitor, node)
 
 
 def _reorders(expr: Any) -> bool:
@@ -165,5 +169,5 @@ def _in_order(node: Any) -> bool:
             return node.options[-1] in ("left_right", "right_left")
         case "GroupBy":
             return bool(node.maintain_order)
-        case name:
-            return name in _IN_ORDER
+        case step:
+            return step in _IN_ORDER

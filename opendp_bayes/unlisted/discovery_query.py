@@ -257,7 +257,7 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
     the `DiscoveredRelease`.
     """
 
-    _asked: Discovering
+    _bound: Discovering
 
     def within(self, query: Any) -> Discovering:
         """What is to be discovered for a part of the budget of another query of the same Context.
@@ -272,12 +272,12 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
             other = belongs_to(query)
         elif isinstance(query, Discoverable):
             other = query.base
-        if other is None or parts_of(other).context is not parts_of(self._asked.base).context:
+        if other is None or parts_of(other).context is not parts_of(self._bound.base).context:
             raise ValueError(
                 "query: is of another Context than the survey; ask discover() of a query of the"
                 " Context that the survey is asked of."
             )
-        return replace(self._asked, base=other)
+        return replace(self._bound, base=other)
 
     def summarize(self) -> pl.DataFrame:
         """Describe the release that the query would make and its debit, as a polars frame of one
@@ -301,5 +301,5 @@ class DiscoveryQuery(AskedQuery[DiscoveredRelease]):
             If the query has no budget with δ.
         """
         self._settle()
-        row = self._asked.row(parts_of(self).d_out)
+        row = self._bound.row(parts_of(self).d_out)
         return pl.DataFrame([row], schema_overrides={"rest_std": pl.Float64})

@@ -83,10 +83,10 @@ def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other tests have loaded is not known, and what a test loads is forgotten after it."""
     built_in = {
         name: kind
-        for name, kind in registry._known.items()
+        for name, kind in registry._classes.items()
         if kind.__module__.startswith("opendp_bayes.mechanisms")
     }
-    monkeypatch.setattr(registry, "_known", built_in)
+    monkeypatch.setattr(registry, "_classes", built_in)
     Recorded.loaded.clear()
     Recorded.gives.clear()
 

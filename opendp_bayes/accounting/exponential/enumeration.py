@@ -53,9 +53,9 @@ class EnumeratedPairs:
             laws = self._log_laws(number, sets)
             step = max(1, _BATCH // laws.shape[1])
             for start in range(0, first.size, step):
-                one, other = first[start : start + step], second[start : start + step]
+                left, right = first[start : start + step], second[start : start + step]
                 yield Block(
-                    first=sets[one], second=sets[other], log_p=laws[one].T, log_q=laws[other].T
+                    first=sets[left], second=sets[right], log_p=laws[left].T, log_q=laws[right].T
                 )
 
     def _log_laws(self, number: int, sets: Integers) -> Floats:
@@ -86,9 +86,9 @@ def _arrangements(size: int, prior: tuple[float, ...]) -> int:
     """
     ways = [1] + [0] * size
     for same in _classes(prior):
-        for part in range(1, len(same) + 1):
-            for total in range(part, size + 1):
-                ways[total] += ways[total - part]
+        for addend in range(1, len(same) + 1):
+            for total in range(addend, size + 1):
+                ways[total] += ways[total - addend]
     return ways[size]
 
 
@@ -125,11 +125,11 @@ def _chunks(
     chunks = []
     for start in range(0, len(first), rows):
         here = first[start : start + rows]
-        one, there = pairs_of_orbits(here, size, prior, distance)
-        if one.size:
-            sets, place = np.unique(np.concatenate([here, there]), axis=0, return_inverse=True)
-            place = place.ravel()
-            chunks.append((sets, place[one], place[len(here) :]))
+        from_orbit, there = pairs_of_orbits(here, size, prior, distance)
+        if from_orbit.size:
+            sets, index = np.unique(np.concatenate([here, there]), axis=0, return_inverse=True)
+            index = index.ravel()
+            chunks.append((sets, index[from_orbit], index[len(here) :]))
     return chunks
 
 
@@ -147,11 +147,11 @@ def pairs_of_orbits(
     """
     steps = moves(distance, len(prior))
     there = (here[:, None] + steps[None]).reshape(-1, len(prior))
-    one = np.repeat(np.arange(len(here)), len(steps))
+    from_orbit = np.repeat(np.arange(len(here)), len(steps))
     valid = (there >= 0).all(axis=1)
-    one, there = one[valid], there[valid]
-    kept = ranks(arranged(there, prior), size) >= ranks(here, size)[one]
-    return one[kept], there[kept]
+    from_orbit, there = from_orbit[valid], there[valid]
+    is_first = ranks(arranged(there, prior), size) >= ranks(here, size)[from_orbit]
+    return from_orbit[is_first], there[is_first]
 
 
 @lru_cache(maxsize=_CACHED)

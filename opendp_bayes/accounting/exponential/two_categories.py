@@ -112,10 +112,10 @@ def _smallest_divergence(size: int, prior: tuple[float, float], offset: int) -> 
     while True:
         t = np.unique(np.linspace(low, high, _POINTS).astype(np.int64))
         divergence = _divergence(prior, size, t[None], np.array([[offset]]))[0]
-        at = int(np.argmin(divergence))
+        smallest = int(np.argmin(divergence))
         if high - low < _POINTS:
-            return float(divergence[at])
-        low, high = int(t[max(at - 1, 0)]), int(t[min(at + 1, t.size - 1)])
+            return float(divergence[smallest])
+        low, high = int(t[max(smallest - 1, 0)]), int(t[min(smallest + 1, t.size - 1)])
 
 
 def distance_tables(
@@ -189,8 +189,8 @@ def _divergence(
     """
     half = np.abs(offsets) / 2
     lower = np.maximum(t + np.minimum(offsets, 0), least_count)
-    other = np.maximum(size - t - np.maximum(offsets, 0), least_count)
-    return np.asarray(gap_above(prior[0] + lower, half) + gap_above(prior[1] + other, half))
+    upper = np.maximum(size - t - np.maximum(offsets, 0), least_count)
+    return np.asarray(gap_above(prior[0] + lower, half) + gap_above(prior[1] + upper, half))
 
 
 def _interpolation(t: Integers) -> tuple[Floats, Floats]:

@@ -132,10 +132,11 @@ def _divergence(a: ArrayLike, b: ArrayLike) -> Floats:
             f"a, b: have shapes {first.shape} and {second.shape}; the last axes must have the same"
             " length, one entry for each category."
         )
-    for name, array in (("a", first), ("b", second)):
+    for argument, array in (("a", first), ("b", second)):
         if not (np.all(array >= SMALLEST_PRIOR) and np.all(array <= _LARGEST)):
             raise ValueError(
-                f"{name}: every concentration must be from {SMALLEST_PRIOR:.0e} to {_LARGEST:.0e}."
+                f"{argument}: every concentration must be from {SMALLEST_PRIOR:.0e} to"
+                f" {_LARGEST:.0e}."
             )
     first, second = np.broadcast_arrays(first, second)
     unequal = first.sum(axis=-1) != second.sum(axis=-1)
@@ -167,10 +168,10 @@ def _divergence_of_unequal_totals(a: Floats, b: Floats) -> Floats:
     steps = _steps(lower, np.abs(d), shift).sum(axis=-1) - _steps(
         total_lower, np.abs(total_d), total_shift
     )
-    rest = np.where(d != 0, _rest_from(lower + shift, np.abs(d)), 0.0).sum(axis=-1) - _rest_from(
+    tail = np.where(d != 0, _rest_from(lower + shift, np.abs(d)), 0.0).sum(axis=-1) - _rest_from(
         total_lower + total_shift, np.abs(total_d)
     )
-    return np.maximum(leading + steps + rest, 0.0)
+    return np.maximum(leading + steps + tail, 0.0)
 
 
 def _rest_from(lower: Floats, d: Floats) -> Floats:
@@ -243,10 +244,10 @@ def _steps(lower: Floats, d: Floats, shift: Floats) -> Floats:
     steps = np.zeros(lower.shape)
     needed = shift > 0
     if np.any(needed):
-        every = [array[needed] for array in (lower, d, shift)]
+        arrays = [array[needed] for array in (lower, d, shift)]
         # In pieces that fit in a processor's cache.
-        starts = range(0, every[0].size, _BLOCK)
-        parts = [[array[start : start + _BLOCK] for array in every] for start in starts]
+        starts = range(0, arrays[0].size, _BLOCK)
+        parts = [[array[start : start + _BLOCK] for array in arrays] for start in starts]
         steps[needed] = np.concatenate([_steps_of(*part) for part in parts])
     return steps
 

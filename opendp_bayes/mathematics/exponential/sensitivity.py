@@ -187,7 +187,7 @@ def smooth_sensitivities_at(
     positive sum; shape `(m,)`. Arguments are not checked.
     """
     parts = [counts[row : row + _ROWS] for row in range(0, len(counts), _ROWS)]
-    return np.concatenate([_smooth(part, prior, gamma, beta, "hellinger") for part in parts])
+    return np.concatenate([_smooth(chunk, prior, gamma, beta, "hellinger") for chunk in parts])
 
 
 def smallest_local_sensitivity(size: int, prior: ArrayLike) -> float:
@@ -224,8 +224,8 @@ def _smooth(
     best = damped(distance_from_divergence(_largest_gaps(counts, prior), distance), 0)
     gaps_within = _gaps_within_two if prior.size == 2 else _gaps_within
     if len(counts) == 1 and prior.size > 2:
-        kept = _undominated(counts[0], prior)
-        counts, prior = counts[:, kept], prior[kept]
+        undominated = _undominated(counts[0], prior)
+        counts, prior = counts[:, undominated], prior[undominated]
     pending, first, block = np.arange(len(counts)), 1, 64 if len(counts) == 1 else 8
     while first <= size:
         # No data set further away can be better for the others.
@@ -243,8 +243,8 @@ def _smooth(
             sensitivities = distance_from_divergence(
                 gaps_within(counts[searched], prior, distances), distance
             )
-            found = damped(sensitivities, distances).max(axis=1)
-            best[searched] = np.maximum(best[searched], found)
+            largest_damped = damped(sensitivities, distances).max(axis=1)
+            best[searched] = np.maximum(best[searched], largest_damped)
         first += block
         block = min(2 * block, max(block, _LARGEST_BLOCK // (prior.size * pending.size)))
     return best
@@ -268,12 +268,12 @@ def _undominated(counts: Integers, prior: Floats) -> list[int]:
 
     For equal priors these are the two smallest counts.
     """
-    kept, smallest, second = [], np.inf, np.inf
+    undominated, smallest, second = [], np.inf, np.inf
     for i in np.lexsort((prior, counts)).tolist():
         if prior[i] < second:
-            kept.append(i)
+            undominated.append(i)
             smallest, second = sorted((smallest, second, prior[i]))[:2]
-    return kept
+    return undominated
 
 
 def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
@@ -284,7 +284,7 @@ def _largest_gaps(counts: Integers, prior: Floats) -> Floats:
     """
     leaving = np.where(counts > 0, prior + (counts - 1), np.inf)
     entering = prior + counts
-    i, j = (np.argsort(each, axis=1, kind="stable")[:, :2] for each in (leaving, entering))
+    i, j = (np.argsort(gap, axis=1, kind="stable")[:, :2] for gap in (leaving, entering))
     left = np.take_along_axis(leaving, i, axis=1)
     finite = np.isfinite(left)
     from_i, to_j = half_gap(
@@ -327,20 +327,22 @@ def _gaps_within(counts: Integers, prior: Floats, distances: Integers) -> Floats
     )
 
 
-def _drain_first(prior: Floats, drained: Integers, other: Integers, distances: Integers) -> Floats:
+def _drain_first(
+    prior: Floats, drained: Integers, counts_of_other: Integers, distances: Integers
+) -> Floats:
     """`max over i != j` of the gap when i, which has `drained_i` records, is emptied.
 
     The rest of `distances` is taken from j, which has `other_j`. 0 where no category has so few
     records that it can be emptied.
     """
     emptied = np.moveaxis(drained[:, :, None] <= distances, 1, 0)
-    at, lowest = np.flatnonzero(emptied.any(axis=(1, 2))), []
-    for i in at:
-        rest = np.maximum(distances - drained[:, i, None], 0)[:, None]
+    emptied_first, lowest = np.flatnonzero(emptied.any(axis=(1, 2))), []
+    for i in emptied_first:
+        taken = np.maximum(distances - drained[:, i, None], 0)[:, None]
         others = np.delete(np.arange(prior.size), i)
-        left = prior[others, None] + np.maximum(other[:, others, None] - rest, 0)
+        left = prior[others, None] + np.maximum(counts_of_other[:, others, None] - taken, 0)
         lowest.append(np.min(left, axis=1))
     if not lowest:
         return np.zeros((len(drained), distances.size))
-    gaps = half_gap(prior[at])[:, None, None] + half_gap(np.stack(lowest))
-    return np.max(gaps, axis=0, where=emptied[at], initial=0.0)
+    gaps = half_gap(prior[emptied_first])[:, None, None] + half_gap(np.stack(lowest))
+    return np.max(gaps, axis=0, where=emptied[emptied_first], initial=0.0)

@@ -145,11 +145,11 @@ def _lower_envelope(value: Floats, slope: float) -> Floats:
     The best s on either side is found by a running minimum; its value is then computed afresh,
     without cancellation. A tie that rounding decides wrongly costs no more than rounding.
     """
-    place = np.arange(value.size)
+    positions = np.arange(value.size)
     best = value
     for order in (slice(None), slice(None, None, -1)):
-        falling = value[order] - slope * place
+        falling = value[order] - slope * positions
         lowest = np.minimum.accumulate(falling)
-        at = np.maximum.accumulate(np.where(falling == lowest, place, 0))
-        best = np.minimum(best, (value[order][at] + slope * (place - at))[order])
+        lowest_at = np.maximum.accumulate(np.where(falling == lowest, positions, 0))
+        best = np.minimum(best, (value[order][lowest_at] + slope * (positions - lowest_at))[order])
     return best

@@ -101,10 +101,10 @@ class PermuteAndFlip(Chosen):
         """
         counts, prior = self._checked(counts, prior)
         coins = distance_coins(candidate_distances(counts, prior), Fraction(self.scale))
-        chosen, place = np.unique(first_heads(coins, draws), return_inverse=True)
+        chosen, chosen_of = np.unique(first_heads(coins, draws), return_inverse=True)
         n, k = int(counts.sum()), counts.size
         released = [candidate(index, n, k) for index in chosen.tolist()]
-        return np.array(released, dtype=np.int64).reshape(-1, k)[place]
+        return np.array(released, dtype=np.int64).reshape(-1, k)[chosen_of]
 
     def proven_loss(
         self, d_in: int, *, size: int | None, prior: Floats, delta: float = 0.0

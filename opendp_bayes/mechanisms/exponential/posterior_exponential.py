@@ -91,8 +91,11 @@ def candidate_distances(counts: Integers, prior: Floats) -> Floats:
     themselves is exactly 0.
     """
     split = np.arange(counts.sum() + 1)
-    own = counts[:, None]
-    tables = gap_above(prior[:, None] + np.minimum(own, split), np.abs(split - own) / 2)
+    counts_of_category = counts[:, None]
+    tables = gap_above(
+        prior[:, None] + np.minimum(counts_of_category, split),
+        np.abs(split - counts_of_category) / 2,
+    )
     return distance_from_divergence(candidate_sums(list(tables)))
 
 
